@@ -1,0 +1,70 @@
+"""Learn in which order items accumulate, from sets that were each seen once.
+
+Attributes are loaded when they are first used, so that ``import sequela`` stays fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "BudgetError": "sequela._errors",
+    "InputError": "sequela._errors",
+    "SequelaError": "sequela._errors",
+    "Dataset": "sequela.data",
+    "Budget": "sequela.likelihood",
+    "Evaluation": "sequela.likelihood",
+    "evaluate": "sequela.likelihood",
+    "log_likelihood": "sequela.likelihood",
+    "sequence_log_likelihood": "sequela.likelihood",
+    "sample_posteriors": "sequela.likelihood",
+    "Simulation": "sequela.simulation",
+    "simulate": "sequela.simulation",
+    "example_theta": "sequela.data.examples",
+}
+
+if TYPE_CHECKING:
+    from sequela._errors import BudgetError, InputError, SequelaError
+    from sequela.data import Dataset
+    from sequela.data.examples import example_theta
+    from sequela.likelihood import (
+        Budget,
+        Evaluation,
+        evaluate,
+        log_likelihood,
+        sample_posteriors,
+        sequence_log_likelihood,
+    )
+    from sequela.simulation import Simulation, simulate
+
+__all__ = [
+    "Budget",
+    "BudgetError",
+    "Dataset",
+    "Evaluation",
+    "InputError",
+    "SequelaError",
+    "Simulation",
+    "__version__",
+    "evaluate",
+    "example_theta",
+    "log_likelihood",
+    "sample_posteriors",
+    "sequence_log_likelihood",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'sequela' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_WHERE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,111 @@
+"""Everything about Numba in one place: options, disk cache, and the notice while it compiles.
+
+Kernels are decorated with `kernel` and nothing else, so that a change of option is one line.
+The options and their reasons:
+
+- ``nogil``: our own threads run kernels side by side (never ``parallel=True``, which aborts when
+  two threads call it under the workqueue layer, and dies after a fork under OpenMP);
+- ``cache``: compile once a machine, not once a process;
+- ``fastmath`` without ``nnan`` and ``ninf``: sums may be vectorised and fused, but NaN and
+  infinity keep their meaning, because range checks rely on them;
+- ``error_model="numpy"``: a division by zero gives infinity, not an exception inside a kernel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import stat
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numba
+from numba import config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["call", "kernel"]
+
+_log = logging.getLogger("sequela")
+
+_OPTIONS: dict[str, Any] = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract", "reassoc", "nsz", "arcp"},
+}
+
+# Compilation that takes longer than this many seconds is announced.
+_NOTICE_AFTER = 1.0
+
+
+def _private_cache_folder() -> str | None:
+    """Return a cache folder for a read-only installation, or None if there is no safe one.
+
+    Numba reads its cache with pickle, so a folder in a shared temporary directory is used only
+    if nobody else could have written to it.
+    """
+    if not hasattr(os, "getuid"):
+        return None
+    folder = Path(tempfile.gettempdir()) / f"sequela-numba-{os.getuid()}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return None
+    ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+    return str(folder) if ours and not found.st_mode & 0o077 else None
+
+
+@contextlib.contextmanager
+def _cache_folder(folder: str) -> Iterator[None]:
+    before = config.CACHE_DIR
+    config.CACHE_DIR = folder
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile `function` with the house options when it is first called.
+
+    The cache lies beside the source. Where that cannot be written (containers, shared
+    installations), Numba raises on decoration; then a private temporary folder serves, and if
+    there is none, no cache.
+    """
+    try:
+        return numba.njit(cache=True, **_OPTIONS)(function)
+    except RuntimeError:
+        folder = _private_cache_folder()
+    if folder is not None:
+        with contextlib.suppress(RuntimeError), _cache_folder(folder):
+            return numba.njit(cache=True, **_OPTIONS)(function)
+    return numba.njit(**_OPTIONS)(function)
+
+
+def _announce(name: str) -> None:
+    _log.warning(
+        "compiling the numerical kernels (%s); this is done once on this machine and takes "
+        "some seconds",
+        name.strip("_"),
+    )
+
+
+def call(function: Any, *args: Any) -> Any:
+    """Call a kernel; if it must be compiled first and that takes long, say so.
+
+    Loading from the disk cache takes milliseconds and stays silent.
+    """
+    if not function.signatures:
+        notice = threading.Timer(_NOTICE_AFTER, _announce, (function.__name__,))
+        notice.daemon = True
+        notice.start()
+        try:
+            function.compile(tuple(numba.typeof(a) for a in args))
+        finally:
+            notice.cancel()
+    return function(*args)

@@ -1,0 +1,63 @@
+"""How many threads to use, and running pieces of compiled work on them."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+from sequela._errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["resolve_threads", "run_pieces"]
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+
+def resolve_threads(n_threads: int | None) -> int:
+    """Return how many threads to use: the given number, or what this process may use.
+
+    None reads what a batch system granted (``SLURM_CPUS_PER_TASK``) and the process's CPU
+    affinity and container limits, never the number of cores of the machine.
+
+    Examples
+    --------
+    >>> resolve_threads(3)
+    3
+    """
+    if n_threads is None:
+        from joblib import cpu_count
+
+        granted = os.environ.get("SLURM_CPUS_PER_TASK", "")
+        available = int(cpu_count())
+        return min(int(granted), available) if granted.isdigit() and granted != "0" else available
+    if isinstance(n_threads, bool) or not hasattr(n_threads, "__index__") or n_threads < 1:
+        raise InputError(
+            f"n_threads is {n_threads!r}; expected a positive integer, or None for all cores "
+            "that this process may use"
+        )
+    return int(n_threads)
+
+
+def run_pieces(
+    work: Callable[[Piece], Result], pieces: Iterable[Piece], n_threads: int
+) -> list[Result]:
+    """Run `work` on every piece and return the results in the order of the pieces.
+
+    The pieces and their order never depend on the number of threads, which is what makes results
+    the same for any number. An interrupt waits for the pieces under way, drops the others, and
+    is raised.
+    """
+    listed = list(pieces)
+    if n_threads == 1 or len(listed) < 2:
+        return [work(piece) for piece in listed]
+    with ThreadPoolExecutor(min(n_threads, len(listed))) as pool:
+        futures = [pool.submit(work, piece) for piece in listed]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

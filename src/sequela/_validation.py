@@ -1,0 +1,108 @@
+"""Checks of parameters at the door; kernels trust what has passed here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from sequela._errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["check_observation_rate", "check_theta", "positive_integer"]
+
+# exp(500) is far inside a double, exp(710) is not. A rate beyond e^500 means that something else
+# is wrong: the expected waiting time is then under 1e-217 of the observation time.
+LARGEST_THETA = 500.0
+
+
+def check_theta(theta: Any, items: Sequence[str] | None = None) -> NDArray[np.float64]:
+    """Return theta as a square C-contiguous array of finite doubles, in the order of `items`.
+
+    A DataFrame's labels are checked against its own rows and columns and, where the data have
+    labels, against `items`: the same labels in another order are put in order, other labels are
+    an error.
+    """
+    if isinstance(theta, pd.DataFrame):
+        theta = _in_order(theta, items)
+    try:
+        array = np.array(theta, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"theta cannot be read as numbers ({error}); expected an n x n array, theta[i, j] "
+            "being the log-effect of item i on the rate of item j"
+        ) from None
+    if array.ndim != 2 or array.shape[0] != array.shape[1]:
+        raise InputError(
+            f"theta has shape {array.shape}; expected a square n x n array, theta[i, j] being "
+            "the log-effect of item i on the rate of item j"
+        )
+    if array.shape[0] == 0:
+        raise InputError("theta has no items; expected at least a 1 x 1 array")
+    if items is not None and array.shape[0] != len(items):
+        raise InputError(
+            f"theta has shape {array.shape} but the data have {len(items)} items; expected "
+            f"{len(items)} x {len(items)}"
+        )
+    bad = ~np.isfinite(array)
+    if bad.any():
+        i, j = np.argwhere(bad)[0]
+        raise InputError(
+            f"theta[{i}, {j}] is {array[i, j]} ({int(bad.sum())} such entries); expected finite "
+            "numbers. For 'never' use a large negative log-rate such as -30"
+        )
+    bad = np.abs(array) > LARGEST_THETA
+    if bad.any():
+        i, j = np.argwhere(bad)[0]
+        raise InputError(
+            f"theta[{i}, {j}] is {array[i, j]:g} ({int(bad.sum())} such entries); entries are "
+            f"logarithms of rates and must lie between -{LARGEST_THETA:g} and {LARGEST_THETA:g}. "
+            "Was a matrix of rates given instead of their logarithms?"
+        )
+    return array
+
+
+def _in_order(theta: pd.DataFrame, items: Sequence[str] | None) -> NDArray[Any]:
+    rows = [str(label) for label in theta.index]
+    columns = [str(label) for label in theta.columns]
+    if rows != columns:
+        raise InputError(
+            "the rows and columns of theta are labelled differently: rows "
+            f"{rows[:5]}, columns {columns[:5]}; expected the same items in the same order"
+        )
+    if items is None or rows == list(items):
+        return theta.to_numpy()
+    unknown = sorted(set(items).symmetric_difference(rows))
+    if unknown:
+        raise InputError(
+            f"theta and the data have different items, for example {unknown[:5]}; select the "
+            "same items in both"
+        )
+    place = [rows.index(item) for item in items]
+    return theta.to_numpy()[np.ix_(place, place)]
+
+
+def check_observation_rate(observation_rate: float) -> float:
+    """Return the rate at which samples are observed, a positive finite number."""
+    try:
+        value = float(observation_rate)
+    except (TypeError, ValueError):
+        value = float("nan")
+    if not 0.0 < value < np.inf:
+        raise InputError(
+            f"observation_rate is {observation_rate!r}; expected a positive finite number "
+            "(the paper's chain has 1)"
+        )
+    return value
+
+
+def positive_integer(name: str, value: Any, *, least: int = 1) -> int:
+    """Return `value` as an int that is at least `least`; `name` is for the error."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < least:
+        raise InputError(f"{name} is {value!r}; expected an integer of at least {least}")
+    return int(value)

@@ -1,0 +1,352 @@
+"""Reading labels, cells and times of whatever kind, with errors that name row and column."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from sequela._errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+__all__ = [
+    "SHOWN",
+    "as_table",
+    "axis_labels",
+    "cell_blocks",
+    "find_positions",
+    "listed",
+    "read_cells",
+    "read_labels",
+    "read_members",
+    "read_times",
+    "refuse_misaligned",
+    "refuse_nothing",
+    "unknown",
+]
+
+SHOWN = 3  # how many offenders a message spells out before it only counts them
+_NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
+
+
+# Reading labels ---------------------------------------------------------------------------
+
+
+def listed(given: Iterable[Any], argument: str) -> list[Any]:
+    """List what was given, unless its order means nothing or it is one text by mistake."""
+    if not isinstance(given, str | bytes | set | frozenset | Mapping):
+        try:
+            return list(_unmasked(given))
+        except TypeError:
+            pass
+    raise InputError(
+        f"{argument} must be a list, or another ordered collection; found {_show(given)} of type "
+        f"{type(given).__name__}."
+    )
+
+
+def _label(value: Any, where: str) -> str:
+    # What has a length (a tuple of a MultiIndex, bytes, an array) has no obvious text.
+    unfit = not isinstance(value, str) and (hasattr(value, "__len__") or bool(pd.isna(value)))
+    text = "" if unfit else str(value)
+    if not text.strip():
+        raise InputError(
+            f"{where}: a label must be text or a number, neither missing nor empty; found "
+            f"{_show(value)}. Give it a name (join several levels into one text)."
+        )
+    return text
+
+
+def read_labels(argument: str, given: Iterable[object]) -> tuple[str, ...]:
+    """Read labels as text; each may occur once."""
+    labels = tuple(
+        _label(value, f"{argument}, position {k}")
+        for k, value in enumerate(listed(given, argument))
+    )
+    if len(set(labels)) < len(labels):
+        positions: dict[str, list[str]] = {}
+        for k, label in enumerate(labels):
+            positions.setdefault(label, []).append(str(k))
+        twice = [
+            f"{label!r} at positions {' and '.join(where)}"
+            for label, where in positions.items()
+            if len(where) > 1
+        ]
+        raise InputError(
+            f"{argument}: every label may occur once (compared as text); found "
+            f"{_some(twice, len(twice))}. Rename, merge or drop the repeated ones."
+        )
+    return labels
+
+
+def axis_labels(
+    argument: str, given: Iterable[object] | None, own: Iterable[object] | None, count: int
+) -> tuple[str, ...]:
+    """Settle the labels of one axis: as given, else the table's own, else the positions."""
+    if given is None:
+        if own is None:
+            return tuple(str(k) for k in range(count))
+        source = "columns" if argument == "items" else "index"
+        return read_labels(f"{argument} (the {source} of the table)", own)
+    labels = read_labels(argument, given)
+    if len(labels) != count:
+        raise InputError(
+            f"{argument} has {len(labels)} labels for {count} {argument}; one for each is needed."
+        )
+    if own is not None:
+        present = [str(label) for label in own]
+        # Somebody who means to reorder would get wrong labels without a word.
+        if list(labels) != present and sorted(labels) == sorted(present):
+            raise InputError(
+                f"{argument} lists the labels of the table in another order, but labels are given "
+                f"by position, which would exchange them. Leave {argument} out, and reorder with "
+                f"select_{argument}."
+            )
+    return labels
+
+
+def read_members(row: Any, name: str) -> list[str]:
+    """Read the labels of one sample, in an order that does not depend on Python's hash seed."""
+    if isinstance(row, str | bytes | Mapping) or not isinstance(row, Iterable):
+        raise InputError(
+            f"{name} must be a set or a list of labels; found {_show(row)}. Write one label as "
+            "['label'], and none as []."
+        )
+    values = list(row)
+    if isinstance(row, set | frozenset):
+        try:
+            values.sort()
+        except TypeError:  # numbers and text together
+            values.sort(key=str)
+    labels = [_label(value, name) for value in values]
+    if len(set(labels)) < len(labels):
+        twice = sorted(label for label in set(labels) if labels.count(label) > 1)
+        raise InputError(
+            f"{name} has a label more than once (compared as text): "
+            f"{_some([repr(label) for label in twice], len(twice))}. List every label once."
+        )
+    return labels
+
+
+def find_positions(labels: Sequence[str], known: tuple[str, ...], argument: str) -> list[int]:
+    where = {label: k for k, label in enumerate(known)}
+    for label in labels:
+        if label not in where:
+            raise InputError(
+                f"{unknown(label, known)} is not among the {len(known)} {argument}; see "
+                f"Dataset.{argument}."
+            )
+    return [where[label] for label in labels]
+
+
+def unknown(label: str, known: tuple[str, ...]) -> str:
+    folded = {name.casefold(): name for name in known}
+    close = difflib.get_close_matches(label.casefold(), folded, n=1)
+    return f"{label!r} (did you mean {folded[close[0]]!r}?)" if close else repr(label)
+
+
+def refuse_nothing(chosen: Sequence[object], argument: str) -> None:
+    if len(chosen) == 0:
+        raise InputError(f"the selection leaves no {argument}; at least one is needed.")
+
+
+def refuse_misaligned(given: object, samples: tuple[str, ...], argument: str) -> None:
+    """Refuse a Series whose index speaks of these samples, but in another order."""
+    if not isinstance(given, pd.Series) or len(given) != len(samples):
+        return
+    index = tuple(str(label) for label in given.index)
+    if index != samples and not set(index).isdisjoint(samples):
+        k = next(k for k, (a, b) in enumerate(zip(index, samples, strict=True)) if a != b)
+        raise InputError(
+            f"{argument}: the index of the Series does not match the sample ids; at position {k} "
+            f"it says {index[k]!r}, the sample is {samples[k]!r}. Reorder it with .reindex(...), "
+            "or pass .to_numpy() if it is in the order of the samples."
+        )
+
+
+# Reading cells and times ------------------------------------------------------------------
+
+
+def _unmasked(given: Any) -> Any:
+    """Turn masked entries into None: np.asarray would show the numbers below the mask."""
+    if isinstance(given, np.ma.MaskedArray):
+        cells = np.ma.getdata(given).astype(object)
+        cells[np.ma.getmaskarray(given)] = None
+        return cells
+    return given
+
+
+def as_table(values: Any) -> npt.NDArray[Any]:
+    """Bring anything but a DataFrame into a two-dimensional array."""
+    if hasattr(values, "toarray"):  # SciPy's sparse matrices and arrays
+        values = values.toarray()
+    if hasattr(values, "to_pandas"):  # an array of it would lose its labels
+        raise InputError(
+            f"values is a {type(values).__module__}.{type(values).__name__}, which is not read "
+            "directly; pass values.to_pandas()."
+        )
+    try:
+        table = np.asarray(_unmasked(values))
+    except ValueError:  # rows of different lengths
+        table = np.empty(0)
+    if table.ndim != 2:
+        found = f"{table.ndim}-dimensional"
+        if isinstance(values, list | tuple) and table.ndim == 1:
+            found = "a list whose entries are not rows of one length"
+            lengths = [len(row) if hasattr(row, "__len__") else None for row in values]
+            k = next((k for k, length in enumerate(lengths) if length != lengths[0]), None)
+            if k is not None:
+                found += f" (row 0 has {lengths[0]} entries, row {k} has {lengths[k]})"
+        raise InputError(
+            "values must be two-dimensional, samples in rows and items in columns; found "
+            f"{found} ({type(values).__name__}). Write one sample as [[...]]; for sets of labels "
+            "use Dataset.from_sets."
+        )
+    if table.dtype.kind in "US" and not isinstance(values, np.ndarray):
+        # One text turns its whole nested list into text; the message shall show the original.
+        table = np.asarray(values, dtype=object)
+    return table
+
+
+def cell_blocks(table: Any, items: tuple[str, ...]) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+    """Yield (first column, block of cells); a DataFrame of mixed types goes column by column."""
+    if isinstance(table, np.ndarray):
+        yield 0, _readable(table, "values")
+    elif len(dtypes := set(table.dtypes)) == 1 and isinstance(dtypes.pop(), np.dtype):
+        yield 0, _readable(table.to_numpy(), f"column {items[0]!r} (position 0)")
+    else:
+        for j, label in enumerate(items):
+            column = table.iloc[:, j]
+            yield j, _readable(column, f"column {label!r} (position {j})")[:, None]
+
+
+def _readable(cells: Any, where: str) -> npt.NDArray[Any]:
+    """Bring cells to a NumPy array of booleans, numbers or objects, or refuse their type."""
+    dtype = cells.dtype
+    if isinstance(dtype, np.dtype):
+        if dtype.kind in "biufO":
+            return np.asarray(cells)
+        if dtype.kind in "UST":
+            return np.asarray(cells, dtype=object)
+    elif isinstance(dtype, pd.StringDtype):
+        return np.asarray(cells, dtype=object)
+    elif pd.api.types.is_numeric_dtype(dtype):  # nullable, sparse or Arrow, booleans included
+        return np.asarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))
+    raise InputError(
+        f"{where} has the type {dtype}; expected booleans or the numbers 0 and 1. Drop it, or say "
+        "which of its values mean that the item is present, as in (column == value)."
+    )
+
+
+def _is_number(cell: object) -> bool:
+    # For NumPy a duration is a kind of integer; for us it is not.
+    return isinstance(cell, _NUMBERS) and not isinstance(cell, np.timedelta64)
+
+
+def _binary(block: npt.NDArray[Any]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Read cells as booleans, and say which of them are neither 0 nor 1."""
+    if block.dtype.kind == "b":
+        return block, np.zeros(block.shape, dtype=np.bool_)
+    if block.dtype.kind == "O":
+        codes = (
+            int(cell) if _is_number(cell) and (cell == 0 or cell == 1) else 2 for cell in block.flat
+        )
+        block = np.fromiter(codes, dtype=np.int8, count=block.size).reshape(block.shape)
+    ones = block == 1
+    return ones, ~(ones | (block == 0))  # NaN is neither
+
+
+def read_cells(
+    blocks: Iterator[tuple[int, npt.NDArray[Any]]],
+    items: tuple[str, ...],
+    samples: tuple[str, ...],
+) -> npt.NDArray[np.bool_]:
+    """Copy the cells into a boolean table, or name those that do not fit."""
+    values = np.empty((len(samples), len(items)), dtype=np.bool_)
+    n_bad = 0
+    bad: list[tuple[int, int, object]] = []
+    for start, block in blocks:
+        values[:, start : start + block.shape[1]], unfit = _binary(block)
+        if unfit.any():
+            n_bad += int(np.count_nonzero(unfit))
+            for i, j in np.argwhere(unfit)[:SHOWN]:
+                bad.append((i, start + j, block[i, j]))
+    if not bad:
+        return values
+    cells = [
+        f"row {samples[i]!r} (position {i}), column {items[j]!r} (position {j}): {_show(cell)}"
+        for i, j, cell in bad
+    ]
+    remedies = dict.fromkeys(_remedy(cell) for _, _, cell in bad)
+    raise InputError(
+        f"values must be 0 or 1 (False or True) in every cell; {n_bad} of {values.size} are not: "
+        f"{_some(cells, n_bad)}. {' '.join(remedies)}"
+    )
+
+
+def _remedy(cell: Any) -> str:
+    if isinstance(cell, str | bytes):
+        if cell in ("0", "1", b"0", b"1"):
+            return "Text is not read as numbers: convert it first with .astype(int)."
+        return "Say which text means that the item is present, as in (values == 'yes')."
+    if not pd.api.types.is_scalar(cell):
+        return "For sets of labels use Dataset.from_sets."
+    if pd.isna(cell):
+        return (
+            "Missing entries are not supported yet: drop these samples or these items, or fill "
+            "the entries in."
+        )
+    return "Nothing is rounded: decide what counts as present, as in (values >= threshold)."
+
+
+def read_times(
+    given: Iterable[object] | None, samples: tuple[str, ...]
+) -> npt.NDArray[np.float64] | None:
+    """Read one time for each sample; what is missing becomes NaN."""
+    if given is None:
+        return None
+    refuse_misaligned(given, samples, "times")
+    cells = listed(given, "times")
+    if len(cells) != len(samples):
+        raise InputError(
+            f"times has {len(cells)} entries for {len(samples)} samples; one for each is needed, "
+            "NaN where the time is unknown."
+        )
+    times = np.full(len(samples), np.nan)
+    bad = []
+    for i, cell in enumerate(cells):
+        if pd.api.types.is_scalar(cell) and pd.isna(cell):
+            continue
+        number = cell.item() if isinstance(cell, np.generic) else cell
+        # A column of booleans is an event indicator taken for the times. The upper bound refuses
+        # infinity and integers too large for a float alike.
+        usable = _is_number(cell) and not isinstance(number, bool)
+        if usable and 0 <= number <= sys.float_info.max:
+            times[i] = float(number)
+        else:
+            bad.append(f"sample {samples[i]!r} (position {i}): {_show(cell)}")
+    if bad:
+        raise InputError(
+            "times must be finite numbers of at least 0, or NaN where unknown; found "
+            f"{_some(bad, len(bad))}. Convert dates and durations to numbers of one unit, and "
+            "write NaN for what is not known."
+        )
+    return times
+
+
+def _show(value: object) -> str:
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _some(parts: Sequence[str], total: int) -> str:
+    shown = "; ".join(parts[:SHOWN])
+    return shown if total <= SHOWN else f"{shown}; and {total - SHOWN} more"

@@ -1,0 +1,439 @@
+"""The one door for data: a validated, immutable samples x items table.
+
+Whatever the user has (an array, a DataFrame, a list of sets) becomes a `Dataset` here, or an
+error that names row and column. Everything behind this door trusts what it gets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from sequela._errors import InputError
+from sequela.data._reading import (
+    SHOWN,
+    as_table,
+    axis_labels,
+    cell_blocks,
+    find_positions,
+    listed,
+    read_cells,
+    read_labels,
+    read_members,
+    read_times,
+    refuse_misaligned,
+    refuse_nothing,
+    unknown,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import numpy.typing as npt
+
+__all__ = ["Dataset", "DistinctSets"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DistinctSets:
+    """The distinct sets of a `Dataset`, smallest first, in compressed sparse rows.
+
+    Attributes
+    ----------
+    indptr : ndarray of int64, shape (n_distinct + 1,)
+        Set `d` is ``indices[indptr[d]:indptr[d + 1]]``.
+    indices : ndarray of int32
+        Item positions, ascending inside each set.
+    counts : ndarray of int64, shape (n_distinct,)
+        How many samples show each set.
+    inverse : ndarray of int64, shape (n_samples,)
+        Which set each sample shows.
+    """
+
+    indptr: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int64]
+    inverse: npt.NDArray[np.int64]
+
+
+class Dataset:
+    """An immutable table that says which sample has which items.
+
+    Parameters
+    ----------
+    values : array-like, DataFrame, SciPy sparse matrix or Dataset
+        Samples in rows, items in columns; every entry False/True or exactly 0/1. It is copied.
+    items : iterable of labels, optional
+        One label for each column, by position. Default: the columns of a DataFrame, else
+        ``"0"``, ``"1"``, ... Labels are kept as text, so the number 1 becomes ``"1"``.
+    samples : iterable of labels, optional
+        One id for each row, by position. Default: the index of a DataFrame, else as above.
+    times : iterable of numbers, optional
+        When each sample was observed, at least 0 and finite; NaN or None where unknown.
+
+    Raises
+    ------
+    InputError
+        If anything does not fit; the message names the row and the column.
+
+    Examples
+    --------
+    >>> data = Dataset([[1, 0], [1, 1], [0, 0]], items=["IDH1", "TP53"], times=[2, 5.5, None])
+    >>> data
+    Dataset(3 samples x 2 items: 'IDH1', 'TP53'; 0 to 2 items a sample; 2 times known)
+    >>> data.set_sizes
+    array([1, 2, 0])
+    >>> float(data.frequencies["TP53"].round(3))
+    0.333
+    """
+
+    __slots__ = ("_items", "_samples", "_times", "_values")
+
+    _values: npt.NDArray[np.bool_]
+    _items: tuple[str, ...]
+    _samples: tuple[str, ...]
+    _times: npt.NDArray[np.float64] | None
+
+    def __init__(
+        self,
+        values: object,
+        *,
+        items: Iterable[object] | None = None,
+        samples: Iterable[object] | None = None,
+        times: Iterable[object] | None = None,
+    ) -> None:
+        own_items: Iterable[object] | None = None
+        own_samples: Iterable[object] | None = None
+        if isinstance(values, Dataset):
+            own_items, own_samples = values.items, values.samples
+            times = values.times if times is None else times
+            table: Any = values.values
+        elif isinstance(values, pd.DataFrame):
+            own_items, own_samples = values.columns, values.index
+            table = values
+        else:
+            table = as_table(values)
+        n_samples, n_items = table.shape
+        if n_samples == 0 or n_items == 0:
+            raise InputError(
+                f"values has no {'samples (rows)' if n_samples == 0 else 'items (columns)'}: its "
+                f"shape is {(n_samples, n_items)}. At least one of each is needed; look at the "
+                "filter that made it, or pass items= if every set is empty."
+            )
+        # Labels before cells: the message about a bad cell names its row and its column.
+        item_labels = axis_labels("items", items, own_items, n_items)
+        sample_labels = axis_labels("samples", samples, own_samples, n_samples)
+        cells = read_cells(cell_blocks(table, item_labels), item_labels, sample_labels)
+        self._store(cells, item_labels, sample_labels, read_times(times, sample_labels))
+
+    def _store(
+        self,
+        values: npt.NDArray[np.bool_],
+        items: tuple[str, ...],
+        samples: tuple[str, ...],
+        times: npt.NDArray[np.float64] | None,
+    ) -> None:
+        self._values = np.ascontiguousarray(values)
+        self._items = items
+        self._samples = samples
+        self._times = times
+        self._values.setflags(write=False)
+        if times is not None:
+            times.setflags(write=False)
+
+    @classmethod
+    def _trusted(cls, *parts: Any) -> Dataset:
+        """Build from parts that came out of a Dataset: nothing to validate, nothing shared."""
+        new = cls.__new__(cls)
+        new._store(*parts)  # noqa: SLF001  (it is our own)
+        return new
+
+    @classmethod
+    def from_sets(
+        cls,
+        sets: Iterable[Iterable[object]],
+        *,
+        items: Iterable[object] | None = None,
+        samples: Iterable[object] | None = None,
+        times: Iterable[object] | None = None,
+    ) -> Dataset:
+        """Build a data set from one collection of labels for each sample.
+
+        Parameters
+        ----------
+        sets : list of sets, lists or tuples of labels
+            What each sample has; numbers are labels too, not positions.
+        items : iterable of labels, optional
+            All items, in the order wanted; it may hold items that never occur. Default: the
+            labels seen, in order of first appearance (inside a Python set, which has no order
+            of its own, in sorted order).
+        samples, times : iterable, optional
+            As for `Dataset`; a pandas Series of sets brings its index as sample ids.
+
+        Returns
+        -------
+        Dataset
+
+        Examples
+        --------
+        >>> data = Dataset.from_sets([["TP53"], [], ["IDH1", "TP53"]], samples=["a", "b", "c"])
+        >>> data.items
+        ('TP53', 'IDH1')
+        >>> data.values.astype(int).tolist()
+        [[1, 0], [0, 0], [1, 1]]
+        """
+        if samples is None and isinstance(sets, pd.Series):
+            samples = sets.index
+        rows = listed(sets, "sets")
+        ids = axis_labels("samples", samples, None, len(rows))
+        names = [f"the set of sample {ids[i]!r} (position {i})" for i in range(len(rows))]
+        members = [read_members(row, name) for row, name in zip(rows, names, strict=True)]
+        if items is None:
+            known = tuple(dict.fromkeys(chain.from_iterable(members)))
+        else:
+            known = read_labels("items", items)
+        column = {label: j for j, label in enumerate(known)}
+        values = np.zeros((len(rows), len(known)), dtype=np.bool_)
+        for i, labels in enumerate(members):
+            for label in labels:
+                if label not in column:
+                    raise InputError(
+                        f"{names[i]} has {unknown(label, known)}, which is not among items. "
+                        "Correct the label, or add it to items."
+                    )
+                values[i, column[label]] = True
+        return cls(values, items=known, samples=ids, times=times)
+
+    @classmethod
+    def coerce(cls, X: object, times: Iterable[object] | None = None) -> Dataset:
+        """Turn whatever holds data into a `Dataset`.
+
+        Parameters
+        ----------
+        X : Dataset, DataFrame, array-like, sparse matrix, or list of sets or frozensets
+            The data; a Dataset is returned as it is unless `times` is given.
+        times : iterable of numbers, optional
+            Observation times; they replace those that X has.
+
+        Returns
+        -------
+        Dataset
+
+        Examples
+        --------
+        >>> Dataset.coerce([{"a", "b"}, {"b"}]).items
+        ('a', 'b')
+        >>> Dataset.coerce([[1, 1], [0, 1]]).items
+        ('0', '1')
+        """
+        if isinstance(X, Dataset) and times is None:
+            return X
+        if (
+            isinstance(X, list | tuple | pd.Series)
+            and len(X) > 0
+            and all(isinstance(x, set | frozenset) for x in X)
+        ):
+            return cls.from_sets(X, times=times)
+        return cls(X, times=times)
+
+    @property
+    def values(self) -> npt.NDArray[np.bool_]:
+        """The table: a read-only boolean array, samples x items, C-contiguous."""
+        return self._values
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The label of each column."""
+        return self._items
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        """The id of each row."""
+        return self._samples
+
+    @property
+    def times(self) -> npt.NDArray[np.float64] | None:
+        """When each sample was observed (read-only, NaN where unknown), or None."""
+        return self._times
+
+    @property
+    def n_samples(self) -> int:
+        """The number of rows."""
+        return len(self._samples)
+
+    @property
+    def n_items(self) -> int:
+        """The number of columns."""
+        return len(self._items)
+
+    @property
+    def set_sizes(self) -> npt.NDArray[np.int64]:
+        """How many items each sample has."""
+        return np.asarray(self._values.sum(axis=1, dtype=np.int64))
+
+    @property
+    def frequencies(self) -> pd.Series[float]:
+        """The fraction of the samples that have each item, by item label."""
+        return pd.Series(self._values.mean(axis=0), index=list(self._items), name="frequency")
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table as a new boolean DataFrame (the times are not part of it).
+
+        Examples
+        --------
+        >>> Dataset([[1, 0]], items=["a", "b"], samples=["s"]).to_frame()
+              a      b
+        s  True  False
+        """
+        return pd.DataFrame(
+            self._values.copy(), index=list(self._samples), columns=list(self._items)
+        )
+
+    def sets(self) -> list[frozenset[str]]:
+        """Return the labels that each sample has.
+
+        Examples
+        --------
+        >>> Dataset([[1, 0], [0, 0]], items=["a", "b"]).sets()
+        [frozenset({'a'}), frozenset()]
+        """
+        return [frozenset(self._items[j] for j in np.flatnonzero(row)) for row in self._values]
+
+    def select_items(self, labels: Iterable[object]) -> Dataset:
+        """Return the data set of these items only, in this order; every sample stays.
+
+        Examples
+        --------
+        >>> Dataset([[1, 0, 1]], items=["a", "b", "c"]).select_items(["c", "b"]).items
+        ('c', 'b')
+        """
+        chosen = read_labels("items", labels)
+        columns = find_positions(chosen, self._items, "items")
+        refuse_nothing(columns, "items")
+        values = self._values[:, columns]
+        return self._trusted(values, chosen, self._samples, self.times)
+
+    def select_samples(self, which: Iterable[object]) -> Dataset:
+        """Return the data set of these samples only, in this order; every item stays.
+
+        Parameters
+        ----------
+        which : iterable
+            Text selects by id, booleans (one for each sample) are a mask, and integers are
+            positions, even if the ids look like numbers.
+
+        Examples
+        --------
+        >>> data = Dataset([[1], [0], [1]], samples=["x", "y", "z"])
+        >>> data.select_samples(["z", "x"]).samples
+        ('z', 'x')
+        >>> data.select_samples(data.set_sizes > 0).samples
+        ('x', 'z')
+        >>> data.select_samples([-1]).samples
+        ('z',)
+        """
+        chosen: list[Any] = listed(which, "the selection of samples")
+        refuse_nothing(chosen, "samples")
+        if all(isinstance(c, str) for c in chosen):
+            rows = find_positions([str(c) for c in chosen], self._samples, "samples")
+        elif all(isinstance(c, bool | np.bool_) for c in chosen):
+            refuse_misaligned(which, self._samples, "the mask")
+            if len(chosen) != self.n_samples:
+                raise InputError(
+                    f"the mask has {len(chosen)} entries for {self.n_samples} samples; one for "
+                    "each sample is needed."
+                )
+            rows = [i for i, keep in enumerate(chosen) if keep]
+        elif all(isinstance(c, Integral) for c in chosen):
+            for c in chosen:
+                if not -self.n_samples <= c < self.n_samples:
+                    raise InputError(
+                        f"position {c} is outside the {self.n_samples} samples; positions count "
+                        "from 0. If it is meant as an id, pass it as text."
+                    )
+            rows = [int(c) for c in chosen]
+        else:
+            raise InputError(
+                "the selection of samples must be all ids (text), all booleans or all integer "
+                f"positions; found {', '.join(sorted({type(c).__name__ for c in chosen}))}."
+            )
+        refuse_nothing(rows, "samples")
+        ids = read_labels("the selection of samples", [self._samples[i] for i in rows])
+        times = None if self._times is None else self._times[rows]
+        return self._trusted(self._values[rows], self._items, ids, times)
+
+    def most_frequent(self, n: int) -> Dataset:
+        """Return the data set of the `n` most frequent items, the most frequent first.
+
+        Items that are equally frequent keep the order of their columns.
+
+        Examples
+        --------
+        >>> Dataset([[0, 1, 1], [0, 1, 1]], items=["a", "b", "c"]).most_frequent(2).items
+        ('b', 'c')
+        """
+        is_integer = isinstance(n, int | np.integer) and not isinstance(n, bool)
+        if not is_integer or not 1 <= n <= self.n_items:
+            raise InputError(f"n must be an integer from 1 to {self.n_items} items; found {n!r}.")
+        order = np.argsort(-self._values.sum(axis=0, dtype=np.int64), kind="stable")
+        return self.select_items([self._items[j] for j in order[:n]])
+
+    def compressed(self) -> DistinctSets:
+        """Return the distinct sets and how often each occurs, ordered by size, then by items.
+
+        Examples
+        --------
+        >>> distinct = Dataset([[1, 1], [0, 1], [1, 1]]).compressed()
+        >>> distinct.indptr.tolist(), distinct.indices.tolist()
+        ([0, 1, 3], [1, 0, 1])
+        >>> distinct.counts.tolist(), distinct.inverse.tolist()
+        ([1, 2], [1, 0, 1])
+        """
+        # One byte string for each row, whose order is the order wanted: first the size, high byte
+        # first, then the complement of the bits, because of two sets of one size the one with
+        # the smaller item at the first difference comes first.
+        sizes = self.set_sizes.astype(">u4")
+        keys = np.hstack([sizes[:, None].view(np.uint8), ~np.packbits(self._values, axis=1)])
+        rows = np.ascontiguousarray(keys).view(f"V{keys.shape[1]}").ravel()
+        _, first, inverse, counts = np.unique(
+            rows, return_index=True, return_inverse=True, return_counts=True
+        )
+        indptr = np.zeros(len(first) + 1, dtype=np.int64)
+        np.cumsum(sizes[first], out=indptr[1:])
+        indices = np.nonzero(self._values[first])[1].astype(np.int32)
+        return DistinctSets(indptr, indices, counts.astype(np.int64), inverse.astype(np.int64))
+
+    def __len__(self) -> int:
+        return self.n_samples
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Dataset):
+            return NotImplemented
+        if (self._items, self._samples) != (other._items, other._samples):
+            return False
+        if self._times is None or other._times is None:
+            same_times = self._times is other._times
+        else:
+            same_times = np.array_equal(self._times, other._times, equal_nan=True)
+        return same_times and np.array_equal(self._values, other._values)
+
+    # Equality reads the whole table; as a dictionary key that would be a trap.
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Callable[..., Dataset], tuple[object, ...]]:
+        return self._trusted, (self._values, self._items, self._samples, self._times)
+
+    def __repr__(self) -> str:
+        sizes = self.set_sizes
+        items = ", ".join(repr(label) for label in self._items[:SHOWN])
+        known = "" if self._times is None else f"; {np.isfinite(self._times).sum()} times known"
+        return (
+            f"Dataset({self.n_samples} samples x {self.n_items} items: {items}"
+            f"{', ...' if self.n_items > SHOWN else ''}; {sizes.min()} to {sizes.max()} items a "
+            f"sample{known})"
+        )

@@ -1,0 +1,67 @@
+"""Models to try things out with, made up for this project; nothing here was measured."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+__all__ = ["example_theta"]
+
+# Item: the log of its base rate.
+_BASE = {
+    "first": 0.0,
+    "second": -4.0,
+    "left": -0.5,
+    "right": -0.5,
+    "step 1": -0.5,
+    "step 2": -4.0,
+    "step 3": -4.0,
+    "clock 1": -1.0,
+    "clock 2": -2.0,
+    "clock 3": -3.0,
+}
+
+# (Item, the item whose rate it changes): the log of the factor.
+_EFFECTS = {
+    ("first", "second"): 4.0,
+    ("left", "right"): -4.0,
+    ("right", "left"): -4.0,
+    ("step 1", "step 2"): 4.0,
+    ("step 2", "step 3"): 5.0,
+}
+
+
+def example_theta() -> pd.DataFrame:
+    """Return a small model of ten items whose order is known by construction.
+
+    - "first" and "second" are the paper's warm-up with alpha = 4: alone, "second" is rare; after
+      "first" it arrives as fast as "first" did. From sets of these two items only, nobody can tell
+      which came first: it takes other items that arrive independently.
+    - "left" and "right" exclude each other: each makes the other one e^4 times slower.
+    - "step 1", "step 2", "step 3" are a cascade, in which only the one before opens the next: "step
+      1" has no effect on "step 3" of its own, though the two come together.
+    - "clock 1" to "clock 3" depend on nothing and change nothing. They tell the time: the more of
+      them a sample has, the later it was observed.
+
+    All numbers are round and the names mean what they say, so that no result from this model is
+    taken for a finding.
+
+    Returns
+    -------
+    DataFrame
+        theta, a new copy: row i, column j is the log-effect of item i on the rate of item j, the
+        diagonal the log of the base rates.
+
+    Examples
+    --------
+    >>> theta = example_theta()
+    >>> theta.shape
+    (10, 10)
+    >>> float(theta.loc["first", "second"]), float(theta.loc["second", "second"])
+    (4.0, -4.0)
+    """
+    items = list(_BASE)
+    theta = pd.DataFrame(np.diag(list(_BASE.values())), index=items, columns=items)
+    for (source, target), effect in _EFFECTS.items():
+        theta.loc[source, target] = effect
+    return theta

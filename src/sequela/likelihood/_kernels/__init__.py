@@ -1,0 +1,1 @@
+"""Compiled inner loops: arrays and numbers in, arrays and numbers out, nothing is validated."""

@@ -1,0 +1,127 @@
+"""Which items' rates change while the items of one set accumulate, and tables of those rates.
+
+For a set S only two kinds of items have a rate that depends on the state R (a subset of S): the
+items of S themselves, which stop once they are present, and the *active* items outside S, on which
+at least one item of S has a non-zero effect. They are the columns of the tables. All other items
+together are one constant in the exit rate, and their gradients are multiples of the times spent
+(see `docs/maths.md`): so the cost grows with the number of interactions, not with n.
+"""
+
+import math
+
+from sequela._jit import kernel
+
+# Above this base rate an item never takes the shared-sum shortcut: subtracting what was added
+# would cancel digits. Below it the cancellation is under 1e-13.
+SHORTCUT_LIMIT = 16.0
+
+# Products of rates must stay inside the range of a double; log-domain kernels serve beyond.
+LOG_RANGE = 600.0
+
+
+@kernel
+def choose_columns(
+    items, k, theta, row_start, row_item, rate, constant, rare, columns, above, below, mark
+):
+    """List the columns of set `items[:k]`; return (their number, the constant rate of the rest).
+
+    `columns` receives first the items of S (bit b of a state is column b), then the active ones.
+    `above` and `below` receive, per column, the sum of the positive and of the negative effects
+    from S: bounds of the log-rate. `mark` is scratch of length n that is zero on entry and exit.
+    `constant` is the sum of the base rates of the items under `SHORTCUT_LIMIT`, `rare` lists those
+    above it.
+    """
+    m = k
+    for b in range(k):
+        columns[b] = items[b]
+        mark[items[b]] = b + 1
+        above[b] = 0.0
+        below[b] = 0.0
+    for b in range(k):
+        i = items[b]
+        for at in range(row_start[i], row_start[i + 1]):
+            j = row_item[at]
+            where = mark[j] - 1
+            if where < 0:
+                where = m
+                columns[m] = j
+                mark[j] = m + 1
+                above[m] = 0.0
+                below[m] = 0.0
+                m += 1
+            effect = theta[i, j]
+            if effect > 0.0:
+                above[where] += effect
+            else:
+                below[where] += effect
+    rest = constant
+    for c in range(m):
+        if rate[columns[c]] <= SHORTCUT_LIMIT:
+            rest -= rate[columns[c]]
+    for at in range(rare.shape[0]):
+        if mark[rare[at]] == 0:
+            rest += rate[rare[at]]
+    for c in range(m):
+        mark[columns[c]] = 0
+    return m, max(rest, 0.0)
+
+
+@kernel
+def fits_double(k, m, theta, columns, above, below, rest, observation_rate):
+    """Tell whether no product along any order of S can leave the range of a double.
+
+    Every order's weight is a product of rates over exit rates; its smallest possible value is
+    bounded by the smallest rates and the largest exit rate.
+    """
+    largest = observation_rate + rest
+    highest = 0.0
+    for c in range(m):
+        high = theta[columns[c], columns[c]] + above[c]
+        highest = max(highest, high)
+        largest += math.exp(min(high, LOG_RANGE))
+    if highest > LOG_RANGE / 2:
+        return False
+    weight = -(k + 1) * math.log(max(largest, 1.0))
+    for c in range(k):
+        weight += min(theta[columns[c], columns[c]] + below[c], 0.0)
+    return weight > -LOG_RANGE
+
+
+@kernel
+def low_table(l, W, columns, start, count, k, bits):
+    """Fill ``l[c, L]``: effect of the items of L, a subset of the first `bits`, on column start + c.
+
+    By doubling, without exp: entry L + 2^b is entry L times one factor. A column that is itself
+    among the items is 0 once present, and so are all entries with bits that a set of k < `bits`
+    items does not have.
+    """
+    for c in range(count):
+        row = l[c]
+        row[0] = 1.0
+        for b in range(bits):
+            half = 1 << b
+            factor = 0.0 if b == start + c or b >= k else W[columns[b], columns[start + c]]
+            for x in range(half):
+                row[half + x] = row[x] * factor
+
+
+@kernel
+def high_table(h, W, columns, start, count, first, bits):
+    """Fill ``h[H, c]`` like `low_table`, transposed, for the items `first` to `first + bits`.
+
+    Here a column that is itself among the items keeps the product of the others' effects, which
+    the forward pass needs; whoever sums over columns must blank the present ones.
+    """
+    for c in range(count):
+        h[0, c] = 1.0
+    for b in range(bits):
+        half = 1 << b
+        i = columns[first + b]
+        own = first + b - start
+        for H in range(half):
+            source = h[H]
+            target = h[half + H]
+            for c in range(count):
+                target[c] = source[c] * W[i, columns[start + c]]
+            if 0 <= own < count:
+                target[own] = source[own]

@@ -1,0 +1,493 @@
+"""Marginal sets, exactly: forward and backward over the subsets of one set (section 4.4).
+
+A state R is split into its low bits L (a row of up to 64 states that sit in L1 cache) and its high
+bits H. Rates factorise, ``r_j(R) = h_j(H) l_j(L)``, so the exit rates of a tile of rows are one
+matrix product, and the gradient two more of the same size (`gemm.add_product`).
+
+Arrays over states, all of shape (rows, width) with row H and column L:
+
+- ``I[R] = 1 / D(R)``, the mean holding time;
+- ``F[R]``, the forward weight: probability of passing through R, times I[R];
+- ``T[R]``, the backward weight times I[R]: probability of going from R to S by adding just the
+  items of S and being observed there, given arrival at R, per unit of the observation rate.
+
+Some arguments below are zeros and ones held in variables: Numba compiles one more copy of a
+function for each literal that it is called with.
+
+Then p(S) = observation_rate * F[S], the posterior mean time spent in R is
+``E[R] = F[R] T[R] / F[S]`` and the posterior probability of the step R -> R + c is
+``F[R] r_c(R) T[R + c] / F[S]``.
+"""
+
+import math
+
+import numpy as np
+
+from sequela._jit import kernel
+from sequela.likelihood._kernels.columns import (
+    SHORTCUT_LIMIT,
+    choose_columns,
+    fits_double,
+    high_table,
+    low_table,
+)
+from sequela.likelihood._kernels.gemm import add_product
+
+# 2^6 doubles are a row of 512 bytes: long enough for the vector units, short enough that a tile of
+# rows and the tables stay in the first two caches. Measured: 5 and 7 bits are both slower.
+LOW_BITS = 6
+TILE_BITS = 5
+
+
+@kernel
+def split_bits(k):
+    """Return (low, tile, top): how many bits index a row, the rows of a tile, and the tiles."""
+    low = min(max(k, 2), LOW_BITS)
+    if k == LOW_BITS + 1:
+        low = LOW_BITS - 1  # four rows, which the matrix product likes better than two
+    tile = min(max(k - low, 0), TILE_BITS)
+    return low, tile, max(k - low - tile, 0)
+
+
+@kernel
+def tile_rates(h, base, table, rate, W, columns, start, count, k, first, top):
+    """Fill ``h[H, c]`` for the rows of tile `top`: base rates times the effects of the high items.
+
+    For columns `start` to `start + count`; `first` is the lowest item of the tile's number. As in
+    `high_table`, items present in H are not blanked.
+    """
+    for c in range(count):
+        base[c] = rate[columns[start + c]]
+    for b in range(first, k):
+        if top >> (b - first) & 1:
+            i = columns[b]
+            own = base[b - start] if b - start < count else 0.0
+            for c in range(count):
+                base[c] *= W[i, columns[start + c]]
+            if 0 <= b - start < count:
+                base[b - start] = own
+    for H in range(table.shape[0]):
+        source = table[H]
+        target = h[H]
+        for c in range(count):
+            target[c] = source[c] * base[c]
+
+
+@kernel
+def holding_times(I, hS, hA, base, tS, tA, lS, lA, rate, W, columns, m, k, rest, observation_rate):
+    """Fill ``I[R] = 1 / (observation_rate + exit rate of R)``, tile by tile."""
+    low, tile, tops = split_bits(k)
+    width = 1 << low
+    rows = 1 << tile
+    first = low + tile
+    zero = m - m
+    one = zero + 1
+    flat_S = hS.reshape(-1)
+    flat_A = hA.reshape(-1)
+    for top in range(1 << tops):
+        tile_rates(hS, base, tS, rate, W, columns, zero, k, k, first, top)
+        for H in range(rows):
+            row = top * rows + H
+            for b in range(low, k):
+                if row >> (b - low) & 1:
+                    hS[H, b] = 0.0
+        block = I[top * rows : (top + 1) * rows]
+        for H in range(rows):
+            exit_rate = block[H]
+            for x in range(width):
+                exit_rate[x] = observation_rate + rest
+        add_product(block, flat_S, hS.shape[1], one, lS, rows, k, width)
+        if m > k:
+            tile_rates(hA, base, tA, rate, W, columns, k, m - k, k, first, top)
+            add_product(block, flat_A, hA.shape[1], one, lA, rows, m - k, width)
+        for H in range(rows):
+            inverse = block[H]
+            for x in range(width):
+                inverse[x] = 1.0 / inverse[x]
+
+
+@kernel
+def forward(F, I, hS, base, tS, lS, rate, W, columns, k):
+    """Fill F: ``F(R) = I(R) * sum_c F(R - c) r_c(R - c)``, rows in increasing order."""
+    low, tile, tops = split_bits(k)
+    width = 1 << low
+    rows = 1 << tile
+    zero = k - k
+    l0 = lS[0]
+    l1 = lS[1]
+    for top in range(1 << tops):
+        tile_rates(hS, base, tS, rate, W, columns, zero, k, k, low + tile, top)
+        for H in range(rows):
+            row = top * rows + H
+            f = F[row]
+            inverse = I[row]
+            for x in range(width):
+                f[x] = 0.0
+            if row == 0:
+                f[0] = 1.0
+            # Arrivals of a high item, from the row without it.
+            for b in range(low, k):
+                bit = 1 << (b - low)
+                if row & bit:
+                    before = F[row ^ bit]
+                    effects = lS[b]
+                    r = hS[H, b]
+                    for x in range(width):
+                        f[x] += before[x] * (effects[x] * r)
+            # Arrivals of low items, inside the row: solve four states, then hand the finished
+            # half to its sibling, so that all but the last two bits run on whole vectors.
+            r0 = hS[H, 0]
+            r1 = hS[H, 1]
+            for x in range(0, width, 4):
+                f0 = f[x] * inverse[x]
+                f1 = (f[x + 1] + f0 * (r0 * l0[x])) * inverse[x + 1]
+                f2 = (f[x + 2] + f0 * (r1 * l1[x])) * inverse[x + 2]
+                f3 = f[x + 3] + f1 * (r1 * l1[x + 1]) + f2 * (r0 * l0[x + 2])
+                f[x] = f0
+                f[x + 1] = f1
+                f[x + 2] = f2
+                f[x + 3] = f3 * inverse[x + 3]
+                after = x + 4
+                if after < width:
+                    b = 2
+                    while not after >> b & 1:
+                        b += 1
+                    half = 1 << b
+                    r = hS[H, b]
+                    effects = lS[b]
+                    for y in range(after - half, after):
+                        f[y + half] += f[y] * (effects[y] * r)
+
+
+@kernel
+def backward(T, I, hS, base, tS, lS, rate, W, columns, k):
+    """Fill T: ``T(R) = I(R) * sum_c r_c(R) T(R + c)``, T(S) = I(S), rows in decreasing order."""
+    low, tile, tops = split_bits(k)
+    width = 1 << low
+    rows = 1 << tile
+    last = (1 << k) - 1
+    zero = k - k
+    l0 = lS[0]
+    l1 = lS[1]
+    for top in range((1 << tops) - 1, -1, -1):
+        tile_rates(hS, base, tS, rate, W, columns, zero, k, k, low + tile, top)
+        for H in range(rows - 1, -1, -1):
+            row = top * rows + H
+            t = T[row]
+            inverse = I[row]
+            for x in range(width):
+                t[x] = 0.0
+            if row == last >> low:
+                t[last & (width - 1)] = 1.0
+            for b in range(low, k):
+                bit = 1 << (b - low)
+                if not row & bit:
+                    after = T[row | bit]
+                    effects = lS[b]
+                    r = hS[H, b]
+                    for x in range(width):
+                        t[x] += after[x] * (effects[x] * r)
+            r0 = hS[H, 0]
+            r1 = hS[H, 1]
+            for x in range(width - 4, -1, -4):
+                t3 = t[x + 3] * inverse[x + 3]
+                t2 = (t[x + 2] + t3 * (r0 * l0[x + 2])) * inverse[x + 2]
+                t1 = (t[x + 1] + t3 * (r1 * l1[x + 1])) * inverse[x + 1]
+                t0 = t[x] + t1 * (r0 * l0[x]) + t2 * (r1 * l1[x])
+                t[x] = t0 * inverse[x]
+                t[x + 1] = t1
+                t[x + 2] = t2
+                t[x + 3] = t3
+                if x > 0:
+                    b = 2
+                    while not x >> b & 1:
+                        b += 1
+                    half = 1 << b
+                    r = hS[H, b]
+                    effects = lS[b]
+                    for y in range(x - half, x):
+                        t[y] += t[y + half] * (effects[y] * r)
+
+
+@kernel
+def fold_rows(G, first_bit, bits, first_column, count, U, h):
+    """Multiply U by h; then add to ``G[first_bit + b, c]`` the sum over the rows with bit b.
+
+    Folding halves: the upper half is the sum for the highest bit, then joins the lower half. All
+    bits together cost two passes. Row 0 of U is left with the sum over all rows.
+    """
+    for H in range(1 << bits):
+        u = U[H]
+        r = h[H]
+        for c in range(count):
+            u[c] *= r[c]
+    for b in range(bits - 1, -1, -1):
+        half = 1 << b
+        g = G[first_bit + b]
+        for H in range(half):
+            u = U[H]
+            upper = U[half + H]
+            for c in range(count):
+                g[first_column + c] += upper[c]
+                u[c] += upper[c]
+
+
+@kernel
+def fold_row(G, column, v, bits):
+    """Add to ``G[b, column]`` the sum of the entries of v with bit b; return the sum of all."""
+    for b in range(bits - 1, -1, -1):
+        half = 1 << b
+        contained = 0.0
+        for x in range(half):
+            contained += v[half + x]
+            v[x] += v[half + x]
+        G[b, column] += contained
+    return v[0]
+
+
+@kernel
+def gradient(
+    G, F, T, E, US, UA, VS, VA, hS, hA, base, tS, tA, lS, lT, rate, W, columns, m, k
+):
+    """Fill ``G[b, c]``, the derivative of log p(S) by the effect of item b on column c.
+
+    ``G[k, c]`` is the derivative by the column's own log base rate. Column m is about time:
+    ``G[b, m]`` is the posterior mean time that item b has been present, ``G[k, m]`` the mean
+    observation time.
+
+    VS (items of S) and VA (active items, transposed) collect sums over rows for each L; US and UA
+    sums over L for each row. Each lacks the other factor of the rate, which the folding applies.
+    """
+    low, tile, tops = split_bits(k)
+    width = 1 << low
+    rows = 1 << tile
+    first = low + tile
+    bits = min(k, low)
+    last = (1 << k) - 1
+    scale = 1.0 / F[last >> low, last & (width - 1)]
+    active = m - k
+    zero = m - m
+    one = zero + 1
+    flat_E = E.reshape(-1)
+    for b in range(k + 1):
+        for c in range(m + 1):
+            G[b, c] = 0.0
+        for x in range(width):
+            VS[b, x] = 0.0
+    for x in range(width):
+        for c in range(active):
+            VA[x, c] = 0.0
+    in_row = VS[k]
+    for top in range(1 << tops):
+        tile_rates(hS, base, tS, rate, W, columns, zero, k, k, first, top)
+        for H in range(rows):
+            row = top * rows + H
+            f = F[row]
+            t = T[row]
+            e = E[H]
+            u = US[H]
+            time = 0.0
+            for x in range(width):
+                e[x] = f[x] * t[x] * scale
+                in_row[x] += e[x]
+                time += e[x]
+            for b in range(low, k):
+                if row >> (b - low) & 1:
+                    G[b, m] += time
+            # Items of S: probability of the step minus its expected number.
+            for c in range(bits):
+                bit = 1 << c
+                v = VS[c]
+                effects = lS[c]
+                r = hS[H, c] * scale
+                in_column = 0.0
+                for start in range(0, width, 2 * bit):
+                    for x in range(start, start + bit):
+                        d = f[x] * (t[x + bit] - t[x])
+                        v[x] += r * d
+                        in_column += effects[x] * d
+                u[c] = in_column * scale
+            for c in range(low, k):
+                bit = 1 << (c - low)
+                u[c] = 0.0
+                if not row & bit:
+                    after = T[row | bit]
+                    v = VS[c]
+                    effects = lS[c]
+                    r = hS[H, c] * scale
+                    in_column = 0.0
+                    for x in range(width):
+                        d = f[x] * (after[x] - t[x])
+                        v[x] += r * d
+                        in_column += effects[x] * d
+                    u[c] = in_column * scale
+        if k > low:
+            fold_rows(G, low, tile, zero, k, US, hS)
+            for b in range(first, k):
+                if top >> (b - first) & 1:
+                    for c in range(k):
+                        G[b, c] += US[0, c]
+        # Active items: minus the expected number of steps.
+        if active > 0:
+            tile_rates(hA, base, tA, rate, W, columns, k, active, k, first, top)
+            add_product(VA, flat_E, one, E.shape[1], hA, width, rows, active)
+            if k > low:
+                for H in range(rows):
+                    for c in range(active):
+                        UA[H, c] = 0.0
+                add_product(UA, flat_E, E.shape[1], one, lT, rows, width, active)
+                fold_rows(G, low, tile, k, active, UA, hA)
+                for b in range(first, k):
+                    if top >> (b - first) & 1:
+                        for c in range(active):
+                            G[b, k + c] += UA[0, c]
+    for c in range(k):
+        v = VS[c]
+        effects = lS[c]
+        for x in range(width):
+            v[x] *= effects[x]
+        G[k, c] = fold_row(G, c, v, bits)
+    G[k, m] = fold_row(G, m, in_row, bits)
+    if active > 0:
+        fold_rows(G, zero, bits, k, active, VA, lT)
+        for c in range(active):
+            G[k, k + c] = VA[0, c]
+        for b in range(k + 1):
+            for c in range(k, m):
+                G[b, c] = -G[b, c]
+
+
+@kernel
+def scatter(gradient_sum, present_sum, weight, G, rate, rare, columns, mark, m, k):
+    """Add one set's gradient to the n x n sum, times `weight`.
+
+    Items that are no column of this set have the gradient -rate * time. For those under
+    `SHORTCUT_LIMIT` it is added once for all sets at the end, from `present_sum`, so here the
+    columns of this set get it back.
+    """
+    n = rate.shape[0]
+    for b in range(k + 1):
+        lasting = weight * G[b, m]
+        present_sum[columns[b] if b < k else n] += lasting
+        for c in range(m):
+            j = columns[c]
+            g = weight * G[b, c]
+            if rate[j] <= SHORTCUT_LIMIT:
+                g += rate[j] * lasting
+            if b == k:
+                gradient_sum[j, j] += g
+            elif b != c:
+                gradient_sum[columns[b], j] += g
+    if rare.shape[0] > 0:
+        for c in range(m):
+            mark[columns[c]] = 1
+        for j in rare:
+            if mark[j] == 0:
+                for b in range(k):
+                    gradient_sum[columns[b], j] -= weight * rate[j] * G[b, m]
+                gradient_sum[j, j] -= weight * rate[j] * G[k, m]
+        for c in range(m):
+            mark[columns[c]] = 0
+
+
+@kernel
+def evaluate_block(
+    theta,
+    W,
+    rate,
+    row_start,
+    row_item,
+    constant,
+    rare,
+    observation_rate,
+    indptr,
+    indices,
+    chosen,
+    weights,
+    log_p,
+    in_range,
+    gradient_sum,
+    present_sum,
+    want_gradient,
+):
+    """Evaluate the sets `chosen`; add their weighted gradients to the sums of this block.
+
+    A set whose weights might leave the range of a double gets ``in_range`` False and nothing else:
+    the log-domain kernel does it.
+    """
+    n = rate.shape[0]
+    largest = 2
+    for s in chosen:
+        largest = max(largest, indptr[s + 1] - indptr[s])
+    states = 1 << largest
+    zero = largest - largest
+    width = 1 << LOW_BITS
+    rows = 1 << TILE_BITS
+    I_ = np.empty(states)
+    F_ = np.empty(states)
+    T_ = np.empty(states)
+    tS_ = np.empty((rows, largest))
+    hS = np.zeros((rows, largest))
+    US = np.empty((rows, largest))
+    lS_ = np.empty(largest * width)
+    VS_ = np.empty((largest + 1) * width)
+    tA_ = np.empty((rows, n))
+    hA = np.empty((rows, n))
+    UA = np.empty((rows, n))
+    lA_ = np.empty(n * width)
+    lT_ = np.empty(n * width)
+    VA_ = np.empty(n * width)
+    E_ = np.empty(rows * width)
+    base = np.empty(n)
+    G = np.empty((largest + 1, n + 1))
+    columns = np.empty(n, np.int64)
+    above = np.empty(n)
+    below = np.empty(n)
+    mark = np.zeros(n, np.int64)
+    for s in chosen:
+        items = indices[indptr[s] : indptr[s + 1]]
+        k = items.shape[0]
+        m, rest = choose_columns(
+            items, k, theta, row_start, row_item, rate, constant, rare, columns, above, below, mark
+        )
+        in_range[s] = fits_double(k, m, theta, columns, above, below, rest, observation_rate)
+        if not in_range[s]:
+            continue
+        low, tile, tops = split_bits(k)
+        wide = 1 << low
+        high = 1 << (tile + tops)
+        active = m - k
+        I = I_[: high * wide].reshape((high, wide))
+        F = F_[: high * wide].reshape((high, wide))
+        tS = tS_[: 1 << tile]
+        tA = tA_[: 1 << tile]
+        lS = lS_[: largest * wide].reshape((largest, wide))
+        lA = lA_[: active * wide].reshape((active, wide))
+        for b in range(k, 2):
+            for x in range(wide):
+                lS[b, x] = 0.0  # a row has four states even where a set has fewer
+        low_table(lS, W, columns, zero, k, k, low)
+        low_table(lA, W, columns, k, active, k, low)
+        high_table(tS, W, columns, zero, k, low, tile)
+        high_table(tA, W, columns, k, active, low, tile)
+        holding_times(
+            I, hS, hA, base, tS, tA, lS, lA, rate, W, columns, m, k, rest, observation_rate
+        )
+        forward(F, I, hS, base, tS, lS, rate, W, columns, k)
+        last = (1 << k) - 1
+        log_p[s] = math.log(observation_rate * F[last >> low, last & (wide - 1)])
+        if want_gradient:
+            T = T_[: high * wide].reshape((high, wide))
+            backward(T, I, hS, base, tS, lS, rate, W, columns, k)
+            lT = lT_[: wide * active].reshape((wide, active))
+            high_table(lT, W, columns, k, active, zero, min(k, low))
+            for x in range(1 << k, wide):
+                for c in range(active):
+                    lT[x, c] = 0.0
+            VA = VA_[: wide * active].reshape((wide, active))
+            VS = VS_[: (k + 1) * wide].reshape((k + 1, wide))
+            E = E_[: wide << tile].reshape((1 << tile, wide))
+            gradient(
+                G, F, T, E, US, UA, VS, VA, hS, hA, base, tS, tA, lS, lT, rate, W, columns, m, k
+            )
+            scatter(gradient_sum, present_sum, weights[s], G, rate, rare, columns, mark, m, k)

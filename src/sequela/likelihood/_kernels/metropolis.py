@@ -1,0 +1,162 @@
+"""The paper's sampler of orders: independent Metropolis-Hastings (appendix E).
+
+Kept for comparison, by name; `relocation` needs far fewer operations for the same error. The
+uniform proposal draws any permutation. The informed one is Algorithm 2, with its two slips mended
+(Q_val starts at 1, and its last line divides by the sum of u); it samples exactly for two items.
+"""
+
+import math
+
+import numpy as np
+
+from sequela._jit import kernel
+from sequela.likelihood._kernels.contour import transient_chain
+from sequela.likelihood._kernels.relocation import shuffle
+
+
+@kernel
+def propose_informed(order, Wc, effects, rate, rest, observation_rate, rates, u, left, rng):
+    """Draw `order` by Algorithm 2; return log Q of it. `effects` are the logarithms of Wc."""
+    k, m = Wc.shape
+    for c in range(m):
+        rates[c] = rate[c]
+    for b in range(k):
+        left[b] = b
+    log_q = 0.0
+    for place in range(k):
+        remaining = k - place
+        largest = -np.inf
+        for at in range(remaining):
+            v = left[at]
+            own = Wc[v]
+            d = observation_rate + rest - rates[v] * own[v]
+            for c in range(m):
+                d += rates[c] * own[c]
+            log_u = -math.log(d)
+            for other in range(remaining):
+                if other != at:
+                    log_u += effects[v, left[other]]
+            u[at] = log_u
+            largest = max(largest, log_u)
+        total = 0.0
+        for at in range(remaining):
+            u[at] = math.exp(u[at] - largest)
+            total += u[at]
+        point = rng.random() * total
+        at = 0
+        while at < remaining - 1 and point >= u[at]:
+            point -= u[at]
+            at += 1
+        v = left[at]
+        log_q += math.log(u[at] / total)
+        order[place] = v
+        left[at] = left[remaining - 1]
+        for c in range(m):
+            rates[c] *= Wc[v, c]
+        rates[v] = 0.0
+    return log_q
+
+
+@kernel
+def order_weight(h, hold, exits, order, Wc, rate, rest, observation_rate, t):
+    """Fill rates and mean times spent along `order`; return its log-probability.
+
+    At an unknown time (t is NaN) eq. (6), without the factor of the observation's own rate; at a
+    known time t the probability of section 4.2.
+    """
+    k, m = Wc.shape
+    known = t == t
+    log_p = 0.0
+    for c in range(m):
+        h[0, c] = rate[c]
+    for a in range(k + 1):
+        total = rest if known else observation_rate + rest
+        for c in range(m):
+            total += h[a, c]
+        if known:
+            exits[a] = total
+        else:
+            hold[a] = 1.0 / total
+            log_p -= math.log(total)
+        if a < k:
+            v = order[a]
+            log_p += math.log(h[a, v])
+            for c in range(m):
+                h[a + 1, c] = h[a, c] * Wc[v, c]
+            h[a + 1, v] = 0.0
+    if known:
+        log_p += transient_chain(t, exits, hold)
+    return log_p
+
+
+@kernel
+def add_order_gradient(G, times, h, hold, order, later):
+    """Add the gradient of log p of one order to G (layout of `lattice.gradient`), `times` times."""
+    k = order.shape[0]
+    m = later.shape[0] - 1
+    for c in range(m + 1):
+        later[c] = 0.0
+    for a in range(k, -1, -1):
+        for c in range(m):
+            later[c] -= hold[a] * h[a, c]
+        later[m] += hold[a]
+        if a < k:
+            later[order[a]] += 1.0
+        row = G[order[a - 1] if a > 0 else k]
+        for c in range(m + 1):
+            row[c] += times * later[c]
+
+
+@kernel
+def metropolis(
+    G, order, Wc, effects, rate, rest, observation_rate, t, informed, burn_in, draws, rng
+):
+    """Run the chain from `order`, add the gradients of `draws` states to G; return acceptances.
+
+    The chain starts from a draw of the proposal, which does not depend on the current state; what
+    `order` holds on entry is not used. A known time t (not NaN) conditions on it as well.
+    """
+    k, m = Wc.shape
+    proposal = np.empty(k, np.int64)
+    rates = np.empty(m)
+    u = np.empty(k)
+    left = np.empty(k, np.int64)
+    later = np.empty(m + 1)
+    h = np.empty((k + 1, m))
+    hold = np.empty(k + 1)
+    exits = np.empty(k + 1)
+    new_h = np.empty((k + 1, m))
+    new_hold = np.empty(k + 1)
+    current = -np.inf
+    accepted = 0
+    stayed = 0.0
+    for draw in range(-1, burn_in + draws):
+        if draw == burn_in:
+            stayed = 0.0
+            accepted = 0
+        if informed:
+            log_q = propose_informed(
+                proposal, Wc, effects, rate, rest, observation_rate, rates, u, left, rng
+            )
+        else:
+            for b in range(k):
+                proposal[b] = b
+            shuffle(proposal, rng)
+            log_q = 0.0
+        weight = -log_q + order_weight(
+            new_h, new_hold, exits, proposal, Wc, rate, rest, observation_rate, t
+        )
+        if math.log(1.0 - rng.random()) < weight - current:
+            if stayed > 0.0:
+                add_order_gradient(G, stayed, h, hold, order, later)
+                stayed = 0.0
+            current = weight
+            h, new_h = new_h, h
+            hold, new_hold = new_hold, hold
+            for b in range(k):
+                order[b] = proposal[b]
+            accepted += 1
+        if draw >= burn_in:
+            stayed += 1.0
+    add_order_gradient(G, stayed, h, hold, order, later)
+    return accepted

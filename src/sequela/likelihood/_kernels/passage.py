@@ -1,0 +1,164 @@
+"""The lattice in logarithms: right for any theta, and the ground for times and posteriors.
+
+The forward weights F of `lattice` are products over whole orders and can leave the range of a
+double. What a question needs are ratios, which cannot: the probability ``arrival_c(R)`` that c
+was the last item to arrive, given that the chain has come to R, and from these, backwards from S,
+the probability ``visit(R)`` that R was passed on the way to S. Both lie between 0 and 1.
+
+All kernels here take the rate z of the observation as an argument: 1 for the marginal likelihood,
+a tilt for the likelihood at a given time (see `contour`). Slower than `lattice` by an exp a step.
+"""
+
+import math
+
+import numpy as np
+
+from sequela._jit import kernel
+
+
+@kernel
+def log_tables(low_log, high_log, theta, columns, m, k, low):
+    """Fill ``low_log[c, L]`` and ``high_log[c, H]``, whose sum is column c's log-rate in (H, L)."""
+    for c in range(m):
+        j = columns[c]
+        low_log[c, 0] = 0.0
+        for b in range(low):
+            half = 1 << b
+            effect = 0.0 if b == c else theta[columns[b], j]
+            for x in range(half):
+                low_log[c, half + x] = low_log[c, x] + effect
+        high_log[c, 0] = theta[j, j]
+        for b in range(low, k):
+            half = 1 << (b - low)
+            effect = 0.0 if b == c else theta[columns[b], j]
+            for x in range(half):
+                high_log[c, half + x] = high_log[c, x] + effect
+
+
+@kernel
+def exit_rates(Q, low_log, high_log, m, k, low, rest):
+    """Fill Q[R], the total rate out of R without the observation."""
+    width = 1 << low
+    for R in range(1 << k):
+        H = R >> low
+        L = R & (width - 1)
+        total = rest
+        for c in range(m):
+            if c >= k or not R >> c & 1:
+                total += math.exp(high_log[c, H] + low_log[c, L])
+        Q[R] = total
+
+
+@kernel
+def log_forward(log_F, Q, z, low_log, high_log, k, low):
+    """Fill log F with ``F(R) = sum_c F(R - c) r_c(R - c) / (z + Q(R))``."""
+    width = 1 << low
+    terms = np.empty(k)
+    log_F[0] = -math.log(z + Q[0])
+    for R in range(1, 1 << k):
+        count = 0
+        largest = -np.inf
+        for c in range(k):
+            if R >> c & 1:
+                before = R ^ (1 << c)
+                term = log_F[before] + high_log[c, before >> low] + low_log[c, before & (width - 1)]
+                terms[count] = term
+                largest = max(largest, term)
+                count += 1
+        total = 0.0
+        for at in range(count):
+            total += math.exp(terms[at] - largest)
+        log_F[R] = largest + math.log(total) - math.log(z + Q[R])
+
+
+@kernel
+def arrival(log_F, Q, z, low_log, high_log, low, R, c):
+    """Return the probability that c came last, given that the chain has come to R."""
+    width = 1 << low
+    before = R ^ (1 << c)
+    log_rate = high_log[c, before >> low] + low_log[c, before & (width - 1)]
+    return math.exp(log_F[before] + log_rate - math.log(z + Q[R]) - log_F[R])
+
+
+@kernel
+def passage_gradient(G, visit, log_F, Q, z, low_log, high_log, m, k, low):
+    """Fill G as `lattice.gradient` does, from the probabilities of passage."""
+    width = 1 << low
+    for b in range(k + 1):
+        for c in range(m + 1):
+            G[b, c] = 0.0
+    for R in range(1 << k):
+        visit[R] = 0.0
+    visit[(1 << k) - 1] = 1.0
+    present = np.empty(k + 1, np.int64)
+    for R in range((1 << k) - 1, -1, -1):
+        count = 0
+        for b in range(k):
+            if R >> b & 1:
+                present[count] = b
+                count += 1
+        present[count] = k
+        # Steps into R.
+        for c in range(k):
+            if R >> c & 1:
+                step = visit[R] * arrival(log_F, Q, z, low_log, high_log, low, R, c)
+                visit[R ^ (1 << c)] += step
+                for at in range(count + 1):
+                    if present[at] != c:
+                        G[present[at], c] += step
+        # Expected steps out of R: time spent there times the rates.
+        log_exit = math.log(z + Q[R])
+        for at in range(count + 1):
+            G[present[at], m] += visit[R] / (z + Q[R])
+        for c in range(m):
+            if c >= k or not R >> c & 1:
+                log_rate = high_log[c, R >> low] + low_log[c, R & (width - 1)]
+                steps = visit[R] * math.exp(log_rate - log_exit)
+                for at in range(count + 1):
+                    G[present[at], c] -= steps
+
+
+@kernel
+def passage_moments(
+    times, arrival_mean, arrival_second, before, visit, first, second, log_F, Q, z,
+    low_log, high_log, k, low,
+):
+    """Posterior moments of the times of one set, and which item came before which.
+
+    Fills ``times[:2]``, mean and second moment of the observation time; the same of the arrival
+    of each item; and ``before[b, c]`` = P(b before c | S). `first` and `second` are scratch: the
+    moments of the time at which R is left, given that the chain has come to R. Holding times
+    given the order are independent and exponential with rate z + Q.
+    """
+    for R in range(1 << k):
+        hold = 1.0 / (z + Q[R])
+        mean = 0.0
+        square = 0.0
+        for c in range(k):
+            if R >> c & 1:
+                a = arrival(log_F, Q, z, low_log, high_log, low, R, c)
+                mean += a * first[R ^ (1 << c)]
+                square += a * second[R ^ (1 << c)]
+        first[R] = mean + hold
+        second[R] = square + 2.0 * hold * first[R]
+        visit[R] = 0.0
+    last = (1 << k) - 1
+    times[0] = first[last]
+    times[1] = second[last]
+    visit[last] = 1.0
+    for b in range(k):
+        arrival_mean[b] = 0.0
+        arrival_second[b] = 0.0
+        for c in range(k):
+            before[b, c] = 0.0
+    for R in range(last, 0, -1):
+        for c in range(k):
+            if R >> c & 1:
+                left = R ^ (1 << c)
+                step = visit[R] * arrival(log_F, Q, z, low_log, high_log, low, R, c)
+                visit[left] += step
+                arrival_mean[c] += step * first[left]
+                arrival_second[c] += step * second[left]
+                for b in range(k):
+                    if left >> b & 1:
+                        before[b, c] += step

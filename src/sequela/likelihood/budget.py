@@ -1,0 +1,92 @@
+"""How much memory and work one set may cost before it is sampled instead of summed exactly."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sequela._errors import InputError
+
+__all__ = ["Budget"]
+
+_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+
+
+def _bytes(memory: float | str) -> float:
+    if isinstance(memory, str):
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([KMG]?B?)\s*", memory, flags=re.IGNORECASE)
+        unit = match.group(2).upper() if match else "?"
+        unit = unit if unit.endswith("B") or not unit else unit + "B"
+        unit = "" if unit == "B" else unit
+        try:
+            return float(match.group(1)) * _UNITS[unit] if match else float("nan")
+        except ValueError:
+            return float("nan")
+    return float(memory) if isinstance(memory, (int, float)) else float("nan")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the exact evaluation of one set may cost; larger sets are sampled.
+
+    Parameters
+    ----------
+    memory : float or str
+        Bytes of working memory a thread, or a text such as ``"200MB"``.
+    work : float
+        Floating-point operations a set. The default, 2e9, is about a tenth of a second on one
+        core and lets sets of up to 20 items be exact with 300 interacting items.
+
+    Examples
+    --------
+    >>> Budget().exact_fits(size=20, columns=100)
+    True
+    >>> Budget(memory="1MB").exact_fits(size=20, columns=100)
+    False
+    """
+
+    memory: float | str = "200MB"
+    work: float = 2e9
+
+    def __post_init__(self) -> None:
+        if not _bytes(self.memory) > 0:
+            raise InputError(
+                f"budget memory is {self.memory!r}; expected a positive number of bytes or a "
+                "text such as '200MB'"
+            )
+        if not (isinstance(self.work, (int, float)) and self.work > 0):
+            raise InputError(
+                f"budget work is {self.work!r}; expected a positive number of floating-point "
+                "operations a set, such as 2e9"
+            )
+        smallest = self.exact_memory(0, 1)
+        if _bytes(self.memory) < smallest:
+            raise InputError(
+                f"budget memory {self.memory!r} is less than the {smallest:.0f} bytes that even "
+                "an empty set needs; no set fits"
+            )
+
+    @staticmethod
+    def exact_memory(size: int, columns: int, *, timed: bool = False) -> float:
+        """Return the bytes that the lattice of a set needs."""
+        tables = 8.0 * (columns + 1) * 6 * 64
+        if timed:
+            return tables + 2.0**size * 8 * (9 + 2 * size)
+        return tables + 2.0**size * 8 * 3
+
+    @staticmethod
+    def exact_work(size: int, columns: int, *, timed: bool = False) -> float:
+        """Return the floating-point operations of one value and gradient."""
+        if timed:
+            # About 32 nodes on the contour, a complex step each way, and what is collected.
+            return 2.0**size * (32 * 20.0 * (size + 1) + 30.0 * columns)
+        return 2.0**size * (6.0 * columns + 10.0 * size)
+
+    def exact_fits(self, size: int, columns: int, *, timed: bool = False) -> bool:
+        """Tell whether the lattice of a set with so many items and columns is within budget."""
+        if size > 40:
+            return False
+        return (
+            self.exact_memory(size, columns, timed=timed) <= _bytes(self.memory)
+            and self.exact_work(size, columns, timed=timed) <= self.work
+        )

@@ -1,0 +1,220 @@
+"""Exact value and gradient of many sets: blocks of compiled work, added up in a fixed order."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela._errors import InputError
+from sequela._jit import call
+from sequela._threads import run_pieces
+from sequela.likelihood._kernels.contour import transient_gradient, transient_set
+from sequela.likelihood._kernels.lattice import evaluate_block
+from sequela.likelihood._kernels.passage import (
+    exit_rates,
+    log_forward,
+    log_tables,
+    passage_gradient,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sequela.likelihood.observations import Observations
+    from sequela.likelihood.parameters import Columns, Parameters
+
+__all__ = ["Passage", "evaluate_sets", "evaluate_timed", "plan_blocks"]
+
+# A block should be worth a thread's while, and there should be enough of them to balance; their
+# number depends on the problem alone, so that sums are the same for any number of threads.
+_BLOCK_WORK = 5e6
+_MOST_BLOCKS = 64
+_MOST_BLOCK_BYTES = 256e6
+
+# Beyond this log-rate a sum of rates would leave the range of a double.
+_HIGHEST_LOG_RATE = 680.0
+
+
+def plan_blocks(
+    sizes: NDArray[np.int64], chosen: NDArray[np.int64], n: int
+) -> list[NDArray[np.int64]]:
+    """Share the sets among blocks of about equal work, the heaviest first."""
+    work = 2.0 ** sizes[chosen] * (6.0 * min(n, 64) + 10.0 * sizes[chosen]) + 5e3
+    room = int(_MOST_BLOCK_BYTES / (8.0 * n * n))
+    count = max(1, min(_MOST_BLOCKS, room, int(work.sum() / _BLOCK_WORK), chosen.size))
+    heap = [(0.0, index) for index in range(count)]
+    members: list[list[int]] = [[] for _ in range(count)]
+    for at in np.argsort(-work, kind="stable"):
+        load, index = heapq.heappop(heap)
+        members[index].append(int(chosen[at]))
+        heapq.heappush(heap, (load + float(work[at]), index))
+    return [np.array(sorted(block), dtype=np.int64) for block in members if block]
+
+
+def evaluate_sets(
+    parameters: Parameters,
+    observations: Observations,
+    blocks: list[NDArray[np.int64]],
+    log_p: NDArray[np.float64],
+    *,
+    want_gradient: bool,
+    n_threads: int,
+) -> NDArray[np.float64] | None:
+    """Fill log p of the observations in `blocks`, times unknown; return the weighted gradient."""
+    n = parameters.n
+    in_range = np.ones(observations.sizes.size, dtype=np.bool_)
+
+    def work(block: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        gradient = np.zeros((n, n) if want_gradient else (1, 1))
+        present = np.zeros(n + 1)
+        call(
+            evaluate_block, parameters.theta, parameters.W, parameters.rate,
+            parameters.row_start, parameters.row_item, parameters.constant, parameters.rare,
+            parameters.observation_rate, observations.indptr, observations.indices, block,
+            observations.weights, log_p, in_range, gradient, present, want_gradient,
+        )  # fmt: skip
+        return gradient, present
+
+    parts = run_pieces(work, blocks, n_threads)
+    gradient = _add_up(parameters, parts) if want_gradient else None
+
+    def work_carefully(s: int) -> tuple[float, NDArray[np.float64] | None]:
+        passage = Passage(parameters, observations.items(s))
+        return passage.log_p(), passage.gradient() if want_gradient else None
+
+    careful = [int(s) for s in np.nonzero(~in_range)[0]]
+    for s, (value, part) in zip(careful, run_pieces(work_carefully, careful, n_threads)):
+        log_p[s] = value
+        if gradient is not None and part is not None:
+            gradient += observations.weights[s] * part
+    return gradient
+
+
+def _add_up(
+    parameters: Parameters, parts: list[tuple[NDArray[np.float64], NDArray[np.float64]]]
+) -> NDArray[np.float64]:
+    """Add the blocks in order; give every shared item the gradient -rate * time (`scatter`)."""
+    n = parameters.n
+    gradient, present = parts[0]
+    for other, time in parts[1:]:
+        gradient += other
+        present += time
+    diagonal = gradient.diagonal().copy()
+    rate = np.where(parameters.shared, parameters.rate, 0.0)
+    seen = np.nonzero(present[:n])[0]
+    gradient[seen] -= present[seen, None] * rate
+    np.fill_diagonal(gradient, diagonal - present[n] * rate)
+    return gradient
+
+
+class Passage:
+    """One set on its lattice in logarithms (kernels of `passage`): slower, right for any theta."""
+
+    def __init__(self, parameters: Parameters, items: NDArray[np.int64]) -> None:
+        self.parameters = parameters
+        self.columns = check_range(parameters, items)
+        self.k = k = self.columns.k
+        self.m = m = self.columns.items.size
+        self.low = k // 2
+        self.low_log = np.zeros((m, 1 << self.low))
+        self.high_log = np.zeros((m, 1 << (k - self.low)))
+        self.Q = np.empty(1 << k)
+        self.log_F = np.empty(1 << k)
+        call(
+            log_tables, self.low_log, self.high_log, parameters.theta, self.columns.items, m, k,
+            self.low,
+        )  # fmt: skip
+        call(
+            exit_rates, self.Q, self.low_log, self.high_log, m, k, self.low, self.columns.rest
+        )  # fmt: skip
+
+    def log_p(self) -> float:
+        """Return log p(S) at an unknown time."""
+        z = self.parameters.observation_rate
+        call(log_forward, self.log_F, self.Q, z, self.low_log, self.high_log, self.k, self.low)
+        return float(self.log_F[-1] + np.log(z))
+
+    def gradient(self) -> NDArray[np.float64]:
+        """Return the n x n gradient of log p(S); call `log_p` before."""
+        G = np.empty((self.k + 1, self.m + 1))
+        call(
+            passage_gradient, G, np.empty(1 << self.k), self.log_F, self.Q,
+            self.parameters.observation_rate, self.low_log, self.high_log, self.m, self.k,
+            self.low,
+        )  # fmt: skip
+        return self._spread(G)
+
+    def timed(
+        self, t: float, *, want_gradient: bool
+    ) -> tuple[float, NDArray[np.float64] | None]:
+        """Return log p(S | t) and its n x n gradient."""
+        states = 1 << self.k
+        real = [np.empty(states) for _ in range(3)]
+        steps = np.zeros((states, max(self.k, 1)))
+        crossings = np.empty((states if want_gradient else 1, max(self.k, 1)))
+        u = np.empty(states, dtype=np.complex128)
+        eta = np.empty(states if want_gradient else 1, dtype=np.complex128)
+        value, z0 = call(
+            transient_set, t, self.Q, self.log_F, real[0], real[1], steps, u, eta, real[2],
+            crossings, self.low_log, self.high_log, self.k, self.low, want_gradient,
+        )  # fmt: skip
+        if not want_gradient:
+            return float(value), None
+        G = np.empty((self.k + 1, self.m + 1))
+        call(
+            transient_gradient, G, real[2], crossings, self.Q, z0, self.low_log, self.high_log,
+            self.m, self.k, self.low,
+        )  # fmt: skip
+        return float(value), self._spread(G)
+
+    def _spread(self, G: NDArray[np.float64]) -> NDArray[np.float64]:
+        gradient = np.zeros((self.parameters.n, self.parameters.n))
+        self.parameters.spread(self.columns, G, gradient)
+        return gradient
+
+
+def check_range(parameters: Parameters, items: NDArray[np.int64]) -> Columns:
+    """Return the columns of a set, or raise if its rates cannot be added up in doubles."""
+    columns = parameters.columns(items)
+    if columns.highest > _HIGHEST_LOG_RATE:
+        raise InputError(
+            f"theta adds up to a log-rate of {columns.highest:.0f} for a set of {columns.k} "
+            f"items, beyond the largest double (about 709); scale the largest entries of theta "
+            "down"
+        )
+    return columns
+
+
+def evaluate_timed(
+    parameters: Parameters,
+    observations: Observations,
+    chosen: NDArray[np.int64],
+    log_p: NDArray[np.float64],
+    *,
+    want_gradient: bool,
+    n_threads: int,
+) -> NDArray[np.float64] | None:
+    """Fill log p(S | t) of the observations `chosen`; return the weighted gradient."""
+    n = parameters.n
+    count = max(1, min(_MOST_BLOCKS, int(_MOST_BLOCK_BYTES / (8.0 * n * n)), chosen.size))
+    # Dealt out by size, the largest first, so that the shares are about equal.
+    order = chosen[np.argsort(-observations.sizes[chosen], kind="stable")]
+
+    def work(block: NDArray[np.int64]) -> NDArray[np.float64]:
+        total = np.zeros((n, n) if want_gradient else (1, 1))
+        for s in block:
+            if observations.times[s] == 0.0:
+                log_p[s] = 0.0  # empty at time 0, whatever theta
+                continue
+            passage = Passage(parameters, observations.items(s))
+            log_p[s], part = passage.timed(
+                float(observations.times[s]), want_gradient=want_gradient
+            )
+            if part is not None:
+                total += observations.weights[s] * part
+        return total
+
+    parts = run_pieces(work, [order[start::count] for start in range(count)], n_threads)
+    return np.sum(parts, axis=0) if want_gradient else None

@@ -1,0 +1,290 @@
+"""Draws from a model: which items arrive, in which order, when, and when it is all observed.
+
+Each draw starts with nothing, and items arrive until the observation time, which is exponential.
+This is the paper's Algorithm 1 with two corrections: the item that would arrive after the
+observation time is not added, and a draw ends when no item is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from sequela._errors import InputError
+from sequela._jit import call
+from sequela._random import materialise_seed, stream
+from sequela._threads import resolve_threads, run_pieces
+from sequela._validation import check_observation_rate, check_theta, positive_integer
+from sequela.data._reading import read_labels
+from sequela.data.dataset import Dataset
+from sequela.likelihood._kernels import simulate as _kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from sequela._random import RandomState
+
+__all__ = ["Simulation", "simulate"]
+
+# Draws that share one random stream. It is part of what a seed means: another number here gives
+# other draws for the same seed.
+_CHUNK = 4096
+
+# Arrivals that one call of the kernel may fill in: so it returns within a fraction of a second,
+# and an interrupt is heard, however large the sets are.
+_ROOM = 32768
+
+# A double ends at exp(709); a sum of many rates wants some distance from there.
+_LOG_RANGE = 600.0
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Simulation:
+    """Sequences drawn from a model, one after the other in flat arrays.
+
+    Draw `s` has the entries ``indptr[s]`` to ``indptr[s + 1]`` of `sequence` and `arrival_times`.
+
+    Attributes
+    ----------
+    indptr : ndarray of int64, shape (size + 1,)
+        Where each draw begins in the flat arrays, and the end of the last one.
+    sequence : ndarray of int32
+        Positions of the items in order of arrival.
+    arrival_times : ndarray of float64
+        When each of them arrived. They never decrease within a draw; rates above some 1e16 times
+        the observation rate may give equal times, the order being that of `sequence`.
+    observation_times : ndarray of float64, shape (size,)
+        When each draw was observed, later than all its arrivals.
+    items : tuple of str
+        The label of each item.
+    seed : int
+        The seed that was used; ``random_state=seed`` repeats the draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> drawn = simulate(np.diag([0.0, -1.0]), 1000, items=["a", "b"], random_state=1)
+    >>> len(drawn), drawn.items, drawn.seed
+    (1000, ('a', 'b'), 1)
+    >>> bool((drawn.holding_times() >= 0).all())
+    True
+    """
+
+    indptr: npt.NDArray[np.int64]
+    sequence: npt.NDArray[np.int32]
+    arrival_times: npt.NDArray[np.float64]
+    observation_times: npt.NDArray[np.float64]
+    items: tuple[str, ...]
+    seed: int
+
+    def __len__(self) -> int:
+        return len(self.observation_times)
+
+    @property
+    def set_sizes(self) -> npt.NDArray[np.int64]:
+        """How many items each draw has."""
+        return np.diff(self.indptr)
+
+    @property
+    def frequencies(self) -> pd.Series[float]:
+        """The fraction of the draws that have each item, by item label."""
+        counts = np.bincount(self.sequence, minlength=len(self.items))
+        return pd.Series(counts / len(self), index=list(self.items), name="frequency")
+
+    def sequences(self) -> list[tuple[str, ...]]:
+        """Return the labels of each draw in order of arrival.
+
+        Examples
+        --------
+        >>> theta = [[9, 20, 0], [0, -9, 20], [0, 0, -9]]  # "a" at once, then "b", then "c"
+        >>> simulate(theta, 2, items=["a", "b", "c"], random_state=4).sequences()
+        [('a', 'b', 'c'), ('a', 'b', 'c')]
+        """
+        labels = np.array(self.items, dtype=object)[self.sequence].tolist()
+        return [tuple(labels[start:end]) for start, end in pairwise(self.indptr.tolist())]
+
+    def holding_times(self) -> npt.NDArray[np.float64]:
+        """Return how long the chain stayed in each state before the next item arrived.
+
+        One number for each arrival, in the order of `sequence`: the time since the arrival before
+        it in the same draw, or since the start. The last state of a draw is left out: it was not
+        left but observed.
+        """
+        held = np.diff(self.arrival_times, prepend=0.0)
+        firsts = self.indptr[:-1][self.set_sizes > 0]
+        held[firsts] = self.arrival_times[firsts]
+        return held
+
+    def to_dataset(self) -> Dataset:
+        """Return the sets and their observation times, without order and arrival times.
+
+        The table takes one byte for each draw and item, whether the item is present or not.
+
+        Examples
+        --------
+        >>> simulate([[0.0]], 1000, random_state=1).to_dataset().n_samples
+        1000
+        """
+        values = np.zeros((len(self), len(self.items)), dtype=np.bool_)
+        values[np.repeat(np.arange(len(self)), self.set_sizes), self.sequence] = True
+        # Valid as drawn: going through the public door would look at a million times one by one.
+        return Dataset._trusted(  # noqa: SLF001
+            values, self.items, tuple(map(str, range(len(self)))), self.observation_times.copy()
+        )
+
+    def __repr__(self) -> str:
+        items = ", ".join(repr(label) for label in self.items[:_SHOWN])
+        return (
+            f"Simulation({len(self)} draws of {len(self.items)} items: {items}"
+            f"{', ...' if len(self.items) > _SHOWN else ''}; "
+            f"{len(self.sequence) / len(self):.3g} items a draw; seed {self.seed})"
+        )
+
+
+def simulate(
+    theta: object,
+    size: int,
+    *,
+    observation_rate: float = 1.0,
+    items: Iterable[object] | None = None,
+    random_state: RandomState = None,
+    n_threads: int | None = None,
+) -> Simulation:
+    """Draw sequences with their arrival and observation times (Algorithm 1, corrected).
+
+    The observation time is exponential with `observation_rate`. An item that would arrive after
+    it is not seen, and a draw ends early when it has every item.
+
+    Parameters
+    ----------
+    theta : array-like or DataFrame, n x n
+        ``theta[j, j]`` is the log of item j's base rate, ``theta[i, j]`` the log-effect of item i
+        on the rate of item j.
+    size : int
+        How many draws.
+    observation_rate : float, default 1
+        The rate of the observation.
+    items : iterable of labels, optional
+        One label for each item. Default: the labels of a DataFrame, else ``"0"``, ``"1"``, ...
+        For a DataFrame they must be its own labels, and say in which order the items come.
+    random_state : int, numpy.random.Generator or None
+        The seed; None takes a fresh one. Either way it is recorded in the result. The draws of a
+        seed begin with the same ones whatever `size` is.
+    n_threads : int, optional
+        How many threads to use; it does not change the result. Default: all cores that this
+        process may use.
+
+    Returns
+    -------
+    Simulation
+
+    Raises
+    ------
+    InputError
+        If an argument does not fit.
+
+    Examples
+    --------
+    >>> from sequela.data.examples import example_theta
+    >>> drawn = simulate(example_theta(), 20_000, random_state=7)
+    >>> len(drawn)
+    20000
+    >>> orders = drawn.sequences()
+    >>> both = [o for o in orders if "first" in o and "second" in o]
+    >>> sum(o.index("first") < o.index("second") for o in both) / len(both) > 0.9
+    True
+    """
+    matrix, labels = _read_model(theta, items)
+    size = positive_integer("size", size)
+    rate = check_observation_rate(observation_rate)
+    threads = resolve_threads(n_threads)
+    seed = materialise_seed(random_state)
+    base, effects, in_logs = _tables(matrix)
+    indptr = np.zeros(size + 1, dtype=np.int64)
+    observed = np.empty(size)
+    all_sizes = indptr[1:]
+
+    def draw(chunk: int) -> list[tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]]:
+        here = slice(chunk * _CHUNK, (chunk + 1) * _CHUNK)
+        sizes, times = all_sizes[here], observed[here]
+        sequence = np.empty(max(_ROOM, len(labels)), dtype=np.int32)
+        arrivals = np.empty(len(sequence))
+        rng = stream(seed, chunk)
+        parts = []
+        done = 0
+        while done < len(sizes):
+            done, filled = call(
+                _kernel.simulate,
+                *(base, effects, in_logs, rate, done, sizes, times, sequence, arrivals, rng),
+            )
+            parts.append((sequence[:filled].copy(), arrivals[:filled].copy()))
+        return parts
+
+    chunks = range(-(-size // _CHUNK))
+    parts = [part for listed in run_pieces(draw, chunks, threads) for part in listed]
+    np.cumsum(indptr, out=indptr)
+    return Simulation(
+        indptr=indptr,
+        sequence=np.concatenate([sequence for sequence, _ in parts]),
+        arrival_times=np.concatenate([arrivals for _, arrivals in parts]),
+        observation_times=observed,
+        items=labels,
+        seed=seed,
+    )
+
+
+def _read_model(
+    theta: Any, items: Iterable[object] | None
+) -> tuple[npt.NDArray[np.float64], tuple[str, ...]]:
+    """Check theta and settle the labels of its items."""
+    given = None if items is None else read_labels("items", items)
+    if isinstance(theta, pd.DataFrame):
+        own = read_labels("items (the columns of theta)", theta.columns)
+        if given is not None and sorted(given) != sorted(own):
+            odd = sorted(set(given).symmetric_difference(own))
+            raise InputError(
+                f"items and the labels of theta differ, for example in {odd[:_SHOWN]}; leave items "
+                "out, or rename the rows and columns of theta"
+            )
+        labels = own if given is None else given
+        return check_theta(theta, labels), labels
+    matrix = check_theta(theta)
+    n = len(matrix)
+    if given is not None and len(given) != n:
+        raise InputError(
+            f"items has {len(given)} labels but theta has shape {matrix.shape}; expected one "
+            f"label for each of the {n} items"
+        )
+    return matrix, tuple(map(str, range(n))) if given is None else given
+
+
+def _tables(
+    theta: npt.NDArray[np.float64],
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], bool]:
+    """Lay out rates and effects for the kernel, and say whether they are logarithms.
+
+    They are when the rate of some item, after some other items have arrived, could leave the
+    range of a double.
+    """
+    n = len(theta)
+    diagonal = theta.diagonal()
+    effects = theta - np.diag(diagonal)
+    highest = diagonal + np.maximum(effects, 0.0).sum(axis=0)
+    lowest = diagonal + np.minimum(effects, 0.0).sum(axis=0)
+    in_logs = bool(highest.max() > _LOG_RANGE or lowest.min() < -_LOG_RANGE)
+    never = -np.inf if in_logs else 0.0
+    padded = -(-n // _kernel.WIDTH) * _kernel.WIDTH
+    base = np.full(padded, never)
+    rows = np.zeros((n, padded))
+    base[:n] = diagonal if in_logs else np.exp(diagonal)
+    rows[:, :n] = effects if in_logs else np.exp(effects)
+    np.fill_diagonal(rows, never)
+    return base, rows, in_logs

@@ -1,0 +1,698 @@
+"""Slow, obvious twins of the fast kernels, written from the equations of the paper.
+
+Nothing here was written from, or may be rewritten to agree with, a kernel. Where the paper slips,
+the docstring says what was corrected.
+
+Conventions, everywhere:
+
+- ``theta[i, j]`` is the log-effect of the presence of item i on the rate of item j, ``theta[j, j]``
+  the log base rate of item j. Items are 0, ..., n - 1.
+- A state R and an observed set S are any iterables of items; a sequence sigma is a tuple of items
+  in the order of their arrival.
+- ``observation_rate`` is the rate of the exponential observation time (1 in the paper).
+- ``D(R) = observation_rate + exit_rate(theta, R)``: the total rate out of R in the chain with the
+  extra state "observed" of section 4.3.
+- Vectors and matrices over the subsets of S are indexed by bit masks: bit b stands for
+  ``sorted(S)[b]``.
+- Equation numbers are those of the compiled paper: (1) marginal likelihood, (2) posterior over
+  time, (3) penalised objective, (4) full sequence, (5) event B given A, (6) Proposition 2, (7)
+  gradient by sampled orders.
+
+The functions without prefix compute in double precision and are meant for moderate theta (rates
+must not overflow). Those that start with ``mp_`` compute in mpmath and return floats: use them for
+extreme theta.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.integrate
+import scipy.linalg
+from mpmath import mp
+from scipy.special import logsumexp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+DIGITS = 80  # working precision of the mp_ functions, in decimal digits
+
+# --- Section 2: the chain -------------------------------------------------------------------------
+
+
+def log_rate(theta: np.ndarray, R: Iterable[int], j: int) -> float:
+    """log q(R -> R + j) = theta_jj + sum over i in R of theta_ij (section 2)."""
+    return theta[j, j] + sum(theta[i, j] for i in R)
+
+
+def rate(theta: np.ndarray, R: Iterable[int], j: int) -> float:
+    """q(R -> R + j), the rate of adding item j, not in R, to the state R (section 2)."""
+    return math.exp(log_rate(theta, R, j))
+
+
+def exit_rate(theta: np.ndarray, R: Iterable[int]) -> float:
+    """q~(R), the total rate of leaving R; 0 for the full set (section 2)."""
+    R = frozenset(R)
+    return sum(rate(theta, R, j) for j in range(len(theta)) if j not in R)
+
+
+def restricted_generator(theta: np.ndarray, S: Iterable[int]) -> np.ndarray:
+    """Rows and columns of Q that belong to subsets of S, dense (section 2).
+
+    Items are never lost, so a chain that is in S has seen subsets of S only. The diagonal still
+    counts the items outside S: it is minus the exit rate in the full chain.
+    """
+    items = sorted(S)
+    Q = np.zeros((2 ** len(items), 2 ** len(items)))
+    for mask in range(2 ** len(items)):
+        R = [item for bit, item in enumerate(items) if mask >> bit & 1]
+        Q[mask, mask] = -exit_rate(theta, R)
+        for bit, j in enumerate(items):
+            if j not in R:
+                Q[mask, mask | 1 << bit] = rate(theta, R, j)
+    return Q
+
+
+def generator(theta: np.ndarray) -> np.ndarray:
+    """Generator matrix Q, 2^n x 2^n, dense; bit j of a row's index is item j (section 2)."""
+    return restricted_generator(theta, range(len(theta)))
+
+
+def transition_matrix(Q: np.ndarray, t: float) -> np.ndarray:
+    """exp(t Q), by scipy's expm without its shortcut for triangular matrices.
+
+    The shortcut recomputes the first superdiagonal by a formula that cancels when neighbouring
+    diagonal entries nearly coincide, as exit rates do that differ by rounding only (scipy 1.17: a
+    relative error of 3e-5 at a gap of 1e-12). A block that is not triangular switches it off.
+    """
+    return scipy.linalg.expm(scipy.linalg.block_diag(t * Q, [[0.0, 1.0], [1.0, 0.0]]))[:-2, :-2]
+
+
+# --- Sections 2 and 4.4: marginal sets ------------------------------------------------------------
+
+
+def _resolvent_row(Q: np.ndarray, observation_rate: float) -> np.ndarray:
+    """Row of the empty set in the integral over t of lambda exp(-lambda t) exp(t Q).
+
+    It is lambda (lambda I - Q^T)^-1 e, with lambda the observation rate and e the first unit
+    vector; the paper has lambda = 1.
+    """
+    start = np.zeros(len(Q))
+    start[0] = 1.0
+    return observation_rate * np.linalg.solve(observation_rate * np.eye(len(Q)) - Q.T, start)
+
+
+def set_distribution(theta: np.ndarray, observation_rate: float = 1.0) -> np.ndarray:
+    """p(S) of all 2^n sets, eq. (1) with the integral over time done by one dense solve."""
+    return _resolvent_row(generator(theta), observation_rate)
+
+
+def set_distribution_at(theta: np.ndarray, t: float) -> np.ndarray:
+    """p(S | t) of all 2^n sets: the first row of exp(t Q), the integrand of eq. (1)."""
+    return transition_matrix(generator(theta), t)[0]
+
+
+def log_p_set(theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0) -> float:
+    """log p(S), eq. (1), from a dense solve over the subsets of S (|S| <= 10, any n)."""
+    return math.log(_resolvent_row(restricted_generator(theta, S), observation_rate)[-1])
+
+
+def log_p_set_permutations(
+    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0
+) -> float:
+    """log p(S) = log of the sum over all orders of S of eq. (6) (section 4.4)."""
+    return logsumexp(
+        [
+            log_p_sequence(theta, sigma, observation_rate=observation_rate)
+            for sigma in itertools.permutations(S)
+        ]
+    )
+
+
+def log_p_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> float:
+    """log p(S | t), the integrand of eq. (1), from the dense exponential (|S| <= 10, any n).
+
+    Accurate relative to the largest entry of the exponential: a very small p(S | t) needs
+    `mp_log_p_set_given_time`.
+    """
+    return math.log(transition_matrix(restricted_generator(theta, S), t)[0, -1])
+
+
+# --- Sections 4.1 to 4.3: sequences ---------------------------------------------------------------
+
+
+def log_p_full_sequence(theta: np.ndarray, sigma: Sequence[int]) -> float:
+    """log p(sigma) of a full sequence, observed at infinite time, eq. (4)."""
+    return sum(
+        log_rate(theta, sigma[:i], sigma[i]) - math.log(exit_rate(theta, sigma[:i]))
+        for i in range(len(sigma))
+    )
+
+
+def log_p_sequence(
+    theta: np.ndarray, sigma: Sequence[int], *, observation_rate: float = 1.0
+) -> float:
+    """log p(sigma) of a partial sequence, observed at a random time: Proposition 2, eq. (6).
+
+    The last factor is the rate of the step to "observed" over D(sigma); the paper has it as 1.
+    """
+    k = len(sigma)
+    steps = sum(log_rate(theta, sigma[:i], sigma[i]) for i in range(k))
+    totals = [observation_rate + exit_rate(theta, sigma[:i]) for i in range(k + 1)]
+    return steps + math.log(observation_rate) - sum(math.log(D) for D in totals)
+
+
+def log_p_sequence_given_time(theta: np.ndarray, sigma: Sequence[int], t: float) -> float:
+    """log p(sigma | t) (section 4.2), by the exponential of the chain's bidiagonal generator.
+
+    The states of the chain are the prefixes of sigma; everything else is absorbed elsewhere.
+    """
+    k = len(sigma)
+    Q = np.zeros((k + 1, k + 1))
+    for i in range(k + 1):
+        Q[i, i] = -exit_rate(theta, sigma[:i])
+        if i < k:
+            Q[i, i + 1] = rate(theta, sigma[:i], sigma[i])
+    return math.log(transition_matrix(Q, t)[0, k])
+
+
+def mp_log_p_sequence_given_time(theta: np.ndarray, sigma: Sequence[int], t: float) -> float:
+    """log p(sigma | t) = log P(A) + log P(B | A), eqs. (4) and (5), in mpmath.
+
+    P(B | A) = F(t; first k rates) - F(t; first k + 1 rates), F the hypoexponential CDF. Corrected:
+    the rates are the exit rates of the prefixes (), (sigma_1), ..., not "q~[sigma_i]".
+    """
+    k = len(sigma)
+
+    def log_p() -> Any:
+        exact = _mp_matrix(theta)
+        rates = [_mp_exit_rate(exact, sigma[:i]) for i in range(k + 1)]
+        p_A = mp.fprod(_mp_rate(exact, sigma[:i], sigma[i]) / rates[i] for i in range(k))
+        rates = _separated(rates)
+        p_B_given_A = _mp_hypoexponential_cdf(t, rates[:k]) - _mp_hypoexponential_cdf(t, rates)
+        return mp.log(p_A * p_B_given_A) if p_B_given_A > 0 else mp.nan
+
+    return float(_until_stable(log_p))
+
+
+def hypoexponential_cdf(y: float, rates: Sequence[float]) -> float:
+    """CDF of a sum of independent exponentials, the closed form of section 4.2, in mpmath.
+
+    The closed form divides by differences of rates and cancels; it is evaluated with as many digits
+    as it needs. Equal rates are taken as the limit of nearly equal ones. A rate of 0 is a holding
+    time that never ends.
+    """
+    return float(
+        _until_stable(lambda: _mp_hypoexponential_cdf(y, _separated([mp.mpf(r) for r in rates])))
+    )
+
+
+def _mp_hypoexponential_cdf(y: float, rates: Sequence[Any]) -> Any:
+    """Section 4.2's F_HEXP at the working precision, for distinct rates."""
+    if not rates:  # the empty sum: T_0 = 0 is before every y > 0
+        return mp.mpf(y > 0)
+    if 0 in rates:
+        return mp.mpf(0)
+    terms = []
+    for i, a in enumerate(rates):
+        gaps = mp.fprod(b - a for j, b in enumerate(rates) if j != i)
+        terms.append(-mp.expm1(-a * mp.mpf(y)) / (a * gaps))
+    return mp.fprod(rates) * mp.fsum(terms)
+
+
+# --- Section 4: gradients, as n x n matrices ------------------------------------------------------
+
+
+def _add_gradient_of_log_rate(
+    gradient: np.ndarray, R: Iterable[int], j: int, weight: float
+) -> None:
+    """Add weight times the gradient of log q(R -> R + j): 1 for theta_jj and theta_ij, i in R."""
+    gradient[j, j] += weight
+    for i in R:
+        gradient[i, j] += weight
+
+
+def _add_gradient_of_log_total(
+    gradient: np.ndarray,
+    theta: np.ndarray,
+    R: Sequence[int],
+    observation_rate: float,
+    weight: float,
+) -> None:
+    """Add weight times the derivatives of log D(R): those of each log-rate, times rate / D(R)."""
+    total = observation_rate + exit_rate(theta, R)
+    for j in range(len(theta)):
+        if j not in R:
+            _add_gradient_of_log_rate(gradient, R, j, weight * rate(theta, R, j) / total)
+
+
+def gradient_full_sequence(theta: np.ndarray, sigma: Sequence[int]) -> np.ndarray:
+    """Gradient of log p(sigma) of a full sequence: the logarithm of eq. (4), term by term."""
+    gradient = np.zeros_like(theta, dtype=float)
+    for i in range(len(sigma)):
+        _add_gradient_of_log_rate(gradient, sigma[:i], sigma[i], 1.0)
+        _add_gradient_of_log_total(gradient, theta, sigma[:i], 0.0, -1.0)
+    return gradient
+
+
+def gradient_sequence(
+    theta: np.ndarray, sigma: Sequence[int], *, observation_rate: float = 1.0
+) -> np.ndarray:
+    """Gradient of log p(sigma) of a partial sequence: the logarithm of eq. (6), term by term."""
+    gradient = np.zeros_like(theta, dtype=float)
+    for i in range(len(sigma)):
+        _add_gradient_of_log_rate(gradient, sigma[:i], sigma[i], 1.0)
+    for i in range(len(sigma) + 1):
+        _add_gradient_of_log_total(gradient, theta, sigma[:i], observation_rate, -1.0)
+    return gradient
+
+
+def gradient_set_permutations(
+    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0
+) -> np.ndarray:
+    """Gradient of log p(S): average of `gradient_sequence` over p(sigma | S), display above (7)."""
+    return sum(
+        weight * gradient_sequence(theta, sigma, observation_rate=observation_rate)
+        for sigma, weight in posterior_orders(theta, S, observation_rate=observation_rate).items()
+    )
+
+
+def finite_difference_gradient(
+    f: Callable[[np.ndarray], float], theta: np.ndarray, step: float = 1e-6
+) -> np.ndarray:
+    """Gradient of f at theta by central differences, entry by entry."""
+    gradient = np.zeros_like(theta, dtype=float)
+    for index in np.ndindex(theta.shape):
+        up, down = theta.astype(float), theta.astype(float)
+        up[index] += step
+        down[index] -= step
+        gradient[index] = (f(up) - f(down)) / (up[index] - down[index])
+    return gradient
+
+
+# --- The same in mpmath, for extreme theta --------------------------------------------------------
+
+
+def _mp_matrix(theta: np.ndarray) -> np.ndarray:
+    """The same numbers as mpmath numbers: a double is taken as exactly what it is."""
+    exact = np.empty(np.shape(theta), dtype=object)
+    for index in np.ndindex(exact.shape):
+        value = theta[index]
+        exact[index] = value if isinstance(value, mp.mpf) else mp.mpf(float(value))
+    return exact
+
+
+def _mp_rate(theta: np.ndarray, R: Iterable[int], j: int) -> Any:
+    """q(R -> R + j) (section 2)."""
+    return mp.exp(theta[j, j] + mp.fsum(theta[i, j] for i in R))
+
+
+def _mp_exit_rate(theta: np.ndarray, R: Iterable[int]) -> Any:
+    """q~(R) (section 2)."""
+    R = frozenset(R)
+    return mp.fsum(_mp_rate(theta, R, j) for j in range(len(theta)) if j not in R)
+
+
+def _subsets(S: Iterable[int]) -> Iterator[frozenset[int]]:
+    """All subsets of S, small ones first."""
+    S = sorted(S)
+    for size in range(len(S) + 1):
+        yield from map(frozenset, itertools.combinations(S, size))
+
+
+def _mp_forward(theta: np.ndarray, S: Iterable[int], observation_rate: float) -> tuple[dict, dict]:
+    """D(R) and F(R) for all subsets R of S.
+
+    F(R) is eq. (6), without its factor for the step to "observed", summed over all orders of R. The
+    orders of R that end in c are those of R - c followed by c, which gives the recursion. All terms
+    are positive: nothing cancels.
+    """
+    D, F = {}, {}
+    for R in _subsets(S):
+        D[R] = mp.mpf(observation_rate) + _mp_exit_rate(theta, R)
+        paths = mp.fsum(F[R - {c}] * _mp_rate(theta, R - {c}, c) for c in R) if R else mp.mpf(1)
+        F[R] = paths / D[R]
+    return D, F
+
+
+def mp_log_p_set(
+    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0, digits: int = DIGITS
+) -> float:
+    """log p(S), section 4.4, by recursion over the subsets of S in mpmath (|S| <= 10)."""
+    S = frozenset(S)
+    with mp.workdps(digits):
+        _, F = _mp_forward(_mp_matrix(theta), S, observation_rate)
+        return float(mp.log(mp.mpf(observation_rate) * F[S]))
+
+
+def mp_gradient_set(
+    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0, digits: int = DIGITS
+) -> np.ndarray:
+    """Gradient of log p(S), the display above eq. (7), over subsets instead of orders, in mpmath.
+
+    The gradient of log p(sigma) is a sum of one term for each step R -> R + c of sigma (gradient of
+    log q) and one for each visited R (minus gradient of log D). Averaged over p(sigma | S), each
+    term is weighted with the posterior probability of its step or visit: F(R), all orders from the
+    empty set to R, times B, all orders from there to S.
+    """
+    S = frozenset(S)
+    n = len(theta)
+    with mp.workdps(digits):
+        exact = _mp_matrix(theta)
+        D, F = _mp_forward(exact, S, observation_rate)
+        B = {S: mp.mpf(1)}
+        gradient = np.full((n, n), mp.mpf(0), dtype=object)
+        for R in reversed(list(_subsets(S))):
+            to_S = {c: _mp_rate(exact, R, c) * B[R | {c}] / D[R | {c}] for c in S - R}
+            if R != S:
+                B[R] = mp.fsum(to_S.values())
+            for c, paths in to_S.items():
+                _add_gradient_of_log_rate(gradient, R, c, F[R] * paths / F[S])
+            visit = F[R] * B[R] / F[S]
+            for j in set(range(n)) - R:
+                _add_gradient_of_log_rate(gradient, R, j, -visit * _mp_rate(exact, R, j) / D[R])
+        return gradient.astype(float)
+
+
+def _separated(rates: Sequence[Any]) -> list[Any]:
+    """Make equal rates distinct by relative changes of 1e-60, far below what a float can show.
+
+    Probabilities are continuous in the rates, closed forms are not defined where rates coincide.
+    """
+    return [r * (1 + mp.mpf(10) ** -60 * position) for position, r in enumerate(rates)]
+
+
+def _until_stable(evaluate: Callable[[], Any]) -> Any:
+    """Evaluate with more and more digits until two results agree to a relative 1e-70."""
+    previous = mp.nan
+    for doubling in range(8):
+        with mp.workdps(100 * 2**doubling):
+            value = evaluate()
+            if mp.isfinite(value) and abs(value - previous) <= mp.mpf(10) ** -70 * abs(value):
+                return value
+        previous = value
+    raise ArithmeticError("no stable value with 12,800 digits")
+
+
+def _mp_log_p_set_given_time(theta: np.ndarray, S: frozenset[int], t: float) -> Any:
+    """log p(S | t) as an mpmath number: see `mp_log_p_set_given_time`."""
+
+    def log_p() -> Any:
+        exact = _mp_matrix(theta)
+        subsets = list(_subsets(S))
+        exits = dict(
+            zip(subsets, _separated([_mp_exit_rate(exact, R) for R in subsets]), strict=True)
+        )
+        a = {(subsets[0], subsets[0]): mp.mpf(1)}
+        for R in subsets[1:]:
+            inflow = {c: _mp_rate(exact, R - {c}, c) for c in R}
+            for T in _subsets(R):
+                if T != R:
+                    arriving = mp.fsum(q * a[R - {c}, T] for c, q in inflow.items() if c not in T)
+                    a[R, T] = arriving / (exits[R] - exits[T])
+            a[R, R] = -mp.fsum(a[R, T] for T in _subsets(R) if T != R)
+        p = mp.fsum(a[S, T] * mp.exp(-exits[T] * mp.mpf(t)) for T in subsets)
+        return mp.log(p) if p > 0 else mp.nan
+
+    return _until_stable(log_p)
+
+
+def mp_log_p_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> float:
+    """log p(S | t), the integrand of eq. (1), in mpmath, however stiff the rates (|S| <= 8, t > 0).
+
+    p(R | t) solves dp(R)/dt = sum over c in R of q(R - c -> R) p(R - c) - q~(R) p(R). With distinct
+    exit rates the solution is a sum over T within R of a(R, T) exp(-q~(T) t); comparing
+    coefficients, (q~(R) - q~(T)) a(R, T) = sum over c in R - T of q(R - c -> R) a(R - c, T), and
+    a(R, R) from p(R | 0) = 0. This is section 4.2's closed form summed over all orders. It cancels,
+    so digits are added until the result stands still.
+    """
+    return float(_mp_log_p_set_given_time(theta, frozenset(S), t))
+
+
+def mp_gradient_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> np.ndarray:
+    """Gradient of log p(S | t) by central differences of step 1e-25 in mpmath."""
+    S = frozenset(S)
+    n = len(theta)
+    gradient = np.zeros((n, n))
+    # Only states within S are visited: the row of an item outside S has its diagonal entry only.
+    for i, j in itertools.product(range(n), range(n)):
+        if i in S or i == j:
+            with mp.workdps(100):
+                step = mp.mpf(10) ** -25
+                up, down = _mp_matrix(theta), _mp_matrix(theta)
+                up[i, j] += step
+                down[i, j] -= step
+                difference = _mp_log_p_set_given_time(up, S, t) - _mp_log_p_set_given_time(
+                    down, S, t
+                )
+                gradient[i, j] = float(difference / (2 * step))
+    return gradient
+
+
+# --- Section 3.2: independent items ---------------------------------------------------------------
+
+
+def log_p_set_independent(
+    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0, digits: int = 30
+) -> float:
+    """log p(S) for a diagonal theta, eq. (1) with independent items, at any |S| and any n.
+
+    p(S) = integral over t of lambda exp(-lambda t) prod_{i in S} (1 - exp(-w_i t))
+    prod_{j not in S} exp(-w_j t), by quadrature over u = log t, in which the integrand has one hump
+    however different the rates are.
+    """
+    theta = np.asarray(theta, dtype=float)
+    if np.any(theta != np.diag(np.diag(theta))):
+        raise ValueError("log_p_set_independent: theta must be diagonal")
+    S = frozenset(S)
+    with mp.workdps(digits):
+        w = [mp.exp(mp.mpf(float(x))) for x in np.diag(theta)]
+        outside = mp.mpf(observation_rate) + mp.fsum(w[j] for j in range(len(w)) if j not in S)
+
+        def log_integrand(u: Any) -> Any:
+            t = mp.exp(u)
+            arrived = mp.fsum(mp.log(-mp.expm1(-w[i] * t)) for i in S)
+            return u + mp.log(observation_rate) - outside * t + arrived
+
+        # Panels of half a unit of log-time, as far as the integrand is above exp(-80) of its peak.
+        # To the left of all time scales it falls like exp(u) or faster, hence the 100.
+        last = math.log(10 * (len(S) + 100) / observation_rate)
+        first = -float(mp.log(outside + mp.fsum(w[i] for i in S))) - 100
+        grid = np.linspace(first, last, 2 * math.ceil(last - first) + 1)
+        heights = [log_integrand(mp.mpf(float(u))) for u in grid]
+        peak = max(heights)
+        edges = [float(u) for u, height in zip(grid, heights, strict=True) if height > peak - 80]
+        edges = [edges[0] - 0.5, *edges, edges[-1] + 0.5]
+        total = mp.quad(
+            lambda u: mp.exp(log_integrand(u) - peak), edges, method="gauss-legendre", maxdegree=4
+        )
+        return float(peak + mp.log(total))
+
+
+# --- What is known about one observed set ---------------------------------------------------------
+
+
+def posterior_orders(
+    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0
+) -> dict[tuple[int, ...], float]:
+    """p(sigma | S) = p(sigma) / p(S) of every order of S (section 4.4; |S| <= 7)."""
+    orders = list(itertools.permutations(sorted(S)))
+    log_p = [log_p_sequence(theta, sigma, observation_rate=observation_rate) for sigma in orders]
+    return dict(zip(orders, np.exp(log_p - logsumexp(log_p)).tolist(), strict=True))
+
+
+def _mixture_moments(parts: Iterable[tuple[float, Sequence[float]]]) -> tuple[float, float]:
+    """Mean and variance of a mixture (weight, rates) of sums of independent exponentials."""
+    weights, means, variances = [], [], []
+    for weight, rates in parts:
+        weights.append(weight)
+        means.append(sum(1 / r for r in rates))
+        variances.append(sum(1 / r**2 for r in rates))
+    mean = np.average(means, weights=weights)
+    # Law of total variance: within the orders, and between them.
+    within = np.average(variances, weights=weights)
+    between = np.average((np.array(means) - mean) ** 2, weights=weights)
+    return float(mean), float(within + between)
+
+
+def posterior_time_moments(
+    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0
+) -> tuple[float, float]:
+    """Mean and variance of the observation time given S (section 3.2; |S| <= 7).
+
+    In the chain of section 4.3 the holding times given the order sigma are independent, Exp(D(R))
+    for each prefix R of sigma, and the observation time is the sum of all of them, S included.
+    """
+    return _mixture_moments(
+        (weight, [observation_rate + exit_rate(theta, sigma[:i]) for i in range(len(sigma) + 1)])
+        for sigma, weight in posterior_orders(theta, S, observation_rate=observation_rate).items()
+    )
+
+
+def posterior_arrival_moments(
+    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0
+) -> dict[int, tuple[float, float]]:
+    """Mean and variance of the arrival time of each item of S given S (|S| <= 7).
+
+    As `posterior_time_moments`, with the holding times of the prefixes before the item only.
+    """
+    orders = posterior_orders(theta, S, observation_rate=observation_rate)
+    return {
+        item: _mixture_moments(
+            (
+                weight,
+                [
+                    observation_rate + exit_rate(theta, sigma[:i])
+                    for i in range(sigma.index(item) + 1)
+                ],
+            )
+            for sigma, weight in orders.items()
+        )
+        for item in sorted(S)
+    }
+
+
+def posterior_before(
+    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0
+) -> np.ndarray:
+    """P(a before b | S) as a |S| x |S| matrix over sorted(S), with 0 on the diagonal (|S| <= 7)."""
+    position = {item: index for index, item in enumerate(sorted(S))}
+    before = np.zeros((len(position), len(position)))
+    orders = posterior_orders(theta, position, observation_rate=observation_rate)
+    for sigma, weight in orders.items():
+        for a, b in itertools.combinations(sigma, 2):
+            before[position[a], position[b]] += weight
+    return before
+
+
+def posterior_time_density(
+    theta: np.ndarray, S: Iterable[int], t: float, *, observation_rate: float = 1.0
+) -> float:
+    """p(t | S) = p(S | t) p(t) / p(S), Bayes' rule as above eq. (2) (|S| <= 6)."""
+    p_S_given_t = transition_matrix(restricted_generator(theta, S), t)[0, -1]
+    p_t = observation_rate * math.exp(-observation_rate * t)
+    return p_S_given_t * p_t / math.exp(log_p_set(theta, S, observation_rate=observation_rate))
+
+
+def posterior_time_moments_by_quadrature(
+    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0
+) -> tuple[float, float]:
+    """Mean and variance of the observation time given S: eq. (1)'s integral over t (|S| <= 6)."""
+    Q = restricted_generator(theta, S)
+
+    def integrand(t: float) -> np.ndarray:
+        p_t = observation_rate * math.exp(-observation_rate * t)
+        return p_t * transition_matrix(Q, t)[0, -1] * np.array([1.0, t, t**2])
+
+    (p_S, first, second), _ = scipy.integrate.quad_vec(
+        integrand, 0, np.inf, epsabs=1e-15, epsrel=1e-9
+    )
+    mean = first / p_S
+    return float(mean), float(second / p_S - mean**2)
+
+
+# --- What is known about all sequences ------------------------------------------------------------
+
+
+def sequence_distribution(
+    theta: np.ndarray, *, observation_rate: float = 1.0
+) -> dict[tuple[int, ...], float]:
+    """p(sigma) of every partial sequence of every length, eq. (6) (n <= 5)."""
+    return {
+        sigma: math.exp(log_p_sequence(theta, sigma, observation_rate=observation_rate))
+        for k in range(len(theta) + 1)
+        for sigma in itertools.permutations(range(len(theta)), k)
+    }
+
+
+def order_probability_by_enumeration(
+    theta: np.ndarray, a: int, b: int, *, observation_rate: float = 1.0
+) -> float:
+    """P(a before b | both observed), summing eq. (6) over all partial sequences (n <= 5)."""
+    sequences = sequence_distribution(theta, observation_rate=observation_rate)
+    both = {sigma: p for sigma, p in sequences.items() if a in sigma and b in sigma}
+    return sum(p for sigma, p in both.items() if sigma.index(a) < sigma.index(b)) / sum(
+        both.values()
+    )
+
+
+# --- Algorithms 1 and 2 ---------------------------------------------------------------------------
+
+
+def simulate_sequence(
+    theta: np.ndarray, rng: np.random.Generator, observation_rate: float = 1.0
+) -> tuple[float, list[int], list[float]]:
+    """Algorithm 1, corrected: observation time, items in order, arrival times.
+
+    Corrected: the item that would arrive after the observation time is not added, and the loop ends
+    when no item is left.
+    """
+    t_obs = rng.exponential(1 / observation_rate)
+    t, items, times = 0.0, [], []
+    while len(items) < len(theta):
+        total = exit_rate(theta, items)
+        t += rng.exponential(1 / total)
+        if t >= t_obs:
+            break
+        candidates = [i for i in range(len(theta)) if i not in items]
+        x = rng.choice(candidates, p=[rate(theta, items, i) / total for i in candidates])
+        items.append(int(x))
+        times.append(t)
+    return t_obs, items, times
+
+
+def _log_proposal_weights(
+    theta: np.ndarray, S: frozenset[int], sigma: Sequence[int], observation_rate: float
+) -> dict[int, float]:
+    """log of u_nu / sum_j u_j for each nu in S - sigma: the inner loop of Algorithm 2."""
+    log_u = {}
+    for nu in sorted(S - set(sigma)):
+        extended = {*sigma, nu}
+        d = observation_rate + exit_rate(theta, extended)
+        log_u[nu] = sum(theta[nu, j] for j in S - extended) - math.log(d)
+    normaliser = logsumexp(list(log_u.values()))
+    return {nu: value - normaliser for nu, value in log_u.items()}
+
+
+def draw_informed_proposal(
+    theta: np.ndarray, S: Iterable[int], rng: np.random.Generator, *, observation_rate: float = 1.0
+) -> tuple[tuple[int, ...], float]:
+    """Algorithm 2, corrected: an order of S drawn from the informed proposal, and its log Q.
+
+    Corrected: Q starts at 1 (log Q at 0), and the last line divides by the sum of u_j.
+    """
+    S = frozenset(S)
+    sigma, log_q = (), 0.0
+    for _ in range(len(S)):
+        log_u = _log_proposal_weights(theta, S, sigma, observation_rate)
+        x = int(rng.choice(list(log_u), p=np.exp(list(log_u.values()))))
+        sigma += (x,)
+        log_q += log_u[x]
+    return sigma, log_q
+
+
+def log_q_informed(
+    theta: np.ndarray, S: Iterable[int], sigma: Sequence[int], *, observation_rate: float = 1.0
+) -> float:
+    """log Q(sigma) of the informed proposal, Algorithm 2 (corrected) along a given order of S."""
+    S = frozenset(S)
+    return sum(
+        _log_proposal_weights(theta, S, sigma[:i], observation_rate)[sigma[i]]
+        for i in range(len(sigma))
+    )
+
+
+# --- For tests ------------------------------------------------------------------------------------
+
+
+def random_theta(
+    rng: np.random.Generator, n: int, scale: float = 1.0, sparsity: float = 0.0
+) -> np.ndarray:
+    """Matrix for tests: base rates around exp(-1), a share `sparsity` of the other entries 0."""
+    theta = rng.normal(0.0, scale, (n, n))
+    theta[rng.random((n, n)) < sparsity] = 0.0
+    np.fill_diagonal(theta, rng.normal(-1.0, scale, n))
+    return theta
