@@ -248,6 +248,18 @@ def test_a_rate_below_every_double_can_come_back():
     assert counts["a", "b", "c", "d", "e"] >= 1990
 
 
+def test_a_rate_below_every_double_still_counts_for_late_observations():
+    # a, b, c arrive in this order; d's rate is exp(-820) after b and exp(-320) after c.
+    theta = np.diag([10.0, -20.0, -20.0, -20.0])
+    theta[0, 1] = theta[1, 2] = 40.0
+    theta[0, 3], theta[1, 3], theta[2, 3] = -400.0, -400.0, 500.0
+    drawn = simulate(
+        theta, 2000, items=["a", "b", "c", "d"], observation_rate=np.exp(-330.0), random_state=1
+    )
+    counts = collections.Counter(drawn.sequences())
+    assert counts["a", "b", "c", "d"] >= 1990
+
+
 def test_a_rate_beyond_every_double_takes_no_time():
     theta = np.diag([0.0, -30.0, -30.0])
     theta[0, 1], theta[0, 2] = 500.0, 500.0

@@ -63,33 +63,13 @@ def add_product(C, A, row_stride, column_stride, B, rows, inner, width):
                 C1[x] += a10 * b0 + a11 * b1 + a12 * b2 + a13 * b3
                 C2[x] += a20 * b0 + a21 * b1 + a22 * b2 + a23 * b3
                 C3[x] += a30 * b0 + a31 * b1 + a32 * b2 + a33 * b3
-        for q in range(whole_inner, inner):
-            b = B[q]
-            a0 = A[at0 + q * column_stride]
-            a1 = A[at1 + q * column_stride]
-            a2 = A[at2 + q * column_stride]
-            a3 = A[at3 + q * column_stride]
-            for x in range(width):
-                C0[x] += a0 * b[x]
-                C1[x] += a1 * b[x]
-                C2[x] += a2 * b[x]
-                C3[x] += a3 * b[x]
-    for p in range(whole_rows, rows):
+    # What the blocks leave over. Kept to one loop: every vectorised loop here is compiled again
+    # into each kernel that calls it.
+    for p in range(rows):
         Cp = C[p]
         at = p * row_stride
-        for q in range(0, whole_inner, 4):
-            B0 = B[q]
-            B1 = B[q + 1]
-            B2 = B[q + 2]
-            B3 = B[q + 3]
-            a0 = A[at + q * column_stride]
-            a1 = A[at + (q + 1) * column_stride]
-            a2 = A[at + (q + 2) * column_stride]
-            a3 = A[at + (q + 3) * column_stride]
-            for x in range(width):
-                Cp[x] += a0 * B0[x] + a1 * B1[x] + a2 * B2[x] + a3 * B3[x]
-        for q in range(whole_inner, inner):
-            b = B[q]
+        for q in range(whole_inner if p < whole_rows else 0, inner):
+            Bq = B[q]
             a = A[at + q * column_stride]
             for x in range(width):
-                Cp[x] += a * b[x]
+                Cp[x] += a * Bq[x]

@@ -6,8 +6,11 @@ present; (k - block + 1) * 2^block states in all. On them run the same recursion
 lattice, which give an exact draw of the free items' places given the rest, and the exact
 conditional expectation of the gradient over those places (Rao-Blackwell).
 
-Rates factorise as on the lattice, ``r_c(a, X) = h[a, c] l[c, X]``, with h along the chain.
-A sweep relocates every item once, in a random partition into blocks.
+Rates factorise as on the lattice, ``r_c(a, X) = h[a, c] l[c, X]``, with h along the chain. For the
+forward pass and the draw only the *moving* columns have such tables, those on which some item of S
+has an effect; the others are steady, and in a large set of a sparse model they are most. The
+tables have one more row and column for them, of effects 1. A sweep relocates every item once, in a
+random partition into blocks.
 """
 
 import numpy as np
@@ -25,11 +28,14 @@ def shuffle(order, rng):
 
 
 @kernel
-def free_tables(l, lT, free, block, Wc, m):
-    """Fill ``l[c, X]`` and its transpose: effect of the free items of X on column c."""
+def free_tables(l, lT, free, size, Wc, own, m):
+    """Fill ``l[c, X]`` and its transpose: effect of the free items of X on column c.
+
+    ``own[i]`` is the column of item i itself, which stops once i is present.
+    """
     for c in range(m):
         lT[0, c] = 1.0
-    for b in range(block):
+    for b in range(size):
         half = 1 << b
         effects = Wc[free[b]]
         for X in range(half):
@@ -37,14 +43,15 @@ def free_tables(l, lT, free, block, Wc, m):
             target = lT[half + X]
             for c in range(m):
                 target[c] = source[c] * effects[c]
-            target[free[b]] = 0.0
-    for X in range(1 << block):
+            if own[free[b]] < m:
+                target[own[free[b]]] = 0.0
+    for X in range(1 << size):
         for c in range(m):
             l[c, X] = lT[X, c]
 
 
 @kernel
-def chain_rates(h, chain, length, Wc, rate, m):
+def chain_rates(h, chain, length, Wc, own, rate, m):
     """Fill ``h[a, c]``: base rate of column c times the effects of the first a chain items."""
     for c in range(m):
         h[0, c] = rate[c]
@@ -54,45 +61,78 @@ def chain_rates(h, chain, length, Wc, rate, m):
         target = h[a + 1]
         for c in range(m):
             target[c] = source[c] * effects[c]
-        target[chain[a]] = 0.0
+        if own[chain[a]] < m:
+            target[own[chain[a]]] = 0.0
 
 
 @kernel
-def forward(F, I, scale, h, l, chain, length, free, block):
-    """Fill F over (a, X), each row divided by ``scale[a]`` to stay in range."""
-    full = 1 << block
+def step_rates(next_rate, free_rate, h, chain, length, free, size, own, rate, moving):
+    """Collect the rates of the steps without the free items' effects.
+
+    ``next_rate[a]`` is that of the chain's item a in row a, ``free_rate[a, b]`` that of free b.
+    """
+    for a in range(length):
+        c = own[chain[a]]
+        next_rate[a] = h[a, c] if c < moving else rate[chain[a]]
+    for b in range(size):
+        c = own[free[b]]
+        for a in range(length + 1):
+            free_rate[a, b] = h[a, c] if c < moving else rate[free[b]]
+
+
+@kernel
+def forward(F, I, scale, next_rate, free_rate, l, chain, length, free, size, own):
+    """Fill F over (a, X); ``scale[a]`` is the largest of row a, by which row a + 1 is divided.
+
+    Inside a row as on the lattice: four states at once, then the finished half joins its sibling.
+    """
+    full = 1 << size
+    l0 = l[own[free[0]]]
+    l1 = l[own[free[1]]]
     for a in range(length + 1):
         f = F[a]
-        for X in range(full):
-            f[X] = 0.0
+        inverse = I[a]
         if a == 0:
+            for X in range(full):
+                f[X] = 0.0
             f[0] = 1.0
         else:
-            c = chain[a - 1]
-            r = h[a - 1, c]
             before = F[a - 1]
+            effects = l[own[chain[a - 1]]]
+            r = next_rate[a - 1] / scale[a - 1]
             for X in range(full):
-                f[X] = before[X] * (r * l[c, X])
-        for X in range(full):
-            arrived = f[X]
-            for b in range(block):
-                if X >> b & 1:
-                    other = X ^ (1 << b)
-                    arrived += f[other] * (h[a, free[b]] * l[free[b], other])
-            f[X] = arrived * I[a, X]
+                f[X] = before[X] * (r * effects[X])
+        r0 = free_rate[a, 0]
+        r1 = free_rate[a, 1]
         largest = 0.0
-        for X in range(full):
-            largest = max(largest, f[X])
+        for x in range(0, full, 4):
+            f0 = f[x] * inverse[x]
+            f1 = (f[x + 1] + f0 * (r0 * l0[x])) * inverse[x + 1]
+            f2 = (f[x + 2] + f0 * (r1 * l1[x])) * inverse[x + 2]
+            f3 = f[x + 3] + f1 * (r1 * l1[x + 1]) + f2 * (r0 * l0[x + 2])
+            f3 *= inverse[x + 3]
+            f[x] = f0
+            f[x + 1] = f1
+            f[x + 2] = f2
+            f[x + 3] = f3
+            largest = max(largest, f0, f1, f2, f3)
+            after = x + 4
+            if after < full:
+                b = 2
+                while not after >> b & 1:
+                    b += 1
+                half = 1 << b
+                r = free_rate[a, b]
+                effects = l[own[free[b]]]
+                for y in range(after - half, after):
+                    f[y + half] += f[y] * (effects[y] * r)
         scale[a] = largest
-        inverse = 1.0 / largest
-        for X in range(full):
-            f[X] *= inverse
 
 
 @kernel
-def backward(T, F, I, scale, h, l, chain, length, free, block):
+def backward(T, F, I, scale, next_rate, free_rate, l, chain, length, free, size, own):
     """Fill T such that F * T is the posterior mean time spent in each state."""
-    full = 1 << block
+    full = 1 << size
     for a in range(length, -1, -1):
         t = T[a]
         if a == length:
@@ -100,43 +140,47 @@ def backward(T, F, I, scale, h, l, chain, length, free, block):
                 t[X] = 0.0
             t[full - 1] = 1.0 / F[length, full - 1]
         else:
-            c = chain[a]
-            r = h[a, c] / scale[a + 1]
+            effects = l[own[chain[a]]]
+            r = next_rate[a] / scale[a]
             after = T[a + 1]
             for X in range(full):
-                t[X] = after[X] * (r * l[c, X])
+                t[X] = after[X] * (r * effects[X])
         for X in range(full - 1, -1, -1):
             leaving = t[X]
-            for b in range(block):
+            for b in range(size):
                 if not X >> b & 1:
-                    leaving += t[X | (1 << b)] * (h[a, free[b]] * l[free[b], X])
+                    leaving += t[X | (1 << b)] * (free_rate[a, b] * l[own[free[b]], X])
             t[X] = leaving * I[a, X]
 
 
 @kernel
-def draw(order, F, scale, h, l, chain, length, free, block, rng):
+def draw(order, F, scale, next_rate, free_rate, l, chain, length, free, size, own, rng):
     """Draw the free items' places given the chain, backwards from the full set; fill `order`."""
     a = length
-    X = (1 << block) - 1
-    for place in range(length + block - 1, -1, -1):
-        total = 0.0
+    X = (1 << size) - 1
+    for place in range(length + size - 1, -1, -1):
+        from_chain = 0.0
         if a > 0:
-            c = chain[a - 1]
-            total = F[a - 1, X] * (h[a - 1, c] * l[c, X]) / scale[a]
-        from_chain = total
-        for b in range(block):
+            r = next_rate[a - 1] / scale[a - 1]
+            from_chain = F[a - 1, X] * (r * l[own[chain[a - 1]], X])
+        if X == 0:
+            a -= 1
+            order[place] = chain[a]
+            continue
+        total = from_chain
+        for b in range(size):
             if X >> b & 1:
                 other = X ^ (1 << b)
-                total += F[a, other] * (h[a, free[b]] * l[free[b], other])
+                total += F[a, other] * (free_rate[a, b] * l[own[free[b]], other])
         u = rng.random() * total
         last = -1
         if u >= from_chain or a == 0:
             u -= from_chain
-            for b in range(block):
+            for b in range(size):
                 if X >> b & 1:
                     other = X ^ (1 << b)
                     last = b
-                    u -= F[a, other] * (h[a, free[b]] * l[free[b], other])
+                    u -= F[a, other] * (free_rate[a, b] * l[own[free[b]], other])
                     if u < 0.0:
                         break
         if last >= 0:
@@ -148,9 +192,12 @@ def draw(order, F, scale, h, l, chain, length, free, block, rng):
 
 
 @kernel
-def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, block, m, k):
-    """Add to G (layout of `lattice.gradient`) its expectation over the free items' places."""
-    full = 1 << block
+def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m, k):
+    """Add to G (layout of `lattice.gradient`) its expectation over the free items' places.
+
+    Here h and the tables l, lT are those of all columns.
+    """
+    full = 1 << size
     zero = m - m
     one = zero + 1
     flat = E.reshape(-1)
@@ -177,7 +224,7 @@ def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, block, 
         for c in range(m):
             U[a, c] *= h[a, c]
         # Probabilities of the steps: of the free items, and of the chain's next one.
-        for b in range(block):
+        for b in range(size):
             c = free[b]
             for X in range(full):
                 if not X >> b & 1:
@@ -186,7 +233,7 @@ def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, block, 
                     V[X, c] += g
         if a < length:
             c = chain[a]
-            r = h[a, c] / scale[a + 1]
+            r = h[a, c] / scale[a]
             for X in range(full):
                 g = F[a, X] * (r * l[c, X]) * T[a + 1, X]
                 U[a, c] += g
@@ -201,7 +248,7 @@ def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, block, 
             before[c] += u[c]
     for c in range(m + 1):
         G[k, c] += U[0, c]
-    for b in range(block):
+    for b in range(size):
         g = G[free[b]]
         for X in range(full):
             if X >> b & 1:
@@ -210,72 +257,139 @@ def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, block, 
 
 
 @kernel
+def mean_holding_times(
+    I, h, l, chain, length, free, size, own, rate, moving, rest, observation_rate
+):
+    """Fill ``I[a, X]``: one over the exit rate, of the moving columns and the steady ones left."""
+    full = 1 << size
+    one = full // full
+    absent = np.empty(full)
+    for X in range(full):
+        absent[X] = observation_rate + rest
+        for b in range(size):
+            if own[free[b]] == moving and not X >> b & 1:
+                absent[X] += rate[free[b]]
+    left = 0.0
+    for a in range(length, -1, -1):
+        if a < length and own[chain[a]] == moving:
+            left += rate[chain[a]]
+        total = I[a]
+        for X in range(full):
+            total[X] = left + absent[X]
+    add_product(I, h.reshape(-1), h.shape[1], one, l, length + 1, moving, full)
+    for a in range(length + 1):
+        total = I[a]
+        for X in range(full):
+            total[X] = 1.0 / total[X]
+
+
+@kernel
+def moving_columns(moving, own, Wc):
+    """List the columns on which an item of S has an effect, and all outside S; return how many.
+
+    ``own[i]`` receives the place of item i in that list, or its length if i is steady.
+    """
+    k, m = Wc.shape
+    count = 0
+    for c in range(m):
+        steady = c < k
+        for b in range(k):
+            if b != c and Wc[b, c] != 1.0:
+                steady = False
+        if c < k:
+            own[c] = -1 if steady else count
+        if not steady:
+            moving[count] = c
+            count += 1
+    for c in range(k):
+        if own[c] < 0:
+            own[c] = count
+    return count
+
+
+@kernel
+def choose_block(free, chain, order, partition, start, is_free):
+    """Take the items of `partition` from `start` on, around its end, as free; the rest in order."""
+    k = order.shape[0]
+    size = free.shape[0]
+    for b in range(size):
+        free[b] = partition[(start + b) % k]
+        is_free[free[b]] = True
+    a = 0
+    for place in range(k):
+        if not is_free[order[place]]:
+            chain[a] = order[place]
+            a += 1
+    for b in range(size):
+        is_free[free[b]] = False
+
+
+@kernel
 def relocate(G, order, Wc, rate, rest, observation_rate, block, burn_in, sweeps, every, rng):
     """Run `burn_in` and then `sweeps` sweeps from `order`; return how many terms G received.
 
-    `order` holds columns (places in the set) and is left at the chain's last state. ``Wc[b, c]``
-    is the effect of item b of S on column c, `rate` the columns' base rates. Every `every`-th
-    block adds its conditional expectation of the gradient to G, layout as in `lattice.gradient`.
+    `order` holds columns (places in the set, at least two) and is left at the chain's last state.
+    ``Wc[b, c]`` is the effect of item b of S on column c, `rate` the columns' base rates. Every
+    `every`-th block adds its conditional expectation of the gradient to G, layout as in
+    `lattice.gradient`.
     """
     k, m = Wc.shape
-    block = min(block, k)
-    most = 1 << block
-    h = np.empty((k + 1, m))
-    U = np.empty((k + 1, m + 1))
-    V = np.empty((most, m + 1))
-    l_ = np.empty(m * most)
-    lT_ = np.empty(m * most)
-    I_ = np.empty((k + 1) * most)
-    F_ = np.empty((k + 1) * most)
-    T_ = np.empty((k + 1) * most)
-    E_ = np.empty((k + 1) * most)
-    scale = np.empty(k + 1)
-    chain = np.empty(k, np.int64)
-    free = np.empty(block, np.int64)
+    size = max(2, min(block, k))
+    full = 1 << size
+    length = k - size
+    itself = np.arange(k)
+    own = np.empty(k, np.int64)
+    which = np.empty(m, np.int64)
+    moving = moving_columns(which, own, Wc)
+    Wm = np.empty((k, moving))
+    rate_m = np.empty(moving)
+    for q in range(moving):
+        rate_m[q] = rate[which[q]]
+        for b in range(k):
+            Wm[b, q] = Wc[b, which[q]]
+    h = np.empty((length + 1, m))
+    hm = np.empty((length + 1, moving))
+    U = np.empty((length + 1, m + 1))
+    V = np.empty((full, m + 1))
+    l = np.empty((m, full))
+    lT = np.empty((full, m))
+    lm = np.ones((moving + 1, full))
+    lmT = np.empty((full, moving))
+    I = np.empty((length + 1, full))
+    F = np.empty((length + 1, full))
+    T = np.empty((length + 1, full))
+    E = np.empty((length + 1, full))
+    scale = np.empty(length + 1)
+    next_rate = np.empty(length)
+    free_rate = np.empty((length + 1, size))
+    chain = np.empty(length, np.int64)
+    free = np.empty(size, np.int64)
     is_free = np.zeros(k, np.bool_)
     partition = np.arange(k)
-    one = m // m
     terms = 0
     blocks = 0
     for sweep in range(burn_in + sweeps):
         shuffle(partition, rng)
-        for start in range(0, k, block):
-            size = min(block, k - start)
-            full = 1 << size
-            length = k - size
-            for b in range(size):
-                free[b] = partition[start + b]
-                is_free[free[b]] = True
-            a = 0
-            for place in range(k):
-                if not is_free[order[place]]:
-                    chain[a] = order[place]
-                    a += 1
-            for b in range(size):
-                is_free[free[b]] = False
-            l = l_[: m * full].reshape((m, full))
-            lT = lT_[: m * full].reshape((full, m))
-            I = I_[: (k + 1) * full].reshape((k + 1, full))
-            F = F_[: (k + 1) * full].reshape((k + 1, full))
-            free_tables(l, lT, free, size, Wc, m)
-            chain_rates(h, chain, length, Wc, rate, m)
-            for a in range(length + 1):
-                for X in range(full):
-                    I[a, X] = observation_rate + rest
-            add_product(I, h.reshape(-1), m, one, l, length + 1, m, full)
-            for a in range(length + 1):
-                for X in range(full):
-                    I[a, X] = 1.0 / I[a, X]
-            forward(F, I, scale, h, l, chain, length, free, size)
+        for start in range(0, k, size):
+            choose_block(free, chain, order, partition, start, is_free)
+            free_tables(lm, lmT, free, size, Wm, own, moving)
+            chain_rates(hm, chain, length, Wm, own, rate_m, moving)
+            step_rates(next_rate, free_rate, hm, chain, length, free, size, own, rate, moving)
+            mean_holding_times(
+                I, hm, lm, chain, length, free, size, own, rate, moving, rest, observation_rate
+            )
+            forward(F, I, scale, next_rate, free_rate, lm, chain, length, free, size, own)
             if sweep >= burn_in:
                 if blocks % every == 0:
-                    T = T_[: (k + 1) * full].reshape((k + 1, full))
-                    E = E_[: (k + 1) * full].reshape((k + 1, full))
-                    backward(T, F, I, scale, h, l, chain, length, free, size)
+                    backward(
+                        T, F, I, scale, next_rate, free_rate, lm, chain, length, free, size, own
+                    )
+                    free_tables(l, lT, free, size, Wc, itself, m)
+                    chain_rates(h, chain, length, Wc, itself, rate, m)
                     add_gradient(
                         G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m, k
                     )
                     terms += 1
                 blocks += 1
-            draw(order, F, scale, h, l, chain, length, free, size, rng)
+            draw(order, F, scale, next_rate, free_rate, lm, chain, length, free, size, own, rng)
     return terms
