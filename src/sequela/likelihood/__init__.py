@@ -8,14 +8,19 @@ from sequela.likelihood.objective import (
     evaluate,
     log_likelihood,
 )
+from sequela.likelihood.posterior import SamplePosteriors, sample_posteriors
 from sequela.likelihood.sampled import Sampling
+from sequela.likelihood.sequences import sequence_log_likelihood
 
 __all__ = [
     "METHODS",
     "Budget",
     "Evaluation",
     "Likelihood",
+    "SamplePosteriors",
     "Sampling",
     "evaluate",
     "log_likelihood",
+    "sample_posteriors",
+    "sequence_log_likelihood",
 ]

@@ -85,7 +85,9 @@ def evaluate_sets(
         return passage.log_p(), passage.gradient() if want_gradient else None
 
     careful = [int(s) for s in np.nonzero(~in_range)[0]]
-    for s, (value, part) in zip(careful, run_pieces(work_carefully, careful, n_threads)):
+    for s, (value, part) in zip(
+        careful, run_pieces(work_carefully, careful, n_threads), strict=True
+    ):
         log_p[s] = value
         if gradient is not None and part is not None:
             gradient += observations.weights[s] * part
@@ -146,9 +148,7 @@ class Passage:
         )  # fmt: skip
         return self._spread(G)
 
-    def timed(
-        self, t: float, *, want_gradient: bool
-    ) -> tuple[float, NDArray[np.float64] | None]:
+    def timed(self, t: float, *, want_gradient: bool) -> tuple[float, NDArray[np.float64] | None]:
         """Return log p(S | t) and its n x n gradient."""
         states = 1 << self.k
         real = [np.empty(states) for _ in range(3)]

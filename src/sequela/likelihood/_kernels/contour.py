@@ -22,8 +22,6 @@ recursions between numbers of size one.
 import cmath
 import math
 
-import numpy as np
-
 from sequela._jit import kernel
 from sequela.likelihood._kernels.passage import arrival, log_forward
 
@@ -37,7 +35,7 @@ _CHANGE = 1e-6
 
 @kernel
 def tilted_moments(first, second, steps, log_F, Q, z, low_log, high_log, k, low):
-    """Fill ``steps[R, c]`` = arrival_c(R); return mean and variance of the time at which S is left."""
+    """Fill ``steps[R, c]`` = arrival_c(R); return mean and variance of the time S is left."""
     for R in range(1 << k):
         hold = 1.0 / (z + Q[R])
         mean = 0.0
@@ -70,7 +68,20 @@ def node_weight(u, spread):
 
 @kernel
 def transient_set(
-    t, Q, log_F, first, second, steps, u, eta, times, crossings, low_log, high_log, k, low,
+    t,
+    Q,
+    log_F,
+    first,
+    second,
+    steps,
+    u,
+    eta,
+    times,
+    crossings,
+    low_log,
+    high_log,
+    k,
+    low,
     want_gradient,
 ):
     """Return log p(S | t).
@@ -95,9 +106,7 @@ def transient_set(
         tilt = next_tilt(tilt, mean, variance, t)
     else:
         log_forward(log_F, Q, tilt - smallest, low_log, high_log, k, low)
-        tilted_moments(
-            first, second, steps, log_F, Q, tilt - smallest, low_log, high_log, k, low
-        )
+        tilted_moments(first, second, steps, log_F, Q, tilt - smallest, low_log, high_log, k, low)
     z0 = tilt - smallest
     spread = tilt * t
     reach = math.sqrt(_TAIL / spread)
@@ -160,7 +169,7 @@ def backward_ratio(eta, steps, Q, z0, shift, k):
     """Fill eta(R) = visit(R) * T_z(R) / T_z0(R) for z = z0 + shift."""
     last = (1 << k) - 1
     for R in range(last, -1, -1):
-        leaving = 1.0 + 0.0j if R == last else 0.0 + 0.0j
+        leaving = 1.0 + 0.0j if last == R else 0.0 + 0.0j
         for c in range(k):
             if not R >> c & 1:
                 after = R | (1 << c)

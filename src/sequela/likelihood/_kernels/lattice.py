@@ -246,9 +246,7 @@ def fold_row(G, column, v, bits):
 
 
 @kernel
-def gradient(
-    G, F, T, E, US, UA, VS, VA, hS, hA, base, tS, tA, lS, lT, rate, W, columns, m, k
-):
+def gradient(G, F, T, E, US, UA, VS, VA, hS, hA, base, tS, tA, lS, lT, rate, W, columns, m, k):
     """Fill ``G[b, c]``, the derivative of log p(S) by the effect of item b on column c.
 
     ``G[k, c]`` is the derivative by the column's own log base rate. Column m is about time:

@@ -120,8 +120,20 @@ def passage_gradient(G, visit, log_F, Q, z, low_log, high_log, m, k, low):
 
 @kernel
 def passage_moments(
-    times, arrival_mean, arrival_second, before, visit, first, second, log_F, Q, z,
-    low_log, high_log, k, low,
+    times,
+    arrival_mean,
+    arrival_second,
+    before,
+    visit,
+    first,
+    second,
+    log_F,
+    Q,
+    z,
+    low_log,
+    high_log,
+    k,
+    low,
 ):
     """Posterior moments of the times of one set, and which item came before which.
 
@@ -162,3 +174,35 @@ def passage_moments(
                 for b in range(k):
                     if left >> b & 1:
                         before[b, c] += step
+
+
+@kernel
+def order_moments(
+    sums, arrival_sum, arrival_second, before, order, Wc, rate, rest, observation_rate, rates
+):
+    """Add the moments of the times along one order; scratch `rates` has one entry a column.
+
+    ``sums[:2]`` receives mean and second moment of the observation time.
+    """
+    k, m = Wc.shape
+    for c in range(m):
+        rates[c] = rate[c]
+    mean = 0.0
+    variance = 0.0
+    for a in range(k + 1):
+        total = observation_rate + rest
+        for c in range(m):
+            total += rates[c]
+        mean += 1.0 / total
+        variance += 1.0 / (total * total)
+        if a < k:
+            v = order[a]
+            arrival_sum[v] += mean
+            arrival_second[v] += variance + mean * mean
+            for earlier in range(a):
+                before[order[earlier], v] += 1.0
+            for c in range(m):
+                rates[c] *= Wc[v, c]
+            rates[v] = 0.0
+    sums[0] += mean
+    sums[1] += variance + mean * mean

@@ -386,9 +386,7 @@ def relocate(G, order, Wc, rate, rest, observation_rate, block, burn_in, sweeps,
                     )
                     free_tables(l, lT, free, size, Wc, itself, m)
                     chain_rates(h, chain, length, Wc, itself, rate, m)
-                    add_gradient(
-                        G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m, k
-                    )
+                    add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m, k)
                     terms += 1
                 blocks += 1
             draw(order, F, scale, next_rate, free_rate, lm, chain, length, free, size, own, rng)

@@ -86,12 +86,27 @@ def sequence_gradient(gradient, theta, sequence, kind, t, observation_rate, want
 
 @kernel
 def sequences_block(
-    gradient, log_p, theta, indptr, items, chosen, weights, kind, times, observation_rate,
+    gradient,
+    log_p,
+    theta,
+    indptr,
+    items,
+    chosen,
+    weights,
+    kind,
+    times,
+    observation_rate,
     want_gradient,
 ):
     """Evaluate the sequences `chosen`; add their weighted gradients."""
     for s in chosen:
         log_p[s] = sequence_gradient(
-            gradient, theta, items[indptr[s] : indptr[s + 1]], kind, times[s], observation_rate,
-            want_gradient, weights[s],
+            gradient,
+            theta,
+            items[indptr[s] : indptr[s + 1]],
+            kind,
+            times[s],
+            observation_rate,
+            want_gradient,
+            weights[s],
         )

@@ -1,0 +1,214 @@
+"""Sequences of arrivals, complete or partial, at known or unknown times (sections 4.1 to 4.3)."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+import pandas as pd
+
+from sequela._errors import InputError
+from sequela._jit import call
+from sequela._threads import resolve_threads, run_pieces
+from sequela._validation import check_observation_rate, check_theta
+from sequela.likelihood._kernels.sequence import COMPLETE, MARGINAL, TIMED, sequences_block
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["sequence_log_likelihood"]
+
+_BLOCKS = 16
+
+
+@overload
+def sequence_log_likelihood(
+    theta: Any,
+    sequences: Iterable[Sequence[Any]],
+    *,
+    times: ArrayLike | None = ...,
+    complete: bool = ...,
+    items: Sequence[str] | None = ...,
+    observation_rate: float = ...,
+    return_gradient: Literal[False] = ...,
+    n_threads: int | None = ...,
+) -> float: ...
+
+
+@overload
+def sequence_log_likelihood(
+    theta: Any,
+    sequences: Iterable[Sequence[Any]],
+    *,
+    times: ArrayLike | None = ...,
+    complete: bool = ...,
+    items: Sequence[str] | None = ...,
+    observation_rate: float = ...,
+    return_gradient: Literal[True],
+    n_threads: int | None = ...,
+) -> tuple[float, NDArray[np.float64]]: ...
+
+
+def sequence_log_likelihood(
+    theta: Any,
+    sequences: Iterable[Sequence[Any]],
+    *,
+    times: ArrayLike | None = None,
+    complete: bool = False,
+    items: Sequence[str] | None = None,
+    observation_rate: float = 1.0,
+    return_gradient: bool = False,
+    n_threads: int | None = None,
+) -> float | tuple[float, NDArray[np.float64]]:
+    """Return the mean log-likelihood of sequences of items in order of arrival.
+
+    Parameters
+    ----------
+    theta : array or DataFrame, (n, n)
+        theta[i, j] is the log-effect of item i on the rate of item j.
+    sequences : list of sequences
+        Items in the order in which they arrived: labels if theta is a DataFrame or `items` is
+        given, otherwise positions from 0 to n - 1. Sequences may be empty.
+    times : array or None
+        When each sequence was observed (section 4.2). None: at an unknown, exponentially
+        distributed time (Proposition 2).
+    complete : bool
+        Every sequence holds all items, observed after the last arrival, eq. (4).
+    items : sequence of str or None
+        Labels of theta's rows and columns.
+    observation_rate : float
+        Rate of the observation, where the time is unknown.
+    return_gradient : bool
+        Also return the n x n gradient with respect to theta.
+    n_threads : int or None
+        Threads; None for all cores that this process may use.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> theta = np.array([[0.0, 4.0], [0.0, -4.0]])
+    >>> round(sequence_log_likelihood(theta, [[0, 1], [0]]), 6)
+    -1.395411
+    >>> round(sequence_log_likelihood(theta, [[0, 1]], complete=True), 6)
+    -0.01815
+    """
+    labels = _labels(theta, items)
+    matrix = check_theta(theta, items)
+    n = matrix.shape[0]
+    flat, indptr = _positions(sequences, labels, n)
+    count = indptr.size - 1
+    if complete and times is not None:
+        raise InputError(
+            "complete=True says that all items have arrived, whenever that was; it cannot be "
+            "combined with times"
+        )
+    if complete and (np.diff(indptr) != n).any():
+        row = int(np.nonzero(np.diff(indptr) != n)[0][0])
+        raise InputError(
+            f"sequence {row} has {indptr[row + 1] - indptr[row]} of the {n} items; with "
+            "complete=True every sequence holds all of them"
+        )
+    kind = COMPLETE if complete else MARGINAL if times is None else TIMED
+    when = np.zeros(count) if times is None else _times(times, indptr)
+    rate = check_observation_rate(observation_rate)
+    log_p = np.empty(count)
+    weights = np.full(count, 1.0 / count)
+    # A partial sequence that is empty at time 0 is certain, whatever theta.
+    chosen = np.nonzero(when > 0.0)[0] if kind == TIMED else np.arange(count)
+    log_p[when == 0.0] = 0.0
+
+    def work(block: NDArray[np.int64]) -> NDArray[np.float64]:
+        gradient = np.zeros((n, n) if return_gradient else (1, 1))
+        call(
+            sequences_block, gradient, log_p, matrix, indptr, flat, block, weights, kind, when,
+            rate, return_gradient,
+        )  # fmt: skip
+        return gradient
+
+    blocks = [chosen[start::_BLOCKS] for start in range(min(_BLOCKS, chosen.size))]
+    parts = run_pieces(work, blocks, resolve_threads(n_threads))
+    value = float(log_p.mean())
+    if not return_gradient:
+        return value
+    return value, np.sum(parts, axis=0) if parts else np.zeros((n, n))
+
+
+def _labels(theta: Any, items: Sequence[str] | None) -> dict[str, int] | None:
+    if items is None and isinstance(theta, pd.DataFrame):
+        items = [str(label) for label in theta.columns]
+    if items is None:
+        return None
+    place = {str(label): index for index, label in enumerate(items)}
+    if len(place) != len(items):
+        raise InputError("items has duplicate labels; expected each item once")
+    return place
+
+
+def _positions(
+    sequences: Iterable[Sequence[Any]], labels: dict[str, int] | None, n: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return all sequences as positions, one after the other, and where each starts."""
+    if isinstance(sequences, str):
+        raise InputError("sequences is one text; expected a list of sequences of items")
+    flat: list[int] = []
+    ends = [0]
+    for row, sequence in enumerate(sequences):
+        if isinstance(sequence, str) or not hasattr(sequence, "__iter__"):
+            raise InputError(
+                f"sequence {row} is {sequence!r}; expected a sequence of items, such as ['A', 'B']"
+            )
+        seen: set[int] = set()
+        for item in sequence:
+            position = _position(item, row, labels, n)
+            if position in seen:
+                raise InputError(
+                    f"sequence {row} contains {item!r} twice; an item arrives at most once"
+                )
+            seen.add(position)
+            flat.append(position)
+        ends.append(len(flat))
+    if len(ends) == 1:
+        raise InputError("no sequences were given; expected at least one")
+    return np.array(flat, dtype=np.int64), np.array(ends, dtype=np.int64)
+
+
+def _position(item: Any, row: int, labels: dict[str, int] | None, n: int) -> int:
+    if labels is not None:
+        if str(item) in labels:
+            return labels[str(item)]
+        near = difflib.get_close_matches(str(item), list(labels), n=3)
+        hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
+        raise InputError(f"sequence {row} names the unknown item {item!r}{hint}")
+    if isinstance(item, (bool, np.bool_)) or not isinstance(item, (int, np.integer)):
+        raise InputError(
+            f"sequence {row} has the item {item!r}; without labels items are positions from 0 "
+            f"to {n - 1}. Give `items`, or theta as a labelled DataFrame, to use names"
+        )
+    if not 0 <= item < n:
+        raise InputError(
+            f"sequence {row} has the item {item}; theta has {n} items, positions 0 to {n - 1}"
+        )
+    return int(item)
+
+
+def _times(times: ArrayLike, indptr: NDArray[np.int64]) -> NDArray[np.float64]:
+    array = np.asarray(times, dtype=np.float64)
+    count = indptr.size - 1
+    if array.shape != (count,):
+        raise InputError(
+            f"times has shape {array.shape}; expected one for each of {count} sequences"
+        )
+    bad = ~(np.isfinite(array) & (array >= 0.0))
+    if bad.any():
+        row = int(np.nonzero(bad)[0][0])
+        raise InputError(f"the time of sequence {row} is {array[row]}; expected a number >= 0")
+    zero = np.nonzero((array == 0.0) & (np.diff(indptr) > 0))[0]
+    if zero.size:
+        raise InputError(
+            f"sequence {zero[0]} is observed at time 0 with items; at time 0 nothing has "
+            "happened yet, so its probability is zero"
+        )
+    return array
