@@ -38,6 +38,9 @@ _OPTIONS: dict[str, Any] = {
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},
 }
 
+# Numba compiles under a lock of its own; ours makes sure that only one thread gives notice.
+_compiling = threading.Lock()
+
 # Compilation that takes longer than this many seconds is announced.
 _NOTICE_AFTER = 1.0
 
@@ -101,6 +104,13 @@ def call(function: Any, *args: Any) -> Any:
     Loading from the disk cache takes milliseconds and stays silent.
     """
     if not function.signatures:
+        with _compiling:
+            _compile(function, args)
+    return function(*args)
+
+
+def _compile(function: Any, args: tuple[Any, ...]) -> None:
+    if not function.signatures:  # another thread may have been first
         notice = threading.Timer(_NOTICE_AFTER, _announce, (function.__name__,))
         notice.daemon = True
         notice.start()
@@ -108,4 +118,3 @@ def call(function: Any, *args: Any) -> Any:
             function.compile(tuple(numba.typeof(a) for a in args))
         finally:
             notice.cancel()
-    return function(*args)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from sequela.likelihood.observations import Observations
     from sequela.likelihood.parameters import Columns, Parameters
 
-__all__ = ["Passage", "evaluate_sets", "evaluate_timed", "plan_blocks"]
+__all__ = ["ExactSets", "ExactTimed", "Passage", "plan_blocks"]
+
+# A block's gradient sum, and how long each item was present in it.
+_Part: TypeAlias = "tuple[NDArray[np.float64], NDArray[np.float64]]"
 
 # A block should be worth a thread's while, and there should be enough of them to balance; their
 # number depends on the problem alone, so that sums are the same for any number of threads.
@@ -53,50 +56,56 @@ def plan_blocks(
     return [np.array(sorted(block), dtype=np.int64) for block in members if block]
 
 
-def evaluate_sets(
-    parameters: Parameters,
-    observations: Observations,
-    blocks: list[NDArray[np.int64]],
-    log_p: NDArray[np.float64],
-    *,
-    want_gradient: bool,
-    n_threads: int,
-) -> NDArray[np.float64] | None:
-    """Fill log p of the observations in `blocks`, times unknown; return the weighted gradient."""
-    n = parameters.n
-    in_range = np.ones(observations.sizes.size, dtype=np.bool_)
+class ExactSets:
+    """The sets of `blocks`, times unknown: pieces of work, and their sum when all are done."""
 
-    def work(block: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        gradient = np.zeros((n, n) if want_gradient else (1, 1))
+    def __init__(
+        self,
+        parameters: Parameters,
+        observations: Observations,
+        blocks: list[NDArray[np.int64]],
+        log_p: NDArray[np.float64],
+        *,
+        want_gradient: bool,
+    ) -> None:
+        self.parameters = parameters
+        self.observations = observations
+        self.blocks = blocks
+        self.log_p = log_p
+        self.in_range = np.ones(observations.sizes.size, dtype=np.bool_)
+        self.want_gradient = want_gradient
+
+    def work(self, block: NDArray[np.int64]) -> _Part:
+        """Fill `log_p` of one block; return its gradient sum and its times (see `scatter`)."""
+        n = self.parameters.n
+        gradient = np.zeros((n, n) if self.want_gradient else (1, 1))
         present = np.zeros(n + 1)
         call(
-            evaluate_block, parameters.theta, parameters.W, parameters.rate,
-            parameters.row_start, parameters.row_item, parameters.constant, parameters.rare,
-            parameters.observation_rate, observations.indptr, observations.indices, block,
-            observations.weights, log_p, in_range, gradient, present, want_gradient,
+            evaluate_block, self.parameters.theta, self.parameters.W, self.parameters.rate,
+            self.parameters.row_start, self.parameters.row_item, self.parameters.constant,
+            self.parameters.rare, self.parameters.observation_rate, self.observations.indptr,
+            self.observations.indices, block, self.observations.weights, self.log_p,
+            self.in_range, gradient, present, self.want_gradient,
         )  # fmt: skip
         return gradient, present
 
-    parts = run_pieces(work, blocks, n_threads)
-    gradient = _add_up(parameters, parts) if want_gradient else None
+    def finish(self, parts: list[_Part], n_threads: int) -> NDArray[np.float64] | None:
+        """Return the weighted gradient; do the sets that the blocks found out of range."""
+        gradient = _add_up(self.parameters, parts) if self.want_gradient else None
+        careful = [int(s) for s in np.nonzero(~self.in_range)[0]]
+        done = run_pieces(self._work_carefully, careful, n_threads)
+        for s, (value, part) in zip(careful, done, strict=True):
+            self.log_p[s] = value
+            if gradient is not None and part is not None:
+                gradient += self.observations.weights[s] * part
+        return gradient
 
-    def work_carefully(s: int) -> tuple[float, NDArray[np.float64] | None]:
-        passage = Passage(parameters, observations.items(s))
-        return passage.log_p(), passage.gradient() if want_gradient else None
-
-    careful = [int(s) for s in np.nonzero(~in_range)[0]]
-    for s, (value, part) in zip(
-        careful, run_pieces(work_carefully, careful, n_threads), strict=True
-    ):
-        log_p[s] = value
-        if gradient is not None and part is not None:
-            gradient += observations.weights[s] * part
-    return gradient
+    def _work_carefully(self, s: int) -> tuple[float, NDArray[np.float64] | None]:
+        passage = Passage(self.parameters, self.observations.items(s))
+        return passage.log_p(), passage.gradient() if self.want_gradient else None
 
 
-def _add_up(
-    parameters: Parameters, parts: list[tuple[NDArray[np.float64], NDArray[np.float64]]]
-) -> NDArray[np.float64]:
+def _add_up(parameters: Parameters, parts: list[_Part]) -> NDArray[np.float64]:
     """Add the blocks in order; give every shared item the gradient -rate * time (`scatter`)."""
     n = parameters.n
     gradient, present = parts[0]
@@ -187,34 +196,43 @@ def check_range(parameters: Parameters, items: NDArray[np.int64]) -> Columns:
     return columns
 
 
-def evaluate_timed(
-    parameters: Parameters,
-    observations: Observations,
-    chosen: NDArray[np.int64],
-    log_p: NDArray[np.float64],
-    *,
-    want_gradient: bool,
-    n_threads: int,
-) -> NDArray[np.float64] | None:
-    """Fill log p(S | t) of the observations `chosen`; return the weighted gradient."""
-    n = parameters.n
-    count = max(1, min(_MOST_BLOCKS, int(_MOST_BLOCK_BYTES / (8.0 * n * n)), chosen.size))
-    # Dealt out by size, the largest first, so that the shares are about equal.
-    order = chosen[np.argsort(-observations.sizes[chosen], kind="stable")]
+class ExactTimed:
+    """The observations `chosen`, at known times: pieces of work, and their sum."""
 
-    def work(block: NDArray[np.int64]) -> NDArray[np.float64]:
-        total = np.zeros((n, n) if want_gradient else (1, 1))
+    def __init__(
+        self,
+        parameters: Parameters,
+        observations: Observations,
+        chosen: NDArray[np.int64],
+        log_p: NDArray[np.float64],
+        *,
+        want_gradient: bool,
+    ) -> None:
+        self.parameters = parameters
+        self.observations = observations
+        self.log_p = log_p
+        self.want_gradient = want_gradient
+        room = int(_MOST_BLOCK_BYTES / (8.0 * parameters.n**2))
+        count = min(_MOST_BLOCKS, max(room, 1), chosen.size)
+        # Dealt out by size, the largest first, so that the shares are about equal.
+        order = chosen[np.argsort(-observations.sizes[chosen], kind="stable")]
+        self.blocks = [order[start::count] for start in range(count)]
+
+    def work(self, block: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Fill `log_p` of one block; return its weighted gradient."""
+        n = self.parameters.n
+        total = np.zeros((n, n) if self.want_gradient else (1, 1))
         for s in block:
-            if observations.times[s] == 0.0:
-                log_p[s] = 0.0  # empty at time 0, whatever theta
+            t = float(self.observations.times[s])
+            if t == 0.0:
+                self.log_p[s] = 0.0  # empty at time 0, whatever theta
                 continue
-            passage = Passage(parameters, observations.items(s))
-            log_p[s], part = passage.timed(
-                float(observations.times[s]), want_gradient=want_gradient
-            )
+            passage = Passage(self.parameters, self.observations.items(s))
+            self.log_p[s], part = passage.timed(t, want_gradient=self.want_gradient)
             if part is not None:
-                total += observations.weights[s] * part
+                total += self.observations.weights[s] * part
         return total
 
-    parts = run_pieces(work, [order[start::count] for start in range(count)], n_threads)
-    return np.sum(parts, axis=0) if want_gradient else None
+    def finish(self, parts: list[NDArray[np.float64]]) -> NDArray[np.float64] | None:
+        """Return the weighted gradient."""
+        return np.sum(parts, axis=0) if self.want_gradient else None

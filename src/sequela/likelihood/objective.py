@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -14,17 +15,10 @@ from sequela._threads import resolve_threads, run_pieces
 from sequela._validation import check_observation_rate, check_theta
 from sequela.data.dataset import Dataset
 from sequela.likelihood.budget import Budget
-from sequela.likelihood.exact import evaluate_sets, evaluate_timed, plan_blocks
+from sequela.likelihood.exact import ExactSets, ExactTimed, plan_blocks
 from sequela.likelihood.observations import Observations
-from sequela.likelihood.parameters import Columns, Parameters
-from sequela.likelihood.sampled import (
-    Chain,
-    ChainResult,
-    Sampling,
-    combine,
-    run_chain,
-    sampled_columns,
-)
+from sequela.likelihood.parameters import Parameters
+from sequela.likelihood.sampled import Chain, ChainRun, Sampling, combine, sampled_columns
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -146,8 +140,20 @@ class Likelihood:
         self.seed = materialise_seed(random_state)
         self.n_threads = resolve_threads(n_threads)
         self.observations = Observations.of(self.data)
+        self._surely_exact = self._fit_if_dense()
         self._chains: dict[int, list[Chain]] = {}
         self._blocks: tuple[bytes, list[NDArray[np.int64]]] = (b"", [])
+
+    def _fit_if_dense(self) -> NDArray[np.bool_]:
+        """Tell which observations fit the budget even if all items interact: most do."""
+        fits = {
+            (int(k), bool(known)): self.budget.exact_fits(int(k), self.data.n_items, timed=known)
+            for k in np.unique(self.observations.sizes)
+            for known in (False, True)
+        }
+        known = ~np.isnan(self.observations.times)
+        pairs = zip(self.observations.sizes, known, strict=True)
+        return np.array([fits[int(k), bool(is_known)] for k, is_known in pairs])
 
     def _choose(self, parameters: Parameters) -> NDArray[np.bool_]:
         """Tell for every observation whether it is summed exactly; see `Budget`."""
@@ -162,14 +168,7 @@ class Likelihood:
                     "'metropolis' for samples with known times"
                 )
             return ~sampled
-        exact = np.zeros(timed.size, dtype=bool)
-        for known in (False, True):
-            # Most sets fit even if all items interact, which their size alone decides.
-            fits = [
-                self.budget.exact_fits(k, parameters.n, timed=known)
-                for k in range(int(observations.sizes.max()) + 1)
-            ]
-            exact |= (timed == known) & np.array(fits)[observations.sizes]
+        exact = self._surely_exact.copy()
         for s in np.nonzero(~exact)[0]:
             k = int(observations.sizes[s])
             columns = parameters.columns(observations.items(s)).items.size
@@ -207,51 +206,44 @@ class Likelihood:
         observations = self.observations
         parameters = Parameters(check_theta(theta, self.data.items), self.observation_rate)
         exact = self._choose(parameters)
-        timed = ~np.isnan(observations.times)
+        known = ~np.isnan(observations.times)
         log_p = np.full(exact.size, np.nan)
         variance = np.zeros(exact.size)
-        parts = []
-        gradient_variance = np.zeros((parameters.n, parameters.n)) if gradient else None
-        if (exact & ~timed).any():
-            blocks = self._plan(np.nonzero(exact & ~timed)[0])
-            parts.append(
-                evaluate_sets(
-                    parameters,
-                    observations,
-                    blocks,
-                    log_p,
-                    want_gradient=gradient,
-                    n_threads=self.n_threads,
-                )
-            )
-        if (exact & timed).any():
-            parts.append(
-                evaluate_timed(
-                    parameters,
-                    observations,
-                    np.nonzero(exact & timed)[0],
-                    log_p,
-                    want_gradient=gradient,
-                    n_threads=self.n_threads,
-                )
-            )
+        sets = ExactSets(
+            parameters, observations, self._plan(np.nonzero(exact & ~known)[0]), log_p,
+            want_gradient=gradient,
+        )  # fmt: skip
+        timed = ExactTimed(
+            parameters, observations, np.nonzero(exact & known)[0], log_p, want_gradient=gradient
+        )
         large = [int(s) for s in np.nonzero(~exact)[0]]
-        for s, columns, results in self._sample(parameters, large, value, gradient):
+        chains = self._prepare_chains(parameters, large)
+        # One pool for all kinds of work, the long pieces first; sums are made in a fixed order.
+        pieces: list[tuple[Any, Any]] = [(sets.work, block) for block in sets.blocks]
+        pieces += [(timed.work, block) for block in timed.blocks]
+        pieces += [(partial(chain, value=value, gradient=gradient), None) for chain in chains]
+        done = run_pieces(_do, pieces, self.n_threads)
+        n_sets, n_exact = len(sets.blocks), len(sets.blocks) + len(timed.blocks)
+        parts = []
+        if sets.blocks:
+            parts.append(sets.finish(done[:n_sets], self.n_threads))
+        if timed.blocks:
+            parts.append(timed.finish(done[n_sets:n_exact]))
+        gradient_variance = np.zeros((parameters.n, parameters.n)) if gradient else None
+        per_set = self.sampling.chains
+        for at, s in enumerate(large):
+            results = done[n_exact + at * per_set : n_exact + (at + 1) * per_set]
+            columns = chains[at * per_set].columns
             log_p[s], variance[s], part, spread = combine(parameters, columns, results)
             weight = observations.weights[s]
             if part is not None and spread is not None and gradient_variance is not None:
                 parts.append(weight * part)
                 gradient_variance += weight**2 * spread
-        total = None
-        if gradient:
-            total = parts[0]
-            for part in parts[1:]:
-                total = total + part
         sampler = np.array(["exact" if e else self._sampler(s) for s, e in enumerate(exact)])
         return Evaluation(
             value=float(np.sum(observations.weights * log_p)),
             value_se=float(np.sqrt(np.sum(observations.weights**2 * variance))),
-            gradient=total,
+            gradient=sum(parts[1:], start=parts[0]) if gradient else None,
             gradient_se=None if gradient_variance is None else np.sqrt(gradient_variance),
             seed=self.seed,
             log_likelihoods=log_p[observations.inverse],
@@ -262,36 +254,33 @@ class Likelihood:
 
     def _plan(self, chosen: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Share exact sets among blocks; the last plan is kept, for theta rarely changes it."""
+        if not chosen.size:
+            return []
         key = chosen.tobytes()
         if self._blocks[0] != key:
             self._blocks = (key, plan_blocks(self.observations.sizes, chosen, self.data.n_items))
         return self._blocks[1]
 
-    def _sample(
-        self, parameters: Parameters, large: list[int], value: bool, gradient: bool
-    ) -> list[tuple[int, Columns, list[ChainResult]]]:
-        """Advance all chains of the sets `large`, each chain a piece of work of its own."""
-        chains = self.sampling.chains
-        columns = {s: sampled_columns(parameters, self.observations.items(s)) for s in large}
+    def _prepare_chains(self, parameters: Parameters, large: list[int]) -> list[ChainRun]:
+        """Return the chains of the sets `large`, set by set, each a piece of work of its own."""
+        runs = []
         for s in large:
-            self._chains.setdefault(s, [Chain() for _ in range(chains)])
+            columns = sampled_columns(parameters, self.observations.items(s))
+            chains = self._chains.setdefault(s, [Chain() for _ in range(self.sampling.chains)])
+            runs += [
+                ChainRun(
+                    parameters=parameters, columns=columns, chain=chain,
+                    t=float(self.observations.times[s]), method=self._sampler(s),
+                    sampling=self.sampling, seed=self.seed, index=(s, c),
+                )
+                for c, chain in enumerate(chains)
+            ]  # fmt: skip
+        return runs
 
-        def work(piece: tuple[int, int]) -> ChainResult:
-            s, c = piece
-            return run_chain(
-                parameters, columns[s], self._chains[s][c],
-                t=float(self.observations.times[s]), method=self._sampler(s),
-                sampling=self.sampling, seed=self.seed, index=piece,
-                want_value=value, want_gradient=gradient,
-            )  # fmt: skip
 
-        # The largest sets are the most work: first.
-        pieces = sorted(
-            ((s, c) for s in large for c in range(chains)),
-            key=lambda piece: -int(self.observations.sizes[piece[0]]),
-        )
-        results = dict(zip(pieces, run_pieces(work, pieces, self.n_threads), strict=True))
-        return [(s, columns[s], [results[s, c] for c in range(chains)]) for s in large]
+def _do(piece: tuple[Any, Any]) -> Any:
+    work, argument = piece
+    return work() if argument is None else work(argument)
 
 
 def evaluate(

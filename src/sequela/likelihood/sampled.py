@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from sequela.likelihood.parameters import Columns, Parameters
 
-__all__ = ["Chain", "ChainResult", "Sampling", "combine", "sampled_columns"]
+__all__ = ["Chain", "ChainResult", "ChainRun", "Sampling", "combine", "sampled_columns"]
 
 # Sampled weights are plain doubles (rescaled row by row), so the rates along one order must be.
 _LARGEST_LOG_RATE = 600.0
@@ -109,80 +109,76 @@ def sampled_columns(parameters: Parameters, items: NDArray[np.int64]) -> Columns
     return columns
 
 
-def _run(
-    chain: Chain,
-    columns: Columns,
-    scale: float,
-    observation_rate: float,
-    t: float,
-    method: str,
-    sampling: Sampling,
-    rng: np.random.Generator,
-) -> tuple[NDArray[np.float64], float]:
-    """Advance `chain` with all effects times `scale`; return its mean G and its acceptance."""
-    k = columns.k
-    m = columns.items.size
-    effects = columns.effects * scale
-    Wc = np.exp(effects)
-    G = np.zeros((k + 1, m + 1))
-    if method == "relocation":
-        # About two gradients a sweep: consecutive ones differ by just a block.
-        every = max(1, -(-k // sampling.block) // 2)
-        terms = call(
-            relocate, G, chain.order, Wc, columns.rate, columns.rest, observation_rate,
-            sampling.block, sampling.burn_in, sampling.sweeps, every, rng,
-        )  # fmt: skip
+@dataclass(frozen=True)
+class ChainRun:
+    """One chain of one set, ready to be advanced at one theta.
+
+    `t` is the observation time (NaN: unknown); `index` (set, chain) and the steps taken name the
+    stream of random numbers.
+    """
+
+    parameters: Parameters
+    columns: Columns
+    chain: Chain
+    t: float
+    method: str
+    sampling: Sampling
+    seed: int
+    index: tuple[int, int]
+
+    def __call__(self, *, value: bool, gradient: bool) -> ChainResult:
+        """Advance the chain; return what it found of the value and of the gradient."""
+        chain = self.chain
+        columns = self.columns
+        rng = stream(self.seed, *self.index, chain.steps_taken)
+        chain.steps_taken += 1
+        k = columns.k
+        own = columns.rate[:k]
+        # The rates of all items outside the set, before any of its effects.
+        others = columns.rest + float(columns.rate[k:].sum())
+        observation_rate = self.parameters.observation_rate
+        if value or not chain.order.size:
+            chain.order = draw_orders(own, others + observation_rate, self.t, rng)
+        log_p = np.nan
         acceptance = 1.0
-    else:
-        informed = method == "metropolis"
+        if value:
+            log_p = (
+                log_p_independent(own, others, observation_rate)
+                if np.isnan(self.t)
+                else log_p_independent_at(own, others, self.t)
+            )
+            points, weights = np.polynomial.legendre.leggauss(self.sampling.nodes)
+            for point, weight in zip((points + 1.0) / 2.0, weights / 2.0, strict=True):
+                G, acceptance = self._advance(point, rng)
+                log_p += weight * float(np.sum(G[:k, :-1] * columns.effects))
+        G_end = None
+        if gradient:
+            G_end, acceptance = self._advance(1.0, rng)
+        return ChainResult(G=G_end, log_p=log_p, acceptance=acceptance)
+
+    def _advance(self, scale: float, rng: np.random.Generator) -> tuple[NDArray[np.float64], float]:
+        """Run the chain with all effects times `scale`; return its mean G and its acceptance."""
+        columns = self.columns
+        sampling = self.sampling
+        k = columns.k
+        effects = columns.effects * scale
+        Wc = np.exp(effects)
+        G = np.zeros((k + 1, columns.items.size + 1))
+        if self.method == "relocation":
+            # About two gradients a sweep: consecutive ones differ by just a block.
+            every = max(1, -(-k // sampling.block) // 2)
+            terms = call(
+                relocate, G, self.chain.order, Wc, columns.rate, columns.rest,
+                self.parameters.observation_rate, sampling.block, sampling.burn_in,
+                sampling.sweeps, every, rng,
+            )  # fmt: skip
+            return G / terms, 1.0
         accepted = call(
-            metropolis, G, chain.order, Wc, effects, columns.rate, columns.rest,
-            observation_rate, t, informed, sampling.draws_burn_in, sampling.draws, rng,
+            metropolis, G, self.chain.order, Wc, effects, columns.rate, columns.rest,
+            self.parameters.observation_rate, self.t, self.method == "metropolis",
+            sampling.draws_burn_in, sampling.draws, rng,
         )  # fmt: skip
-        terms = sampling.draws
-        acceptance = accepted / sampling.draws
-    return G / terms, acceptance
-
-
-def run_chain(
-    parameters: Parameters,
-    columns: Columns,
-    chain: Chain,
-    *,
-    t: float,
-    method: str,
-    sampling: Sampling,
-    seed: int,
-    index: tuple[int, int],
-    want_value: bool,
-    want_gradient: bool,
-) -> ChainResult:
-    """Advance one chain of one set; `index` (set, chain) with the steps taken names its stream."""
-    rng = stream(seed, *index, chain.steps_taken)
-    chain.steps_taken += 1
-    k = columns.k
-    observation_rate = parameters.observation_rate
-    own = columns.rate[:k]
-    # The rates of all items outside the set, before any of its effects.
-    others = columns.rest + float(columns.rate[k:].sum())
-    if want_value or not chain.order.size:
-        chain.order = draw_orders(own, others + observation_rate, t, rng)
-    log_p = np.nan
-    acceptance = 1.0
-    if want_value:
-        log_p = (
-            log_p_independent(own, others, observation_rate)
-            if np.isnan(t)
-            else log_p_independent_at(own, others, t)
-        )
-        points, weights = np.polynomial.legendre.leggauss(sampling.nodes)
-        for point, weight in zip((points + 1.0) / 2.0, weights / 2.0, strict=True):
-            G, acceptance = _run(chain, columns, point, observation_rate, t, method, sampling, rng)
-            log_p += weight * float(np.sum(G[:k, :-1] * columns.effects))
-    G_end = None
-    if want_gradient:
-        G_end, acceptance = _run(chain, columns, 1.0, observation_rate, t, method, sampling, rng)
-    return ChainResult(G=G_end, log_p=log_p, acceptance=acceptance)
+        return G / sampling.draws, accepted / sampling.draws
 
 
 def combine(

@@ -246,6 +246,67 @@ def fold_row(G, column, v, bits):
 
 
 @kernel
+def lowest_columns(u, V, lS, f, t, r0, r1, r2, width):
+    """Do for items 0, 1 and 2 what `gradient` does for each item of S, eight states at a time.
+
+    Their partners are neighbours in memory, where a loop over one item would run on single
+    numbers; written out, the twelve differences of eight states share their loads.
+    """
+    v0 = V[0]
+    v1 = V[1]
+    v2 = V[2]
+    e0 = lS[0]
+    e1 = lS[1]
+    e2 = lS[2]
+    sum0 = 0.0
+    sum1 = 0.0
+    sum2 = 0.0
+    for x in range(0, width, 8):
+        f0 = f[x]
+        f1 = f[x + 1]
+        f2 = f[x + 2]
+        f4 = f[x + 4]
+        t0 = t[x]
+        t1 = t[x + 1]
+        t2 = t[x + 2]
+        t3 = t[x + 3]
+        t4 = t[x + 4]
+        t5 = t[x + 5]
+        t6 = t[x + 6]
+        t7 = t[x + 7]
+        a0 = f0 * (t1 - t0)
+        a1 = f2 * (t3 - t2)
+        a2 = f4 * (t5 - t4)
+        a3 = f[x + 6] * (t7 - t6)
+        b0 = f0 * (t2 - t0)
+        b1 = f1 * (t3 - t1)
+        b2 = f4 * (t6 - t4)
+        b3 = f[x + 5] * (t7 - t5)
+        c0 = f0 * (t4 - t0)
+        c1 = f1 * (t5 - t1)
+        c2 = f2 * (t6 - t2)
+        c3 = f[x + 3] * (t7 - t3)
+        sum0 += e0[x] * a0 + e0[x + 2] * a1 + e0[x + 4] * a2 + e0[x + 6] * a3
+        sum1 += e1[x] * b0 + e1[x + 1] * b1 + e1[x + 4] * b2 + e1[x + 5] * b3
+        sum2 += e2[x] * c0 + e2[x + 1] * c1 + e2[x + 2] * c2 + e2[x + 3] * c3
+        v0[x] += r0 * a0
+        v0[x + 2] += r0 * a1
+        v0[x + 4] += r0 * a2
+        v0[x + 6] += r0 * a3
+        v1[x] += r1 * b0
+        v1[x + 1] += r1 * b1
+        v1[x + 4] += r1 * b2
+        v1[x + 5] += r1 * b3
+        v2[x] += r2 * c0
+        v2[x + 1] += r2 * c1
+        v2[x + 2] += r2 * c2
+        v2[x + 3] += r2 * c3
+    u[0] = sum0
+    u[1] = sum1
+    u[2] = sum2
+
+
+@kernel
 def gradient(G, F, T, E, US, UA, VS, VA, hS, hA, base, tS, tA, lS, lT, rate, W, columns, m, k):
     """Fill ``G[b, c]``, the derivative of log p(S) by the effect of item b on column c.
 
@@ -293,7 +354,15 @@ def gradient(G, F, T, E, US, UA, VS, VA, hS, hA, base, tS, tA, lS, lT, rate, W, 
                 if row >> (b - low) & 1:
                     G[b, m] += time
             # Items of S: probability of the step minus its expected number.
-            for c in range(bits):
+            done = 0
+            if bits >= 3:
+                done = 3
+                lowest_columns(
+                    u, VS, lS, f, t, hS[H, 0] * scale, hS[H, 1] * scale, hS[H, 2] * scale, width
+                )
+                for c in range(3):
+                    u[c] *= scale
+            for c in range(done, bits):
                 bit = 1 << c
                 v = VS[c]
                 effects = lS[c]

@@ -1,0 +1,316 @@
+"""How fast is the engine? Run with ``make benchmark``; writes benchmarks/results/engine.json.
+
+Everything is measured in one run on one machine, and shown as ratios where a ratio says more: to
+a plain twin of the same recursion in Python, and to the speed of a matrix product in the same run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.datasets import data_folder, glioblastoma
+
+RESULTS = Path(__file__).parent / "results" / "engine.json"
+
+
+def best_of(work, repeats=5, at_least=0.02):
+    """Return the shortest time of one call; short calls are repeated inside a measurement."""
+    work()
+    start = time.perf_counter()
+    work()
+    inner = max(1, int(at_least / max(time.perf_counter() - start, 1e-7)))
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        for _ in range(inner):
+            work()
+        times.append((time.perf_counter() - start) / inner)
+    return min(times)
+
+
+def plain_twin(theta, items):
+    """Value and gradient of one set by the recursion, written out with dictionaries."""
+    n = len(theta)
+    k = len(items)
+
+    def rates(R):
+        present = [items[b] for b in range(k) if R >> b & 1]
+        r = np.exp(np.diag(theta) + theta[present].sum(axis=0))
+        r[present] = 0.0
+        return present, r
+
+    D, F, T = {}, {0: 1.0}, {}
+    for R in range(1 << k):
+        present, r = rates(R)
+        D[R] = 1.0 + r.sum()
+        F[R] = F.get(R, 0.0) / D[R]
+        for b in range(k):
+            if not R >> b & 1:
+                F[R | 1 << b] = F.get(R | 1 << b, 0.0) + F[R] * r[items[b]]
+    gradient = np.zeros((n, n))
+    last = (1 << k) - 1
+    for R in range(last, -1, -1):
+        present, r = rates(R)
+        T[R] = float(last == R)
+        steps = np.zeros(n)
+        for b in range(k):
+            if not R >> b & 1:
+                flow = r[items[b]] * T[R | 1 << b]
+                T[R] += flow
+                steps[items[b]] = F[R] * flow / F[last]
+        T[R] /= D[R]
+        excess = steps - F[R] * T[R] / F[last] * r
+        gradient[present] += excess
+        gradient[np.arange(n), np.arange(n)] += excess * (r > 0)
+    return np.log(F[last]), gradient
+
+
+def gemm_peak():
+    """Return the GFlop/s of a 1024 x 1024 matrix product on one thread."""
+    from threadpoolctl import threadpool_limits
+
+    a = np.random.default_rng(0).random((1024, 1024))
+    with threadpool_limits(1):
+        return 2 * 1024**3 / best_of(lambda: a @ a, repeats=3) / 1e9
+
+
+def thetas(rng, base):
+    """Return the two kinds of theta: the paper's random start, and one as sparse as a fit."""
+    n = base.size
+    dense = rng.uniform(-0.2, 0.2, (n, n))
+    sparse = np.where(rng.random((n, n)) < 0.0045, rng.normal(0.0, 1.0, (n, n)), 0.0)
+    for theta in (dense, sparse):
+        np.fill_diagonal(theta, base)
+    return {"dense": dense, "sparse": sparse}
+
+
+def one_set(peak):
+    """Value and gradient of one set, one thread."""
+    from sequela.likelihood import Budget, Likelihood
+
+    rows = []
+    rng = np.random.default_rng(0)
+    for n in (20, 100, 410):
+        for kind, theta in thetas(rng, np.full(n, -3.0)).items():
+            for k in (3, 5, 8, 10, 12, 15, 18, 20):
+                items = np.sort(rng.permutation(n)[:k])
+                # Several sets in one call, so that the call itself is a small part.
+                copies = 64 if k <= 10 else 1
+                X = np.zeros((copies, n), dtype=bool)
+                for row in range(copies):
+                    X[row, np.sort(rng.permutation(n)[:k]) if row else items] = True
+                likelihood = Likelihood(X, n_threads=1, budget=Budget(memory="2GB", work=1e12))
+                distinct = likelihood.observations.sizes.size
+                seconds = best_of(lambda: likelihood.evaluate(theta)) / distinct  # noqa: B023
+                row = {"n": n, "theta": kind, "k": k, "microseconds": seconds * 1e6}
+                if k <= 10:
+                    start = time.perf_counter()
+                    value, gradient = plain_twin(theta, items)
+                    row["times the plain twin"] = (time.perf_counter() - start) / seconds
+                    found = Likelihood(X[:1], n_threads=1).evaluate(theta)
+                    assert np.allclose(found.gradient, gradient, atol=1e-9)
+                    assert np.isclose(found.value, value)
+                if kind == "dense" and k >= 12:
+                    row["share of GEMM peak"] = 6 * n * 2.0**k / seconds / 1e9 / peak
+                rows.append(row)
+    return rows
+
+
+def whole_data(frame):
+    """The gradient over all glioblastoma samples, chains kept from one to the next."""
+    from sequela.likelihood import Likelihood, Sampling
+
+    rows = []
+    for n in (20, 50, 100, 200, 410):
+        X = frame.iloc[:, :n]
+        share = X.mean().to_numpy()
+        for kind, theta in thetas(np.random.default_rng(1), np.log(share / (1 - share))).items():
+            row = {"n": n, "theta": kind}
+            for threads in (1, 2):
+                likelihood = Likelihood(
+                    X,
+                    random_state=0,
+                    n_threads=threads,
+                    sampling=Sampling(chains=16, sweeps=1, burn_in=0),
+                )
+                found = likelihood.evaluate(theta, value=False)
+                seconds = best_of(lambda: likelihood.evaluate(theta, value=False), 3)  # noqa: B023
+                row[f"milliseconds, {threads} threads"] = seconds * 1e3
+            row["sampled sets"] = int((found.methods != "exact").sum())
+            row["error of the gradient (norm)"] = float(np.sqrt((found.gradient_se**2).sum()))
+            rows.append(row)
+    return rows
+
+
+def same_error(frame):
+    """Work of each sampler for the same error: variance times time, one chain, one thread."""
+    from sequela.likelihood.exact import Passage  # noqa: F401 - compiled with the rest
+    from sequela.likelihood.parameters import Parameters
+    from sequela.likelihood.sampled import Chain, ChainRun, Sampling
+
+    n = 100
+    X = frame.iloc[:, :n].to_numpy()
+    share = X.mean(axis=0)
+    theta = thetas(np.random.default_rng(1), np.log(share / (1 - share)))["sparse"]
+    parameters = Parameters(theta)
+    settings = {
+        "relocation": Sampling(sweeps=20, burn_in=0),
+        "metropolis": Sampling(draws=200, draws_burn_in=20),
+        "metropolis-uniform": Sampling(draws=200, draws_burn_in=20),
+    }
+    rows = []
+    for k in (14, 23, 59, 78):
+        row_of = int(np.nonzero(X.sum(axis=1) == k)[0][0])
+        columns = parameters.columns(np.nonzero(X[row_of])[0].astype(np.int64))
+        products = {}
+        for method, sampling in settings.items():
+            found = []
+            elapsed = 0.0
+            for c in range(24):
+                run = ChainRun(parameters, columns, Chain(), np.nan, method, sampling, 0, (k, c))
+                run(value=False, gradient=True)  # forget the start
+                start = time.perf_counter()
+                found.append(run(value=False, gradient=True).G)
+                elapsed += (time.perf_counter() - start) / 24
+            variance = float(np.var(found, axis=0, ddof=1)[:, :-1].sum())
+            products[method] = variance * elapsed
+            rows.append(
+                {
+                    "k": k,
+                    "method": method,
+                    "milliseconds": elapsed * 1e3,
+                    "error of the gradient (norm)": variance**0.5,
+                    "work for the same error, relocation = 1": products[method]
+                    / products["relocation"],
+                }
+            )
+    return rows
+
+
+def start_up():
+    """Import, help and compile times, each in a fresh process."""
+
+    def run(code, cache):
+        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *code], check=True, env=environment, capture_output=True)  # noqa: S603
+        return time.perf_counter() - start
+
+    everything = [
+        "-c",
+        "from benchmarks.engine import touch_everything; touch_everything()",
+    ]
+    with tempfile.TemporaryDirectory() as cache:
+        empty = min(run(["-c", "pass"], cache) for _ in range(3))
+        cold = run(everything, cache)
+        warm = min(run(everything, cache) for _ in range(2))
+        return {
+            "import sequela, seconds": min(run(["-c", "import sequela"], cache) for _ in range(3)),
+            "sequela --help, seconds": min(
+                run(["-m", "sequela", "--help"], cache) for _ in range(3)
+            ),
+            "empty interpreter, seconds": empty,
+            "all kernels from a cold cache, seconds": cold,
+            "all kernels from the disk cache, seconds": warm,
+            "compilation, seconds": cold - warm,
+        }
+
+
+def touch_everything():
+    """Call every kernel once."""
+    import sequela
+    from sequela.likelihood import evaluate
+
+    theta = np.zeros((3, 3))
+    theta[0, 1] = 1.0
+    X = np.array([[1, 1, 0], [1, 0, 1]])
+    for method in ("exact", "relocation", "metropolis"):
+        evaluate(theta, X, method=method, random_state=1)
+    evaluate(theta, X, times=[0.5, 1.0])
+    evaluate(np.where(theta > 0, 450.0, -200.0), X)
+    sequela.sequence_log_likelihood(theta, [[0, 1]], return_gradient=True)
+    sequela.sample_posteriors(theta, X)
+    sequela.simulate(theta, 10, random_state=1)
+
+
+def memory_of_one_lattice():
+    """Peak memory of a set of 20 items at n = 100, above that of a set of 2, in MB."""
+    code = (
+        "import sys, numpy as np, resource\n"
+        "from sequela.likelihood import Likelihood\n"
+        "X = np.zeros((1, 100), dtype=bool); X[0, :int(sys.argv[1])] = True\n"
+        "theta = np.random.default_rng(0).uniform(-0.2, 0.2, (100, 100)) - 3 * np.eye(100)\n"
+        "Likelihood(X, n_threads=1).evaluate(theta)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)\n"
+    )
+
+    def peak(k):
+        run = subprocess.run(  # noqa: S603
+            [sys.executable, "-c", code, str(k)], check=True, capture_output=True, text=True
+        )
+        return float(run.stdout)
+
+    return peak(20) - peak(2)
+
+
+def table(title, rows):
+    """Print rows as a table."""
+    print(f"\n{title}")
+    names = list(dict.fromkeys(name for row in rows for name in row))
+
+    def cell(value):
+        return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+    body = [[cell(row.get(name, "")) for name in names] for row in rows]
+    widths = [max(len(name), *(len(line[i]) for line in body)) for i, name in enumerate(names)]
+    for line in [names, *body]:
+        print("  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)))
+
+
+def main():
+    """Run all and write the result."""
+    result = {
+        "date": date.today().isoformat(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+    result["start-up"] = start_up()
+    table("start-up", [result["start-up"]])
+    result["memory of a lattice of 20 items, MB"] = memory_of_one_lattice()
+    print(
+        f"\nmemory of a lattice of 20 items: {result['memory of a lattice of 20 items, MB']:.0f} MB"
+    )
+    peak = gemm_peak()
+    result["GEMM peak, GFlop/s"] = peak
+    print(f"matrix product, one thread: {peak:.1f} GFlop/s")
+    result["one set"] = one_set(peak)
+    table("one set, value and gradient, one thread", result["one set"])
+    folder = data_folder()
+    if folder is None:
+        print("\nno real data found (../shared/data or SEQUELA_DATA): the rest is skipped")
+    else:
+        frame = glioblastoma(folder)
+        result["glioblastoma"] = whole_data(frame)
+        table("glioblastoma, 378 samples, gradient", result["glioblastoma"])
+        result["samplers"] = same_error(frame)
+        table("samplers at n = 100, one set", result["samplers"])
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+    print(
+        f"\nwritten: {RESULTS.relative_to(Path.cwd()) if RESULTS.is_relative_to(Path.cwd()) else RESULTS}"
+    )
+
+
+if __name__ == "__main__":
+    main()

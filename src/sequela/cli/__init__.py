@@ -1,0 +1,40 @@
+"""The command ``sequela``.
+
+Nothing heavier than click is imported until a command runs, so that ``--help`` and tab completion
+answer at once. A command is a module with two functions: one that makes a report, a dictionary of
+plain values that ``--json`` prints as it is, and one that shows a report to a person.
+"""
+
+from __future__ import annotations
+
+import click
+
+from sequela import __version__
+from sequela.cli.cite import cite
+from sequela.cli.demo import demo
+from sequela.cli.errors import Commands
+from sequela.cli.info import info
+from sequela.cli.output import show_notices
+
+__all__ = ["main"]
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="\b\nExample:\n  sequela demo --samples 500 --seed 7",
+)
+@click.version_option(__version__, prog_name="sequela", message="%(prog)s %(version)s")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.pass_context
+def main(ctx: click.Context, debug: bool) -> None:  # noqa: ARG001 - `Commands` reads it
+    """Learn in which order items accumulate, from sets that were each seen once.
+
+    Results go to standard output, notices and errors to standard error. The exit code is 0 for
+    success, 2 for input that cannot be used, 1 for any other error, 130 after an interrupt.
+    """
+    show_notices(ctx)
+
+
+for _command in (demo, info, cite):
+    main.add_command(_command)

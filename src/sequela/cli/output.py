@@ -1,0 +1,101 @@
+"""What commands share: JSON for machines, tables for people, notices on standard error."""
+
+from __future__ import annotations
+
+import json
+import logging
+import platform
+from importlib import metadata
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from sequela import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rich.console import Console
+
+__all__ = [
+    "json_option",
+    "make_console",
+    "package_versions",
+    "print_json",
+    "print_table",
+    "show_notices",
+]
+
+# Wide enough that no line of ours is broken where nobody looks at the width: files, pipes, grep.
+_WIDTH_OFF_TERMINAL = 160
+
+_PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn")
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+
+def json_option(command: Command) -> Command:
+    """Add ``--json`` to a command, as its argument `as_json`."""
+    return click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
+    )(command)
+
+
+def print_json(report: Mapping[str, Any]) -> None:
+    """Print a report as one JSON object; a number that JSON does not have is an error."""
+    click.echo(json.dumps(report, indent=2, allow_nan=False))
+
+
+def make_console() -> Console:
+    """Return where people's output goes: as wide as the terminal, or plain text without one."""
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, markup=False, emoji=False, width=_WIDTH_OFF_TERMINAL)
+    return console
+
+
+def print_table(
+    console: Console, columns: Mapping[str, bool], rows: Sequence[Sequence[str]]
+) -> None:
+    """Print rows under headings; `columns` says of each heading whether it is over numbers."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
+    for heading, numeric in columns.items():
+        table.add_column(heading, justify="right" if numeric else "left", no_wrap=numeric)
+    for row in rows:
+        table.add_row(*row)
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())  # rich fills the last column with spaces
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions of sequela, Python and the packages that numbers depend on."""
+    found = {"sequela": __version__, "python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+class _Notices(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(f"sequela: {record.getMessage()}", err=True)
+
+
+def show_notices(ctx: click.Context) -> None:
+    """Print what the package logs as plain lines on standard error while `ctx` lasts."""
+    log = logging.getLogger("sequela")
+    handler = _Notices(logging.WARNING)
+    log.addHandler(handler)
+    ctx.call_on_close(lambda: log.removeHandler(handler))

@@ -1,0 +1,83 @@
+"""What users see when something goes wrong, or takes long."""
+
+from __future__ import annotations
+
+import errno
+import logging
+
+import pytest
+from click.testing import CliRunner
+
+import sequela.simulation
+from sequela import BudgetError, InputError
+from sequela.cli import main
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Return a run of the demo in which the simulation raises the given error."""
+
+    def run(error, *options):
+        def fail(*_, **__):
+            raise error
+
+        monkeypatch.setattr(sequela.simulation, "simulate", fail)
+        return CliRunner().invoke(main, [*options, "demo"])
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(InputError("theta is odd; make it even"), 2), (BudgetError("too large; raise it"), 1)],
+)
+def test_our_errors_are_one_line(failing, error, code):
+    result = failing(error)
+    assert result.exit_code == code
+    assert result.stderr == f"Error: {error}\n"
+    assert result.stdout == ""
+
+
+def test_other_errors_are_two_lines_and_say_how_to_see_more(failing):
+    result = failing(ZeroDivisionError("division by zero"))
+    assert result.exit_code == 1
+    first, second = result.stderr.splitlines()
+    assert first == "Error: ZeroDivisionError: division by zero"
+    assert "--debug" in second
+
+
+@pytest.mark.parametrize("error", [InputError("no"), ZeroDivisionError("no")])
+def test_debug_lets_the_traceback_through(failing, error):
+    result = failing(error, "--debug")
+    assert result.exception is error
+
+
+def test_an_interrupt_is_quiet(failing):
+    result = failing(KeyboardInterrupt())
+    assert result.exit_code == 130
+    assert result.output == ""
+
+
+def test_a_reader_that_left_is_no_error(failing):
+    # As for `sequela demo | head -1`: click ends the run without a word.
+    result = failing(OSError(errno.EPIPE, "Broken pipe"))
+    assert result.exit_code == 1
+    assert result.output == ""
+
+
+def test_notices_are_plain_lines_on_standard_error(monkeypatch):
+    original = sequela.simulation.simulate
+
+    def slow(*arguments, **options):
+        logging.getLogger("sequela").warning("compiling %s", "something")
+        logging.getLogger("sequela").info("not for everybody")
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(sequela.simulation, "simulate", slow)
+    # Twice: handlers must not pile up from run to run.
+    for _ in range(2):
+        result = CliRunner().invoke(main, ["demo", "--samples", "10", "--json"])
+        assert result.stderr.splitlines().count("sequela: compiling something") == 1
+        assert "not for everybody" not in result.output
+        assert result.stdout.startswith("{")
+    assert not logging.getLogger("sequela").handlers
