@@ -163,8 +163,8 @@ class Passage:
         real = [np.empty(states) for _ in range(3)]
         steps = np.zeros((states, max(self.k, 1)))
         crossings = np.empty((states if want_gradient else 1, max(self.k, 1)))
-        u = np.empty(states, dtype=np.complex128)
-        eta = np.empty(states if want_gradient else 1, dtype=np.complex128)
+        u = np.empty((2, states))
+        eta = np.empty((2, states if want_gradient else 1))
         value, z0 = call(
             transient_set, t, self.Q, self.log_F, real[0], real[1], steps, u, eta, real[2],
             crossings, self.low_log, self.high_log, self.k, self.low, want_gradient,

@@ -88,40 +88,38 @@ def fits_double(k, m, theta, columns, above, below, rest, observation_rate):
 
 
 @kernel
-def low_table(l, W, columns, start, count, k, bits):
-    """Fill ``l[c, L]``: effect of the items of L, among the first `bits`, on column start + c.
+def low_table(l, W, columns, m, k, bits):
+    """Fill ``l[c, L]``: effect of the items of L, among the first `bits`, on column c.
 
     By doubling, without exp: entry L + 2^b is entry L times one factor. A column that is itself
     among the items is 0 once present, and so are all entries with bits that a set of k < `bits`
     items does not have.
     """
-    for c in range(count):
+    for c in range(m):
         row = l[c]
         row[0] = 1.0
         for b in range(bits):
             half = 1 << b
-            factor = 0.0 if b == start + c or b >= k else W[columns[b], columns[start + c]]
+            factor = 0.0 if b == c or b >= k else W[columns[b], columns[c]]
             for x in range(half):
                 row[half + x] = row[x] * factor
 
 
 @kernel
-def high_table(h, W, columns, start, count, first, bits):
+def high_table(h, W, columns, m, first, bits):
     """Fill ``h[H, c]`` like `low_table`, transposed, for the items `first` to `first + bits`.
 
     Here a column that is itself among the items keeps the product of the others' effects, which
     the forward pass needs; whoever sums over columns must blank the present ones.
     """
-    for c in range(count):
+    for c in range(m):
         h[0, c] = 1.0
     for b in range(bits):
         half = 1 << b
         i = columns[first + b]
-        own = first + b - start
         for H in range(half):
             source = h[H]
             target = h[half + H]
-            for c in range(count):
-                target[c] = source[c] * W[i, columns[start + c]]
-            if 0 <= own < count:
-                target[own] = source[own]
+            for c in range(m):
+                target[c] = source[c] * W[i, columns[c]]
+            target[first + b] = source[first + b]

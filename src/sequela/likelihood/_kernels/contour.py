@@ -19,8 +19,9 @@ tilted by z0 (see `passage`), u(R) = F_z(R) / F_z0(R) and eta(R) = visit(R) T_z(
 recursions between numbers of size one.
 """
 
-import cmath
 import math
+
+import numpy as np
 
 from sequela._jit import kernel
 from sequela.likelihood._kernels.passage import arrival, log_forward
@@ -31,6 +32,7 @@ _FIRST_NODES = 16
 _MOST_NODES = 1024
 # The next halving would leave about the square of this.
 _CHANGE = 1e-6
+_MOST_ATTEMPTS = 60
 
 
 @kernel
@@ -62,8 +64,49 @@ def next_tilt(tilt, mean, variance, t):
 
 @kernel
 def node_weight(u, spread):
-    """Return the weight of the node at u, the factors common to all nodes left out."""
-    return (1.0 + 1j * u) * cmath.exp(spread * (2j * u - u * u))
+    """Return the weight of the node at u (real, imaginary), common factors left out."""
+    size = math.exp(-spread * u * u)
+    c = math.cos(2.0 * spread * u) * size
+    s = math.sin(2.0 * spread * u) * size
+    return c - u * s, s + u * c
+
+
+@kernel
+def damp(re, im, shift_re, shift_im, hold):
+    """Return (re + i im) / (1 + shift * hold), complex numbers as pairs."""
+    a = 1.0 + shift_re * hold
+    b = shift_im * hold
+    size = 1.0 / (a * a + b * b)
+    return (re * a + im * b) * size, (im * a - re * b) * size
+
+
+@kernel
+def forward_ratio(u_re, u_im, steps, Q, z0, shift_re, shift_im, k):
+    """Fill u(R) = F_z(R) / F_z0(R) for z = z0 + shift."""
+    for R in range(1 << k):
+        re = 1.0 if R == 0 else 0.0
+        im = 0.0
+        for c in range(k):
+            if R >> c & 1:
+                before = R ^ (1 << c)
+                re += steps[R, c] * u_re[before]
+                im += steps[R, c] * u_im[before]
+        u_re[R], u_im[R] = damp(re, im, shift_re, shift_im, 1.0 / (z0 + Q[R]))
+
+
+@kernel
+def backward_ratio(eta_re, eta_im, steps, Q, z0, shift_re, shift_im, k):
+    """Fill eta(R) = visit(R) * T_z(R) / T_z0(R) for z = z0 + shift."""
+    last = (1 << k) - 1
+    for R in range(last, -1, -1):
+        re = 1.0 if last == R else 0.0
+        im = 0.0
+        for c in range(k):
+            if not R >> c & 1:
+                after = R | (1 << c)
+                re += steps[after, c] * eta_re[after]
+                im += steps[after, c] * eta_im[after]
+        eta_re[R], eta_im[R] = damp(re, im, shift_re, shift_im, 1.0 / (z0 + Q[R]))
 
 
 @kernel
@@ -84,11 +127,11 @@ def transient_set(
     low,
     want_gradient,
 ):
-    """Return log p(S | t).
+    """Return log p(S | t) and the saddle point z0.
 
-    With `want_gradient` also fill ``times[R]``, mean time spent in R, divided by the mean holding
-    time 1 / tilt there, and ``crossings[R, c]``, the probability of the step R -> R + c, both
-    given S and t; return the saddle point z0 beside.
+    With `want_gradient` also fill ``times[R]``, the mean time spent in R divided by the tilted
+    mean holding time 1 / (z0 + Q(R)), and ``crossings[R, c]``, the probability of the step
+    R -> R + c, both given S and t. `u` and `eta` are scratch of two rows: real and imaginary.
     """
     states = 1 << k
     last = states - 1
@@ -96,17 +139,15 @@ def transient_set(
     for R in range(1, states):
         smallest = min(smallest, Q[R])
     tilt = (k + 1) / t
-    for _ in range(60):
+    for attempt in range(_MOST_ATTEMPTS):
         log_forward(log_F, Q, tilt - smallest, low_log, high_log, k, low)
         mean, variance = tilted_moments(
             first, second, steps, log_F, Q, tilt - smallest, low_log, high_log, k, low
         )
-        if abs(math.log(mean / t)) < 0.05:
+        # Any point right of the poles is valid; the saddle point is best, and near it is enough.
+        if abs(math.log(mean / t)) < 0.05 or attempt == _MOST_ATTEMPTS - 1:
             break
         tilt = next_tilt(tilt, mean, variance, t)
-    else:
-        log_forward(log_F, Q, tilt - smallest, low_log, high_log, k, low)
-        tilted_moments(first, second, steps, log_F, Q, tilt - smallest, low_log, high_log, k, low)
     z0 = tilt - smallest
     spread = tilt * t
     reach = math.sqrt(_TAIL / spread)
@@ -116,65 +157,41 @@ def transient_set(
     stride = 1
     while True:
         # On the first round all nodes, then only the new ones in between.
-        change = 0.0
+        added = 0.0
         for at in range(start, nodes, stride):
-            position = at * (reach / nodes)
-            shift = tilt * (2j * position - position * position)
-            forward_ratio(u, steps, Q, z0, shift, k)
-            weight = node_weight(position, spread)
-            change += (1.0 if at == 0 else 2.0) * (weight * u[last]).real
-        new = total + change
-        settled = start == 1 and abs(change - total) < _CHANGE * abs(new)
-        total = new
+            x = at * (reach / nodes)
+            forward_ratio(u[0], u[1], steps, Q, z0, -tilt * x * x, 2.0 * tilt * x, k)
+            w_re, w_im = node_weight(x, spread)
+            term = w_re * u[0, last] - w_im * u[1, last]
+            added += term if at == 0 else 2.0 * term
+        settled = start == 1 and abs(added - total) < _CHANGE * abs(added + total)
+        total += added
         if settled or nodes >= _MOST_NODES:
             break
         nodes *= 2
         start = 1
         stride = 2
-    value = z0 * t + log_F[last] + math.log(total * reach / nodes * tilt / math.pi)
     if want_gradient:
         for R in range(states):
             times[R] = 0.0
             for c in range(k):
                 crossings[R, c] = 0.0
         for at in range(nodes):
-            position = at * (reach / nodes)
-            shift = tilt * (2j * position - position * position)
-            forward_ratio(u, steps, Q, z0, shift, k)
-            backward_ratio(eta, steps, Q, z0, shift, k)
-            weight = node_weight(position, spread) * ((1.0 if at == 0 else 2.0) / total)
+            x = at * (reach / nodes)
+            forward_ratio(u[0], u[1], steps, Q, z0, -tilt * x * x, 2.0 * tilt * x, k)
+            backward_ratio(eta[0], eta[1], steps, Q, z0, -tilt * x * x, 2.0 * tilt * x, k)
+            w_re, w_im = node_weight(x, spread)
+            share = (1.0 if at == 0 else 2.0) / total
             for R in range(states):
-                w = weight * u[R]
-                times[R] += (w * eta[R]).real
+                re = (w_re * u[0, R] - w_im * u[1, R]) * share
+                im = (w_re * u[1, R] + w_im * u[0, R]) * share
+                times[R] += re * eta[0, R] - im * eta[1, R]
                 for c in range(k):
                     if not R >> c & 1:
                         after = R | (1 << c)
-                        crossings[R, c] += (w * eta[after]).real * steps[after, c]
-    return value, z0
-
-
-@kernel
-def forward_ratio(u, steps, Q, z0, shift, k):
-    """Fill u(R) = F_z(R) / F_z0(R) for z = z0 + shift."""
-    for R in range(1 << k):
-        arrived = 1.0 + 0.0j if R == 0 else 0.0 + 0.0j
-        for c in range(k):
-            if R >> c & 1:
-                arrived += steps[R, c] * u[R ^ (1 << c)]
-        u[R] = arrived / (1.0 + shift / (z0 + Q[R]))
-
-
-@kernel
-def backward_ratio(eta, steps, Q, z0, shift, k):
-    """Fill eta(R) = visit(R) * T_z(R) / T_z0(R) for z = z0 + shift."""
-    last = (1 << k) - 1
-    for R in range(last, -1, -1):
-        leaving = 1.0 + 0.0j if last == R else 0.0 + 0.0j
-        for c in range(k):
-            if not R >> c & 1:
-                after = R | (1 << c)
-                leaving += steps[after, c] * eta[after]
-        eta[R] = leaving / (1.0 + shift / (z0 + Q[R]))
+                        crossed = re * eta[0, after] - im * eta[1, after]
+                        crossings[R, c] += crossed * steps[after, c]
+    return z0 * t + log_F[last] + math.log(total * reach / nodes * tilt / math.pi), z0
 
 
 @kernel
@@ -204,6 +221,15 @@ def transient_gradient(G, times, crossings, Q, z0, low_log, high_log, m, k, low)
 
 
 @kernel
+def chain_product(x, tilt, spread, hold):
+    """Return the weight of the node at x times the product of all states' ratios, as a pair."""
+    re, im = node_weight(x, spread)
+    for i in range(hold.shape[0]):
+        re, im = damp(re, im, -tilt * x * x, 2.0 * tilt * x, hold[i])
+    return re, im
+
+
+@kernel
 def transient_chain(t, exits, times):
     """Return log of the density factor of a sequence with these exit rates, given t.
 
@@ -214,38 +240,36 @@ def transient_chain(t, exits, times):
     smallest = exits[0]
     for i in range(1, states):
         smallest = min(smallest, exits[i])
+    hold = np.empty(states)
     tilt = states / t
-    for _ in range(60):
+    for attempt in range(_MOST_ATTEMPTS):
         mean = 0.0
         variance = 0.0
         for i in range(states):
-            hold = 1.0 / (tilt + (exits[i] - smallest))
-            mean += hold
-            variance += hold * hold
-        if abs(math.log(mean / t)) < 0.05:
+            h = 1.0 / (tilt + (exits[i] - smallest))
+            mean += h
+            variance += h * h
+        # Any point right of the poles is valid; the saddle point is best, and near it is enough.
+        if abs(math.log(mean / t)) < 0.05 or attempt == _MOST_ATTEMPTS - 1:
             break
         tilt = next_tilt(tilt, mean, variance, t)
-    spread = tilt * t
-    reach = math.sqrt(_TAIL / spread)
     log_F = 0.0
     for i in range(states):
-        log_F -= math.log(tilt + (exits[i] - smallest))
+        hold[i] = 1.0 / (tilt + (exits[i] - smallest))
+        log_F += math.log(hold[i])
+    spread = tilt * t
+    reach = math.sqrt(_TAIL / spread)
     nodes = _FIRST_NODES
     total = 0.0
     start = 0
     stride = 1
     while True:
-        change = 0.0
+        added = 0.0
         for at in range(start, nodes, stride):
-            position = at * (reach / nodes)
-            shift = tilt * (2j * position - position * position)
-            u = node_weight(position, spread)
-            for i in range(states):
-                u /= 1.0 + shift / (tilt + (exits[i] - smallest))
-            change += (1.0 if at == 0 else 2.0) * u.real
-        new = total + change
-        settled = start == 1 and abs(change - total) < _CHANGE * abs(new)
-        total = new
+            re, im = chain_product(at * (reach / nodes), tilt, spread, hold)
+            added += re if at == 0 else 2.0 * re
+        settled = start == 1 and abs(added - total) < _CHANGE * abs(added + total)
+        total += added
         if settled or nodes >= _MOST_NODES:
             break
         nodes *= 2
@@ -254,11 +278,10 @@ def transient_chain(t, exits, times):
     for i in range(states):
         times[i] = 0.0
     for at in range(nodes):
-        position = at * (reach / nodes)
-        shift = tilt * (2j * position - position * position)
-        u = node_weight(position, spread) * ((1.0 if at == 0 else 2.0) / total)
+        x = at * (reach / nodes)
+        re, im = chain_product(x, tilt, spread, hold)
+        share = (1.0 if at == 0 else 2.0) / total
         for i in range(states):
-            u /= 1.0 + shift / (tilt + (exits[i] - smallest))
-        for i in range(states):
-            times[i] += (u / (tilt + (exits[i] - smallest) + shift)).real
+            once_more, _ = damp(re, im, -tilt * x * x, 2.0 * tilt * x, hold[i])
+            times[i] += once_more * share * hold[i]
     return (tilt - smallest) * t + log_F + math.log(total * reach / nodes * tilt / math.pi)

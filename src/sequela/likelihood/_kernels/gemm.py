@@ -9,10 +9,10 @@ from sequela._jit import kernel
 
 
 @kernel
-def add_product(C, A, row_stride, column_stride, B, rows, inner, width):
+def add_product(C, A, row_stride, column_stride, B, first, last, rows, inner):
     """Add A @ B to C, A being a strided view of a flat array.
 
-    ``C[p, x] += sum_q A[p, q] * B[q, x]`` for p < rows, q < inner, x < width, where
+    ``C[p, x] += sum_q A[p, q] * B[q, x]`` for p < rows, q < inner, first <= x < last, where
     ``A[p, q] = A[p * row_stride + q * column_stride]``.
 
     Blocks of 4 x 4 rows: each loaded vector of B serves four rows of C, so the loop is bound by
@@ -54,7 +54,7 @@ def add_product(C, A, row_stride, column_stride, B, rows, inner, width):
             a31 = A[at3 + c1]
             a32 = A[at3 + c2]
             a33 = A[at3 + c3]
-            for x in range(width):
+            for x in range(first, last):
                 b0 = B0[x]
                 b1 = B1[x]
                 b2 = B2[x]
@@ -71,5 +71,5 @@ def add_product(C, A, row_stride, column_stride, B, rows, inner, width):
         for q in range(whole_inner if p < whole_rows else 0, inner):
             Bq = B[q]
             a = A[at + q * column_stride]
-            for x in range(width):
+            for x in range(first, last):
                 Cp[x] += a * Bq[x]

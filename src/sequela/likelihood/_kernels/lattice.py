@@ -50,22 +50,21 @@ def split_bits(k):
 
 
 @kernel
-def tile_rates(h, base, table, rate, W, columns, start, count, k, first, top):
-    """Fill ``h[H, c]`` for the rows of tile `top`: base rates times the effects of the high items.
+def tile_rates(h, base, table, rate, W, columns, count, k, first, top):
+    """Fill ``h[H, c]``, c < count, in tile `top`: base rates times the effects of the high items.
 
-    For columns `start` to `start + count`; `first` is the lowest item of the tile's number. As in
-    `high_table`, items present in H are not blanked.
+    `first` is the lowest item of the tile's number. As in `high_table`, items present in H are not
+    blanked.
     """
     for c in range(count):
-        base[c] = rate[columns[start + c]]
+        base[c] = rate[columns[c]]
     for b in range(first, k):
         if top >> (b - first) & 1:
             i = columns[b]
-            own = base[b - start] if b - start < count else 0.0
+            own = base[b]
             for c in range(count):
-                base[c] *= W[i, columns[start + c]]
-            if 0 <= b - start < count:
-                base[b - start] = own
+                base[c] *= W[i, columns[c]]
+            base[b] = own
     for H in range(table.shape[0]):
         source = table[H]
         target = h[H]
@@ -74,32 +73,26 @@ def tile_rates(h, base, table, rate, W, columns, start, count, k, first, top):
 
 
 @kernel
-def holding_times(I, hS, hA, base, tS, tA, lS, lA, rate, W, columns, m, k, rest, observation_rate):
+def holding_times(I, h, base, table, l, rate, W, columns, m, k, rest, observation_rate):
     """Fill ``I[R] = 1 / (observation_rate + exit rate of R)``, tile by tile."""
     low, tile, tops = split_bits(k)
     width = 1 << low
     rows = 1 << tile
-    first = low + tile
     zero = m - m
     one = zero + 1
-    flat_S = hS.reshape(-1)
-    flat_A = hA.reshape(-1)
+    flat = h.reshape(-1)
     for top in range(1 << tops):
-        tile_rates(hS, base, tS, rate, W, columns, zero, k, k, first, top)
+        tile_rates(h, base, table, rate, W, columns, m, k, low + tile, top)
+        block = I[top * rows : (top + 1) * rows]
         for H in range(rows):
             row = top * rows + H
             for b in range(low, k):
                 if row >> (b - low) & 1:
-                    hS[H, b] = 0.0
-        block = I[top * rows : (top + 1) * rows]
-        for H in range(rows):
+                    h[H, b] = 0.0
             exit_rate = block[H]
             for x in range(width):
                 exit_rate[x] = observation_rate + rest
-        add_product(block, flat_S, hS.shape[1], one, lS, rows, k, width)
-        if m > k:
-            tile_rates(hA, base, tA, rate, W, columns, k, m - k, k, first, top)
-            add_product(block, flat_A, hA.shape[1], one, lA, rows, m - k, width)
+        add_product(block, flat, h.shape[1], one, l, zero, width, rows, m)
         for H in range(rows):
             inverse = block[H]
             for x in range(width):
@@ -107,16 +100,15 @@ def holding_times(I, hS, hA, base, tS, tA, lS, lA, rate, W, columns, m, k, rest,
 
 
 @kernel
-def forward(F, I, hS, base, tS, lS, rate, W, columns, k):
+def forward(F, I, h, base, table, l, rate, W, columns, k):
     """Fill F: ``F(R) = I(R) * sum_c F(R - c) r_c(R - c)``, rows in increasing order."""
     low, tile, tops = split_bits(k)
     width = 1 << low
     rows = 1 << tile
-    zero = k - k
-    l0 = lS[0]
-    l1 = lS[1]
+    l0 = l[0]
+    l1 = l[1]
     for top in range(1 << tops):
-        tile_rates(hS, base, tS, rate, W, columns, zero, k, k, low + tile, top)
+        tile_rates(h, base, table, rate, W, columns, k, k, low + tile, top)
         for H in range(rows):
             row = top * rows + H
             f = F[row]
@@ -130,14 +122,14 @@ def forward(F, I, hS, base, tS, lS, rate, W, columns, k):
                 bit = 1 << (b - low)
                 if row & bit:
                     before = F[row ^ bit]
-                    effects = lS[b]
-                    r = hS[H, b]
+                    effects = l[b]
+                    r = h[H, b]
                     for x in range(width):
                         f[x] += before[x] * (effects[x] * r)
             # Arrivals of low items, inside the row: solve four states, then hand the finished
             # half to its sibling, so that all but the last two bits run on whole vectors.
-            r0 = hS[H, 0]
-            r1 = hS[H, 1]
+            r0 = h[H, 0]
+            r1 = h[H, 1]
             for x in range(0, width, 4):
                 f0 = f[x] * inverse[x]
                 f1 = (f[x + 1] + f0 * (r0 * l0[x])) * inverse[x + 1]
@@ -153,24 +145,23 @@ def forward(F, I, hS, base, tS, lS, rate, W, columns, k):
                     while not after >> b & 1:
                         b += 1
                     half = 1 << b
-                    r = hS[H, b]
-                    effects = lS[b]
+                    r = h[H, b]
+                    effects = l[b]
                     for y in range(after - half, after):
                         f[y + half] += f[y] * (effects[y] * r)
 
 
 @kernel
-def backward(T, I, hS, base, tS, lS, rate, W, columns, k):
+def backward(T, I, h, base, table, l, rate, W, columns, k):
     """Fill T: ``T(R) = I(R) * sum_c r_c(R) T(R + c)``, T(S) = I(S), rows in decreasing order."""
     low, tile, tops = split_bits(k)
     width = 1 << low
     rows = 1 << tile
     last = (1 << k) - 1
-    zero = k - k
-    l0 = lS[0]
-    l1 = lS[1]
+    l0 = l[0]
+    l1 = l[1]
     for top in range((1 << tops) - 1, -1, -1):
-        tile_rates(hS, base, tS, rate, W, columns, zero, k, k, low + tile, top)
+        tile_rates(h, base, table, rate, W, columns, k, k, low + tile, top)
         for H in range(rows - 1, -1, -1):
             row = top * rows + H
             t = T[row]
@@ -183,12 +174,12 @@ def backward(T, I, hS, base, tS, lS, rate, W, columns, k):
                 bit = 1 << (b - low)
                 if not row & bit:
                     after = T[row | bit]
-                    effects = lS[b]
-                    r = hS[H, b]
+                    effects = l[b]
+                    r = h[H, b]
                     for x in range(width):
                         t[x] += after[x] * (effects[x] * r)
-            r0 = hS[H, 0]
-            r1 = hS[H, 1]
+            r0 = h[H, 0]
+            r1 = h[H, 1]
             for x in range(width - 4, -1, -4):
                 t3 = t[x + 3] * inverse[x + 3]
                 t2 = (t[x + 2] + t3 * (r0 * l0[x + 2])) * inverse[x + 2]
@@ -203,23 +194,24 @@ def backward(T, I, hS, base, tS, lS, rate, W, columns, k):
                     while not x >> b & 1:
                         b += 1
                     half = 1 << b
-                    r = hS[H, b]
-                    effects = lS[b]
+                    r = h[H, b]
+                    effects = l[b]
                     for y in range(x - half, x):
                         t[y] += t[y + half] * (effects[y] * r)
 
 
 @kernel
-def fold_rows(G, first_bit, bits, first_column, count, U, h):
-    """Multiply U by h; then add to ``G[first_bit + b, c]`` the sum over the rows with bit b.
+def fold_rows(G, first_bit, bits, first, last, U, h):
+    """Multiply U by h; then add to ``G[first_bit + b]`` the sum of the rows with bit b.
 
-    Folding halves: the upper half is the sum for the highest bit, then joins the lower half. All
-    bits together cost two passes. Row 0 of U is left with the sum over all rows.
+    For the columns `first` to `last`. Folding halves: the upper half is the sum for the highest
+    bit, then joins the lower half. All bits together cost two passes. Row 0 of U is left with the
+    sum over all rows.
     """
     for H in range(1 << bits):
         u = U[H]
         r = h[H]
-        for c in range(count):
+        for c in range(first, last):
             u[c] *= r[c]
     for b in range(bits - 1, -1, -1):
         half = 1 << b
@@ -227,8 +219,8 @@ def fold_rows(G, first_bit, bits, first_column, count, U, h):
         for H in range(half):
             u = U[H]
             upper = U[half + H]
-            for c in range(count):
-                g[first_column + c] += upper[c]
+            for c in range(first, last):
+                g[c] += upper[c]
                 u[c] += upper[c]
 
 
@@ -246,76 +238,15 @@ def fold_row(G, column, v, bits):
 
 
 @kernel
-def lowest_columns(u, V, lS, f, t, r0, r1, r2, width):
-    """Do for items 0, 1 and 2 what `gradient` does for each item of S, eight states at a time.
-
-    Their partners are neighbours in memory, where a loop over one item would run on single
-    numbers; written out, the twelve differences of eight states share their loads.
-    """
-    v0 = V[0]
-    v1 = V[1]
-    v2 = V[2]
-    e0 = lS[0]
-    e1 = lS[1]
-    e2 = lS[2]
-    sum0 = 0.0
-    sum1 = 0.0
-    sum2 = 0.0
-    for x in range(0, width, 8):
-        f0 = f[x]
-        f1 = f[x + 1]
-        f2 = f[x + 2]
-        f4 = f[x + 4]
-        t0 = t[x]
-        t1 = t[x + 1]
-        t2 = t[x + 2]
-        t3 = t[x + 3]
-        t4 = t[x + 4]
-        t5 = t[x + 5]
-        t6 = t[x + 6]
-        t7 = t[x + 7]
-        a0 = f0 * (t1 - t0)
-        a1 = f2 * (t3 - t2)
-        a2 = f4 * (t5 - t4)
-        a3 = f[x + 6] * (t7 - t6)
-        b0 = f0 * (t2 - t0)
-        b1 = f1 * (t3 - t1)
-        b2 = f4 * (t6 - t4)
-        b3 = f[x + 5] * (t7 - t5)
-        c0 = f0 * (t4 - t0)
-        c1 = f1 * (t5 - t1)
-        c2 = f2 * (t6 - t2)
-        c3 = f[x + 3] * (t7 - t3)
-        sum0 += e0[x] * a0 + e0[x + 2] * a1 + e0[x + 4] * a2 + e0[x + 6] * a3
-        sum1 += e1[x] * b0 + e1[x + 1] * b1 + e1[x + 4] * b2 + e1[x + 5] * b3
-        sum2 += e2[x] * c0 + e2[x + 1] * c1 + e2[x + 2] * c2 + e2[x + 3] * c3
-        v0[x] += r0 * a0
-        v0[x + 2] += r0 * a1
-        v0[x + 4] += r0 * a2
-        v0[x + 6] += r0 * a3
-        v1[x] += r1 * b0
-        v1[x + 1] += r1 * b1
-        v1[x + 4] += r1 * b2
-        v1[x + 5] += r1 * b3
-        v2[x] += r2 * c0
-        v2[x + 1] += r2 * c1
-        v2[x + 2] += r2 * c2
-        v2[x + 3] += r2 * c3
-    u[0] = sum0
-    u[1] = sum1
-    u[2] = sum2
-
-
-@kernel
-def gradient(G, F, T, E, US, UA, VS, VA, hS, hA, base, tS, tA, lS, lT, rate, W, columns, m, k):
+def gradient(G, F, T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, k):
     """Fill ``G[b, c]``, the derivative of log p(S) by the effect of item b on column c.
 
     ``G[k, c]`` is the derivative by the column's own log base rate. Column m is about time:
     ``G[b, m]`` is the posterior mean time that item b has been present, ``G[k, m]`` the mean
     observation time.
 
-    VS (items of S) and VA (active items, transposed) collect sums over rows for each L; US and UA
-    sums over L for each row. Each lacks the other factor of the rate, which the folding applies.
+    VS (items of S) and VA (active items, transposed) collect sums over rows for each L; U sums
+    over L for each row. Each lacks the other factor of the rate, which the folding applies.
     """
     low, tile, tops = split_bits(k)
     width = 1 << low
@@ -334,17 +265,17 @@ def gradient(G, F, T, E, US, UA, VS, VA, hS, hA, base, tS, tA, lS, lT, rate, W, 
         for x in range(width):
             VS[b, x] = 0.0
     for x in range(width):
-        for c in range(active):
+        for c in range(k, m):
             VA[x, c] = 0.0
     in_row = VS[k]
     for top in range(1 << tops):
-        tile_rates(hS, base, tS, rate, W, columns, zero, k, k, first, top)
+        tile_rates(h, base, table, rate, W, columns, m, k, first, top)
         for H in range(rows):
             row = top * rows + H
             f = F[row]
             t = T[row]
             e = E[H]
-            u = US[H]
+            u = U[H]
             time = 0.0
             for x in range(width):
                 e[x] = f[x] * t[x] * scale
@@ -354,19 +285,11 @@ def gradient(G, F, T, E, US, UA, VS, VA, hS, hA, base, tS, tA, lS, lT, rate, W, 
                 if row >> (b - low) & 1:
                     G[b, m] += time
             # Items of S: probability of the step minus its expected number.
-            done = 0
-            if bits >= 3:
-                done = 3
-                lowest_columns(
-                    u, VS, lS, f, t, hS[H, 0] * scale, hS[H, 1] * scale, hS[H, 2] * scale, width
-                )
-                for c in range(3):
-                    u[c] *= scale
-            for c in range(done, bits):
+            for c in range(bits):
                 bit = 1 << c
                 v = VS[c]
-                effects = lS[c]
-                r = hS[H, c] * scale
+                effects = l[c]
+                r = h[H, c] * scale
                 in_column = 0.0
                 for start in range(0, width, 2 * bit):
                     for x in range(start, start + bit):
@@ -380,48 +303,40 @@ def gradient(G, F, T, E, US, UA, VS, VA, hS, hA, base, tS, tA, lS, lT, rate, W, 
                 if not row & bit:
                     after = T[row | bit]
                     v = VS[c]
-                    effects = lS[c]
-                    r = hS[H, c] * scale
+                    effects = l[c]
+                    r = h[H, c] * scale
                     in_column = 0.0
                     for x in range(width):
                         d = f[x] * (after[x] - t[x])
                         v[x] += r * d
                         in_column += effects[x] * d
                     u[c] = in_column * scale
+            # Active items: minus the expected number of steps, by the two products below.
+            for x in range(width):
+                e[x] = -e[x]
+            for c in range(k, m):
+                u[c] = 0.0
+        if active > 0:
+            add_product(VA, flat_E, one, E.shape[1], h, k, m, width, rows)
         if k > low:
-            fold_rows(G, low, tile, zero, k, US, hS)
+            if active > 0:
+                add_product(U, flat_E, E.shape[1], one, lT, k, m, rows, width)
+            fold_rows(G, low, tile, zero, m, U, h)
             for b in range(first, k):
                 if top >> (b - first) & 1:
-                    for c in range(k):
-                        G[b, c] += US[0, c]
-        # Active items: minus the expected number of steps.
-        if active > 0:
-            tile_rates(hA, base, tA, rate, W, columns, k, active, k, first, top)
-            add_product(VA, flat_E, one, E.shape[1], hA, width, rows, active)
-            if k > low:
-                for H in range(rows):
-                    for c in range(active):
-                        UA[H, c] = 0.0
-                add_product(UA, flat_E, E.shape[1], one, lT, rows, width, active)
-                fold_rows(G, low, tile, k, active, UA, hA)
-                for b in range(first, k):
-                    if top >> (b - first) & 1:
-                        for c in range(active):
-                            G[b, k + c] += UA[0, c]
+                    for c in range(m):
+                        G[b, c] += U[0, c]
     for c in range(k):
         v = VS[c]
-        effects = lS[c]
+        effects = l[c]
         for x in range(width):
             v[x] *= effects[x]
         G[k, c] = fold_row(G, c, v, bits)
     G[k, m] = fold_row(G, m, in_row, bits)
     if active > 0:
-        fold_rows(G, zero, bits, k, active, VA, lT)
-        for c in range(active):
-            G[k, k + c] = VA[0, c]
-        for b in range(k + 1):
-            for c in range(k, m):
-                G[b, c] = -G[b, c]
+        fold_rows(G, zero, bits, k, m, VA, lT)
+        for c in range(k, m):
+            G[k, c] = VA[0, c]
 
 
 @kernel
@@ -487,29 +402,25 @@ def evaluate_block(
     for s in chosen:
         largest = max(largest, indptr[s + 1] - indptr[s])
     states = 1 << largest
-    zero = largest - largest
     width = 1 << LOW_BITS
     rows = 1 << TILE_BITS
+    most = max(n, 2)
     I_ = np.empty(states)
     F_ = np.empty(states)
     T_ = np.empty(states)
-    tS_ = np.empty((rows, largest))
-    hS = np.zeros((rows, largest))
-    US = np.empty((rows, largest))
-    lS_ = np.empty(largest * width)
+    table_ = np.empty((rows, most))
+    h = np.zeros((rows, most))
+    U = np.empty((rows, most))
+    l_ = np.empty(most * width)
+    lT_ = np.empty(most * width)
     VS_ = np.empty((largest + 1) * width)
-    tA_ = np.empty((rows, n))
-    hA = np.empty((rows, n))
-    UA = np.empty((rows, n))
-    lA_ = np.empty(n * width)
-    lT_ = np.empty(n * width)
-    VA_ = np.empty(n * width)
+    VA_ = np.empty(most * width)
     E_ = np.empty(rows * width)
-    base = np.empty(n)
-    G = np.empty((largest + 1, n + 1))
-    columns = np.empty(n, np.int64)
-    above = np.empty(n)
-    below = np.empty(n)
+    base = np.empty(most)
+    G = np.empty((largest + 1, most + 1))
+    columns = np.empty(most, np.int64)
+    above = np.empty(most)
+    below = np.empty(most)
     mark = np.zeros(n, np.int64)
     for s in chosen:
         items = indices[indptr[s] : indptr[s + 1]]
@@ -523,38 +434,29 @@ def evaluate_block(
         low, tile, tops = split_bits(k)
         wide = 1 << low
         high = 1 << (tile + tops)
-        active = m - k
         I = I_[: high * wide].reshape((high, wide))
         F = F_[: high * wide].reshape((high, wide))
-        tS = tS_[: 1 << tile]
-        tA = tA_[: 1 << tile]
-        lS = lS_[: largest * wide].reshape((largest, wide))
-        lA = lA_[: active * wide].reshape((active, wide))
+        l = l_[: most * wide].reshape((most, wide))
+        table = table_[: 1 << tile]
+        # A row has four states even where a set has fewer than two items.
         for b in range(k, 2):
             for x in range(wide):
-                lS[b, x] = 0.0  # a row has four states even where a set has fewer
-        low_table(lS, W, columns, zero, k, k, low)
-        low_table(lA, W, columns, k, active, k, low)
-        high_table(tS, W, columns, zero, k, low, tile)
-        high_table(tA, W, columns, k, active, low, tile)
-        holding_times(
-            I, hS, hA, base, tS, tA, lS, lA, rate, W, columns, m, k, rest, observation_rate
-        )
-        forward(F, I, hS, base, tS, lS, rate, W, columns, k)
+                l[b, x] = 0.0
+        low_table(l, W, columns, m, k, low)
+        high_table(table, W, columns, m, low, tile)
+        holding_times(I, h, base, table, l, rate, W, columns, m, k, rest, observation_rate)
+        forward(F, I, h, base, table, l, rate, W, columns, k)
         last = (1 << k) - 1
         log_p[s] = math.log(observation_rate * F[last >> low, last & (wide - 1)])
         if want_gradient:
             T = T_[: high * wide].reshape((high, wide))
-            backward(T, I, hS, base, tS, lS, rate, W, columns, k)
-            lT = lT_[: wide * active].reshape((wide, active))
-            high_table(lT, W, columns, k, active, zero, min(k, low))
-            for x in range(1 << k, wide):
-                for c in range(active):
-                    lT[x, c] = 0.0
-            VA = VA_[: wide * active].reshape((wide, active))
             VS = VS_[: (k + 1) * wide].reshape((k + 1, wide))
+            VA = VA_[: wide * most].reshape((wide, most))
             E = E_[: wide << tile].reshape((1 << tile, wide))
-            gradient(
-                G, F, T, E, US, UA, VS, VA, hS, hA, base, tS, tA, lS, lT, rate, W, columns, m, k
-            )
+            lT = lT_[: wide * most].reshape((wide, most))
+            backward(T, I, h, base, table, l, rate, W, columns, k)
+            for c in range(k, m):
+                for x in range(wide):
+                    lT[x, c] = l[c, x]
+            gradient(G, F, T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, k)
             scatter(gradient_sum, present_sum, weights[s], G, rate, rare, columns, mark, m, k)

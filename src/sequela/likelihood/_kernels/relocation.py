@@ -210,8 +210,8 @@ def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m
         for c in range(m + 1):
             V[X, c] = 0.0
     # Minus the expected number of steps, for every column.
-    add_product(U, flat, full, one, lT, length + 1, full, m)
-    add_product(V, flat, one, full, h, full, length + 1, m)
+    add_product(U, flat, full, one, lT, zero, m, length + 1, full)
+    add_product(V, flat, one, full, h, zero, m, full, length + 1)
     for X in range(full):
         for c in range(m):
             V[X, c] *= lT[X, c]
@@ -262,7 +262,8 @@ def mean_holding_times(
 ):
     """Fill ``I[a, X]``: one over the exit rate, of the moving columns and the steady ones left."""
     full = 1 << size
-    one = full // full
+    zero = full - full
+    one = zero + 1
     absent = np.empty(full)
     for X in range(full):
         absent[X] = observation_rate + rest
@@ -276,7 +277,7 @@ def mean_holding_times(
         total = I[a]
         for X in range(full):
             total[X] = left + absent[X]
-    add_product(I, h.reshape(-1), h.shape[1], one, l, length + 1, moving, full)
+    add_product(I, h.reshape(-1), h.shape[1], one, l, zero, full, length + 1, moving)
     for a in range(length + 1):
         total = I[a]
         for X in range(full):

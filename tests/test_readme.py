@@ -1,0 +1,60 @@
+"""The Python blocks of the documents run and print what the documents say."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+# A fenced block and its language; of a text block also what introduces it.
+_BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def examples(document: Path) -> list[tuple[str, str | None]]:
+    """Return the Python blocks, each with the text block that follows it, if that comes next."""
+    blocks = [(m["language"], m["body"]) for m in _BLOCK.finditer(document.read_text("utf-8"))]
+    found = []
+    for at, (language, body) in enumerate(blocks):
+        if language == "python":
+            follows = blocks[at + 1] if at + 1 < len(blocks) else ("", "")
+            found.append((body, follows[1] if follows[0] == "text" else None))
+    return found
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_python_blocks_print_what_the_document_shows(document):
+    namespace: dict[str, object] = {}
+    for source, shown in examples(document):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(source, str(document), "exec"), namespace)  # noqa: S102 - our own text
+        assert shown is None or printed.getvalue() == shown
+        assert shown is not None or not printed.getvalue(), "output that the document hides"
+
+
+def test_the_readme_has_an_example_with_its_output():
+    assert [shown is not None for _, shown in examples(ROOT / "README.md")] == [True]
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
+def test_links_to_files_lead_somewhere(document):
+    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text("utf-8"))
+    for target in targets:
+        if "://" not in target:
+            assert (document.parent / target).exists(), target
+
+
+def test_the_readme_names_commands_that_exist():
+    from sequela.cli import main
+
+    text = (ROOT / "README.md").read_text("utf-8")
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    assert set(re.findall(r"\bmake (\w+)`?$", text, re.MULTILINE)) <= targets
+    for name in re.findall(r"^\$ sequela (\w+)", text, re.MULTILINE):
+        assert name in main.commands
