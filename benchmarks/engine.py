@@ -153,8 +153,12 @@ def whole_data(frame):
 
 
 def same_error(frame):
-    """Work of each sampler for the same error: variance times time, one chain, one thread."""
-    from sequela.likelihood.exact import Passage  # noqa: F401 - compiled with the rest
+    """Error of each sampler's gradient after the same time, one chain, one thread.
+
+    Against a long run of relocation, so that a chain which is stuck shows as an error and not as
+    a small variance. Error falls with the root of time, so the ratio of the squared errors is how
+    much more work the same error takes (for a stuck chain: at least).
+    """
     from sequela.likelihood.parameters import Parameters
     from sequela.likelihood.sampled import Chain, ChainRun, Sampling
 
@@ -163,35 +167,42 @@ def same_error(frame):
     share = X.mean(axis=0)
     theta = thetas(np.random.default_rng(1), np.log(share / (1 - share)))["sparse"]
     parameters = Parameters(theta)
-    settings = {
-        "relocation": Sampling(sweeps=20, burn_in=0),
-        "metropolis": Sampling(draws=200, draws_burn_in=20),
-        "metropolis-uniform": Sampling(draws=200, draws_burn_in=20),
-    }
+    repeats = 24
     rows = []
+
+    def run(k, columns, method, sampling, chain):
+        work = ChainRun(parameters, columns, Chain(), np.nan, method, sampling, 0, (k, chain))
+        start = time.perf_counter()
+        G = work(value=False, gradient=True).G[:, :-1]
+        return G, time.perf_counter() - start
+
     for k in (14, 23, 59, 78):
         row_of = int(np.nonzero(X.sum(axis=1) == k)[0][0])
         columns = parameters.columns(np.nonzero(X[row_of])[0].astype(np.int64))
-        products = {}
-        for method, sampling in settings.items():
-            found = []
-            elapsed = 0.0
-            for c in range(24):
-                run = ChainRun(parameters, columns, Chain(), np.nan, method, sampling, 0, (k, c))
-                run(value=False, gradient=True)  # forget the start
-                start = time.perf_counter()
-                found.append(run(value=False, gradient=True).G)
-                elapsed += (time.perf_counter() - start) / 24
-            variance = float(np.var(found, axis=0, ddof=1)[:, :-1].sum())
-            products[method] = variance * elapsed
+        long = Sampling(sweeps=400, burn_in=20)
+        truth = np.mean(
+            [run(k, columns, "relocation", long, 100 + c)[0] for c in range(16)], axis=0
+        )
+        reference = Sampling(sweeps=40, burn_in=5)
+        target = np.median([run(k, columns, "relocation", reference, c)[1] for c in range(5)])
+        errors = {}
+        for method in ("relocation", "metropolis", "metropolis-uniform"):
+            sampling = reference
+            if method != "relocation":
+                trial = Sampling(draws=200, draws_burn_in=20)
+                each = np.median([run(k, columns, method, trial, c)[1] for c in range(5)]) / 220
+                draws = max(int(target / each), 10)
+                sampling = Sampling(draws=draws - draws // 10, draws_burn_in=draws // 10)
+            found = [run(k, columns, method, sampling, c) for c in range(repeats)]
+            square = float(np.mean([np.sum((G - truth) ** 2) for G, _ in found]))
+            errors[method] = square
             rows.append(
                 {
                     "k": k,
                     "method": method,
-                    "milliseconds": elapsed * 1e3,
-                    "error of the gradient (norm)": variance**0.5,
-                    "work for the same error, relocation = 1": products[method]
-                    / products["relocation"],
+                    "milliseconds": float(np.median([seconds for _, seconds in found])) * 1e3,
+                    "error of the gradient (norm)": square**0.5,
+                    "work for the same error, relocation = 1": square / errors["relocation"],
                 }
             )
     return rows
@@ -287,7 +298,8 @@ def main():
     }
     result["start-up"] = start_up()
     table("start-up", [result["start-up"]])
-    result["memory of a lattice of 20 items, MB"] = memory_of_one_lattice()
+    memory = memory_of_one_lattice()
+    result["memory of a lattice of 20 items, MB"] = memory
     print(
         f"\nmemory of a lattice of 20 items: {result['memory of a lattice of 20 items, MB']:.0f} MB"
     )
@@ -307,9 +319,7 @@ def main():
         table("samplers at n = 100, one set", result["samplers"])
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(result, indent=1) + "\n")
-    print(
-        f"\nwritten: {RESULTS.relative_to(Path.cwd()) if RESULTS.is_relative_to(Path.cwd()) else RESULTS}"
-    )
+    print(f"\nwritten: {RESULTS.name}")
 
 
 if __name__ == "__main__":

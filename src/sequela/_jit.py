@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numba
-from numba import config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,6 +30,10 @@ if TYPE_CHECKING:
 __all__ = ["call", "kernel"]
 
 _log = logging.getLogger("sequela")
+
+# Both are made at run time and unknown to type checkers.
+config: Any = numba.config
+typeof: Any = numba.typeof
 
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
@@ -115,6 +118,6 @@ def _compile(function: Any, args: tuple[Any, ...]) -> None:
         notice.daemon = True
         notice.start()
         try:
-            function.compile(tuple(numba.typeof(a) for a in args))
+            function.compile(tuple(typeof(a) for a in args))
         finally:
             notice.cancel()

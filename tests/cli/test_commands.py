@@ -223,6 +223,16 @@ class TestCite:
         assert "--json" in result.stderr
 
 
+def test_a_terminal_gets_the_same_words_with_rules_and_bold_headings(run, monkeypatch):
+    plain = run("demo", "--samples", "50").stdout
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    shown = run("demo", "--samples", "50").stdout
+    assert "\x1b[1m" in shown
+    assert re.sub(r"\x1b\[\d*m|[─\n]", " ", shown).split() == plain.split()
+
+
 class TestProcess:
     def test_json_is_all_of_standard_output(self):
         done = run_apart("demo", "--samples", "100", "--json")

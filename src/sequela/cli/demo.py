@@ -63,7 +63,6 @@ def demo(samples: int, seed: int, as_json: bool) -> None:
 
 def make_report(samples: int, seed: int) -> dict[str, Any]:
     """Simulate, evaluate two models on the sets, and look into a few samples."""
-    from sequela.data.dataset import Dataset
     from sequela.data.examples import example_theta
     from sequela.likelihood import evaluate, sample_posteriors
     from sequela.simulation import simulate
@@ -71,7 +70,7 @@ def make_report(samples: int, seed: int) -> dict[str, Any]:
     theta = example_theta()
     drawn = simulate(theta, samples, random_state=seed)
     # The frame has the sets alone: a Dataset with times would be evaluated at these times.
-    data = Dataset(drawn.to_dataset().to_frame())
+    data = drawn.to_dataset().without_times()
     true = evaluate(theta, data, gradient=False, random_state=seed)
     independent = evaluate(_independent_theta(data), data, gradient=False, random_state=seed)
     posteriors = sample_posteriors(theta, data, random_state=seed)
@@ -109,20 +108,21 @@ def _independent_theta(data: Dataset) -> NDArray[np.float64]:
 def _describe_items(theta: pd.DataFrame, data: Dataset) -> list[dict[str, Any]]:
     import numpy as np
 
-    factors = np.exp(theta)
+    effects = theta.to_numpy()
+    counts = data.values.sum(axis=0).tolist()
     return [
         {
             "item": item,
-            "samples": int(count),
-            "frequency": float(count / data.n_samples),
-            "base_rate": float(factors.loc[item, item]),
+            "samples": counts[j],
+            "frequency": counts[j] / data.n_samples,
+            "base_rate": float(np.exp(effects[j, j])),
             "changed_by": {
-                other: float(factors.loc[other, item])
-                for other in data.items
-                if other != item and theta.loc[other, item] != 0.0
+                data.items[i]: float(np.exp(effects[i, j]))
+                for i in np.flatnonzero(effects[:, j])
+                if i != j
             },
         }
-        for item, count in zip(data.items, data.values.sum(axis=0), strict=True)
+        for j, item in enumerate(data.items)
     ]
 
 

@@ -367,6 +367,16 @@ class Dataset:
         times = None if self._times is None else self._times[rows]
         return self._trusted(self._values[rows], self._items, ids, times)
 
+    def without_times(self) -> Dataset:
+        """Return the same samples, their observation times unknown.
+
+        Examples
+        --------
+        >>> Dataset([[1, 0]], times=[0.5]).without_times().times is None
+        True
+        """
+        return self._trusted(self._values, self._items, self._samples, None)
+
     def most_frequent(self, n: int) -> Dataset:
         """Return the data set of the `n` most frequent items, the most frequent first.
 

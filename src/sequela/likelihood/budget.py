@@ -35,7 +35,7 @@ class Budget:
         Bytes of working memory a thread, or a text such as ``"200MB"``.
     work : float
         Floating-point operations a set. The default, 2e9, is about a tenth of a second on one
-        core and lets sets of up to 20 items be exact with 300 interacting items.
+        core and lets sets of 20 items be exact with up to 280 interacting items.
 
     Examples
     --------

@@ -21,7 +21,9 @@ from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.sampled import Chain, ChainRun, Sampling, combine, sampled_columns
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
 
 __all__ = ["METHODS", "Evaluation", "Likelihood", "evaluate", "log_likelihood"]
 
@@ -119,7 +121,7 @@ class Likelihood:
         self,
         X: Any,
         *,
-        times: ArrayLike | None = None,
+        times: Iterable[object] | None = None,
         method: str = "auto",
         budget: Budget | None = None,
         sampling: Sampling | None = None,
@@ -169,7 +171,7 @@ class Likelihood:
                 )
             return ~sampled
         exact = self._surely_exact.copy()
-        for s in np.nonzero(~exact)[0]:
+        for s in map(int, np.nonzero(~exact)[0]):
             k = int(observations.sizes[s])
             columns = parameters.columns(observations.items(s)).items.size
             exact[s] = self.budget.exact_fits(k, columns, timed=bool(timed[s]))
@@ -224,7 +226,7 @@ class Likelihood:
         pieces += [(partial(chain, value=value, gradient=gradient), None) for chain in chains]
         done = run_pieces(_do, pieces, self.n_threads)
         n_sets, n_exact = len(sets.blocks), len(sets.blocks) + len(timed.blocks)
-        parts = []
+        parts: list[NDArray[np.float64] | None] = []
         if sets.blocks:
             parts.append(sets.finish(done[:n_sets], self.n_threads))
         if timed.blocks:
@@ -243,7 +245,7 @@ class Likelihood:
         return Evaluation(
             value=float(np.sum(observations.weights * log_p)),
             value_se=float(np.sqrt(np.sum(observations.weights**2 * variance))),
-            gradient=sum(parts[1:], start=parts[0]) if gradient else None,
+            gradient=_add(parts) if gradient else None,
             gradient_se=None if gradient_variance is None else np.sqrt(gradient_variance),
             seed=self.seed,
             log_likelihoods=log_p[observations.inverse],
@@ -278,6 +280,12 @@ class Likelihood:
         return runs
 
 
+def _add(parts: list[NDArray[np.float64] | None]) -> NDArray[np.float64]:
+    """Add up gradients, in order."""
+    total: NDArray[np.float64] = np.sum([part for part in parts if part is not None], axis=0)
+    return total
+
+
 def _do(piece: tuple[Any, Any]) -> Any:
     work, argument = piece
     return work() if argument is None else work(argument)
@@ -287,7 +295,7 @@ def evaluate(
     theta: Any,
     X: Any,
     *,
-    times: ArrayLike | None = None,
+    times: Iterable[object] | None = None,
     gradient: bool = True,
     method: str = "auto",
     budget: Budget | None = None,
@@ -321,7 +329,7 @@ def log_likelihood(
     theta: Any,
     X: Any,
     *,
-    times: ArrayLike | None = ...,
+    times: Iterable[object] | None = ...,
     return_gradient: Literal[False] = ...,
     method: str = ...,
     budget: Budget | None = ...,
@@ -335,7 +343,7 @@ def log_likelihood(
     theta: Any,
     X: Any,
     *,
-    times: ArrayLike | None = ...,
+    times: Iterable[object] | None = ...,
     return_gradient: Literal[True],
     method: str = ...,
     budget: Budget | None = ...,
@@ -348,7 +356,7 @@ def log_likelihood(
     theta: Any,
     X: Any,
     *,
-    times: ArrayLike | None = None,
+    times: Iterable[object] | None = None,
     return_gradient: bool = False,
     method: str = "auto",
     budget: Budget | None = None,

@@ -122,8 +122,7 @@ def sample_posteriors(
     limits = budget if budget is not None else Budget()
     how = sampling if sampling is not None else Sampling()
     seed = materialise_seed(random_state)
-    untimed = data if data.times is None else Dataset(data.values, items=data.items)
-    observations = Observations.of(untimed)
+    observations = Observations.of(data.without_times())
 
     def work(s: int) -> _SetPosterior:
         items = observations.items(s)
@@ -198,18 +197,19 @@ def _sampled(
     before = np.zeros((chains, k, k))
     scratch = np.empty(m)
     unused = np.zeros((k + 1, m + 1))
+    kept = np.empty((sampling.sweeps, k), dtype=np.int64)
     never = np.iinfo(np.int64).max
     for chain in range(chains):
         rng = stream(seed, index, chain)
         order = draw_orders(columns.rate[:k], others + parameters.observation_rate, np.nan, rng)
-        for sweep in range(sampling.sweeps):
-            burn_in = sampling.burn_in if sweep == 0 else 0
+        call(
+            relocate, unused, kept, order, Wc, columns.rate, columns.rest,
+            parameters.observation_rate, sampling.block, sampling.burn_in, sampling.sweeps,
+            never, rng,
+        )  # fmt: skip
+        for drawn in kept:
             call(
-                relocate, unused, order, Wc, columns.rate, columns.rest,
-                parameters.observation_rate, sampling.block, burn_in + 1, 0, never, rng,
-            )  # fmt: skip
-            call(
-                order_moments, times[chain], mean[chain], second[chain], before[chain], order,
+                order_moments, times[chain], mean[chain], second[chain], before[chain], drawn,
                 Wc, columns.rate, columns.rest, parameters.observation_rate, scratch,
             )  # fmt: skip
     for sums in (times, mean, second, before):

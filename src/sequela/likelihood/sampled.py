@@ -167,8 +167,9 @@ class ChainRun:
         if self.method == "relocation":
             # About two gradients a sweep: consecutive ones differ by just a block.
             every = max(1, -(-k // sampling.block) // 2)
+            keep_none = np.empty((0, k), dtype=np.int64)
             terms = call(
-                relocate, G, self.chain.order, Wc, columns.rate, columns.rest,
+                relocate, G, keep_none, self.chain.order, Wc, columns.rate, columns.rest,
                 self.parameters.observation_rate, sampling.block, sampling.burn_in,
                 sampling.sweeps, every, rng,
             )  # fmt: skip

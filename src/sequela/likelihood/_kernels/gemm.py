@@ -5,6 +5,8 @@ rows, 64 columns: 48 GFlop/s a core where BLAS gives 44), its result does not de
 library's own threads, and it costs nothing to call from compiled code.
 """
 
+import numpy as np
+
 from sequela._jit import kernel
 
 
@@ -54,7 +56,7 @@ def add_product(C, A, row_stride, column_stride, B, first, last, rows, inner):
             a31 = A[at3 + c1]
             a32 = A[at3 + c2]
             a33 = A[at3 + c3]
-            for x in range(first, last):
+            for x in range(np.uintp(first), np.uintp(last)):
                 b0 = B0[x]
                 b1 = B1[x]
                 b2 = B2[x]
@@ -71,5 +73,5 @@ def add_product(C, A, row_stride, column_stride, B, first, last, rows, inner):
         for q in range(whole_inner if p < whole_rows else 0, inner):
             Bq = B[q]
             a = A[at + q * column_stride]
-            for x in range(first, last):
+            for x in range(np.uintp(first), np.uintp(last)):
                 Cp[x] += a * Bq[x]

@@ -11,8 +11,10 @@ Arrays over states, all of shape (rows, width) with row H and column L:
 - ``T[R]``, the backward weight times I[R]: probability of going from R to S by adding just the
   items of S and being observed there, given arrival at R, per unit of the observation rate.
 
-Some arguments below are zeros and ones held in variables: Numba compiles one more copy of a
-function for each literal that it is called with.
+Two habits of Numba show below. Some arguments are zeros and ones held in variables, because it
+compiles one more copy of a function for each literal that it is called with. And inner loops that
+do not start at 0 count in unsigned integers: an index that might be negative is checked at every
+access, and the loop is not vectorised (a factor of 4).
 
 Then p(S) = observation_rate * F[S], the posterior mean time spent in R is
 ``E[R] = F[R] T[R] / F[S]`` and the posterior probability of the step R -> R + c is
@@ -144,11 +146,12 @@ def forward(F, I, h, base, table, l, rate, W, columns, k):
                     b = 2
                     while not after >> b & 1:
                         b += 1
-                    half = 1 << b
                     r = h[H, b]
                     effects = l[b]
-                    for y in range(after - half, after):
-                        f[y + half] += f[y] * (effects[y] * r)
+                    there = np.uintp(after)
+                    here = there - np.uintp(1 << b)
+                    for y in range(np.uintp(1 << b)):
+                        f[there + y] += f[here + y] * (effects[here + y] * r)
 
 
 @kernel
@@ -193,11 +196,12 @@ def backward(T, I, h, base, table, l, rate, W, columns, k):
                     b = 2
                     while not x >> b & 1:
                         b += 1
-                    half = 1 << b
                     r = h[H, b]
                     effects = l[b]
-                    for y in range(x - half, x):
-                        t[y] += t[y + half] * (effects[y] * r)
+                    there = np.uintp(x)
+                    here = there - np.uintp(1 << b)
+                    for y in range(np.uintp(1 << b)):
+                        t[here + y] += t[there + y] * (effects[here + y] * r)
 
 
 @kernel
@@ -211,7 +215,7 @@ def fold_rows(G, first_bit, bits, first, last, U, h):
     for H in range(1 << bits):
         u = U[H]
         r = h[H]
-        for c in range(first, last):
+        for c in range(np.uintp(first), np.uintp(last)):
             u[c] *= r[c]
     for b in range(bits - 1, -1, -1):
         half = 1 << b
@@ -219,7 +223,7 @@ def fold_rows(G, first_bit, bits, first, last, U, h):
         for H in range(half):
             u = U[H]
             upper = U[half + H]
-            for c in range(first, last):
+            for c in range(np.uintp(first), np.uintp(last)):
                 g[c] += upper[c]
                 u[c] += upper[c]
 
@@ -286,12 +290,12 @@ def gradient(G, F, T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, 
                     G[b, m] += time
             # Items of S: probability of the step minus its expected number.
             for c in range(bits):
-                bit = 1 << c
+                bit = np.uintp(1 << c)
                 v = VS[c]
                 effects = l[c]
                 r = h[H, c] * scale
                 in_column = 0.0
-                for start in range(0, width, 2 * bit):
+                for start in range(np.uintp(0), np.uintp(width), bit + bit):
                     for x in range(start, start + bit):
                         d = f[x] * (t[x + bit] - t[x])
                         v[x] += r * d

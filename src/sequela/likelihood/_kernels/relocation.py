@@ -121,11 +121,12 @@ def forward(F, I, scale, next_rate, free_rate, l, chain, length, free, size, own
                 b = 2
                 while not after >> b & 1:
                     b += 1
-                half = 1 << b
                 r = free_rate[a, b]
                 effects = l[own[free[b]]]
-                for y in range(after - half, after):
-                    f[y + half] += f[y] * (effects[y] * r)
+                there = np.uintp(after)
+                here = there - np.uintp(1 << b)
+                for y in range(np.uintp(1 << b)):
+                    f[there + y] += f[here + y] * (effects[here + y] * r)
         scale[a] = largest
 
 
@@ -326,13 +327,14 @@ def choose_block(free, chain, order, partition, start, is_free):
 
 
 @kernel
-def relocate(G, order, Wc, rate, rest, observation_rate, block, burn_in, sweeps, every, rng):
+def relocate(G, kept, order, Wc, rate, rest, observation_rate, block, burn_in, sweeps, every, rng):
     """Run `burn_in` and then `sweeps` sweeps from `order`; return how many terms G received.
 
     `order` holds columns (places in the set, at least two) and is left at the chain's last state.
     ``Wc[b, c]`` is the effect of item b of S on column c, `rate` the columns' base rates. Every
     `every`-th block adds its conditional expectation of the gradient to G, layout as in
-    `lattice.gradient`.
+    `lattice.gradient`. The orders after the sweeps go into the rows of `kept`, as far as it has
+    any.
     """
     k, m = Wc.shape
     size = max(2, min(block, k))
@@ -391,4 +393,8 @@ def relocate(G, order, Wc, rate, rest, observation_rate, block, burn_in, sweeps,
                     terms += 1
                 blocks += 1
             draw(order, F, scale, next_rate, free_rate, lm, chain, length, free, size, own, rng)
+        row = sweep - burn_in
+        if 0 <= row < kept.shape[0]:
+            for place in range(k):
+                kept[row, place] = order[place]
     return terms

@@ -1,0 +1,38 @@
+"""Coordinate descent on a quadratic model with an L1 penalty: the inner problem of the solver."""
+
+from sequela._jit import kernel
+
+
+@kernel
+def descend(d, z, g, weight, gamma, Q, P, curvature, v, sweeps, accuracy):
+    """Minimise ``g d + d B d / 2 + sum weight |z + d|`` over d, one coordinate at a time.
+
+    ``B = gamma I - Q P^T`` is the quasi-Newton matrix restricted to the working set, `curvature`
+    its diagonal, and `v` holds Q^T d, so that a coordinate costs one pass over the memory. Returns
+    the number of sweeps.
+    """
+    size, memory = Q.shape
+    for sweep in range(sweeps):
+        largest = 0.0
+        for i in range(size):
+            slope = g[i] + gamma * d[i]
+            for q in range(memory):
+                slope -= P[i, q] * v[q]
+            here = z[i] + d[i]
+            target = here - slope / curvature[i]
+            threshold = weight[i] / curvature[i]
+            if target > threshold:
+                there = target - threshold
+            elif target < -threshold:
+                there = target + threshold
+            else:
+                there = 0.0
+            step = there - here
+            if step != 0.0:
+                d[i] += step
+                for q in range(memory):
+                    v[q] += step * Q[i, q]
+                largest = max(largest, abs(step) * curvature[i])
+        if largest < accuracy:
+            return sweep + 1
+    return sweeps
