@@ -9,12 +9,12 @@ from sequela._errors import InputError
 
 __all__ = ["Budget"]
 
-_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
 def _bytes(memory: float | str) -> float:
     if isinstance(memory, str):
-        match = re.fullmatch(r"\s*([0-9.]+)\s*([KMG]?B?)\s*", memory, flags=re.IGNORECASE)
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?B?)\s*", memory, flags=re.IGNORECASE)
         unit = match.group(2).upper() if match else "?"
         unit = unit if unit.endswith("B") or not unit else unit + "B"
         unit = "" if unit == "B" else unit

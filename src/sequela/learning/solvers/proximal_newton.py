@@ -41,7 +41,9 @@ class Iterate:
     """Where the solver stands: what the next step needs, and what a caller wants to know.
 
     `loss` is minus the mean log-likelihood, `gradient` its derivative, `objective` the penalised
-    log-likelihood (to be maximised).
+    log-likelihood (to be maximised). `steps` and `changes` are the quasi-Newton memory. `floor` is
+    the Monte Carlo error of the residual and `kept` the number of orders a chain, where sets are
+    sampled.
     """
 
     theta: NDArray[np.float64]
@@ -55,6 +57,8 @@ class Iterate:
     changes: list[NDArray[np.float64]] = field(default_factory=list)
     message: str = ""
     converged: bool = False
+    floor: float = 0.0
+    kept: int = 0
 
 
 def begin(
@@ -104,8 +108,8 @@ def proximal_newton(
                 f"max_iter={max_iter} iterations; raise max_iter or tol"
             )
             return state
-        direction = _direction(state, weights, unit)
-        if not _line_search(evaluate, state, penalty, direction, unit):
+        target = _model_minimum(state, weights, unit)
+        if not _line_search(evaluate, state, penalty, target, unit):
             if state.steps:
                 # The model may be to blame: forget it and try a plain proximal step.
                 state.steps.clear()
@@ -118,10 +122,10 @@ def proximal_newton(
             return state
 
 
-def _direction(
+def _model_minimum(
     state: Iterate, weights: NDArray[np.float64], unit: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the step to the minimiser of the quadratic model plus penalty."""
+    """Return the minimiser of the quadratic model plus penalty."""
     theta = state.theta
     gradient = state.gradient
     working = np.nonzero(
@@ -149,28 +153,29 @@ def _direction(
         descend, d, z, g, w, gamma, Q, P, curvature, np.zeros(Q.shape[1]), _SWEEPS,
         1e-3 * state.residual * float(scale.min(initial=1.0)),
     )  # fmt: skip
-    direction = np.zeros(theta.size)
-    direction[working] = d * scale
-    return direction.reshape(theta.shape)
+    # z + d, not theta + d * scale: what the model puts at zero must be exactly zero.
+    target = theta.ravel().copy()
+    target[working] = (z + d) * scale
+    return target.reshape(theta.shape)
 
 
 def _line_search(
     evaluate: Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]],
     state: Iterate,
     penalty: OffDiagonalL1,
-    direction: NDArray[np.float64],
+    target: NDArray[np.float64],
     unit: NDArray[np.float64],
 ) -> bool:
-    """Move `state` along `direction` to where the objective is better; False if nowhere."""
+    """Move `state` towards `target` to where the objective is better; False if nowhere."""
+    direction = target - state.theta
     old_penalty = penalty.value(state.theta)
     slope = float(np.sum(state.gradient * direction))
-    slope += penalty.value(state.theta + direction) - old_penalty
+    slope += penalty.value(target) - old_penalty
     if slope >= 0.0:
         return False
     step = 1.0
     for _ in range(_MOST_HALVINGS):
-        theta = state.theta + step * direction
-        # What the model put at zero is exactly zero at the full step.
+        theta = target if step == 1.0 else state.theta + step * direction
         loss, gradient = evaluate(theta)
         state.evaluations += 1
         new_penalty = penalty.value(theta)

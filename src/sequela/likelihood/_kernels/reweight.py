@@ -5,8 +5,6 @@ p(S; theta) / p(S; theta_0), and a smooth function of theta. Its logarithm and g
 an optimiser needs between two draws, without noise from one evaluation to the next.
 """
 
-import math
-
 import numpy as np
 
 from sequela._jit import kernel
@@ -14,40 +12,17 @@ from sequela.likelihood._kernels.metropolis import add_order_gradient, order_wei
 
 
 @kernel
-def weigh_orders(log_w, orders, Wc, rate, rest, observation_rate, t):
-    """Fill ``log_w[r]``, the log-probability of order r."""
-    k, m = Wc.shape
-    h = np.empty((k + 1, m))
-    hold = np.empty(k + 1)
-    exits = np.empty(k + 1)
-    for r in range(orders.shape[0]):
-        log_w[r] = order_weight(h, hold, exits, orders[r], Wc, rate, rest, observation_rate, t)
+def weigh_orders(G, log_w, shares, orders, Wc, rate, rest, observation_rate, t):
+    """Fill ``log_w[r]``, the log-probability of order r; add ``shares[r]`` times its gradient to G.
 
-
-@kernel
-def reweigh(G, log_w, drawn_w, orders, Wc, rate, rest, observation_rate, t):
-    """Add the weighted mean gradient to G; return log of the mean ratio and the effective number.
-
-    `log_w` receives the log-probabilities now, `drawn_w` holds those at which orders were drawn.
+    Without `shares` (length 0) there is no gradient.
     """
     k, m = Wc.shape
     h = np.empty((k + 1, m))
     hold = np.empty(k + 1)
     exits = np.empty(k + 1)
     later = np.empty(m + 1)
-    count = orders.shape[0]
-    largest = -np.inf
-    for r in range(count):
+    for r in range(orders.shape[0]):
         log_w[r] = order_weight(h, hold, exits, orders[r], Wc, rate, rest, observation_rate, t)
-        largest = max(largest, log_w[r] - drawn_w[r])
-    total = 0.0
-    squares = 0.0
-    for r in range(count):
-        w = math.exp(log_w[r] - drawn_w[r] - largest)
-        total += w
-        squares += w * w
-    for r in range(count):
-        share = math.exp(log_w[r] - drawn_w[r] - largest) / total
-        order_weight(h, hold, exits, orders[r], Wc, rate, rest, observation_rate, t)
-        add_order_gradient(G, share, h, hold, orders[r], later)
-    return largest + math.log(total / count), total * total / squares
+        if shares.shape[0] > 0:
+            add_order_gradient(G, shares[r], h, hold, orders[r], later)
