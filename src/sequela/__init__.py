@@ -26,12 +26,28 @@ _WHERE = {
     "Simulation": "sequela.simulation",
     "simulate": "sequela.simulation",
     "example_theta": "sequela.data.examples",
+    "Model": "sequela.model",
+    "SeparationWarning": "sequela.learning.estimator",
+    "SetChain": "sequela.learning.estimator",
+    "SeveralOptimaWarning": "sequela.learning.estimator",
+    "fit": "sequela.learning.estimator",
+    "SetChainCV": "sequela.learning.path",
+    "path": "sequela.learning.path",
+    "penalty_max": "sequela.learning.penalty_max",
 }
 
 if TYPE_CHECKING:
     from sequela._errors import BudgetError, InputError, SequelaError
     from sequela.data import Dataset
     from sequela.data.examples import example_theta
+    from sequela.learning.estimator import (
+        SeparationWarning,
+        SetChain,
+        SeveralOptimaWarning,
+        fit,
+    )
+    from sequela.learning.path import SetChainCV, path
+    from sequela.learning.penalty_max import penalty_max
     from sequela.likelihood import (
         Budget,
         Evaluation,
@@ -42,6 +58,7 @@ if TYPE_CHECKING:
         sample_posteriors,
         sequence_log_likelihood,
     )
+    from sequela.model import Model
     from sequela.simulation import Simulation, simulate
 
 __all__ = [
@@ -51,13 +68,21 @@ __all__ = [
     "Evaluation",
     "InputError",
     "Likelihood",
+    "Model",
     "Sampling",
+    "SeparationWarning",
     "SequelaError",
+    "SetChain",
+    "SetChainCV",
+    "SeveralOptimaWarning",
     "Simulation",
     "__version__",
     "evaluate",
     "example_theta",
+    "fit",
     "log_likelihood",
+    "path",
+    "penalty_max",
     "sample_posteriors",
     "sequence_log_likelihood",
     "simulate",

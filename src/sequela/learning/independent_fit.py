@@ -1,15 +1,10 @@
-"""The best model without interactions, for sets of any size, and its gradient in all directions.
+"""The best model without interactions, for sets of any size.
 
 Given the observation time the items of such a model are independent, so everything is an integral
 over time of products, and one grid of times serves all samples: the trapezoidal rule in u, where
 t = exp(u - exp(-u)). There the integrands are analytic and fall off doubly exponentially at both
 ends, so that the rule converges geometrically; the spacing resolves the posteriors of sets with
 hundreds of items (their width in log t is about 1 / sqrt(size)).
-
-The gradient by theta[i, j] at a diagonal theta needs, for a pair of items of the set, the
-probability that i came first and the mean time between them, for arrival times that are
-independent exponentials cut off at t: closed forms. From it follow the smallest penalty for which
-all interactions vanish, and, from its two parts, the scale of every entry for the solver.
 """
 
 from __future__ import annotations
@@ -23,7 +18,7 @@ from scipy.optimize import minimize
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["IndependentFit", "fit_independent"]
+__all__ = ["IndependentFit", "fit_independent", "grid_posterior"]
 
 _STEP = 0.03
 _U = np.arange(-3.8, 4.7, _STEP)
@@ -69,6 +64,15 @@ def _posterior(joint: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray
     weights = np.exp(joint - top)
     total = weights.sum(axis=1, keepdims=True)
     return (top + np.log(total))[:, 0], weights / total
+
+
+def grid_posterior(
+    present: NDArray[np.float64], rates: NDArray[np.float64], observation_rate: float = 1.0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return times and their posterior weights given one set (0 and 1), for independent items."""
+    weights = _posterior(_log_joint(present[None, :], rates, observation_rate))[1][0]
+    kept = weights > 1e-18
+    return _T[kept], weights[kept]
 
 
 def fit_independent(

@@ -104,6 +104,7 @@ class Problem:
         self.seed = seed
         self.n_threads = resolve_threads(n_threads)
         self.draws = 0
+        self.start = 0
         observations = Observations.of(data)
         self.observations = observations
         timed = ~np.isnan(observations.times)
@@ -280,7 +281,7 @@ class Problem:
         self, columns: Columns, large: LargeSet, s: int, c: int, kept: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Advance one chain; return where it stands and the orders on the way."""
-        rng = stream(self.seed, s, c, self.draws)
+        rng = stream(self.seed, 1, self.start, s, c, self.draws)
         k = columns.k
         Wc = np.exp(columns.effects)
         if self.draws:
@@ -305,9 +306,19 @@ class Problem:
                 orders[row] = state
         return state, orders
 
+    def restart(self, index: int) -> None:
+        """Forget all orders: a new start, with streams of its own."""
+        self.start = index
+        self.draws = 0
+        self.effective = 1.0
+
     def arrays(self) -> dict[str, Any]:
         """Return what a checkpoint needs to go on with the same orders."""
-        state: dict[str, Any] = {"draws": np.array(self.draws)}
+        state: dict[str, Any] = {
+            "draws": np.array(self.draws),
+            "start": np.array(self.start),
+            "effective": np.array(self.effective),
+        }
         for s, large in enumerate(self.large):
             state[f"large_{s}_states"] = large.states
             state[f"large_{s}_orders"] = large.orders
@@ -318,6 +329,8 @@ class Problem:
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from the `arrays` of an earlier run."""
         self.draws = int(state["draws"])
+        self.start = int(state["start"])
+        self.effective = float(state["effective"])
         for s, large in enumerate(self.large):
             large.states = state[f"large_{s}_states"]
             large.orders = state[f"large_{s}_orders"]

@@ -254,6 +254,11 @@ class Likelihood:
             data=self.data,
         )
 
+    def skip(self, evaluations: int) -> None:
+        """Let the chains' streams begin where they would after so many evaluations."""
+        for s in range(self.observations.sizes.size):
+            self._chains[s] = [Chain(steps_taken=evaluations) for _ in range(self.sampling.chains)]
+
     def _plan(self, chosen: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Share exact sets among blocks; the last plan is kept, for theta rarely changes it."""
         if not chosen.size:

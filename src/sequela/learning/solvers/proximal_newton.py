@@ -42,8 +42,8 @@ class Iterate:
 
     `loss` is minus the mean log-likelihood, `gradient` its derivative, `objective` the penalised
     log-likelihood (to be maximised). `steps` and `changes` are the quasi-Newton memory. `floor` is
-    the Monte Carlo error of the residual and `kept` the number of orders a chain, where sets are
-    sampled.
+    the Monte Carlo error of the residual, `kept` the number of orders a chain, and `rounds` how
+    often they were drawn, where sets are sampled.
     """
 
     theta: NDArray[np.float64]
@@ -59,6 +59,7 @@ class Iterate:
     converged: bool = False
     floor: float = 0.0
     kept: int = 0
+    rounds: int = 0
 
 
 def begin(

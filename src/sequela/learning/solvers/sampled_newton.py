@@ -11,21 +11,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from sequela.learning.solvers.proximal_newton import Iterate, proximal_newton
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from sequela.learning.penalties import OffDiagonalL1
     from sequela.learning.problem import Problem
 
-__all__ = ["sampled_newton"]
+__all__ = ["FIRST_KEPT", "sampled_newton"]
 
-_FIRST_KEPT = 4
+FIRST_KEPT = 4
 _MOST_KEPT = 64
 _MOST_ROUNDS = 60
 # With fewer effective orders than this share, weights are dominated by a few of them.
@@ -49,18 +48,19 @@ def sampled_newton(
     ``state.kept`` orders a chain are in use, and ``state.floor`` is left as the Monte Carlo error
     of the KKT residual: `_SIGMAS` times the largest standard error of the gradient.
     """
+    ended = False
 
     def watch(now: Iterate) -> bool:
         nonlocal ended
         ended = callback is not None and callback(now)
         return ended or problem.effective < _LEAST_EFFECTIVE
 
-    ended = False
-    for _ in range(_MOST_ROUNDS):
+    while state.rounds < _MOST_ROUNDS:
         inner = max(tol, 0.1 * state.floor)
         state = proximal_newton(
             problem.evaluate, state, penalty, unit, tol=inner, max_iter=max_iter, callback=watch
         )
+        state.rounds += 1
         arrived = state.converged
         if ended:
             return state
@@ -86,7 +86,7 @@ def sampled_newton(
 
 def fresh(problem: Problem, state: Iterate, penalty: OffDiagonalL1) -> None:
     """Draw new orders at the current theta and evaluate it again."""
-    state.kept = max(state.kept, _FIRST_KEPT)
+    state.kept = max(state.kept, FIRST_KEPT)
     problem.draw(state.theta, state.kept)
     state.loss, state.gradient = problem.evaluate(state.theta)
     state.evaluations += 1

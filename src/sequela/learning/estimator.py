@@ -1,0 +1,346 @@
+"""The scikit-learn estimator, and the short form `fit`."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from sequela import __version__
+from sequela._errors import InputError
+from sequela._random import RandomState, materialise_seed
+from sequela._validation import check_observation_rate, positive_integer
+from sequela.data.dataset import Dataset
+from sequela.learning.fitting import FitOptions, Fitter, Start
+from sequela.learning.optima import differing_entries, distinct_optima
+from sequela.learning.penalties import OffDiagonalL1
+from sequela.likelihood import Budget, evaluate
+from sequela.model import Model
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["SOLVERS", "SeparationWarning", "SetChain", "SeveralOptimaWarning", "fit"]
+
+SOLVERS = ("auto", "newton", "adagrad")
+
+
+class SeveralOptimaWarning(UserWarning):
+    """The starts ended at optima that differ: the data may not tell them apart."""
+
+
+class SeparationWarning(UserWarning):
+    """Some items leave entries of theta undetermined: always, never, or only together present."""
+
+
+class SetChain(BaseEstimator):
+    """A continuous-time Markov chain over sets, learned from samples that were each seen once.
+
+    Maximises the mean log-likelihood minus `penalty` times the sum of the absolute interactions
+    (eq. 3 of the paper).
+
+    Parameters
+    ----------
+    penalty : float, default 0.01
+        Weight lambda of the L1 penalty on interactions; base rates are not penalised.
+    solver : {"auto", "newton", "adagrad"}, default "auto"
+        "newton" (which "auto" takes) is a proximal quasi-Newton method that is exact where the
+        budget allows and samples larger sets; "adagrad" is the paper's method, for comparison.
+    n_starts : int, default 1
+        The first start is the model without interactions, the others have random interactions
+        around it. All ends are kept in `starts_`; the best is the result.
+    start_widths : tuple of float, default (0.2, 2.0)
+        Random interactions are uniform in [-width, width], the widths in turn; the paper has 0.2.
+    max_iter : int, default 1000
+        Most iterations of a start.
+    tol : float, default 1e-4
+        KKT residual at which a start has converged: the largest distance of an entry of the
+        gradient from the subdifferential of the penalty.
+    observation_rate : float, default 1.0
+        Rate of the observation.
+    budget : Budget or None
+        What the exact evaluation of a set may cost; larger ones are sampled.
+    chains : int, default 16
+        Chains of each sampled set.
+    random_state : int, Generator or None
+        Seed of random starts and sampled sets; recorded as `seed_`.
+    n_threads : int or None
+        Threads; None for all cores that this process may use. Results do not depend on it.
+    checkpoint : path or None
+        File to save the fit to as it goes on, and to resume from if it exists.
+    checkpoint_every : float, default 30
+        Seconds between two writes of it.
+    progress : bool or None
+        Show a progress bar; None: in a terminal or a notebook.
+
+    Attributes
+    ----------
+    theta_ : array (n, n)
+        The learned parameters: theta_[i, j] is the log-effect of item i on the rate of item j.
+    model_ : Model
+        The same with labels and how it was learned.
+    objective_, objective_se_ : float
+        Penalised mean log-likelihood, and its Monte Carlo standard error (0: exact).
+    kkt_residual_, kkt_floor_ : float
+        Distance from optimality, and its Monte Carlo error (0: exact).
+    n_iter_, n_evaluations_ : int
+        Iterations and evaluations of the best start.
+    converged_, message_ : bool, str
+        Whether it ended at an optimum, and why it ended.
+    history_ : DataFrame
+        Every iteration of the best start.
+    starts_ : list of Start
+        The end of every start, theta included.
+    optima_ : DataFrame
+        The distinct optima among them, the best first.
+    seed_ : int
+        What everything random was derived from.
+    n_features_in_, feature_names_in_ : int, array of str
+        Number and labels of the items.
+
+    Examples
+    --------
+    >>> from sequela import example_theta, simulate
+    >>> sets = simulate(example_theta(), 400, random_state=1).to_dataset().without_times()
+    >>> chain = SetChain(penalty=0.02).fit(sets)
+    >>> chain.converged_
+    True
+    >>> chain.model_.interactions().head(1)[["from", "to"]].to_dict("list")
+    {'from': ['second'], 'to': ['first']}
+    """
+
+    def __init__(
+        self,
+        penalty: float = 0.01,
+        *,
+        solver: str = "auto",
+        n_starts: int = 1,
+        start_widths: Sequence[float] = (0.2, 2.0),
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+        observation_rate: float = 1.0,
+        budget: Budget | None = None,
+        chains: int = 16,
+        random_state: RandomState = None,
+        n_threads: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 30.0,
+        progress: bool | None = None,
+    ) -> None:
+        self.penalty = penalty
+        self.solver = solver
+        self.n_starts = n_starts
+        self.start_widths = start_widths
+        self.max_iter = max_iter
+        self.tol = tol
+        self.observation_rate = observation_rate
+        self.budget = budget
+        self.chains = chains
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None, *, times: Iterable[object] | None = None) -> Self:  # noqa: ARG002
+        """Learn theta from the samples in `X`.
+
+        Parameters
+        ----------
+        X : Dataset, DataFrame, array or list of sets
+            The samples.
+        y : ignored
+            For scikit-learn's sake.
+        times : array or None
+            Observation times; NaN where unknown. None takes those of a `Dataset`, if any.
+        """
+        data = Dataset.coerce(X, times=times)
+        fitter = Fitter(
+            data,
+            self._options(),
+            n_threads=self.n_threads,
+            progress=self.progress,
+            checkpoint=self.checkpoint,
+            checkpoint_every=float(self.checkpoint_every),
+        )
+        self.starts_ = fitter.run()
+        self._store(data, fitter.options.seed)
+        self._warn(data, interrupted=fitter.interrupted)
+        return self
+
+    def score(self, X: Any, y: Any = None, *, times: Iterable[object] | None = None) -> float:  # noqa: ARG002
+        """Return the mean log-likelihood of `X` (without the penalty), larger is better."""
+        check_is_fitted(self)
+        return float(self._evaluate(X, times).value)
+
+    def score_samples(self, X: Any, *, times: Iterable[object] | None = None) -> pd.Series:
+        """Return the log-likelihood of every sample."""
+        check_is_fitted(self)
+        samples: pd.Series = self._evaluate(X, times).samples["log_likelihood"]
+        return samples
+
+    def sample(self, size: int = 1, random_state: RandomState = None) -> Dataset:
+        """Draw new sets from the learned chain, with their observation times."""
+        from sequela.simulation import simulate
+
+        check_is_fitted(self)
+        drawn = simulate(
+            self.model_.to_frame(), size, observation_rate=self.observation_rate,
+            random_state=random_state, n_threads=self.n_threads,
+        )  # fmt: skip
+        return drawn.to_dataset()
+
+    def differences(self, within: float = np.inf, most: int = 20) -> pd.DataFrame:
+        """Return the entries of theta that differ most between starts.
+
+        Parameters
+        ----------
+        within : float
+            Only starts whose objective is at most this far below the best.
+        most : int
+            How many entries.
+        """
+        check_is_fitted(self)
+        near = [s.theta for s in self.starts_ if self.objective_ - s.objective <= within]
+        return differing_entries(near, self.model_.items, most)
+
+    def _evaluate(self, X: Any, times: Iterable[object] | None) -> Any:
+        return evaluate(
+            self.model_.to_frame() if isinstance(X, (pd.DataFrame, Dataset)) else self.theta_,
+            X, times=times, gradient=False, budget=self.budget,
+            observation_rate=self.observation_rate, random_state=self.seed_,
+            n_threads=self.n_threads,
+        )  # fmt: skip
+
+    def _options(self) -> FitOptions:
+        """Check the parameters; the estimator itself keeps them as given."""
+        if self.solver not in SOLVERS:
+            raise InputError(
+                f"solver is {self.solver!r}; expected one of "
+                + ", ".join(repr(name) for name in SOLVERS)
+            )
+        if not (isinstance(self.tol, (int, float)) and self.tol > 0):
+            raise InputError(f"tol is {self.tol!r}; expected a positive number such as 1e-4")
+        widths = tuple(float(width) for width in self.start_widths)
+        if not widths or not all(0.0 < width < np.inf for width in widths):
+            raise InputError(
+                f"start_widths is {self.start_widths!r}; expected positive numbers such as "
+                "(0.2, 2.0)"
+            )
+        return FitOptions(
+            penalty=float(OffDiagonalL1(self.penalty).strength),
+            solver="newton" if self.solver == "auto" else self.solver,
+            n_starts=positive_integer("n_starts", self.n_starts),
+            start_widths=widths,
+            tol=float(self.tol),
+            max_iter=positive_integer("max_iter", self.max_iter),
+            observation_rate=check_observation_rate(self.observation_rate),
+            budget=self.budget if self.budget is not None else Budget(),
+            chains=positive_integer("chains", self.chains, least=2),
+            seed=materialise_seed(self.random_state),
+        )
+
+    def _store(self, data: Dataset, seed: int) -> None:
+        best: Start = max(self.starts_, key=lambda start: start.objective)
+        self.theta_ = best.theta
+        self.objective_ = best.objective
+        self.objective_se_ = best.objective_se
+        self.kkt_residual_ = best.kkt_residual
+        self.kkt_floor_ = best.kkt_floor
+        self.n_iter_ = best.n_iterations
+        self.n_evaluations_ = best.n_evaluations
+        self.converged_ = best.converged
+        self.message_ = best.message
+        self.history_ = pd.DataFrame(
+            best.history,
+            columns=["evaluations", "objective", "kkt_residual", "interactions", "seconds"],
+        )
+        self.optima_ = distinct_optima(self.starts_)
+        self.seed_ = seed
+        self.n_features_in_ = data.n_items
+        self.feature_names_in_ = np.array(data.items, dtype=object)
+        self.model_ = Model(
+            best.theta,
+            data.items,
+            {
+                "penalty": float(self.penalty),
+                "solver": self.solver,
+                "seed": seed,
+                "samples": data.n_samples,
+                "objective": best.objective,
+                "kkt_residual": best.kkt_residual,
+                "converged": best.converged,
+                "starts": len(self.starts_),
+                "sequela": __version__,
+            },
+        )
+
+    def _warn(self, data: Dataset, *, interrupted: bool) -> None:
+        if interrupted:
+            rest = f"; resume from {str(self.checkpoint)!r}" if self.checkpoint else ""
+            warnings.warn(
+                f"the fit was interrupted ({self.starts_[-1].message}): this is the best so far, "
+                f"at KKT residual {self.kkt_residual_:.1e}{rest}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        elif not self.converged_:
+            warnings.warn(self.message_, ConvergenceWarning, stacklevel=3)
+        separated = _separation(data)
+        if separated:
+            warnings.warn(
+                f"{separated}. Their entries of theta are finite only because the solver stops "
+                "at its tolerance; leave these items out, or read them with care",
+                SeparationWarning,
+                stacklevel=3,
+            )
+        if len(self.optima_) > 1:
+            worst = float(self.optima_["below_best"].max())
+            top = self.differences(most=1).iloc[0]
+            warnings.warn(
+                f"{len(self.starts_)} starts ended at {len(self.optima_)} different optima, up "
+                f"to {worst:.2g} below the best ({worst * data.n_samples:.2g} nats over all "
+                f"samples); they differ most in {top['from']} -> {top['to']}: "
+                f"{top['lowest']:.2f} to {top['highest']:.2f}. See optima_ and differences()",
+                SeveralOptimaWarning,
+                stacklevel=3,
+            )
+
+
+def _separation(data: Dataset) -> str:
+    """Return what is wrong with items that the data cannot place, or nothing."""
+    share = data.values.mean(axis=0)
+    found = []
+    for label, value in (("always", 1.0), ("never", 0.0)):
+        names = [item for item, s in zip(data.items, share, strict=True) if s == value]
+        if names:
+            more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+            found.append(f"{', '.join(map(repr, names[:5]))}{more} {label} present")
+    mixed = np.nonzero((share > 0.0) & (share < 1.0))[0]
+    _, group, counts = np.unique(
+        data.values[:, mixed].T, axis=0, return_inverse=True, return_counts=True
+    )
+    for number in np.nonzero(counts > 1)[0][:5]:
+        names = [data.items[j] for j in mixed[group.ravel() == number]]
+        found.append(f"{', '.join(map(repr, names[:5]))} only ever present together")
+    return "; ".join(found)
+
+
+def fit(data: Any, *, times: Iterable[object] | None = None, **options: Any) -> Model:
+    """Learn a model: the short form of ``SetChain(**options).fit(data, times=times).model_``.
+
+    Examples
+    --------
+    >>> from sequela import example_theta, simulate
+    >>> sets = simulate(example_theta(), 300, random_state=1).to_dataset().without_times()
+    >>> fit(sets, penalty=0.1)
+    <Model: 10 items, 0 interactions>
+    """
+    model: Model = SetChain(**options).fit(data, times=times).model_
+    return model

@@ -1,0 +1,51 @@
+"""The first Ctrl-C ends a long fit in good order; the second ends it at once."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["StopRequest", "graceful_stop"]
+
+# What a terminal, a batch system at its time limit, and a user of a batch system send.
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
+
+
+class StopRequest:
+    """Whether somebody asked the fit to end."""
+
+    def __init__(self) -> None:
+        self.signal: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.signal is not None
+
+
+@contextlib.contextmanager
+def graceful_stop() -> Iterator[StopRequest]:
+    """Turn the first signal into a request, which the fit reads; a second one interrupts.
+
+    Signals reach the main thread only; elsewhere (a worker's thread) nothing is changed.
+    """
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+
+    def handle(number: int, _frame: Any) -> None:
+        if request:
+            raise KeyboardInterrupt
+        request.signal = signal.Signals(number).name
+
+    numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
+    before = {number: signal.signal(number, handle) for number in numbers}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,79 @@
+"""Several starts, several optima: which are the same, and where they differ."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from sequela.learning.fitting import Start
+
+__all__ = ["differing_entries", "distinct_optima", "group_starts"]
+
+# Two ends are the same optimum if no entry differs by more than this: the likelihood is flat, so
+# ends of one optimum differ far more in theta than in the objective.
+_SAME = 0.25
+
+
+def group_starts(starts: Sequence[Start]) -> list[list[int]]:
+    """Return the starts that ended at the same optimum together, the best optimum first."""
+    order = sorted(range(len(starts)), key=lambda index: -starts[index].objective)
+    groups: list[list[int]] = []
+    for index in order:
+        for group in groups:
+            if np.abs(starts[index].theta - starts[group[0]].theta).max() <= _SAME:
+                group.append(index)
+                break
+        else:
+            groups.append([index])
+    return groups
+
+
+def distinct_optima(starts: Sequence[Start]) -> pd.DataFrame:
+    """Return one row an optimum: objective, how far below the best, how many starts ended there."""
+    groups = group_starts(starts)
+    best = starts[groups[0][0]].objective
+    return pd.DataFrame(
+        {
+            "objective": [starts[group[0]].objective for group in groups],
+            "below_best": [best - starts[group[0]].objective for group in groups],
+            "starts": [len(group) for group in groups],
+            "first_start": [group[0] for group in groups],
+            "converged": [all(starts[index].converged for index in group) for group in groups],
+        }
+    )
+
+
+def differing_entries(
+    thetas: Sequence[NDArray[np.float64]], items: Sequence[str], most: int = 20
+) -> pd.DataFrame:
+    """Return the entries of theta with the largest range over `thetas`.
+
+    Examples
+    --------
+    >>> differing_entries([np.eye(2), np.ones((2, 2))], ["A", "B"], most=1)
+      from to  lowest  highest  range
+    0    A  B     0.0      1.0    1.0
+    """
+    stack = np.stack(thetas)
+    low = stack.min(axis=0)
+    high = stack.max(axis=0)
+    order = np.argsort(-(high - low), axis=None, kind="stable")[:most]
+    i, j = np.unravel_index(order, low.shape)
+    labels = np.array(items, dtype=object)
+    table = pd.DataFrame(
+        {
+            "from": labels[i],
+            "to": labels[j],
+            "lowest": low[i, j],
+            "highest": high[i, j],
+            "range": (high - low)[i, j],
+        }
+    )
+    return table[table["range"] > 0.0]

@@ -1,0 +1,82 @@
+"""Progress of a fit: a bar in a terminal or a notebook, nothing elsewhere."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+__all__ = ["FitProgress"]
+
+
+def _interactive() -> bool:
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+class FitProgress:
+    """A bar that fills as the KKT residual falls from its first value to the tolerance.
+
+    Parameters
+    ----------
+    show : bool or None
+        None: only where somebody watches.
+    tol : float
+        Where the bar ends.
+    """
+
+    def __init__(self, show: bool | None, tol: float) -> None:
+        self._show = _interactive() if show is None else show
+        self._tol = tol
+        self._bar: Any = None
+        self._task: Any = None
+        self._first = 0.0
+
+    def __enter__(self) -> FitProgress:
+        if self._show:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=20),
+                TextColumn("{task.fields[state]}"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def begin(self, description: str) -> None:
+        """Start a new bar."""
+        self._first = 0.0
+        if self._bar is not None:
+            if self._task is not None:
+                self._bar.remove_task(self._task)
+            self._task = self._bar.add_task(description, total=1.0, state="")
+
+    def update(self, objective: float, residual: float, interactions: int) -> None:
+        """Show where the fit stands."""
+        if self._bar is None:
+            return
+        self._first = max(self._first, residual)
+        span = math.log(max(self._first / self._tol, 1.0 + 1e-9))
+        done = math.log(max(self._first / max(residual, 1e-300), 1.0)) / span
+        self._bar.update(
+            self._task,
+            completed=min(max(done, 0.0), 1.0),
+            state=f"objective {objective:.6g}, residual {residual:.1e}, "
+            f"{interactions} interactions",
+        )

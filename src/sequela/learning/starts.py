@@ -1,0 +1,63 @@
+"""Where fits begin: the model without interactions, and random interactions around it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela._random import stream
+from sequela.learning.independent_fit import fit_independent
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sequela.learning.problem import Problem
+
+__all__ = ["independent_theta", "presence", "random_theta", "units"]
+
+
+def presence(problem: Problem) -> NDArray[np.float64]:
+    """Return the distinct observations as rows of 0 and 1."""
+    observations = problem.observations
+    table = np.zeros((observations.sizes.size, problem.n))
+    rows = np.repeat(np.arange(observations.sizes.size), observations.sizes)
+    table[rows, observations.indices] = 1.0
+    return table
+
+
+def independent_theta(problem: Problem) -> NDArray[np.float64]:
+    """Return the diagonal theta of largest likelihood, times taken as unknown.
+
+    Where times are known it is still a good place to begin.
+    """
+    fit = fit_independent(presence(problem), problem.observations.weights, problem.observation_rate)
+    return np.diag(fit.log_rates)
+
+
+def random_theta(
+    base: NDArray[np.float64], width: float, seed: int, index: int
+) -> NDArray[np.float64]:
+    """Return `base` with interactions drawn uniformly from [-width, width] (section 5)."""
+    rng = stream(seed, 2, index)
+    theta = rng.uniform(-width, width, base.shape)
+    np.fill_diagonal(theta, np.diagonal(base))
+    return theta
+
+
+def units(problem: Problem) -> NDArray[np.float64]:
+    """Return the scale of every entry for the solver: a root of its rough information.
+
+    An interaction i -> j is seen in the samples that have both, or in which j might have come
+    after i. The fourth root, halfway between no scaling and Newton's, took the fewest evaluations
+    on the glioblastoma data (29 at n = 100, against 55 without and 39 with the square root).
+    """
+    sets = presence(problem)
+    weights = problem.observations.weights
+    share = weights @ sets
+    together = (sets * weights[:, None]).T @ sets
+    least = 0.25 / max(problem.data.n_samples, 1)
+    information = np.maximum(0.5 * together + 0.25 * np.outer(share, share), least)
+    np.fill_diagonal(information, np.maximum(share, least))
+    scale: NDArray[np.float64] = information**-0.25
+    return scale

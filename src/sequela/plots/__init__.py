@@ -1,0 +1,1 @@
+"""Plots: each function takes and returns a matplotlib Axes."""
