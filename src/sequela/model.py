@@ -76,8 +76,8 @@ class Model:
         Examples
         --------
         >>> Model([[0.0, 4.0], [0.0, -4.0]], ["first", "second"]).interactions()
-             from      to  effect
-        0   first  second     4.0
+            from      to  effect
+        0  first  second     4.0
         """
         off = self._theta.copy()
         np.fill_diagonal(off, 0.0)

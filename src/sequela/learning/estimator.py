@@ -112,7 +112,7 @@ class SetChain(BaseEstimator):
     >>> chain.converged_
     True
     >>> chain.model_.interactions().head(1)[["from", "to"]].to_dict("list")
-    {'from': ['second'], 'to': ['first']}
+    {'from': ['step 2'], 'to': ['step 3']}
     """
 
     def __init__(

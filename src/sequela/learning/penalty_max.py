@@ -33,7 +33,7 @@ def independent_gradient(
     Examples
     --------
     >>> independent_gradient(np.array([0]), np.array([1.0, 1.0])).round(4).tolist()
-    [[0.1667, -0.5], [0.0, -0.8333]]
+    [[0.6667, -0.5], [0.0, -0.8333]]
     """
     n = rates.size
     present = np.zeros(n)
@@ -74,7 +74,7 @@ def penalty_max(data: Dataset, *, observation_rate: float = 1.0) -> float:
     --------
     >>> from sequela import Dataset
     >>> round(penalty_max(Dataset([[0, 0], [1, 0], [1, 1], [1, 1]])), 3)
-    0.17
+    0.035
     """
     problem = Problem(
         data.without_times(), budget=Budget(), sampling=Sampling(),

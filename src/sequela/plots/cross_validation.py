@@ -23,6 +23,7 @@ def plot_cross_validation(results: pd.DataFrame, ax: Any = None) -> Any:
     """
     try:
         import matplotlib.pyplot as plt
+        from matplotlib.ticker import NullFormatter
     except ImportError:
         raise SequelaError(
             'plots need matplotlib, which is not installed: pip install "sequela[plot]"'
@@ -43,6 +44,7 @@ def plot_cross_validation(results: pd.DataFrame, ax: Any = None) -> Any:
         label=f"chosen: {chosen['penalty']:.3g}",
     )  # fmt: skip
     ax.set_xscale("log")
+    ax.xaxis.set_minor_formatter(NullFormatter())  # they would run into each other
     ax.set_xlabel("penalty")
     ax.set_ylabel("log-likelihood a sample, held out")
     ax.legend(frameon=False, fontsize=8)
