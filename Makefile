@@ -24,6 +24,7 @@ check: lint types test
 
 benchmark: $(STAMP)
 	$(BIN)/python -m benchmarks.engine
+	$(BIN)/python -m benchmarks.learning
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -194,8 +194,8 @@ def test_sampled_posteriors_are_right_within_their_errors():
 def test_sampled_moments_converge_to_the_exact_ones():
     """One long run: means and variances of times and arrivals, which have no errors of their own.
 
-    With 64 * 150 orders one percent is many standard errors (checked with other seeds: the largest
-    deviation of 20 runs was 0.6%).
+    The tolerance is from 20 runs with other seeds: their largest relative deviation was 2.7%, of
+    an arrival's variance.
     """
     theta = ref.random_theta(np.random.default_rng(6), 9, 0.5)
     X = table(9, range(8))
@@ -204,7 +204,7 @@ def test_sampled_moments_converge_to_the_exact_ones():
         theta, X, budget=NOTHING_FITS, sampling=Sampling(chains=64, sweeps=150), random_state=1
     )
     for name in ("time_mean", "time_variance", "arrival_mean", "arrival_variance"):
-        np.testing.assert_allclose(getattr(found, name), getattr(exact, name), rtol=0.01)
+        np.testing.assert_allclose(getattr(found, name), getattr(exact, name), rtol=0.05)
 
 
 def test_a_single_chain_has_an_unknown_error():
@@ -217,7 +217,7 @@ def test_a_single_chain_has_an_unknown_error():
     assert np.isnan(found.before_se(0)).all()
 
 
-# The empty set and single items are sampled too where nothing fits: it must not matter.
+# Fails at e457645 for one item with "negative dimensions not allowed": `relocate` needs two.
 @pytest.mark.parametrize("S", [[], [1]])
 def test_tiny_sets_beyond_the_budget(S):
     theta = ref.random_theta(np.random.default_rng(6), 3, 0.5)

@@ -28,6 +28,8 @@ __all__ = ["demo"]
 
 # The pair of items whose order is asked for; the example model settles it by construction.
 _EARLY, _LATE = "first", "second"
+_PENALTY = 0.01
+_STARTS = 4
 
 
 @click.command(epilog="\b\nExample:\n  sequela demo --samples 500 --seed 7 --json > demo.json")
@@ -47,7 +49,7 @@ _EARLY, _LATE = "first", "second"
 )
 @json_option
 def demo(samples: int, seed: int, as_json: bool) -> None:
-    """Simulate from an example model and print likelihoods.
+    """Simulate from an example model, learn it back, and print likelihoods.
 
     The model is made up: ten items, of which "second" waits for "first", "left" and "right"
     exclude each other, three are steps of a cascade, and three are independent and tell the
@@ -86,6 +88,7 @@ def make_report(samples: int, seed: int) -> dict[str, Any]:
             "independent_model_se": independent.value_se,
         },
         "sets": {"exact": exact, "sampled": samples - exact},
+        "learned": _learn(data, theta, seed),
         "order": _compare_orders(drawn, data, posteriors),
         "versions": package_versions(),
     }
@@ -103,6 +106,37 @@ def _independent_theta(data: Dataset) -> NDArray[np.float64]:
     n = data.n_samples
     counts = np.clip(data.values.sum(axis=0), 0.5, n - 0.5)
     return np.diag(np.log(counts / (n - counts)))
+
+
+def _learn(data: Dataset, theta: pd.DataFrame, seed: int) -> dict[str, Any]:
+    """Learn a model from the sets alone; set its strongest interactions against the true ones."""
+    import warnings
+
+    from sequela.learning.estimator import SetChain
+
+    with warnings.catch_warnings():
+        # What the warnings say is in the report: convergence, and the number of optima.
+        warnings.simplefilter("ignore")
+        chain = SetChain(penalty=_PENALTY, n_starts=_STARTS, random_state=seed).fit(data)
+    strongest = chain.model_.interactions().head(6)
+    return {
+        "penalty": _PENALTY,
+        "starts": len(chain.starts_),
+        "optima": len(chain.optima_),
+        "converged": bool(chain.converged_),
+        "objective": chain.objective_,
+        "kkt_residual": chain.kkt_residual_,
+        "log_likelihood": chain.score(data),
+        "interactions": [
+            {
+                "from": row["from"],
+                "to": row["to"],
+                "learned": float(row["effect"]),
+                "true": float(theta.loc[row["from"], row["to"]]),
+            }
+            for _, row in strongest.iterrows()
+        ],
+    }
 
 
 def _describe_items(theta: pd.DataFrame, data: Dataset) -> list[dict[str, Any]]:
@@ -200,13 +234,32 @@ def show(report: dict[str, Any]) -> None:
         [
             ("the model that drew the samples", _with_error(found, "true_model")),
             ("independent items", _with_error(found, "independent_model")),
+            ("learned from the sets", f"{report['learned']['log_likelihood']:.4f}"),
         ],
     )
+    _show_learned(console, report["learned"])
     sets = report["sets"]
     console.print(f"\nSets: {sets['exact']} exact, {sets['sampled']} sampled", soft_wrap=True)
     _show_order(console, report["order"])
     versions = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
     console.print(f"\n{versions}", soft_wrap=True)
+
+
+def _show_learned(console: Console, learned: dict[str, Any]) -> None:
+    optima = "one optimum" if learned["optima"] == 1 else f"{learned['optima']} optima"
+    console.print(
+        f"\nLearned with penalty {learned['penalty']}: {learned['starts']} starts ended at "
+        f"{optima}; KKT residual of the best {learned['kkt_residual']:.0e}",
+        soft_wrap=True,
+    )
+    print_table(
+        console,
+        {"Strongest interactions": False, "Learned": True, "True": True},
+        [
+            (f"{row['from']} -> {row['to']}", f"{row['learned']:.2f}", f"{row['true']:.2f}")
+            for row in learned["interactions"]
+        ],
+    )
 
 
 def _with_error(found: dict[str, float], name: str) -> str:

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["differing_entries", "distinct_optima", "group_starts"]
 
-# Two ends are the same optimum if no entry differs by more than this: the likelihood is flat, so
-# ends of one optimum differ far more in theta than in the objective.
+# Two ends are the same optimum if no entry differs by more than _SAME. The likelihood is flat, so
+# ends of one optimum may differ by more, up to _NEAR, as long as their objectives differ by no more
+# than their KKT residuals leave open.
 _SAME = 0.25
+_NEAR = 1.0
 
 
 def group_starts(starts: Sequence[Start]) -> list[list[int]]:
@@ -27,12 +29,22 @@ def group_starts(starts: Sequence[Start]) -> list[list[int]]:
     groups: list[list[int]] = []
     for index in order:
         for group in groups:
-            if np.abs(starts[index].theta - starts[group[0]].theta).max() <= _SAME:
+            if _same_optimum(starts[index], starts[group[0]]):
                 group.append(index)
                 break
         else:
             groups.append([index])
     return groups
+
+
+def _same_optimum(a: Start, b: Start) -> bool:
+    apart = np.abs(a.theta - b.theta)
+    if apart.max() <= _SAME:
+        return True
+    # Where the objective is concave, it cannot rise by more than this between the two.
+    open_ = (a.kkt_residual + b.kkt_residual) * apart.sum()
+    open_ += 3.0 * (a.objective_se + b.objective_se)
+    return bool(apart.max() <= _NEAR and abs(a.objective - b.objective) <= open_)
 
 
 def distinct_optima(starts: Sequence[Start]) -> pd.DataFrame:

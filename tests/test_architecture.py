@@ -1,0 +1,191 @@
+"""The house rules that a machine can check: who imports whom, what loads when, how long files are.
+
+Data flows one way. A room may import from the rooms before it, never from those after it.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sequela
+
+SOURCE = Path(sequela.__file__).parent
+FILES = sorted(SOURCE.rglob("*.py"))
+
+# From the ground up; what shares a line is one room.
+ROOMS = [
+    {"_errors"},
+    {"_jit", "_random", "_threads", "_validation"},
+    {"data"},
+    {"likelihood"},
+    {"simulation"},
+    {"learning"},
+    {"model"},
+    {"questions"},
+    {"repeats"},
+    {"plots", "report", "paper"},
+    {"cli"},
+    {"__main__"},
+]
+FLOOR = {name: floor for floor, names in enumerate(ROOMS) for name in names}
+# The front door knows all rooms by name and enters them when they are first used.
+FRONT_DOOR = SOURCE / "__init__.py"
+
+
+def module_name(path):
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+def imports(path):
+    """The modules of sequela that a file imports anywhere, for type checkers and inside functions.
+
+    Each as a tuple of names; ``from a import b`` counts as a.b, for b may be a module.
+    """
+    package = module_name(path) if path.name == "__init__.py" else module_name(path)[:-1]
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [tuple(alias.name.split(".")) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = tuple(node.module.split(".")) if node.module else ()
+            if node.level:
+                base = package[: len(package) - node.level + 1] + base
+            found += [(*base, alias.name) for alias in node.names]
+    return [name for name in found if name[0] == "sequela"]
+
+
+def room(name):
+    return name[1] if len(name) > 1 else None
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_a_lower_room_never_imports_a_higher_one(path):
+    if path == FRONT_DOOR:
+        return
+    here = room(module_name(path))
+    assert here in FLOOR, f"{here} is not on the plan: give it a place in ROOMS"
+    for name in imports(path):
+        there = room(name)
+        if there == "__version__":
+            continue
+        assert there in FLOOR, f"{path.name} imports {'.'.join(name)} from the front door"
+        if there != here:
+            assert FLOOR[there] <= FLOOR[here], f"{path.name} imports {'.'.join(name)}"
+
+
+def test_there_is_something_to_check():
+    """The imports above are found: a reader that sees none would pass everything."""
+    seen = {room(name) for path in FILES for name in imports(path)}
+    assert {"_errors", "_jit", "data", "likelihood"} <= seen
+    assert ("sequela", "likelihood", "budget", "Budget") in imports(
+        SOURCE / "likelihood" / "objective.py"
+    )
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted((SOURCE / "likelihood" / "_kernels").glob("*.py")),
+    ids=lambda p: p.name,
+)
+def test_kernels_know_kernels_only(path):
+    for name in imports(path):
+        inside = name[:3] == ("sequela", "likelihood", "_kernels")
+        assert inside or name[:2] == ("sequela", "_jit"), f"{path.name} imports {'.'.join(name)}"
+    others = {
+        alias.name.split(".")[0]
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    assert others <= {"math", "cmath", "numpy"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted((SOURCE / "likelihood" / "_kernels").glob("*.py")),
+    ids=lambda p: p.name,
+)
+def test_numba_is_spoken_to_in_one_place(path):
+    """Kernels are decorated with `kernel` and nothing else; options stand in _jit."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            assert [ast.unparse(d) for d in node.decorator_list] == ["kernel"], node.name
+
+
+def test_only_jit_imports_numba():
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            if any(name.split(".")[0] == "numba" for name in names):
+                # The command line may ask for the version, inside a function.
+                assert path.name == "_jit.py" or path.parent.name == "cli", path
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_files_are_short(path):
+    lines = len(path.read_text().splitlines())
+    assert lines <= 500, f"{path.name} has {lines} lines: look for the second subject"
+
+
+def test_nothing_prints():
+    """Progress goes to a logger; only the command line writes."""
+    for path in FILES:
+        if "cli" in path.parts:
+            continue
+        calls = [
+            node.lineno
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "print"
+        ]
+        assert not calls, f"{path} prints in lines {calls}"
+
+
+# --- What is loaded -------------------------------------------------------------------------------
+
+
+def modules_after(statement):
+    """The modules that a fresh interpreter has loaded after `statement`."""
+    script = f"import sys\n{statement}\nprint('\\n'.join(sys.modules))"
+    done = subprocess.run(  # noqa: S603 - our own script
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.split())
+
+
+def test_import_is_lazy():
+    loaded = modules_after("import sequela")
+    assert "sequela" in loaded
+    heavy = {"numba", "pandas", "sklearn", "scipy", "numpy", "joblib", "click", "rich"}
+    assert not loaded & heavy
+
+
+def test_attributes_load_what_they_need():
+    loaded = modules_after("import sequela; sequela.Dataset")
+    assert "pandas" in loaded
+    assert "numba" not in loaded  # data can be read without waiting for the compiler
+    assert "numba" in modules_after("import sequela; sequela.log_likelihood")
+
+
+def test_errors_load_nothing():
+    assert not modules_after("import sequela; sequela.InputError") & {"numba", "pandas", "numpy"}
+
+
+def test_the_front_door_opens_to_every_room():
+    for name in sequela.__all__:
+        assert getattr(sequela, name) is not None
+    assert sorted(sequela.__all__) == dir(sequela)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = sequela.nothing
+    assert set(sequela._WHERE) | {"__version__"} == set(sequela.__all__)

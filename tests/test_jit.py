@@ -1,0 +1,217 @@
+"""Compilation: the options, the cache where the source cannot be written, and the notice."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import threading
+import time
+
+import numba
+import numpy as np
+import pytest
+from numba import config
+
+from sequela import _jit
+
+
+def add_one(x):
+    return x + 1.0
+
+
+def divide(x, y):
+    return x / y
+
+
+def is_nan(x):
+    return x != x
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """A temporary directory of our own, where a private cache folder may be made."""
+    monkeypatch.setattr(_jit.tempfile, "gettempdir", lambda: str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def uncached(monkeypatch):
+    """Make kernels without disk cache: nothing is written beside the tests, all is compiled."""
+    real = numba.njit
+    monkeypatch.setattr(
+        _jit.numba, "njit", lambda **options: real(**{**options, "cache": False})
+    )
+
+
+def refuse(monkeypatch, times):
+    """Let njit fail as it does where nothing can be written; return what it was asked for."""
+    real = numba.njit
+    asked = []
+
+    def njit(**options):
+        asked.append({"folder": config.CACHE_DIR, **options})
+        if options.get("cache") and len(asked) <= times:
+
+            def decorate(function):
+                raise RuntimeError("cannot cache function: no locator available")
+
+            return decorate
+        return real(**options)
+
+    monkeypatch.setattr(_jit.numba, "njit", njit)
+    return asked
+
+
+# --- Options --------------------------------------------------------------------------------------
+
+
+def test_kernels_are_compiled_and_keep_nan(uncached):
+    compiled = _jit.kernel(is_nan)
+    assert compiled(np.nan)
+    assert not compiled(1.0)
+    assert _jit.kernel(divide)(1.0, 0.0) == np.inf  # no exception inside a kernel
+    assert compiled.targetoptions["nogil"]
+    assert "nnan" not in compiled.targetoptions["fastmath"]
+    assert "ninf" not in compiled.targetoptions["fastmath"]
+
+
+# --- Where the source cannot be written -----------------------------------------------------------
+
+
+def test_a_read_only_installation_uses_a_private_folder(temporary, monkeypatch):
+    before = config.CACHE_DIR
+    asked = refuse(monkeypatch, times=1)
+    compiled = _jit.kernel(add_one)
+    assert compiled(1.0) == 2.0
+    folder = temporary / f"sequela-numba-{os.getuid()}"
+    assert [options["folder"] for options in asked] == [before, str(folder)]
+    assert config.CACHE_DIR == before
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert list(folder.rglob("*.nbi"))  # and the cache is really there
+
+
+def test_nowhere_to_write_means_no_cache(temporary, monkeypatch):
+    before = config.CACHE_DIR
+    asked = refuse(monkeypatch, times=2)
+    assert _jit.kernel(add_one)(1.0) == 2.0
+    assert [bool(options.get("cache")) for options in asked] == [True, True, False]
+    assert config.CACHE_DIR == before
+    assert all(options["nogil"] for options in asked)
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o705])
+def test_a_folder_that_others_can_write_to_is_not_trusted(temporary, monkeypatch, mode):
+    """Numba unpickles what it finds there."""
+    folder = temporary / f"sequela-numba-{os.getuid()}"
+    folder.mkdir()
+    folder.chmod(mode)
+    assert _jit._private_cache_folder() is None
+    asked = refuse(monkeypatch, times=1)
+    assert _jit.kernel(add_one)(1.0) == 2.0
+    assert [bool(options.get("cache")) for options in asked] == [True, False]
+
+
+def test_a_link_to_a_folder_is_not_trusted(temporary):
+    elsewhere = temporary / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    (temporary / f"sequela-numba-{os.getuid()}").symlink_to(elsewhere)
+    assert _jit._private_cache_folder() is None
+
+
+def test_a_folder_of_somebody_else_is_not_trusted(temporary, monkeypatch):
+    mine = os.getuid()
+    (temporary / f"sequela-numba-{mine + 1}").mkdir(mode=0o700)
+    monkeypatch.setattr(_jit.os, "getuid", lambda: mine + 1)
+    assert _jit._private_cache_folder() is None
+
+
+def test_a_file_in_the_way_is_no_folder(temporary):
+    (temporary / f"sequela-numba-{os.getuid()}").write_text("")
+    assert _jit._private_cache_folder() is None
+
+
+def test_without_user_ids_there_is_no_private_folder(monkeypatch):
+    monkeypatch.delattr(_jit.os, "getuid")
+    assert _jit._private_cache_folder() is None
+
+
+# --- The notice -----------------------------------------------------------------------------------
+
+
+class SlowKernel:
+    """What `call` uses of a kernel, with a compilation that takes as long as we like."""
+
+    __name__ = "_slow_kernel"
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+        self.signatures = []
+        self.compiled = 0
+
+    def compile(self, types):
+        self.compiled += 1
+        time.sleep(self.seconds)
+        self.signatures.append(types)
+
+    def __call__(self, x):
+        return x + 1.0
+
+
+def test_slow_compilation_is_announced_once(monkeypatch, caplog):
+    monkeypatch.setattr(_jit, "_NOTICE_AFTER", 0.01)
+    slow = SlowKernel(0.3)
+    with caplog.at_level(logging.INFO, logger="sequela"):
+        assert _jit.call(slow, 1.0) == 2.0
+        assert _jit.call(slow, 2.0) == 3.0
+    assert slow.compiled == 1
+    assert len(caplog.records) == 1
+    assert "compiling" in caplog.text
+    assert "slow_kernel" in caplog.text
+    assert "once" in caplog.text
+
+
+def test_fast_compilation_is_silent(monkeypatch, caplog):
+    monkeypatch.setattr(_jit, "_NOTICE_AFTER", 60.0)
+    with caplog.at_level(logging.DEBUG, logger="sequela"):
+        assert _jit.call(SlowKernel(0.0), 1.0) == 2.0
+    assert not caplog.records
+    assert not [t for t in threading.enumerate() if isinstance(t, threading.Timer)]
+
+
+def test_a_real_kernel_is_announced_while_it_compiles(monkeypatch, caplog, uncached):
+    monkeypatch.setattr(_jit, "_NOTICE_AFTER", 0.0)
+    compiled = _jit.kernel(add_one)
+    with caplog.at_level(logging.INFO, logger="sequela"):
+        assert _jit.call(compiled, 1.0) == 2.0
+        assert _jit.call(compiled, 1.0) == 2.0
+    assert [record.name for record in caplog.records] == ["sequela"]
+    assert "add_one" in caplog.text
+    assert len(compiled.signatures) == 1
+
+
+def test_threads_that_come_together_compile_and_announce_once(monkeypatch, caplog):
+    monkeypatch.setattr(_jit, "_NOTICE_AFTER", 0.01)
+    slow = SlowKernel(0.2)
+    with caplog.at_level(logging.INFO, logger="sequela"):
+        threads = [threading.Thread(target=_jit.call, args=(slow, 1.0)) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert slow.compiled == 1
+    assert len(caplog.records) == 1
+
+
+def test_a_failed_compilation_leaves_no_timer(monkeypatch, caplog):
+    monkeypatch.setattr(_jit, "_NOTICE_AFTER", 0.05)
+
+    class Broken(SlowKernel):
+        def compile(self, types):
+            raise TypeError("no such type")
+
+    with pytest.raises(TypeError):
+        _jit.call(Broken(0.0), 1.0)
+    time.sleep(0.15)
+    assert not caplog.records
+    assert _jit.call(SlowKernel(0.0), 1.0) == 2.0  # and the lock is free again

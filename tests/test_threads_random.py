@@ -1,0 +1,271 @@
+"""The same bits for any number of threads and for the same seed, whatever is computed."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import reference as ref
+from sequela import Budget, InputError, evaluate, sample_posteriors, sequence_log_likelihood
+from sequela._random import materialise_seed, stream
+from sequela._threads import resolve_threads, run_pieces
+from sequela.likelihood import Likelihood, Sampling
+
+THREADS = [2, 3, 4]
+SAMPLED = ("relocation", "metropolis", "metropolis-uniform")
+FEW = Sampling(chains=5, sweeps=2, draws=10, draws_burn_in=2, nodes=3)
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A data set with sets of 0 to 13 items, some twice, enough of them for several blocks."""
+    rng = np.random.default_rng(1)
+    n = 20
+    theta = ref.random_theta(rng, n, 0.4, sparsity=0.5)
+    theta[4, 4] = 3.2  # above the limit of the shortcut
+    X = np.zeros((120, n), dtype=int)
+    for row in X:
+        row[rng.choice(n, rng.integers(0, 14), replace=False)] = 1
+    X[7] = X[11]
+    times = np.where(rng.random(120) < 0.5, np.nan, rng.uniform(0.1, 4.0, 120))
+    return theta, X, times
+
+
+def assert_same_bits(one, other):
+    assert one.value == other.value
+    assert one.value_se == other.value_se
+    for name in ("gradient", "gradient_se", "log_likelihoods", "standard_errors", "methods"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+# --- Threads --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_threads", THREADS)
+def test_exact_sets(model, n_threads):
+    theta, X, _ = model
+    likelihood = Likelihood(X, n_threads=n_threads)
+    found = likelihood.evaluate(theta)
+    assert len(likelihood._plan(np.arange(likelihood.observations.sizes.size))) >= 4
+    assert_same_bits(found, evaluate(theta, X, n_threads=1))
+
+
+@pytest.mark.parametrize("n_threads", THREADS)
+def test_sets_out_of_range_of_the_fast_kernel(n_threads):
+    rng = np.random.default_rng(2)
+    theta = rng.choice([-30.0, 0.0, 30.0], (12, 12))
+    X = (rng.random((40, 12)) < 0.5).astype(int)
+    one, more = (evaluate(theta, X, n_threads=count) for count in (1, n_threads))
+    assert np.isfinite(one.gradient).all()
+    assert_same_bits(one, more)
+
+
+@pytest.mark.parametrize("n_threads", THREADS)
+def test_sets_at_known_times(model, n_threads):
+    theta, X, _ = model
+    small = X[X.sum(axis=1) < 9]
+    times = np.linspace(0.2, 3.0, len(small))
+    one, more = (evaluate(theta, small, times=times, n_threads=count) for count in (1, n_threads))
+    assert_same_bits(one, more)
+
+
+@pytest.mark.parametrize("n_threads", THREADS)
+@pytest.mark.parametrize("method", SAMPLED)
+def test_sampled_sets(model, method, n_threads):
+    theta, X, _ = model
+    one, more = (
+        evaluate(
+            theta, X[:20], method=method, sampling=FEW, random_state=3, n_threads=count
+        )
+        for count in (1, n_threads)
+    )  # fmt: skip
+    assert (one.standard_errors > 0).any()
+    assert_same_bits(one, more)
+
+
+@pytest.mark.parametrize("n_threads", THREADS)
+def test_everything_at_once(model, n_threads):
+    """Exact and sampled, with times and without, in one pool; and once more with the chains."""
+    theta, X, times = model
+    budget = Budget(work=Budget.exact_work(9, 20))
+    results = []
+    for count in (1, n_threads):
+        likelihood = Likelihood(
+            X, times=times, budget=budget, sampling=FEW, random_state=4, n_threads=count
+        )
+        results.append([likelihood.evaluate(theta), likelihood.evaluate(0.9 * theta)])
+    assert set(results[0][0].methods) == {"exact", "relocation", "metropolis"}
+    for one, more in zip(*results, strict=True):
+        assert_same_bits(one, more)
+
+
+@pytest.mark.parametrize("n_threads", THREADS)
+def test_sequences(model, n_threads):
+    theta, X, _ = model
+    rng = np.random.default_rng(5)
+    sequences = [rng.permutation(np.flatnonzero(row)).tolist() for row in X]
+    for times in (None, np.linspace(0.1, 3.0, len(sequences))):
+        one, more = (
+            sequence_log_likelihood(
+                theta, sequences, times=times, return_gradient=True, n_threads=count
+            )
+            for count in (1, n_threads)
+        )
+        assert one[0] == more[0]
+        np.testing.assert_array_equal(one[1], more[1])
+
+
+@pytest.mark.parametrize("n_threads", THREADS)
+def test_posteriors(model, n_threads):
+    theta, X, _ = model
+    budget = Budget(work=Budget.exact_work(9, 20))
+    one, more = (
+        sample_posteriors(
+            theta, X, budget=budget, sampling=FEW, random_state=6, n_threads=count
+        )
+        for count in (1, n_threads)
+    )  # fmt: skip
+    assert set(one.methods) == {"exact", "relocation"}
+    for name in ("time_mean", "time_variance", "time_se", "arrival_mean", "arrival_variance"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(more, name))
+    for sample in range(len(X)):
+        np.testing.assert_array_equal(one.before(sample), more.before(sample))
+        np.testing.assert_array_equal(one.before_se(sample), more.before_se(sample))
+
+
+def test_several_threads_of_the_user_at_once(model):
+    """Kernels run without the interpreter lock: callers must not get into each other's way."""
+    theta, X, _ = model
+    alone = evaluate(theta, X, n_threads=1)
+    found = [None] * 6
+
+    def run(at):
+        found[at] = evaluate(theta, X, n_threads=2)
+
+    threads = [threading.Thread(target=run, args=(at,)) for at in range(len(found))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for other in found:
+        assert_same_bits(alone, other)
+
+
+# --- Seeds ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", SAMPLED)
+def test_the_same_seed_gives_the_same_bits_and_another_does_not(model, method):
+    theta, X, _ = model
+    X = X[X.sum(axis=1) >= 10][:3]
+    first, again, other = (
+        evaluate(theta, X, method=method, sampling=FEW, random_state=seed) for seed in (7, 7, 8)
+    )
+    assert_same_bits(first, again)
+    assert first.seed == 7
+    assert first.value != other.value
+    assert not np.array_equal(first.gradient, other.gradient)
+
+
+def test_no_seed_is_recorded_and_reproduces(model):
+    theta, X, _ = model
+    X = X[X.sum(axis=1) >= 10][:3]
+    found = evaluate(theta, X, method="relocation", sampling=FEW)
+    assert evaluate(theta, X, method="relocation", sampling=FEW).seed != found.seed
+    again = evaluate(theta, X, method="relocation", sampling=FEW, random_state=found.seed)
+    assert_same_bits(found, again)
+    posterior = sample_posteriors(theta, X, budget=Budget(work=1e3), sampling=FEW)
+    repeated = sample_posteriors(
+        theta, X, budget=Budget(work=1e3), sampling=FEW, random_state=posterior.seed
+    )
+    np.testing.assert_array_equal(posterior.time_mean, repeated.time_mean)
+
+
+@pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
+def test_generators_move_on(model, kind):
+    """A generator gives a new seed with every call, and the same ones from the same start."""
+    theta, X, _ = model
+    X = X[X.sum(axis=1) >= 10][:1]
+    seeds = []
+    for _ in range(2):
+        generator = kind(9)
+        found = [
+            evaluate(theta, X, method="relocation", sampling=FEW, random_state=generator)
+            for _ in range(2)
+        ]
+        assert found[0].seed != found[1].seed
+        seeds.append([one.seed for one in found])
+    assert seeds[0] == seeds[1]
+
+
+def test_chains_and_sets_have_streams_of_their_own(model):
+    """The standard error would be meaningless if two chains had the same draws."""
+    theta, X, _ = model
+    X = X[X.sum(axis=1) >= 10][:2]
+    likelihood = Likelihood(X, method="relocation", sampling=FEW, random_state=1)
+    likelihood.evaluate(theta, value=False)
+    orders = [tuple(chain.order) for chains in likelihood._chains.values() for chain in chains]
+    assert len(orders) == 10
+    assert len(set(orders)) == 10
+
+
+def test_streams_depend_on_every_part_of_their_index():
+    indices = [(), (0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 0), (0, 0, 1)]
+    drawn = {stream(seed, *index).random() for seed in (0, 1, 2**127) for index in indices}
+    assert len(drawn) == 3 * len(indices)
+    assert stream(3, 1, 4).random() == stream(3, 1, 4).random()
+
+
+def test_seeds_as_they_come():
+    assert materialise_seed(0) == 0
+    assert materialise_seed(np.int32(5)) == 5
+    assert materialise_seed(2**200) == 2**200
+    assert materialise_seed(None) != materialise_seed(None)
+    assert type(materialise_seed(np.int64(5))) is int
+
+
+@pytest.mark.parametrize("bad", [-1, 1.5, "1", True, [1], object()])
+def test_what_is_no_seed(bad):
+    with pytest.raises(InputError, match="random_state is"):
+        materialise_seed(bad)
+
+
+# --- How many threads -----------------------------------------------------------------------------
+
+
+def test_the_number_of_threads(monkeypatch):
+    assert resolve_threads(3) == 3
+    assert resolve_threads(np.int64(2)) == 2
+    monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
+    available = resolve_threads(None)
+    assert available >= 1
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "1")
+    assert resolve_threads(None) == 1
+    for odd in ("0", "", "many", "100000"):
+        monkeypatch.setenv("SLURM_CPUS_PER_TASK", odd)
+        assert resolve_threads(None) == available
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, "2", True, [1]])
+def test_what_is_no_number_of_threads(bad):
+    with pytest.raises(InputError, match="n_threads is"):
+        resolve_threads(bad)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 8])
+def test_pieces_come_back_in_their_order(n_threads):
+    assert run_pieces(lambda x: x * x, range(30), n_threads) == [x * x for x in range(30)]
+    assert run_pieces(lambda x: x, [], n_threads) == []
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_an_error_in_a_piece_is_raised(n_threads):
+    def work(x):
+        if x == 5:
+            raise KeyError(x)
+        return x
+
+    with pytest.raises(KeyError):
+        run_pieces(work, range(20), n_threads)
