@@ -7,6 +7,7 @@ import os
 import stat
 import threading
 import time
+from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -28,6 +29,11 @@ def is_nan(x):
     return x != x
 
 
+def with_njit(monkeypatch, njit):
+    """Replace what `_jit` sees of Numba; Numba itself uses its njit on first compilation."""
+    monkeypatch.setattr(_jit, "numba", SimpleNamespace(njit=njit, typeof=numba.typeof))
+
+
 @pytest.fixture
 def temporary(tmp_path, monkeypatch):
     """A temporary directory of our own, where a private cache folder may be made."""
@@ -38,15 +44,11 @@ def temporary(tmp_path, monkeypatch):
 @pytest.fixture
 def uncached(monkeypatch):
     """Make kernels without disk cache: nothing is written beside the tests, all is compiled."""
-    real = numba.njit
-    monkeypatch.setattr(
-        _jit.numba, "njit", lambda **options: real(**{**options, "cache": False})
-    )
+    with_njit(monkeypatch, lambda **options: numba.njit(**{**options, "cache": False}))
 
 
 def refuse(monkeypatch, times):
     """Let njit fail as it does where nothing can be written; return what it was asked for."""
-    real = numba.njit
     asked = []
 
     def njit(**options):
@@ -57,9 +59,9 @@ def refuse(monkeypatch, times):
                 raise RuntimeError("cannot cache function: no locator available")
 
             return decorate
-        return real(**options)
+        return numba.njit(**options)
 
-    monkeypatch.setattr(_jit.numba, "njit", njit)
+    with_njit(monkeypatch, njit)
     return asked
 
 
@@ -176,7 +178,10 @@ def test_fast_compilation_is_silent(monkeypatch, caplog):
     with caplog.at_level(logging.DEBUG, logger="sequela"):
         assert _jit.call(SlowKernel(0.0), 1.0) == 2.0
     assert not caplog.records
-    assert not [t for t in threading.enumerate() if isinstance(t, threading.Timer)]
+    for timer in threading.enumerate():
+        if isinstance(timer, threading.Timer):
+            timer.join(5.0)  # cancelled, it ends at once; otherwise it would wait for a minute
+            assert not timer.is_alive()
 
 
 def test_a_real_kernel_is_announced_while_it_compiles(monkeypatch, caplog, uncached):

@@ -50,11 +50,13 @@ def glioblastoma():
             (copies < -1).rename(index="{}(D)".format),
         ]
     ).T
-    for new, old in json.loads(need("gbm", "merge.json").read_text()).items():
-        old = [name for name in old if name in altered]
-        merged = altered[old].any(axis=1)
-        altered = altered.drop(columns=old)
-        altered[new] = merged
+    groups = json.loads(need("gbm", "merge.json").read_text())
+    merged = {
+        new: altered[[name for name in old if name in altered]].any(axis=1)
+        for new, old in groups.items()
+    }
+    gone = {name for old in groups.values() for name in old} & set(altered)
+    altered = pd.concat([altered.drop(columns=list(gone)), pd.DataFrame(merged)], axis=1)
     frequency = altered.mean().sort_values(ascending=False, kind="stable")
     return altered[frequency[frequency > 0].index]
 

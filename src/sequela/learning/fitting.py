@@ -15,8 +15,8 @@ from sequela.learning.penalties import OffDiagonalL1
 from sequela.learning.problem import Problem
 from sequela.learning.progress import FitProgress
 from sequela.learning.solvers.adagrad import adagrad
-from sequela.learning.solvers.proximal_newton import Iterate, begin, proximal_newton
-from sequela.learning.solvers.sampled_newton import FIRST_KEPT, sampled_newton
+from sequela.learning.solvers.newton import FIRST_KEPT, newton
+from sequela.learning.solvers.proximal_newton import Iterate, begin
 from sequela.learning.starts import independent_theta, random_theta, units
 from sequela.likelihood import Budget, Likelihood, Sampling
 
@@ -199,13 +199,8 @@ class Fitter:
             problem.restart(index)
             problem.draw(theta, FIRST_KEPT)
             state = begin(problem.evaluate, theta, self.penalty)
-        if problem.large:
-            return sampled_newton(
-                problem, state, self.penalty, self.unit,
-                tol=options.tol, max_iter=options.max_iter, callback=watch,
-            )  # fmt: skip
-        return proximal_newton(
-            problem.evaluate, state, self.penalty, self.unit,
+        return newton(
+            problem, state, self.penalty, self.unit,
             tol=options.tol, max_iter=options.max_iter, callback=watch,
         )  # fmt: skip
 

@@ -19,8 +19,8 @@ from sequela.learning.estimator import SetChain
 from sequela.learning.penalties import OffDiagonalL1
 from sequela.learning.penalty_max import penalty_max
 from sequela.learning.problem import Problem
-from sequela.learning.solvers.proximal_newton import begin, proximal_newton
-from sequela.learning.solvers.sampled_newton import FIRST_KEPT, sampled_newton
+from sequela.learning.solvers.newton import FIRST_KEPT, newton
+from sequela.learning.solvers.proximal_newton import begin
 from sequela.learning.starts import independent_theta, units
 from sequela.likelihood import Budget, Sampling, evaluate
 
@@ -122,12 +122,7 @@ def path(
     for strength in grid:
         penalty = OffDiagonalL1(strength)
         state = begin(problem.evaluate, theta, penalty)
-        if problem.large:
-            state = sampled_newton(problem, state, penalty, unit, tol=tol, max_iter=max_iter)
-        else:
-            state = proximal_newton(
-                problem.evaluate, state, penalty, unit, tol=tol, max_iter=max_iter
-            )
+        state = newton(problem, state, penalty, unit, tol=tol, max_iter=max_iter)
         theta = state.theta
         thetas.append(theta)
         rows.append(

@@ -1,6 +1,6 @@
-"""The quasi-Newton solver where some sets are sampled: draw, solve, draw again, until it is noise.
+"""The quasi-Newton solver on a problem, of which some sets may be sampled.
 
-Between two draws of orders the problem is deterministic (`problem.Problem`) and `proximal_newton`
+Where all sets are exact it is `proximal_newton`. Otherwise: between two draws of orders the problem is deterministic (`problem.Problem`) and `proximal_newton`
 solves it. When theta has moved so far that few of the orders still count, or the solver has
 arrived, new orders are drawn at the new theta, independent of those that it was fitted to. If the
 fresh gradient is optimal within its own standard error, the orders are doubled, until the error is
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sequela.learning.penalties import OffDiagonalL1
     from sequela.learning.problem import Problem
 
-__all__ = ["FIRST_KEPT", "sampled_newton"]
+__all__ = ["FIRST_KEPT", "newton"]
 
 FIRST_KEPT = 4
 _MOST_KEPT = 64
@@ -33,7 +33,7 @@ _LEAST_EFFECTIVE = 0.5
 _SIGMAS = 4.0
 
 
-def sampled_newton(
+def newton(
     problem: Problem,
     state: Iterate,
     penalty: OffDiagonalL1,
@@ -43,11 +43,15 @@ def sampled_newton(
     max_iter: int,
     callback: Callable[[Iterate], bool] | None = None,
 ) -> Iterate:
-    """Minimise as `proximal_newton`, drawing new orders as theta moves.
+    """Minimise the problem's loss plus penalty from `state`, drawing new orders as theta moves.
 
     ``state.kept`` orders a chain are in use, and ``state.floor`` is left as the Monte Carlo error
     of the KKT residual: `_SIGMAS` times the largest standard error of the gradient.
     """
+    if not problem.large:
+        return proximal_newton(
+            problem.evaluate, state, penalty, unit, tol=tol, max_iter=max_iter, callback=callback
+        )
     ended = False
 
     def watch(now: Iterate) -> bool:
