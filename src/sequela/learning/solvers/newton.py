@@ -1,10 +1,11 @@
 """The quasi-Newton solver on a problem, of which some sets may be sampled.
 
-Where all sets are exact it is `proximal_newton`. Otherwise: between two draws of orders the problem is deterministic (`problem.Problem`) and `proximal_newton`
-solves it. When theta has moved so far that few of the orders still count, or the solver has
-arrived, new orders are drawn at the new theta, independent of those that it was fitted to. If the
-fresh gradient is optimal within its own standard error, the orders are doubled, until the error is
-below the tolerance or the number of orders at its limit: the Monte Carlo floor.
+Where all sets are exact it is `proximal_newton`. Otherwise: between two draws of orders the problem
+is deterministic (`problem.Problem`) and `proximal_newton` solves it. When theta has moved so far
+that few of the orders still count, or the solver has arrived, new orders are drawn at the new
+theta, independent of those that it was fitted to. If the fresh gradient is optimal within its own
+standard error, the orders are doubled, until the error is below the tolerance or the number of
+orders at its limit: the Monte Carlo floor.
 """
 
 from __future__ import annotations
