@@ -17,10 +17,10 @@ import sequela
 SOURCE = Path(sequela.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
-# From the ground up; what shares a line is one room.
+# From the ground up, in the order of the style guide; what shares a line is one room.
 ROOMS = [
     {"_errors"},
-    {"_jit", "_random", "_threads", "_validation"},
+    {"_files", "_jit", "_random", "_threads", "_validation"},
     {"data"},
     {"likelihood"},
     {"simulation"},
@@ -66,6 +66,7 @@ def room(name):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_a_lower_room_never_imports_a_higher_one(path):
+    """Fails at 95ba32e for learning/estimator.py (imports model) and learning/path.py (plots)."""
     if path == FRONT_DOOR:
         return
     here = room(module_name(path))

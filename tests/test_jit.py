@@ -31,7 +31,7 @@ def is_nan(x):
 
 def with_njit(monkeypatch, njit):
     """Replace what `_jit` sees of Numba; Numba itself uses its njit on first compilation."""
-    monkeypatch.setattr(_jit, "numba", SimpleNamespace(njit=njit, typeof=numba.typeof))
+    monkeypatch.setattr(_jit, "numba", SimpleNamespace(njit=njit))
 
 
 @pytest.fixture

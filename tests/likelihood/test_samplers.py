@@ -45,13 +45,15 @@ class Case:
         self.k = len(self.S)
         self.shape = (self.k + 1, self.columns.items.size + 1)
 
-    def relocate(self, order, rng, *, block, burn_in=0, sweeps=0, every=NEVER):
+    def relocate(self, order, rng, *, block, burn_in=0, sweeps=0, every=NEVER, keep=0):
+        """Return the sum G, how many terms it has, and the orders after the first sweeps."""
         G = np.zeros(self.shape)
+        kept = np.full((keep, self.k), -1, dtype=np.int64)
         terms = relocate(
-            G, order, self.Wc, self.columns.rate, self.columns.rest, self.observation_rate,
+            G, kept, order, self.Wc, self.columns.rate, self.columns.rest, self.observation_rate,
             block, burn_in, sweeps, every, rng,
         )  # fmt: skip
-        return G, terms
+        return G, terms, kept
 
     def metropolis(self, order, rng, *, informed, draws, burn_in=0, t=np.nan):
         G = np.zeros(self.shape)
@@ -169,7 +171,7 @@ def test_a_block_of_all_items_gives_the_exact_gradient(case, seed):
     """The conditional expectation given nothing: no sampling error is left."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(case.k)
-    G, terms = case.relocate(order, rng, block=8, sweeps=3, every=1)
+    G, terms, _ = case.relocate(order, rng, block=8, sweeps=3, every=1)
     assert terms == 3
     exact = ref.mp_gradient_set(case.theta, case.S, observation_rate=case.observation_rate)
     np.testing.assert_allclose(case.gradient(G / terms), exact, rtol=0, atol=1e-12)
@@ -209,7 +211,7 @@ def test_every_term_is_the_expectation_given_the_chain(k, block, sparsity):
     for _ in range(8):
         start = rng.permutation(k)
         # `every` beyond the number of blocks: the first block of the sweep is the only term.
-        G, terms = case.relocate(start.copy(), rng, block=block, sweeps=1, every=1000)
+        G, terms, _ = case.relocate(start.copy(), rng, block=block, sweeps=1, every=1000)
         assert terms == 1
         found = case.gradient(G)
         gaps = {
@@ -235,10 +237,26 @@ def test_orders_stay_permutations(case, block, seed):
 @pytest.mark.parametrize(("k", "block", "every"), [(5, 4, 1), (12, 4, 1), (12, 4, 2), (13, 4, 3)])
 def test_how_many_terms_a_sweep_gives(k, block, every):
     case = dense_case(k, scale=0.2)
-    _, terms = case.relocate(
+    _, terms, _ = case.relocate(
         np.arange(k), np.random.default_rng(1), block=block, burn_in=1, sweeps=4, every=every
     )
     assert terms == math.ceil(4 * math.ceil(k / block) / every)
+
+
+def test_orders_are_kept_after_every_sweep_but_burn_in():
+    case = dense_case(6, scale=0.3)
+    order, again = np.arange(6), np.arange(6)
+    _, _, kept = case.relocate(
+        order, np.random.default_rng(1), block=3, burn_in=2, sweeps=5, keep=5
+    )
+    np.testing.assert_array_equal(np.sort(kept, axis=1), np.tile(np.arange(6), (5, 1)))
+    np.testing.assert_array_equal(kept[-1], order)
+    # Keeping them changes nothing, and without room only the first are kept.
+    _, _, fewer = case.relocate(
+        again, np.random.default_rng(1), block=3, burn_in=2, sweeps=5, keep=2
+    )
+    np.testing.assert_array_equal(again, order)
+    np.testing.assert_array_equal(fewer, kept[:2])
 
 
 # --- Metropolis-Hastings --------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -225,7 +226,7 @@ class SetChain(BaseEstimator):
                 f"solver is {self.solver!r}; expected one of "
                 + ", ".join(repr(name) for name in SOLVERS)
             )
-        if not (isinstance(self.tol, (int, float)) and self.tol > 0):
+        if not (isinstance(self.tol, Real) and self.tol > 0):
             raise InputError(f"tol is {self.tol!r}; expected a positive number such as 1e-4")
         widths = tuple(float(width) for width in self.start_widths)
         if not widths or not all(0.0 < width < np.inf for width in widths):

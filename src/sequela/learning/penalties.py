@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,8 +33,7 @@ class OffDiagonalL1:
     strength: float
 
     def __post_init__(self) -> None:
-        number = isinstance(self.strength, (int, float, np.number))
-        if not (number and 0.0 <= self.strength < np.inf):
+        if not (isinstance(self.strength, Real) and 0.0 <= self.strength < np.inf):
             raise InputError(
                 f"penalty is {self.strength!r}; expected a finite number of at least 0 "
                 "(the paper uses 0.01)"

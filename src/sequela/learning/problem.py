@@ -28,7 +28,7 @@ from sequela.likelihood.independent import (
 )
 from sequela.likelihood.observations import Observations
 from sequela.likelihood.parameters import Columns, Parameters
-from sequela.likelihood.sampled import sampled_columns
+from sequela.likelihood.sampled import FIRST_BURN_IN, sampled_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -294,7 +294,8 @@ class Problem:
         if np.isnan(large.t):
             call(
                 relocate, unused, orders, state, Wc, columns.rate, columns.rest,
-                self.observation_rate, self.sampling.block, self.sampling.burn_in, kept,
+                self.observation_rate, self.sampling.block,
+                self.sampling.burn_in + (0 if self.draws else FIRST_BURN_IN), kept,
                 np.iinfo(np.int64).max, rng,
             )  # fmt: skip
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from numbers import Real
 
 from sequela._errors import InputError
 
@@ -22,7 +23,7 @@ def _bytes(memory: float | str) -> float:
             return float(match.group(1)) * _UNITS[unit] if match else float("nan")
         except ValueError:
             return float("nan")
-    return float(memory) if isinstance(memory, (int, float)) else float("nan")
+    return float(memory) if isinstance(memory, Real) else float("nan")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Budget:
                 f"budget memory is {self.memory!r}; expected a positive number of bytes or a "
                 "text such as '200MB'"
             )
-        if not (isinstance(self.work, (int, float)) and self.work > 0):
+        if not (isinstance(self.work, Real) and self.work > 0):
             raise InputError(
                 f"budget work is {self.work!r}; expected a positive number of floating-point "
                 "operations a set, such as 2e9"

@@ -22,7 +22,7 @@ from sequela.likelihood.exact import Passage
 from sequela.likelihood.independent import draw_orders
 from sequela.likelihood.observations import Observations
 from sequela.likelihood.parameters import Parameters
-from sequela.likelihood.sampled import Sampling, sampled_columns
+from sequela.likelihood.sampled import FIRST_BURN_IN, Sampling, sampled_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -204,7 +204,8 @@ def _sampled(
         order = draw_orders(columns.rate[:k], others + parameters.observation_rate, np.nan, rng)
         call(
             relocate, unused, kept, order, Wc, columns.rate, columns.rest,
-            parameters.observation_rate, sampling.block, sampling.burn_in, sampling.sweeps,
+            parameters.observation_rate, sampling.block, sampling.burn_in + FIRST_BURN_IN,
+            sampling.sweeps,
             never, rng,
         )  # fmt: skip
         for drawn in kept:

@@ -34,7 +34,19 @@ if TYPE_CHECKING:
 
     from sequela.likelihood.parameters import Columns, Parameters
 
-__all__ = ["Chain", "ChainResult", "ChainRun", "Sampling", "combine", "sampled_columns"]
+__all__ = [
+    "FIRST_BURN_IN",
+    "Chain",
+    "ChainResult",
+    "ChainRun",
+    "Sampling",
+    "combine",
+    "sampled_columns",
+]
+
+# Sweeps more for a chain that has just started from the model without interactions, to forget it;
+# two or three were enough in trials.
+FIRST_BURN_IN = 8
 
 # Sampled weights are plain doubles (rescaled row by row), so the rates along one order must be.
 _LARGEST_LOG_RATE = 600.0
@@ -137,7 +149,10 @@ class ChainRun:
         # The rates of all items outside the set, before any of its effects.
         others = columns.rest + float(columns.rate[k:].sum())
         observation_rate = self.parameters.observation_rate
+        extra = 0
         if value or not chain.order.size:
+            # Along the path to the value interactions grow from nothing: no burn-in is needed.
+            extra = 0 if value else FIRST_BURN_IN
             chain.order = draw_orders(own, others + observation_rate, self.t, rng)
         log_p = np.nan
         acceptance = 1.0
@@ -153,10 +168,12 @@ class ChainRun:
                 log_p += weight * float(np.sum(G[:k, :-1] * columns.effects))
         G_end = None
         if gradient:
-            G_end, acceptance = self._advance(1.0, rng)
+            G_end, acceptance = self._advance(1.0, rng, extra)
         return ChainResult(G=G_end, log_p=log_p, acceptance=acceptance)
 
-    def _advance(self, scale: float, rng: np.random.Generator) -> tuple[NDArray[np.float64], float]:
+    def _advance(
+        self, scale: float, rng: np.random.Generator, extra: int = 0
+    ) -> tuple[NDArray[np.float64], float]:
         """Run the chain with all effects times `scale`; return its mean G and its acceptance."""
         columns = self.columns
         sampling = self.sampling
@@ -170,7 +187,7 @@ class ChainRun:
             keep_none = np.empty((0, k), dtype=np.int64)
             terms = call(
                 relocate, G, keep_none, self.chain.order, Wc, columns.rate, columns.rest,
-                self.parameters.observation_rate, sampling.block, sampling.burn_in,
+                self.parameters.observation_rate, sampling.block, sampling.burn_in + extra,
                 sampling.sweeps, every, rng,
             )  # fmt: skip
             return G / terms, 1.0
