@@ -24,8 +24,8 @@ ROOMS = [
     {"data"},
     {"likelihood"},
     {"simulation"},
+    {"model"},  # what learning returns
     {"learning"},
-    {"model"},
     {"questions"},
     {"repeats"},
     {"plots", "report", "paper"},

@@ -34,6 +34,7 @@ _WHERE = {
     "SetChainCV": "sequela.learning.path",
     "path": "sequela.learning.path",
     "penalty_max": "sequela.learning.penalty_max",
+    "plot_cross_validation": "sequela.plots.cross_validation",
 }
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         sequence_log_likelihood,
     )
     from sequela.model import Model
+    from sequela.plots.cross_validation import plot_cross_validation
     from sequela.simulation import Simulation, simulate
 
 __all__ = [
@@ -83,6 +85,7 @@ __all__ = [
     "log_likelihood",
     "path",
     "penalty_max",
+    "plot_cross_validation",
     "sample_posteriors",
     "sequence_log_likelihood",
     "simulate",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["check_observation_rate", "check_theta", "positive_integer"]
+__all__ = ["check_observation_rate", "check_theta", "is_number", "positive_integer"]
 
 # exp(500) is far inside a double, exp(710) is not. A rate beyond e^500 means that something else
 # is wrong: the expected waiting time is then under 1e-217 of the observation time.
@@ -31,7 +32,10 @@ def check_theta(theta: Any, items: Sequence[str] | None = None) -> NDArray[np.fl
     if isinstance(theta, pd.DataFrame):
         theta = _in_order(theta, items)
     try:
-        array = np.array(theta, dtype=np.float64, order="C")
+        given = np.asarray(theta)
+        if given.dtype.kind == "c":
+            raise InputError("theta is complex; expected real numbers, logarithms of rates")
+        array = np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise InputError(
             f"theta cannot be read as numbers ({error}); expected an n x n array, theta[i, j] "
@@ -75,8 +79,15 @@ def _in_order(theta: pd.DataFrame, items: Sequence[str] | None) -> NDArray[Any]:
             "the rows and columns of theta are labelled differently: rows "
             f"{rows[:5]}, columns {columns[:5]}; expected the same items in the same order"
         )
-    if items is None or rows == list(items):
+    twice = sorted({label for label in rows if rows.count(label) > 1})
+    if twice:
+        raise InputError(
+            f"theta has labels that occur more than once, for example {twice[:5]}; expected each "
+            "item once"
+        )
+    if items is None or rows == [str(item) for item in items]:
         return theta.to_numpy()
+    items = [str(item) for item in items]
     unknown = sorted(set(items).symmetric_difference(rows))
     if unknown:
         raise InputError(
@@ -99,6 +110,11 @@ def check_observation_rate(observation_rate: float) -> float:
             "(the paper's chain has 1)"
         )
     return value
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether `value` is a real number of Python or NumPy, and no truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def positive_integer(name: str, value: Any, *, least: int = 1) -> int:

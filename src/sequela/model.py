@@ -156,10 +156,6 @@ class Model:
         path : str or path
             The file.
 
-        Returns
-        -------
-        Model
-
         Examples
         --------
         >>> import tempfile
@@ -356,16 +352,13 @@ def _content(path: str | os.PathLike[str]) -> bytes:
         ) from None
 
 
-def _json_object(content: bytes | str) -> dict[str, Any]:
+def _json_object(content: bytes) -> dict[str, Any]:
     try:
         found = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"it is not JSON ({error}); mend it, or take it away") from None
+        found = error
     if not isinstance(found, dict):
-        raise InputError(
-            f"it holds a JSON {type(found).__name__}, expected an object {{...}}; mend it, or take "
-            "it away"
-        )
+        raise InputError(f"found {found!r:.200}, expected a JSON object; mend it or take it away")
     return found
 
 
@@ -418,8 +411,7 @@ def _unpack(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any
 
 def _member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     # Reading a whole member compares its checksum before anything is made of it.
-    array: NDArray[Any] = np.load(io.BytesIO(archive.read(name)), allow_pickle=False)
-    return array
+    return np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
 
 
 def _refuse_header(header: Any, name: str) -> None:
@@ -492,15 +484,13 @@ def _read_table(path: str | os.PathLike[str]) -> tuple[str, list[str], NDArray[n
             "mhn, get_equivalent_classical_mhn() gives a model with the same distribution of sets"
         )
     if rows != columns:
+        k = next((k for k, x in enumerate(rows) if [x] != columns[k : k + 1]), len(rows))
         raise InputError(
-            f"{name} has the rows {_few(rows)} and the columns {_few(columns)}; expected the same "
-            "items in the same order. The file may be incomplete"
+            f"{name} has {len(rows)} rows and {len(columns)} columns, from number {k + 1} on the "
+            f"rows {rows[k : k + 3]} and the columns {columns[k : k + 3]}; expected the same items "
+            "in the same order. The file may be incomplete"
         )
     return corner, rows, values
-
-
-def _few(labels: list[str]) -> str:
-    return f"{', '.join(map(repr, labels[:3]))}{', ...' if len(labels) > 3 else ''} ({len(labels)})"
 
 
 def _mhn_meta(path: str | os.PathLike[str]) -> Path:

@@ -89,7 +89,9 @@ def test_what_is_no_budget_is_refused():
 
 def test_the_docstring_tells_the_truth_about_the_default():
     """A set of 20 items, how many interacting ones?"""
-    said = re.search(r"sets of 20 items be exact with up to (\d+)", " ".join(Budget.__doc__.split()))
+    said = re.search(
+        r"sets of 20 items be exact with up to (\d+)", " ".join(Budget.__doc__.split())
+    )
     assert Budget().exact_fits(20, int(said[1]))
     assert not Budget().exact_fits(20, int(said[1]) + 20)
 
@@ -196,9 +198,7 @@ def test_known_times_have_a_budget_of_their_own():
     X = table(8, range(6), range(6), range(3))
     times = [np.nan, 1.0, 1.0]
     assert Budget.exact_work(6, 8, timed=True) > Budget.exact_work(6, 8)
-    found = evaluate(
-        theta, X, times=times, budget=work_that_fits(3, 8, timed=True), random_state=1
-    )
+    found = evaluate(theta, X, times=times, budget=work_that_fits(3, 8, timed=True), random_state=1)
     assert list(found.methods) == ["exact", "metropolis", "exact"]
 
 

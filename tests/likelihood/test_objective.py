@@ -254,9 +254,7 @@ def test_relocation_at_known_times_is_refused():
     with pytest.raises(InputError, match="'relocation' does not know observation times"):
         log_likelihood(np.zeros((2, 2)), [[1, 1]], times=[1.0], method="relocation")
     # Where nothing has to be sampled there is nothing to refuse.
-    assert np.isfinite(
-        log_likelihood(np.zeros((2, 2)), [[1, 0]], times=[1.0], method="relocation")
-    )
+    assert np.isfinite(log_likelihood(np.zeros((2, 2)), [[1, 0]], times=[1.0], method="relocation"))
 
 
 @pytest.mark.parametrize("rate", [0, -1.0, np.inf, np.nan, "fast", None])

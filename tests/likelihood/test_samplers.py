@@ -379,9 +379,7 @@ def test_independent_items_by_quadrature(inside, outside, observation_rate):
 def test_independent_items_in_large_sets(k, scale):
     log_w = np.random.default_rng(k).normal(-1.0, scale, k + 30)
     value = log_p_independent(np.exp(log_w[:k]), float(np.exp(log_w[k:]).sum()), 0.7)
-    expected = ref.log_p_set_independent(
-        np.diag(log_w), range(k), observation_rate=0.7, digits=16
-    )
+    expected = ref.log_p_set_independent(np.diag(log_w), range(k), observation_rate=0.7, digits=16)
     assert value == pytest.approx(expected, rel=1e-10)
 
 

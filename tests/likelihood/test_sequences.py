@@ -114,9 +114,7 @@ def test_timed_sequences(model, t):
     numerical = ref.finite_difference_gradient(
         lambda at: sequence_log_likelihood(at, [sigma], times=[t]), theta, 1e-5
     )
-    np.testing.assert_allclose(
-        gradient, numerical, rtol=1e-6, atol=1e-6 * max(1.0, abs(expected))
-    )
+    np.testing.assert_allclose(gradient, numerical, rtol=1e-6, atol=1e-6 * max(1.0, abs(expected)))
 
 
 @quick
@@ -181,9 +179,7 @@ def test_all_orders_of_a_set_add_up_to_the_set(t):
     times = None if t is None else [t]
     logs, gradients = [], []
     for sigma in itertools.permutations(S):
-        value, gradient = sequence_log_likelihood(
-            theta, [sigma], times=times, return_gradient=True
-        )
+        value, gradient = sequence_log_likelihood(theta, [sigma], times=times, return_gradient=True)
         logs.append(value)
         gradients.append(gradient)
     value, gradient = log_likelihood(theta, X, times=times, return_gradient=True)

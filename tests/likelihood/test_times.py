@@ -24,9 +24,7 @@ def table(n, *sets):
 
 
 def at_time(theta, S, t):
-    return log_likelihood(
-        theta, table(len(theta), S), times=[t], return_gradient=True, n_threads=1
-    )
+    return log_likelihood(theta, table(len(theta), S), times=[t], return_gradient=True, n_threads=1)
 
 
 def assert_relative(found, expected, rtol):

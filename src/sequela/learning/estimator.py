@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,12 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from sequela import __version__
 from sequela._errors import InputError
 from sequela._random import RandomState, materialise_seed
-from sequela._validation import check_observation_rate, positive_integer
+from sequela._validation import check_observation_rate, is_number, positive_integer
 from sequela.data.dataset import Dataset
 from sequela.learning.fitting import FitOptions, Fitter, Start
 from sequela.learning.optima import differing_entries, distinct_optima
 from sequela.learning.penalties import OffDiagonalL1
 from sequela.likelihood import Budget, evaluate
+from sequela.likelihood.budget import check_budget
 from sequela.model import Model
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ class SetChain(BaseEstimator):
                 f"solver is {self.solver!r}; expected one of "
                 + ", ".join(repr(name) for name in SOLVERS)
             )
-        if not (isinstance(self.tol, Real) and self.tol > 0):
+        if not (is_number(self.tol) and self.tol > 0):
             raise InputError(f"tol is {self.tol!r}; expected a positive number such as 1e-4")
         widths = tuple(float(width) for width in self.start_widths)
         if not widths or not all(0.0 < width < np.inf for width in widths):
@@ -242,7 +242,7 @@ class SetChain(BaseEstimator):
             tol=float(self.tol),
             max_iter=positive_integer("max_iter", self.max_iter),
             observation_rate=check_observation_rate(self.observation_rate),
-            budget=self.budget if self.budget is not None else Budget(),
+            budget=check_budget(self.budget),
             chains=positive_integer("chains", self.chains, least=2),
             seed=materialise_seed(self.random_state),
         )

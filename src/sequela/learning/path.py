@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from sequela._errors import InputError
 from sequela._random import RandomState, materialise_seed, stream
@@ -23,6 +22,7 @@ from sequela.learning.solvers.newton import FIRST_KEPT, newton
 from sequela.learning.solvers.proximal_newton import begin
 from sequela.learning.starts import independent_theta, units
 from sequela.likelihood import Budget, Sampling, evaluate
+from sequela.likelihood.budget import check_budget
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -111,7 +111,7 @@ def path(
         raise InputError("penalties is empty; expected at least one, such as [0.1, 0.01]")
     seed = materialise_seed(random_state)
     problem = Problem(
-        data, budget=budget if budget is not None else Budget(), sampling=Sampling(chains=chains),
+        data, budget=check_budget(budget), sampling=Sampling(chains=chains),
         observation_rate=observation_rate, seed=seed, n_threads=n_threads,
     )  # fmt: skip
     unit = units(problem)
@@ -165,6 +165,7 @@ class SetChainCV(SetChain):
     cv_results_ : DataFrame
         One row a penalty: mean and standard error of the held-out log-likelihood a sample, mean
         number of interactions, whether it is the best and whether it was chosen.
+        `sequela.plot_cross_validation` draws it.
 
     Other attributes are those of `SetChain`.
     """
@@ -284,13 +285,3 @@ class SetChainCV(SetChain):
                 "chosen": np.arange(grid.size) == chosen,
             }
         )
-
-    def plot(self, ax: Any = None) -> Any:
-        """Plot the held-out log-likelihood against the penalty; return the Axes.
-
-        Needs matplotlib: ``pip install "sequela[plot]"``.
-        """
-        from sequela.plots.cross_validation import plot_cross_validation
-
-        check_is_fitted(self)
-        return plot_cross_validation(self.cv_results_, ax=ax)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sequela._errors import InputError
+from sequela._validation import is_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,7 +33,7 @@ class OffDiagonalL1:
     strength: float
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.strength, Real) and 0.0 <= self.strength < np.inf):
+        if not (is_number(self.strength) and 0.0 <= self.strength < np.inf):
             raise InputError(
                 f"penalty is {self.strength!r}; expected a finite number of at least 0 "
                 "(the paper uses 0.01)"

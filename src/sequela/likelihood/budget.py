@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from numbers import Real
 
 from sequela._errors import InputError
+from sequela._validation import is_number
 
-__all__ = ["Budget"]
+__all__ = ["Budget", "check_budget"]
 
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
@@ -23,7 +23,10 @@ def _bytes(memory: float | str) -> float:
             return float(match.group(1)) * _UNITS[unit] if match else float("nan")
         except ValueError:
             return float("nan")
-    return float(memory) if isinstance(memory, Real) else float("nan")
+    try:
+        return float(memory) if is_number(memory) else float("nan")
+    except OverflowError:
+        return float("nan")
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Budget:
                 f"budget memory is {self.memory!r}; expected a positive number of bytes or a "
                 "text such as '200MB'"
             )
-        if not (isinstance(self.work, Real) and self.work > 0):
+        if not (is_number(self.work) and self.work > 0):
             raise InputError(
                 f"budget work is {self.work!r}; expected a positive number of floating-point "
                 "operations a set, such as 2e9"
@@ -91,3 +94,14 @@ class Budget:
             self.exact_memory(size, columns, timed=timed) <= _bytes(self.memory)
             and self.exact_work(size, columns, timed=timed) <= self.work
         )
+
+
+def check_budget(budget: Budget | None) -> Budget:
+    """Return the budget, or the default for None."""
+    if budget is None:
+        return Budget()
+    if not isinstance(budget, Budget):
+        raise InputError(
+            f"budget is {budget!r}; expected a sequela.Budget, such as Budget(memory='1GB')"
+        )
+    return budget

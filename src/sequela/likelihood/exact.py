@@ -80,12 +80,13 @@ class ExactSets:
         n = self.parameters.n
         gradient = np.zeros((n, n) if self.want_gradient else (1, 1))
         present = np.zeros(n + 1)
+        given = self.parameters
+        seen = self.observations
         call(
-            evaluate_block, self.parameters.theta, self.parameters.W, self.parameters.rate,
-            self.parameters.row_start, self.parameters.row_item, self.parameters.constant,
-            self.parameters.rare, self.parameters.observation_rate, self.observations.indptr,
-            self.observations.indices, block, self.observations.weights, self.log_p,
-            self.in_range, gradient, present, self.want_gradient,
+            evaluate_block, given.theta, given.W, given.rate, given.row_start, given.row_item,
+            given.shared, given.constant, given.rare, given.observation_rate, seen.indptr,
+            seen.indices, block, seen.weights, self.log_p, self.in_range, gradient, present,
+            self.want_gradient,
         )  # fmt: skip
         return gradient, present
 
@@ -165,15 +166,20 @@ class Passage:
         crossings = np.empty((states if want_gradient else 1, max(self.k, 1)))
         u = np.empty((2, states))
         eta = np.empty((2, states if want_gradient else 1))
-        value, z0 = call(
-            transient_set, t, self.Q, self.log_F, real[0], real[1], steps, u, eta, real[2],
+        # The constant rate of all other items is left out and taken into account at the end, for
+        # differences of exit rates would drown in it. Q is shifted in place.
+        Q = np.empty(states)
+        call(exit_rates, Q, self.low_log, self.high_log, self.m, self.k, self.low, 0.0)
+        value, tilt = call(
+            transient_set, t, Q, self.log_F, real[0], real[1], steps, u, eta, real[2],
             crossings, self.low_log, self.high_log, self.k, self.low, want_gradient,
         )  # fmt: skip
+        value -= self.columns.rest * t
         if not want_gradient:
             return float(value), None
         G = np.empty((self.k + 1, self.m + 1))
         call(
-            transient_gradient, G, real[2], crossings, self.Q, z0, self.low_log, self.high_log,
+            transient_gradient, G, real[2], crossings, Q, tilt, self.low_log, self.high_log,
             self.m, self.k, self.low,
         )  # fmt: skip
         return float(value), self._spread(G)

@@ -14,11 +14,18 @@ from sequela._random import RandomState, materialise_seed
 from sequela._threads import resolve_threads, run_pieces
 from sequela._validation import check_observation_rate, check_theta
 from sequela.data.dataset import Dataset
-from sequela.likelihood.budget import Budget
+from sequela.likelihood.budget import Budget, check_budget
 from sequela.likelihood.exact import ExactSets, ExactTimed, plan_blocks
 from sequela.likelihood.observations import Observations
 from sequela.likelihood.parameters import Parameters
-from sequela.likelihood.sampled import Chain, ChainRun, Sampling, combine, sampled_columns
+from sequela.likelihood.sampled import (
+    Chain,
+    ChainRun,
+    Sampling,
+    check_sampling,
+    combine,
+    sampled_columns,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -136,8 +143,8 @@ class Likelihood:
             )
         self.data = Dataset.coerce(X, times=times)
         self.method = method
-        self.budget = budget if budget is not None else Budget()
-        self.sampling = sampling if sampling is not None else Sampling()
+        self.budget = check_budget(budget)
+        self.sampling = check_sampling(sampling)
         self.observation_rate = check_observation_rate(observation_rate)
         self.seed = materialise_seed(random_state)
         self.n_threads = resolve_threads(n_threads)
@@ -148,8 +155,10 @@ class Likelihood:
 
     def _fit_if_dense(self) -> NDArray[np.bool_]:
         """Tell which observations fit the budget even if all items interact: most do."""
+        # An order of at most one item needs no sampling, whatever the budget.
         fits = {
-            (int(k), bool(known)): self.budget.exact_fits(int(k), self.data.n_items, timed=known)
+            (int(k), bool(known)): k <= 1
+            or self.budget.exact_fits(int(k), self.data.n_items, timed=known)
             for k in np.unique(self.observations.sizes)
             for known in (False, True)
         }
@@ -162,7 +171,6 @@ class Likelihood:
         observations = self.observations
         timed = ~np.isnan(observations.times)
         if self.method not in ("auto", "exact"):
-            # An order of at most one item needs no sampling.
             sampled = observations.sizes > 1
             if self.method == "relocation" and (sampled & timed).any():
                 raise InputError(

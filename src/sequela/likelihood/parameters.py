@@ -64,7 +64,7 @@ class Parameters:
         self.row_start = np.zeros(n + 1, dtype=np.int64)
         np.cumsum(present.sum(axis=1), out=self.row_start[1:])
         self.row_item = np.nonzero(present)[1].astype(np.int64)
-        self.shared = self.rate <= SHORTCUT_LIMIT
+        self.shared = self.rate <= SHORTCUT_LIMIT * observation_rate
         self.constant = float(self.rate[self.shared].sum())
         self.rare = np.nonzero(~self.shared)[0].astype(np.int64)
 
@@ -77,7 +77,8 @@ class Parameters:
         k = items.shape[0]
         m, rest = call(
             choose_columns, items, k, self.theta, self.row_start, self.row_item, self.rate,
-            self.constant, self.rare, columns, above, below, np.zeros(n, dtype=np.int64),
+            self.shared, self.constant, self.rare, columns, above, below,
+            np.zeros(n, dtype=np.int64),
         )  # fmt: skip
         columns = columns[:m].copy()
         effects = self.theta[np.ix_(items, columns)]

@@ -17,12 +17,12 @@ from sequela._validation import check_observation_rate, check_theta
 from sequela.data.dataset import Dataset
 from sequela.likelihood._kernels.passage import order_moments, passage_moments
 from sequela.likelihood._kernels.relocation import relocate
-from sequela.likelihood.budget import Budget
+from sequela.likelihood.budget import Budget, check_budget
 from sequela.likelihood.exact import Passage
 from sequela.likelihood.independent import draw_orders
 from sequela.likelihood.observations import Observations
 from sequela.likelihood.parameters import Parameters
-from sequela.likelihood.sampled import FIRST_BURN_IN, Sampling, sampled_columns
+from sequela.likelihood.sampled import FIRST_BURN_IN, Sampling, check_sampling, sampled_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -119,15 +119,15 @@ def sample_posteriors(
     parameters = Parameters(
         check_theta(theta, data.items), check_observation_rate(observation_rate)
     )
-    limits = budget if budget is not None else Budget()
-    how = sampling if sampling is not None else Sampling()
+    limits = check_budget(budget)
+    how = check_sampling(sampling)
     seed = materialise_seed(random_state)
     observations = Observations.of(data.without_times())
 
     def work(s: int) -> _SetPosterior:
         items = observations.items(s)
         columns = parameters.columns(items).items.size
-        if limits.exact_fits(items.size, columns):
+        if items.size <= 1 or limits.exact_fits(items.size, columns):
             return _exact(Passage(parameters, items))
         return _sampled(parameters, items, how, seed, s)
 

@@ -5,9 +5,9 @@ standard error, whatever the correlation inside a chain. Chains start from exact
 model without interactions.
 
 The value comes from integrating the gradient along the straight path from that model, where it is
-known by quadrature, to theta (thermodynamic integration). The integrand is smooth: with 12
-Gauss-Legendre nodes the error of the rule is under 1e-7 even for interactions of size 2, far below
-the sampling error that is reported.
+known by quadrature, to theta (thermodynamic integration). The integrand is smooth, and a
+Gauss-Legendre rule with enough nodes (`path_nodes`) has an error far below the sampling error that
+is reported.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ __all__ = [
     "ChainResult",
     "ChainRun",
     "Sampling",
+    "check_sampling",
     "combine",
     "sampled_columns",
 ]
@@ -48,8 +49,11 @@ __all__ = [
 # two or three were enough in trials.
 FIRST_BURN_IN = 8
 
-# Sampled weights are plain doubles (rescaled row by row), so the rates along one order must be.
-_LARGEST_LOG_RATE = 600.0
+# Sampled weights are plain doubles, rescaled where the chain moves on; in between the free items of
+# a block may arrive, and the product of their rates must stay in range.
+_LOG_RANGE = 690.0
+_LEAST_BLOCK = 2
+_MOST_PATH_NODES = 160
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,7 @@ class Sampling:
     draws, draws_burn_in : int
         The same for Metropolis-Hastings, in proposals (the paper: 50 and 10).
     nodes : int
-        Points along the path that gives the value.
+        Points along the path that gives the value; strong interactions take more.
     """
 
     chains: int = 16
@@ -89,6 +93,17 @@ class Sampling:
             raise InputError(
                 f"sampling block is {self.block}; expected at most 8 (2^8 states a place)"
             )
+
+
+def check_sampling(sampling: Sampling | None) -> Sampling:
+    """Return how to sample, or the default for None."""
+    if sampling is None:
+        return Sampling()
+    if not isinstance(sampling, Sampling):
+        raise InputError(
+            f"sampling is {sampling!r}; expected a sequela.Sampling, such as Sampling(chains=32)"
+        )
+    return sampling
 
 
 @dataclass
@@ -111,14 +126,40 @@ class ChainResult:
 def sampled_columns(parameters: Parameters, items: NDArray[np.int64]) -> Columns:
     """Return the columns of a set to be sampled, or raise if its rates are out of range."""
     columns = parameters.columns(items)
-    if columns.highest > _LARGEST_LOG_RATE or columns.lowest < -_LARGEST_LOG_RATE:
+    if _largest_block(columns) < _LEAST_BLOCK:
         raise InputError(
             f"theta allows log-rates between {columns.lowest:.0f} and {columns.highest:.0f} for "
-            f"a set of {columns.k} items; sets that are sampled need them within "
-            f"+-{_LARGEST_LOG_RATE:.0f}. Scale the largest entries of theta down, or raise the "
-            "budget so that the set is exact"
+            f"a set of {columns.k} items; sets that are sampled need a range of at most "
+            f"{_LOG_RANGE / _LEAST_BLOCK:.0f}. Scale the largest entries of theta down, or "
+            "raise the budget so that the set is exact"
         )
     return columns
+
+
+def _largest_block(columns: Columns) -> int:
+    """Return how many items can be relocated at once without leaving the range of a double."""
+    width = max(columns.highest, 0.0) - min(columns.lowest, 0.0)
+    return int(_LOG_RANGE / max(width, 1.0))
+
+
+def _check_finite(G: NDArray[np.float64], columns: Columns) -> None:
+    """Raise if sampled weights have left the range of a double after all."""
+    if not np.isfinite(G).all():
+        raise InputError(
+            f"the weights of a set of {columns.k} items left the range of a double while it was "
+            f"sampled (log-rates between {columns.lowest:.0f} and {columns.highest:.0f}); scale "
+            "the largest entries of theta down, or raise the budget so that the set is exact"
+        )
+
+
+def path_nodes(columns: Columns, nodes: int) -> int:
+    """Return the number of nodes along the path to a set's value.
+
+    The integrand bends with the largest change that interactions can make to a log-rate; with
+    this many nodes the rule's error stayed below 1e-6 in trials up to changes of 60.
+    """
+    strength = float(np.abs(columns.effects).sum(axis=0).max(initial=0.0))
+    return max(nodes, min(int(2.0 * strength) + 4, _MOST_PATH_NODES))
 
 
 @dataclass(frozen=True)
@@ -162,7 +203,9 @@ class ChainRun:
                 if np.isnan(self.t)
                 else log_p_independent_at(own, others, self.t)
             )
-            points, weights = np.polynomial.legendre.leggauss(self.sampling.nodes)
+            points, weights = np.polynomial.legendre.leggauss(
+                path_nodes(columns, self.sampling.nodes)
+            )
             for point, weight in zip((points + 1.0) / 2.0, weights / 2.0, strict=True):
                 G, acceptance = self._advance(point, rng)
                 log_p += weight * float(np.sum(G[:k, :-1] * columns.effects))
@@ -183,19 +226,22 @@ class ChainRun:
         G = np.zeros((k + 1, columns.items.size + 1))
         if self.method == "relocation":
             # About two gradients a sweep: consecutive ones differ by just a block.
-            every = max(1, -(-k // sampling.block) // 2)
+            block = min(sampling.block, _largest_block(columns))
+            every = max(1, -(-k // block) // 2)
             keep_none = np.empty((0, k), dtype=np.int64)
             terms = call(
                 relocate, G, keep_none, self.chain.order, Wc, columns.rate, columns.rest,
-                self.parameters.observation_rate, sampling.block, sampling.burn_in + extra,
+                self.parameters.observation_rate, block, sampling.burn_in + extra,
                 sampling.sweeps, every, rng,
             )  # fmt: skip
+            _check_finite(G, columns)
             return G / terms, 1.0
         accepted = call(
             metropolis, G, self.chain.order, Wc, effects, columns.rate, columns.rest,
             self.parameters.observation_rate, self.t, self.method == "metropolis",
             sampling.draws_burn_in, sampling.draws, rng,
         )  # fmt: skip
+        _check_finite(G, columns)
         return G / sampling.draws, accepted / sampling.draws
 
 

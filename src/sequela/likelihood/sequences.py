@@ -130,6 +130,12 @@ def sequence_log_likelihood(
 
     blocks = [chosen[start::_BLOCKS] for start in range(min(_BLOCKS, chosen.size))]
     parts = run_pieces(work, blocks, resolve_threads(n_threads))
+    if np.isnan(log_p).any():
+        row = int(np.nonzero(np.isnan(log_p))[0][0])
+        raise InputError(
+            f"theta adds up to log-rates beyond the largest double (about 709) along sequence "
+            f"{row}; scale the largest entries of theta down"
+        )
     value = float(log_p.mean())
     if not return_gradient:
         return value
@@ -195,7 +201,12 @@ def _position(item: Any, row: int, labels: dict[str, int] | None, n: int) -> int
 
 
 def _times(times: ArrayLike, indptr: NDArray[np.int64]) -> NDArray[np.float64]:
-    array = np.asarray(times, dtype=np.float64)
+    try:
+        array = np.asarray(times, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"times cannot be read as numbers ({times!r}); expected one for each sequence"
+        ) from None
     count = indptr.size - 1
     if array.shape != (count,):
         raise InputError(

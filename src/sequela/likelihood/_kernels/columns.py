@@ -11,9 +11,13 @@ import math
 
 from sequela._jit import kernel
 
-# Above this base rate an item never takes the shared-sum shortcut: subtracting what was added
-# would cancel digits. Below it the cancellation is under 1e-13.
+# Above this base rate (in units of the observation's) an item never takes the shared-sum shortcut:
+# subtracting what was added would cancel digits. Below it the cancellation is under 1e-13, for mean
+# times are at most (k + 1) / observation rate.
 SHORTCUT_LIMIT = 16.0
+
+# A difference that is smaller than this part of what it was taken from is added up again instead.
+_CANCELLED = 1e-3
 
 # Products of rates must stay inside the range of a double; log-domain kernels serve beyond.
 LOG_RANGE = 600.0
@@ -21,15 +25,15 @@ LOG_RANGE = 600.0
 
 @kernel
 def choose_columns(
-    items, k, theta, row_start, row_item, rate, constant, rare, columns, above, below, mark
+    items, k, theta, row_start, row_item, rate, shared, constant, rare, columns, above, below, mark
 ):
     """List the columns of set `items[:k]`; return (their number, the constant rate of the rest).
 
     `columns` receives first the items of S (bit b of a state is column b), then the active ones.
     `above` and `below` receive, per column, the sum of the positive and of the negative effects
     from S: bounds of the log-rate. `mark` is scratch of length n that is zero on entry and exit.
-    `constant` is the sum of the base rates of the items under `SHORTCUT_LIMIT`, `rare` lists those
-    above it.
+    ``shared[j]`` tells whether item j takes the shortcut (see `SHORTCUT_LIMIT`), `constant` is the
+    sum of the base rates of those that do, and `rare` lists the others.
     """
     m = k
     for b in range(k):
@@ -56,14 +60,19 @@ def choose_columns(
                 below[where] += effect
     rest = constant
     for c in range(m):
-        if rate[columns[c]] <= SHORTCUT_LIMIT:
+        if shared[columns[c]]:
             rest -= rate[columns[c]]
     for at in range(rare.shape[0]):
         if mark[rare[at]] == 0:
             rest += rate[rare[at]]
+    if rest < _CANCELLED * constant:
+        rest = 0.0
+        for j in range(rate.shape[0]):
+            if mark[j] == 0:
+                rest += rate[j]
     for c in range(m):
         mark[columns[c]] = 0
-    return m, max(rest, 0.0)
+    return m, rest
 
 
 @kernel

@@ -6,10 +6,12 @@ which is the same recursion with the observation rate z complex:
     p(S | t) = 1 / (2 pi i) * integral of exp(z t) F_z(S) dz.
 
 All poles lie at minus the exit rates, on the real axis left of -q, q the smallest. The path of
-integration is the parabola ``z = -q + c (1 + i u)^2``, which crosses the real axis at the saddle
-point, where the mean of the tilted chain's observation time is t. There the integrand is largest
-and decays like a Gaussian on both sides, so that the trapezoidal rule converges geometrically and
-its *relative* error is small however small p is: halving the step squares the error.
+integration is a parabola ``z = z0 + b (2 i u - u^2)`` through the saddle point z0 = c - q, where
+the mean of the tilted chain's observation time is t. There the integrand is largest and decays on both
+sides, so that the trapezoidal rule converges geometrically and its *relative* error is small
+however small p is: halving the step squares the error. The narrowest parabola, b = c, is best for
+a few poles; many poles far to the left can make the integrand grow on the way, and then b is
+doubled until it does not (with b half the distance of a pole its factor never grows).
 
 Unlike uniformisation, the cost does not grow with the largest rate; unlike the closed form with
 its differences of rates, nothing cancels when rates are close.
@@ -26,10 +28,14 @@ import numpy as np
 from sequela._jit import kernel
 from sequela.likelihood._kernels.passage import arrival, log_forward
 
-# exp(-38) is under the rounding error of the sum.
+# A first step: 16 of them reach to where one exponential factor, exp(-38), is nothing.
 _TAIL = 38.0
 _FIRST_NODES = 16
-_MOST_NODES = 1024
+# The integrand is 1 at the saddle point: what counts as nothing beside it. It must fall all the
+# way; where it rises again by this factor it oscillates too fast to be summed.
+_NOTHING = 1e-17
+_GROWTH = 4.0
+_MOST_NODES = 1 << 14
 # The next halving would leave about the square of this.
 _CHANGE = 1e-6
 _MOST_ATTEMPTS = 60
@@ -127,59 +133,78 @@ def transient_set(
     low,
     want_gradient,
 ):
-    """Return log p(S | t) and the saddle point z0.
+    """Return log p(S | t) and the tilt c.
 
-    With `want_gradient` also fill ``times[R]``, the mean time spent in R divided by the tilted
-    mean holding time 1 / (z0 + Q(R)), and ``crossings[R, c]``, the probability of the step
-    R -> R + c, both given S and t. `u` and `eta` are scratch of two rows: real and imaginary.
+    Q is replaced by Q minus its smallest entry: with exit rates beyond 1e16 / t the tilt would be
+    lost in a sum with them. With `want_gradient` also fill ``times[R]``, the mean time spent in R
+    divided by the tilted mean holding time 1 / (c + Q(R)), and ``crossings[R, c]``, the
+    probability of the step R -> R + c, both given S and t. `u` and `eta` are scratch of two rows:
+    real and imaginary.
     """
     states = 1 << k
     last = states - 1
     smallest = Q[0]
     for R in range(1, states):
         smallest = min(smallest, Q[R])
+    for R in range(states):
+        Q[R] -= smallest
     tilt = (k + 1) / t
     for attempt in range(_MOST_ATTEMPTS):
-        log_forward(log_F, Q, tilt - smallest, low_log, high_log, k, low)
+        log_forward(log_F, Q, tilt, low_log, high_log, k, low)
         mean, variance = tilted_moments(
-            first, second, steps, log_F, Q, tilt - smallest, low_log, high_log, k, low
+            first, second, steps, log_F, Q, tilt, low_log, high_log, k, low
         )
         # Any point right of the poles is valid; the saddle point is best, and near it is enough.
         if abs(math.log(mean / t)) < 0.05 or attempt == _MOST_ATTEMPTS - 1:
             break
         tilt = next_tilt(tilt, mean, variance, t)
-    z0 = tilt - smallest
-    spread = tilt * t
-    reach = math.sqrt(_TAIL / spread)
-    nodes = _FIRST_NODES
-    total = 0.0
-    start = 0
-    stride = 1
-    while True:
-        # On the first round all nodes, then only the new ones in between.
-        added = 0.0
-        for at in range(start, nodes, stride):
-            x = at * (reach / nodes)
-            forward_ratio(u[0], u[1], steps, Q, z0, -tilt * x * x, 2.0 * tilt * x, k)
+    bend = 0.5 * tilt
+    nodes = _MOST_NODES
+    while nodes >= _MOST_NODES:
+        bend *= 2.0
+        spread = bend * t
+        step = math.sqrt(_TAIL / spread) / _FIRST_NODES
+        total = 0.0
+        lowest = 1.0
+        nodes = 0
+        # Outwards until the integrand is nothing: how far that is depends on all the rates.
+        while nodes < _MOST_NODES:
+            x = nodes * step
+            forward_ratio(u[0], u[1], steps, Q, tilt, -bend * x * x, 2.0 * bend * x, k)
             w_re, w_im = node_weight(x, spread)
-            term = w_re * u[0, last] - w_im * u[1, last]
-            added += term if at == 0 else 2.0 * term
-        settled = start == 1 and abs(added - total) < _CHANGE * abs(added + total)
-        total += added
-        if settled or nodes >= _MOST_NODES:
-            break
+            re = w_re * u[0, last] - w_im * u[1, last]
+            im = w_re * u[1, last] + w_im * u[0, last]
+            total += re if nodes == 0 else 2.0 * re
+            nodes += 1
+            size = abs(re) + abs(im)
+            if size < _NOTHING:
+                break
+            if size > _GROWTH * lowest:
+                nodes = _MOST_NODES
+            lowest = min(lowest, size)
+    while nodes < _MOST_NODES:
+        # Halve the step: only the nodes in between are new.
+        step *= 0.5
         nodes *= 2
-        start = 1
-        stride = 2
+        added = 0.0
+        for at in range(1, nodes, 2):
+            x = at * step
+            forward_ratio(u[0], u[1], steps, Q, tilt, -bend * x * x, 2.0 * bend * x, k)
+            w_re, w_im = node_weight(x, spread)
+            added += 2.0 * (w_re * u[0, last] - w_im * u[1, last])
+        settled = abs(added - total) < _CHANGE * abs(added + total)
+        total += added
+        if settled:
+            break
     if want_gradient:
         for R in range(states):
             times[R] = 0.0
             for c in range(k):
                 crossings[R, c] = 0.0
         for at in range(nodes):
-            x = at * (reach / nodes)
-            forward_ratio(u[0], u[1], steps, Q, z0, -tilt * x * x, 2.0 * tilt * x, k)
-            backward_ratio(eta[0], eta[1], steps, Q, z0, -tilt * x * x, 2.0 * tilt * x, k)
+            x = at * step
+            forward_ratio(u[0], u[1], steps, Q, tilt, -bend * x * x, 2.0 * bend * x, k)
+            backward_ratio(eta[0], eta[1], steps, Q, tilt, -bend * x * x, 2.0 * bend * x, k)
             w_re, w_im = node_weight(x, spread)
             share = (1.0 if at == 0 else 2.0) / total
             for R in range(states):
@@ -191,18 +216,18 @@ def transient_set(
                         after = R | (1 << c)
                         crossed = re * eta[0, after] - im * eta[1, after]
                         crossings[R, c] += crossed * steps[after, c]
-    return z0 * t + log_F[last] + math.log(total * reach / nodes * tilt / math.pi), z0
+    return (tilt - smallest) * t + log_F[last] + math.log(total * step * bend / math.pi), tilt
 
 
 @kernel
-def transient_gradient(G, times, crossings, Q, z0, low_log, high_log, m, k, low):
-    """Fill G as `lattice.gradient` does, from what `transient_set` found."""
+def transient_gradient(G, times, crossings, Q, tilt, low_log, high_log, m, k, low):
+    """Fill G as `lattice.gradient` does, from what `transient_set` found (and made of Q)."""
     width = 1 << low
     for b in range(k + 1):
         for c in range(m + 1):
             G[b, c] = 0.0
     for R in range(1 << k):
-        tilted = z0 + Q[R]
+        tilted = tilt + Q[R]
         log_tilted = math.log(tilted)
         for c in range(m + 1):
             if c == m:
@@ -221,11 +246,11 @@ def transient_gradient(G, times, crossings, Q, z0, low_log, high_log, m, k, low)
 
 
 @kernel
-def chain_product(x, tilt, spread, hold):
+def chain_product(x, bend, spread, hold):
     """Return the weight of the node at x times the product of all states' ratios, as a pair."""
     re, im = node_weight(x, spread)
     for i in range(hold.shape[0]):
-        re, im = damp(re, im, -tilt * x * x, 2.0 * tilt * x, hold[i])
+        re, im = damp(re, im, -bend * x * x, 2.0 * bend * x, hold[i])
     return re, im
 
 
@@ -257,31 +282,43 @@ def transient_chain(t, exits, times):
     for i in range(states):
         hold[i] = 1.0 / (tilt + (exits[i] - smallest))
         log_F += math.log(hold[i])
-    spread = tilt * t
-    reach = math.sqrt(_TAIL / spread)
-    nodes = _FIRST_NODES
-    total = 0.0
-    start = 0
-    stride = 1
-    while True:
-        added = 0.0
-        for at in range(start, nodes, stride):
-            re, im = chain_product(at * (reach / nodes), tilt, spread, hold)
-            added += re if at == 0 else 2.0 * re
-        settled = start == 1 and abs(added - total) < _CHANGE * abs(added + total)
-        total += added
-        if settled or nodes >= _MOST_NODES:
-            break
+    bend = 0.5 * tilt
+    nodes = _MOST_NODES
+    while nodes >= _MOST_NODES:
+        bend *= 2.0
+        spread = bend * t
+        step = math.sqrt(_TAIL / spread) / _FIRST_NODES
+        total = 0.0
+        lowest = 1.0
+        nodes = 0
+        while nodes < _MOST_NODES:
+            re, im = chain_product(nodes * step, bend, spread, hold)
+            total += re if nodes == 0 else 2.0 * re
+            nodes += 1
+            size = abs(re) + abs(im)
+            if size < _NOTHING:
+                break
+            if size > _GROWTH * lowest:
+                nodes = _MOST_NODES
+            lowest = min(lowest, size)
+    while nodes < _MOST_NODES:
+        step *= 0.5
         nodes *= 2
-        start = 1
-        stride = 2
+        added = 0.0
+        for at in range(1, nodes, 2):
+            re, im = chain_product(at * step, bend, spread, hold)
+            added += 2.0 * re
+        settled = abs(added - total) < _CHANGE * abs(added + total)
+        total += added
+        if settled:
+            break
     for i in range(states):
         times[i] = 0.0
     for at in range(nodes):
-        x = at * (reach / nodes)
-        re, im = chain_product(x, tilt, spread, hold)
+        x = at * step
+        re, im = chain_product(x, bend, spread, hold)
         share = (1.0 if at == 0 else 2.0) / total
         for i in range(states):
-            once_more, _ = damp(re, im, -tilt * x * x, 2.0 * tilt * x, hold[i])
+            once_more, _ = damp(re, im, -bend * x * x, 2.0 * bend * x, hold[i])
             times[i] += once_more * share * hold[i]
-    return (tilt - smallest) * t + log_F + math.log(total * reach / nodes * tilt / math.pi)
+    return (tilt - smallest) * t + log_F + math.log(total * step * bend / math.pi)

@@ -27,7 +27,6 @@ import numpy as np
 
 from sequela._jit import kernel
 from sequela.likelihood._kernels.columns import (
-    SHORTCUT_LIMIT,
     choose_columns,
     fits_double,
     high_table,
@@ -344,12 +343,12 @@ def gradient(G, F, T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, 
 
 
 @kernel
-def scatter(gradient_sum, present_sum, weight, G, rate, rare, columns, mark, m, k):
+def scatter(gradient_sum, present_sum, weight, G, rate, shared, rare, columns, mark, m, k):
     """Add one set's gradient to the n x n sum, times `weight`.
 
-    Items that are no column of this set have the gradient -rate * time. For those under
-    `SHORTCUT_LIMIT` it is added once for all sets at the end, from `present_sum`, so here the
-    columns of this set get it back.
+    Items that are no column of this set have the gradient -rate * time. For the shared ones it is
+    added once for all sets at the end, from `present_sum`, so here the columns of this set get it
+    back.
     """
     n = rate.shape[0]
     for b in range(k + 1):
@@ -358,7 +357,7 @@ def scatter(gradient_sum, present_sum, weight, G, rate, rare, columns, mark, m, 
         for c in range(m):
             j = columns[c]
             g = weight * G[b, c]
-            if rate[j] <= SHORTCUT_LIMIT:
+            if shared[j]:
                 g += rate[j] * lasting
             if b == k:
                 gradient_sum[j, j] += g
@@ -383,6 +382,7 @@ def evaluate_block(
     rate,
     row_start,
     row_item,
+    shared,
     constant,
     rare,
     observation_rate,
@@ -430,7 +430,19 @@ def evaluate_block(
         items = indices[indptr[s] : indptr[s + 1]]
         k = items.shape[0]
         m, rest = choose_columns(
-            items, k, theta, row_start, row_item, rate, constant, rare, columns, above, below, mark
+            items,
+            k,
+            theta,
+            row_start,
+            row_item,
+            rate,
+            shared,
+            constant,
+            rare,
+            columns,
+            above,
+            below,
+            mark,
         )
         in_range[s] = fits_double(k, m, theta, columns, above, below, rest, observation_rate)
         if not in_range[s]:
@@ -463,4 +475,6 @@ def evaluate_block(
                 for x in range(wide):
                     lT[x, c] = l[c, x]
             gradient(G, F, T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, k)
-            scatter(gradient_sum, present_sum, weights[s], G, rate, rare, columns, mark, m, k)
+            scatter(
+                gradient_sum, present_sum, weights[s], G, rate, shared, rare, columns, mark, m, k
+            )

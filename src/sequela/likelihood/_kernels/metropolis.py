@@ -29,8 +29,11 @@ def propose_informed(order, Wc, effects, rate, rest, observation_rate, rates, u,
         for at in range(remaining):
             v = left[at]
             own = Wc[v]
-            d = observation_rate + rest - rates[v] * own[v]
-            for c in range(m):
+            # Without v itself, left out rather than taken off again: it may be all there is.
+            d = observation_rate + rest
+            for c in range(v):
+                d += rates[c] * own[c]
+            for c in range(v + 1, m):
                 d += rates[c] * own[c]
             log_u = -math.log(d)
             for other in range(remaining):

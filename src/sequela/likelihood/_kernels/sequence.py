@@ -7,6 +7,9 @@ import numpy as np
 from sequela._jit import kernel
 from sequela.likelihood._kernels.contour import transient_chain
 
+# Exit rates at known times are added up as they are; NaN says that they cannot be.
+_LARGEST_LOG_RATE = 690.0
+
 # What is known of the end of a sequence.
 COMPLETE = 0  # all items have arrived, eq. (4)
 MARGINAL = 1  # observed at an unknown time, Proposition 2, eq. (6)
@@ -47,9 +50,11 @@ def sequence_gradient(gradient, theta, sequence, kind, t, observation_rate, want
             for j in range(n):
                 log_rates[a + 1, j] = log_rates[a, j] + (0.0 if i == j else theta[i, j])
     if kind == TIMED:
-        # A finished chain leaves at rate 0.
         for a in range(k + 1):
-            exits[a] = exits[a] * math.exp(min(largest[a], 690.0)) if exits[a] > 0.0 else 0.0
+            if largest[a] > _LARGEST_LOG_RATE:
+                return np.nan
+            # A finished chain leaves at rate 0.
+            exits[a] = exits[a] * math.exp(largest[a]) if exits[a] > 0.0 else 0.0
             largest[a] = 0.0
         log_p += transient_chain(t, exits, times)
     else:

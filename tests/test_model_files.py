@@ -1,0 +1,533 @@
+"""Models as files: they come back as they were, and nothing but a whole file is read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import sequela
+from sequela import InputError, Model
+
+quick = settings(max_examples=80, deadline=None, derandomize=True, database=None)
+labels = st.text(max_size=8).filter(lambda x: x.strip())
+formulas = ["=1+1", "+a", "-a", "@a", "\ta", "\ra", "\na", "'=a", "''=a", "'a", " =a", "＝a", "''"]
+others = ['"', '"",', "a,b", "a\nb", "a\r", "é", "日本", "🧬", "\u2028x", "NA", "nan", "1.0", "x\0"]
+nasty = st.sampled_from([*formulas, *others])
+values = st.floats(-500.0, 500.0)
+
+
+@st.composite
+def models(draw):
+    items = draw(st.lists(labels | nasty, min_size=1, max_size=4, unique=True))
+    n = len(items)
+    theta = draw(st.lists(values, min_size=n * n, max_size=n * n))
+    return Model(np.reshape(theta, (n, n)), items)
+
+
+def small(metadata=None):
+    return Model([[0.5, 4.0], [-0.25, -4.0]], ["first", "second"], metadata)
+
+
+def same(a, b):
+    """Equal to the last bit, the sign of a zero included."""
+    return a == b and a.theta.tobytes() == b.theta.tobytes() and a.items == b.items
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("models")
+
+
+# --- One file -------------------------------------------------------------------------------------
+
+
+@quick
+@given(model=models())
+def test_save_and_load(folder, model):
+    model.save(folder / "model.npz")
+    assert same(Model.load(folder / "model.npz"), model)
+
+
+def test_metadata_travels(tmp_path):
+    metadata = {
+        "penalty": 0.01,
+        "seed": 2**80,
+        "converged": np.bool_(True),
+        "count": np.int64(3),
+        "se": np.float32(0.5),
+        "nested": {"starts": [1, None, "ä🧬"], "range": (1, 2)},
+    }
+    small(metadata).save(tmp_path / "m.npz")
+    found = Model.load(tmp_path / "m.npz").metadata
+    assert found == {
+        **metadata,
+        "nested": {"starts": [1, None, "ä🧬"], "range": [1, 2]},
+    }
+    assert type(found["count"]) is int
+
+
+def test_a_learned_model_travels(tmp_path):
+    sets = sequela.simulate(small().to_frame(), 200, random_state=1).to_dataset().without_times()
+    model = sequela.fit(sets, penalty=0.05, random_state=1)
+    model.save(tmp_path / "m.npz")
+    again = Model.load(tmp_path / "m.npz")
+    assert same(again, model)
+    assert again.metadata == model.metadata
+    assert {"penalty", "seed", "sequela"} <= again.metadata.keys()
+
+
+@pytest.mark.parametrize("name", ["model", "model.npz", "model.v2", "モデル.dat", ".hidden"])
+@pytest.mark.parametrize("kind", [str, Path])
+def test_the_name_is_kept(tmp_path, name, kind):
+    small().save(kind(tmp_path / name))
+    assert os.listdir(tmp_path) == [name]  # noqa: PTH208 - the name, not the path
+    assert Model.load(kind(tmp_path / name)) == small()
+
+
+def test_the_file_is_open(tmp_path):
+    """NumPy alone reads it, without pickle; the text is JSON."""
+    small({"seed": 7}).save(tmp_path / "m.npz")
+    with np.load(tmp_path / "m.npz", allow_pickle=False) as file:
+        assert sorted(file.files) == ["meta", "theta"]
+        np.testing.assert_array_equal(file["theta"], small().theta)
+        assert file["theta"].dtype == np.float64
+        header = json.loads(str(file["meta"]))
+    assert header == {
+        "format": "sequela model",
+        "version": 1,
+        "sequela": sequela.__version__,
+        "items": ["first", "second"],
+        "metadata": {"seed": 7},
+    }
+
+
+@pytest.mark.parametrize(
+    "value", [object(), {1, 2}, b"x", np.zeros(2), {"a": {"b": 1j}}, {(1,): 2}]
+)
+def test_metadata_that_json_cannot_hold(tmp_path, value):
+    (tmp_path / "m.npz").write_bytes(b"as it was")
+    for write in (Model.save, Model.to_mhn):
+        with pytest.raises(InputError, match=r"metadata\['bad'\] cannot be saved .*plain JSON"):
+            write(small({"good": 1, "bad": value}), tmp_path / "m.npz")
+    assert (tmp_path / "m.npz").read_bytes() == b"as it was"
+
+
+def test_metadata_with_other_keys_or_a_circle(tmp_path):
+    with pytest.raises(InputError, match="metadata has the key 3; keys must be text"):
+        small({3: 1}).save(tmp_path / "m.npz")
+    circle = []
+    circle.append(circle)
+    with pytest.raises(InputError, match=r"metadata\['round'\] cannot be saved"):
+        small({"round": circle}).save(tmp_path / "m.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_failure_leaves_the_old_file_whole(tmp_path, monkeypatch, failure):
+    path = tmp_path / "m.npz"
+    small().save(path)
+    before = path.read_bytes()
+
+    def half(file, **arrays):
+        file.write(b"PK half")
+        raise failure
+
+    monkeypatch.setattr(np, "savez_compressed", half)
+    with pytest.raises((InputError, KeyboardInterrupt)) as caught:
+        Model([[1.0]]).save(path)
+    if isinstance(failure, OSError):
+        assert "m.npz" in str(caught.value)
+        assert "No space left" in str(caught.value)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("write", [Model.save, Model.to_csv, Model.to_mhn])
+def test_where_nothing_can_be_written(tmp_path, write):
+    with pytest.raises(InputError, match=r"nowhere.*m\.x.*cannot be written.*folder that exists"):
+        write(small(), tmp_path / "nowhere" / "m.x")
+    (tmp_path / "taken.csv").mkdir()
+    with pytest.raises(InputError, match=r"taken\.csv' cannot be written"):
+        write(small(), tmp_path / "taken.csv")
+    assert [p.name for p in tmp_path.iterdir()] == ["taken.csv"]
+
+
+@pytest.mark.parametrize("read", [Model.load, Model.from_csv, Model.from_mhn])
+def test_no_such_file(tmp_path, read):
+    with pytest.raises(
+        InputError, match=r"none\.npz' cannot be read \(No such file.*check the name"
+    ):
+        read(tmp_path / "none.npz")
+    with pytest.raises(InputError, match="cannot be read"):
+        read(tmp_path)
+
+
+# --- Files that are not models --------------------------------------------------------------------
+
+
+def test_every_truncation_is_refused(tmp_path):
+    path = tmp_path / "m.npz"
+    small({"note": "x"}).save(path)
+    content = path.read_bytes()
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        with pytest.raises(InputError, match=r"m\.npz' cannot be read.*damaged"):
+            Model.load(path)
+
+
+def test_no_damaged_byte_gives_another_model(tmp_path):
+    """Refused with a clear error, or harmless (a time stamp inside the archive)."""
+    path = tmp_path / "m.npz"
+    model = small({"note": "x"})
+    model.save(path)
+    content = path.read_bytes()
+    refused = []
+    for place in range(len(content)):
+        for flip in (0x06, 0xFF):  # 0x06 turns deflate into LZMA
+            damaged = bytearray(content)
+            damaged[place] ^= flip
+            path.write_bytes(damaged)
+            try:
+                found = Model.load(path)
+            except InputError as error:
+                refused.append(str(error))
+            else:
+                assert same(found, model)
+                assert found.metadata == model.metadata
+    assert len(refused) > len(content)
+    assert all("m.npz" in message for message in refused)
+
+
+def write_npz(path, header, theta=None, **arrays):
+    text = header if isinstance(header, str) else json.dumps(header)
+    theta = np.zeros((2, 2)) if theta is None else theta
+    with path.open("wb") as file:
+        np.savez(file, meta=np.array(text), theta=theta, **arrays)
+
+
+GOOD = {
+    "format": "sequela model",
+    "version": 1,
+    "sequela": "0.1.0",
+    "items": ["a", "b"],
+    "metadata": {},
+}
+
+
+def test_what_is_written_by_hand_is_read(tmp_path):
+    """The changes below are what makes the difference."""
+    write_npz(tmp_path / "m.npz", GOOD, extra=np.ones(3))
+    assert Model.load(tmp_path / "m.npz") == Model(np.zeros((2, 2)), ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"format": "sequela checkpoint"},
+            "is not a model of sequela; give a file that Model.save",
+        ),
+        ({"format": None}, "is not a model of sequela"),
+        ({"version": "one"}, "damaged"),
+        ({"items": ["a", "a"]}, "every label may occur once.*'a' at positions 0 and 1"),
+        ({"items": ["a", ""]}, "neither missing nor empty"),
+        ({"items": ["a"]}, "2 x 2|1 x 1"),
+        ({"items": "ab"}, "wrong type"),
+        ({"metadata": 3}, "wrong type"),
+    ],
+)
+def test_wrong_headers(tmp_path, change, message):
+    write_npz(tmp_path / "m.npz", {**GOOD, **change})
+    with pytest.raises(InputError, match=rf"m\.npz'.*{message}"):
+        Model.load(tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize("missing", ["format", "version", "items", "metadata"])
+def test_missing_entries(tmp_path, missing):
+    write_npz(tmp_path / "m.npz", {k: v for k, v in GOOD.items() if k != missing})
+    with pytest.raises(InputError, match=r"m\.npz' (is not a model|cannot be read)"):
+        Model.load(tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize(
+    ("theta", "message"),
+    [
+        (np.zeros((2, 3)), "expected a square"),
+        (np.zeros(4), "expected a square"),
+        (np.zeros((3, 3)), "expected 2 x 2"),
+        (np.full((2, 2), np.nan), "expected finite"),
+        (np.zeros((2, 2), dtype=np.float32), "wrong type .theta: float32"),
+        (np.array([["a", "b"], ["c", "d"]]), "wrong type"),
+    ],
+)
+def test_wrong_theta(tmp_path, theta, message):
+    write_npz(tmp_path / "m.npz", GOOD, theta)
+    with pytest.raises(InputError, match=rf"m\.npz'.*{message}"):
+        Model.load(tmp_path / "m.npz")
+
+
+def test_a_newer_format(tmp_path):
+    """The arrays of a newer version may be others; the message does not depend on them."""
+    header = {"format": "sequela model", "version": 2, "sequela": "9.9"}
+    with (tmp_path / "m.npz").open("wb") as file:
+        np.savez(file, meta=np.array(json.dumps(header)))
+    with pytest.raises(InputError) as caught:
+        Model.load(tmp_path / "m.npz")
+    for part in ("m.npz", "format version 2", "sequela 9.9", "reads version 1", "newer sequela"):
+        assert part in str(caught.value)
+
+
+def test_foreign_files(tmp_path):
+    path = tmp_path / "m.npz"
+    np.savez(path, weights=np.ones(3))
+    with pytest.raises(InputError, match=r"m\.npz' is not a model of sequela"):
+        Model.load(path)
+    np.savez(path, meta=np.array("[1, 2]"))
+    with pytest.raises(InputError, match=r"m\.npz' is not a model of sequela"):
+        Model.load(path)
+    for content in (b"", b"a,b\n1,2\n", b"PK\x03\x04" + bytes(100)):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=r"m\.npz' cannot be read as a model"):
+            Model.load(path)
+
+
+class Trap:
+    """Unpickling this would call a function of the writer's choice."""
+
+    def __reduce__(self):
+        return (os.mkdir, ("sprung",))
+
+
+def test_pickles_are_not_opened(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("meta", "theta"):
+        buffer = io.BytesIO()
+        np.save(buffer, np.array([Trap()], dtype=object), allow_pickle=True)
+        write_npz(tmp_path / "m.npz", GOOD)
+        with zipfile.ZipFile(tmp_path / "m.npz") as archive:
+            parts = {x: archive.read(x) for x in archive.namelist()}
+        parts[f"{name}.npy"] = buffer.getvalue()
+        with zipfile.ZipFile(tmp_path / "m.npz", "w") as archive:
+            for member, content in parts.items():
+                archive.writestr(member, content)
+        with pytest.raises(InputError, match="cannot be read as a model"):
+            Model.load(tmp_path / "m.npz")
+    assert not (tmp_path / "sprung").exists()
+
+
+# --- Labels at the door ---------------------------------------------------------------------------
+
+
+def test_a_model_has_every_label_once():
+    with pytest.raises(InputError, match="every label may occur once"):
+        Model(np.zeros((2, 2)), ["a", "a"])
+    with pytest.raises(InputError, match="every label may occur once"):
+        Model(pd.DataFrame(np.zeros((2, 2)), index=["a", "a"], columns=["a", "a"]))
+    with pytest.raises(InputError, match="a label must be text or a number"):
+        Model(np.zeros((2, 2)), ["a", " "])
+    assert Model(np.zeros((2, 2)), [1, 2]).items == ("1", "2")
+
+
+# --- Labelled tables ------------------------------------------------------------------------------
+
+
+@quick
+@given(model=models())
+def test_csv_round_trip(folder, model):
+    model.to_csv(folder / "theta.csv")
+    assert same(Model.from_csv(folder / "theta.csv"), model)
+
+
+@quick
+@given(model=models())
+def test_no_cell_is_a_formula(folder, model):
+    model.to_csv(folder / "theta.csv")
+    with (folder / "theta.csv").open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    for cell in [*header, *(row[0] for row in rows)]:
+        assert cell[0] not in "=+-@＝＋－＠\t\r\n"
+        assert cell.strip()[0] not in "=+-@＝＋－＠"
+    for row in rows:
+        for cell in row[1:]:
+            float(cell)
+
+
+def test_csv_rows_act_on_columns(tmp_path):
+    small().to_csv(tmp_path / "theta.csv")
+    frame = pd.read_csv(tmp_path / "theta.csv", index_col=0)
+    assert frame.loc["first", "second"] == 4.0
+    assert frame.index.name == "row acts on column"
+    pd.testing.assert_frame_equal(frame.rename_axis(None), small().to_frame())
+
+
+def test_csv_of_pandas_and_of_a_spreadsheet(tmp_path):
+    path = tmp_path / "theta.csv"
+    small().to_frame().to_csv(path)
+    assert Model.from_csv(path) == small()
+    path.write_text(f"\ufeff{path.read_text()}\n\n".replace("\n", "\r\n"), encoding="utf-8")
+    assert Model.from_csv(path) == small()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "has no table of theta"),
+        (",a\n", "has no table of theta"),
+        (";a;b\na;1;2\nb;3;4\n", "separated by commas"),
+        (",a,b\na,1,2\nb,3\n", "line 3: found 2 cells, expected 3"),
+        (",a,b\na,1,2\n", r"1 rows and 2 columns, from number 2 on the rows \[\] .*incomplete"),
+        (",a,b\nb,1,2\na,3,4\n", r"from number 1 on the rows \['b', 'a'\] .*same order"),
+        (",a\na,1\nb,2\nc,3\n", r"3 rows and 1 columns, from number 2 on the rows \['b', 'c'\]"),
+        (",a,b\na,1,2\nb,3,x\n", "line 3, row 'b', column 'b': found 'x', expected a number"),
+        (",a,b\na,1,2\nb,,4\n", "line 3, row 'b', column 'a': found ''"),
+        (",a,b\na,1,1_0\nb,3,4\n", "found '1_0'"),
+        (",a,b\na,1,nan\nb,3,4\n", "expected finite numbers"),
+        (",a,b\na,1,700\nb,3,4\n", "Was a matrix of rates given"),
+        (",a,a\na,1,2\na,3,4\n", "every label may occur once"),
+        (",'=a,=a\n'=a,1,2\n=a,3,4\n", "every label may occur once"),
+        (',"a,b\na,1,2\nb,3,4\n', "is not a comma-separated table"),
+        (",a,b\na,1,2\nb,3,4\nObservation,5,6\n", "observation effects"),
+    ],
+)
+def test_tables_that_are_not_theta(tmp_path, text, message):
+    path = tmp_path / "theta.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=rf"theta\.csv'.*{message}"):
+        Model.from_csv(path)
+
+
+def test_tables_in_other_encodings(tmp_path):
+    path = tmp_path / "theta.csv"
+    path.write_bytes(",é\né,1\n".encode("latin-1"))
+    with pytest.raises(
+        InputError, match=r"theta\.csv' is not .* in UTF-8 .*save it as 'CSV UTF-8'"
+    ):
+        Model.from_csv(path)
+
+
+def test_a_label_that_utf8_cannot_hold(tmp_path):
+    model = Model([[0.0]], ["\ud800"])
+    model.save(tmp_path / "m.npz")
+    assert Model.load(tmp_path / "m.npz") == model
+    for write in (Model.to_csv, Model.to_mhn):
+        with pytest.raises(InputError, match="a label cannot be written as UTF-8"):
+            write(model, tmp_path / "theta.csv")
+    assert not (tmp_path / "theta.csv").exists()
+
+
+# --- The package mhn ------------------------------------------------------------------------------
+
+# As mhn 1.2.3 writes it (pandas): row i, column j is the effect of j on i.
+MHN = ",TP53,IDH1\nTP53,-0.32,1.5\nIDH1,-0.0,-1.89\n"
+
+
+def test_mhn_is_transposed(tmp_path):
+    (tmp_path / "m.csv").write_text(MHN)
+    model = Model.from_mhn(tmp_path / "m.csv")
+    assert model.items == ("TP53", "IDH1")
+    assert model.to_frame().loc["IDH1", "TP53"] == 1.5
+    assert model.theta[0, 0] == -0.32
+    assert model.metadata == {}
+
+
+def test_mhn_metadata_is_read(tmp_path):
+    """The name has dots, as those of the examples of mhn have: only .csv is the suffix."""
+    path = tmp_path / "final_lam-0.0125_reltol-1e-07.csv"
+    path.write_text(MHN)
+    meta = {"lambda": 0.0125, "init": None, "message": "CONVERGENCE", "nit": 218}
+    (tmp_path / "final_lam-0.0125_reltol-1e-07_meta.json").write_text(json.dumps(meta))
+    assert Model.from_mhn(str(path)).metadata == {"mhn": meta}
+
+
+@pytest.mark.parametrize("content", [b"{", b"", b"[1]", b"3", b"\xff\xfe\x00", b"[" * 100_000])
+def test_mhn_metadata_that_is_malformed(tmp_path, content):
+    (tmp_path / "m.csv").write_text(MHN)
+    (tmp_path / "m_meta.json").write_bytes(content)
+    with pytest.raises(InputError, match=r"m_meta\.json' cannot be used: found .*JSON object"):
+        Model.from_mhn(tmp_path / "m.csv")
+
+
+@quick
+@given(model=models())
+def test_mhn_round_trip(folder, model):
+    model.to_mhn(folder / "mhn.csv")
+    assert same(Model.from_mhn(folder / "mhn.csv"), model)
+
+
+def test_mhn_reads_what_we_write(tmp_path):
+    """The three lines that mhn's load consists of."""
+    model = Model([[0.1, 4.0], [-1 / 3, -4.0]], ["=first", "second"], {"penalty": 0.01})
+    model.to_mhn(tmp_path / "m.csv")
+    frame = pd.read_csv(f"{tmp_path / 'm'}.csv", index_col=0)
+    assert frame.columns.to_list() == list(model.items)
+    np.testing.assert_allclose(np.array(frame), model.theta.T, rtol=1e-15)
+    assert json.loads(Path(f"{tmp_path / 'm'}_meta.json").read_text()) == {"penalty": 0.01}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "written"),
+    [
+        ({}, {}),
+        ({"mhn": {"lambda": 0.1}}, {"lambda": 0.1}),
+        ({"mhn": {"lambda": 0.1}, "note": "ä"}, {"lambda": 0.1, "note": "ä"}),
+        ({"mhn": 3}, {"mhn": 3}),
+    ],
+)
+def test_mhn_metadata_goes_back(tmp_path, metadata, written):
+    small(metadata).to_mhn(tmp_path / "m.csv")
+    assert json.loads((tmp_path / "m_meta.json").read_text()) == written
+    assert Model.from_mhn(tmp_path / "m.csv").metadata == {"mhn": written}
+
+
+@pytest.mark.parametrize("last", ["Observation", "2"])
+def test_observation_effects_are_refused(tmp_path, last):
+    (tmp_path / "m.csv").write_text(f"{MHN}{last},0.1,0.2\n")
+    with pytest.raises(
+        InputError, match=r"m\.csv'.*does not support observation effects.*classical"
+    ):
+        Model.from_mhn(tmp_path / "m.csv")
+
+
+def test_our_table_is_not_mistaken_for_theirs(tmp_path):
+    small().to_csv(tmp_path / "theta.csv")
+    with pytest.raises(InputError, match=r"theta\.csv' is a table of sequela.*Model\.from_csv"):
+        Model.from_mhn(tmp_path / "theta.csv")
+
+
+def test_mhn_users_leave_the_suffix_out(tmp_path):
+    (tmp_path / "m.csv").write_text(MHN)
+    with pytest.raises(InputError, match=r"m' cannot be read .*did you mean '.*m\.csv'\?"):
+        Model.from_mhn(tmp_path / "m")
+
+
+# --- What does not change -------------------------------------------------------------------------
+
+
+def test_another_process_reads_it(tmp_path):
+    small().save(tmp_path / "m.npz")
+    script = "import sys, sequela; print(repr(sequela.Model.load(sys.argv[1])))"
+    done = subprocess.run(  # noqa: S603 - our own script
+        [sys.executable, "-c", script, str(tmp_path / "m.npz")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == repr(small()) == "<Model: 2 items, 2 interactions>"
+
+
+def test_theta_stays_read_only(tmp_path):
+    small().save(tmp_path / "m.npz")
+    with pytest.raises(ValueError, match="read-only"):
+        Model.load(tmp_path / "m.npz").theta[0, 0] = 1.0
