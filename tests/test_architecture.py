@@ -24,6 +24,7 @@ ROOMS = [
     {"data"},
     {"likelihood"},
     {"simulation"},
+    {"_model_files"},
     {"model"},  # what learning returns
     {"learning"},
     {"questions"},

@@ -88,7 +88,7 @@ def test_a_read_only_installation_uses_a_private_folder(temporary, monkeypatch):
     assert compiled(1.0) == 2.0
     folder = temporary / f"sequela-numba-{os.getuid()}"
     assert [options["folder"] for options in asked] == [before, str(folder)]
-    assert config.CACHE_DIR == before
+    assert before == config.CACHE_DIR
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert list(folder.rglob("*.nbi"))  # and the cache is really there
 
@@ -98,7 +98,7 @@ def test_nowhere_to_write_means_no_cache(temporary, monkeypatch):
     asked = refuse(monkeypatch, times=2)
     assert _jit.kernel(add_one)(1.0) == 2.0
     assert [bool(options.get("cache")) for options in asked] == [True, True, False]
-    assert config.CACHE_DIR == before
+    assert before == config.CACHE_DIR
     assert all(options["nogil"] for options in asked)
 
 
@@ -212,7 +212,7 @@ def test_a_failed_compilation_leaves_no_timer(monkeypatch, caplog):
     monkeypatch.setattr(_jit, "_NOTICE_AFTER", 0.05)
 
     class Broken(SlowKernel):
-        def compile(self, types):
+        def compile(self, types):  # noqa: ARG002 - as Numba calls it
             raise TypeError("no such type")
 
     with pytest.raises(TypeError):

@@ -14,6 +14,20 @@ if TYPE_CHECKING:
 __all__ = ["replacing"]
 
 
+def _mode(target: Path) -> int:
+    """Return the permissions that the new file gets: those of the old one, or the usual ones.
+
+    A temporary file can be read by its owner alone, which is not what colleagues expect.
+    """
+    try:
+        return target.stat().st_mode & 0o777
+    except OSError:
+        pass
+    usual = os.umask(0)
+    os.umask(usual)
+    return 0o666 & ~usual
+
+
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file beside `path` that takes its place when the block ends well.
@@ -28,6 +42,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        Path(name).chmod(_mode(target))
         Path(name).replace(target)
     except BaseException:
         Path(name).unlink(missing_ok=True)

@@ -23,7 +23,7 @@ def theta():
 
 
 @pytest.fixture
-def X():
+def X():  # noqa: N802 - the name that scikit-learn gives to samples
     return (np.random.default_rng(3).random((30, 5)) < 0.4).astype(int)
 
 

@@ -290,7 +290,7 @@ def log_p_one_pair(theta, k, i, j):
         both = ref.transition_matrix(ref.generator(pair), t)[0, 3]
         return np.log(-np.expm1(-w[single] * t)).sum() - (1.0 + w[k:n].sum()) * t + math.log(both)
 
-    grid = np.linspace(0.2, 40.0, 400)
+    grid = np.linspace(0.2, 40.0, 100)
     peak = max(log_integrand(t) for t in grid)
     total, _ = scipy.integrate.quad(
         lambda t: math.exp(log_integrand(t) - peak), 1e-3, 60.0, limit=200, epsabs=0, epsrel=1e-9

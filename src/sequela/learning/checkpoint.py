@@ -42,7 +42,9 @@ def write_checkpoint(
     """Write a checkpoint; the one before stays whole until this one is."""
     header = json.dumps({"format": _FORMAT, "version": _VERSION, **meta})
     with replacing(path) as file:
-        np.savez(file, allow_pickle=False, meta=np.array(header), **arrays)
+        # Arrays of objects would be pickled; there are none here, and reading refuses them.
+        content: dict[str, Any] = {"meta": np.array(header), **arrays}
+        np.savez(file, **content)
 
 
 def read_checkpoint(

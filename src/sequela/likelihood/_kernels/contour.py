@@ -7,8 +7,8 @@ which is the same recursion with the observation rate z complex:
 
 All poles lie at minus the exit rates, on the real axis left of -q, q the smallest. The path of
 integration is a parabola ``z = z0 + b (2 i u - u^2)`` through the saddle point z0 = c - q, where
-the mean of the tilted chain's observation time is t. There the integrand is largest and decays on both
-sides, so that the trapezoidal rule converges geometrically and its *relative* error is small
+the mean of the tilted chain's observation time is t. There the integrand is largest and decays on
+both sides, so that the trapezoidal rule converges geometrically and its *relative* error is small
 however small p is: halving the step squares the error. The narrowest parabola, b = c, is best for
 a few poles; many poles far to the left can make the integrand grow on the way, and then b is
 doubled until it does not (with b half the distance of a pole its factor never grows).

@@ -1,0 +1,220 @@
+"""Reading and writing the files of a model: what may go wrong, and how to say it."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from sequela import __version__
+from sequela._errors import InputError
+from sequela._files import replacing
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = [
+    "FORMAT",
+    "VERSION",
+    "content",
+    "json_object",
+    "mhn_meta_path",
+    "naming",
+    "plain_metadata",
+    "read_table",
+    "table_text",
+    "unpack",
+    "writing",
+]
+
+FORMAT = "sequela model"
+VERSION = 1  # to be raised when a reader of the older version would misread the file
+
+
+@contextlib.contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Replace `path` when the block ends well; say why if the system will not."""
+    try:
+        with replacing(path) as file:
+            yield file
+    except OSError as error:
+        raise InputError(
+            f"{str(path)!r} cannot be written ({error.strerror or error}); name a file in a folder "
+            "that exists and that you may write to"
+        ) from error
+
+
+@contextlib.contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Put the name of the file in front of what is wrong with its content."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"the file {str(path)!r} cannot be used: {error}") from None
+
+
+def content(path: str | os.PathLike[str]) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        # mhn's own load adds the suffix, so its users leave it out.
+        other = Path(f"{path}.csv")
+        hint = f"did you mean {str(other)!r}?" if other.is_file() else "check the name"
+        raise InputError(
+            f"{str(path)!r} cannot be read ({error.strerror or error}); {hint}"
+        ) from None
+
+
+def json_object(content: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        found = error
+    if not isinstance(found, dict):
+        raise InputError(f"found {found!r:.200}, expected a JSON object; mend it or take it away")
+    return found
+
+
+def plain_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata as JSON will give it back; an error names the key that it cannot hold."""
+    plain = {}
+    for key, value in metadata.items():
+        if not isinstance(key, str):
+            raise InputError(f"metadata has the key {key!r}; keys must be text to be saved")
+        try:
+            plain[key] = json.loads(json.dumps(value, default=_plain_scalar))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InputError(
+                f"metadata[{key!r}] cannot be saved ({error}); expected plain JSON values: "
+                "numbers, text, true, false, None, lists and dictionaries of these"
+            ) from None
+    return plain
+
+
+def _plain_scalar(value: Any) -> Any:
+    if isinstance(value, np.bool_ | np.integer | np.floating):
+        return value.item()
+    raise TypeError(f"it contains a {type(value).__name__}")
+
+
+def unpack(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], NDArray[Any]]:
+    """Return the header and theta of a model file; the constructor checks what they contain."""
+    name = repr(str(path))
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            known = "meta.npy" in archive.namelist()
+            header: Any = json.loads(str(_member(archive, "meta.npy"))) if known else {}
+            _refuse_header(header, name)
+            theta = _member(archive, "theta.npy")
+        whole = isinstance(header["items"], list) and isinstance(header["metadata"], dict)
+    except InputError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged archive raises whatever its parts raise
+        raise InputError(
+            f"{name} cannot be read as a model ({type(error).__name__}: {error}); it is damaged, "
+            "incomplete or something else. Copy it again from where it was saved, or save anew"
+        ) from None
+    if not whole or theta.dtype != np.float64:
+        raise InputError(
+            f"{name} has items, metadata or theta of the wrong type (theta: {theta.dtype}, "
+            "expected float64); it was not written by Model.save. Make it anew with that"
+        )
+    return header, theta
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    # Reading a whole member compares its checksum before anything is made of it.
+    return np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
+
+
+def _refuse_header(header: Any, name: str) -> None:
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise InputError(f"{name} is not a model of sequela; give a file that Model.save wrote")
+    if header["version"] > VERSION:
+        raise InputError(
+            f"{name} has format version {header['version']} (written by sequela "
+            f"{header.get('sequela')}); this is sequela {__version__}, which reads version "
+            f"{VERSION}. Install a newer sequela: pip install --upgrade sequela"
+        )
+
+
+# --- Tables ---------------------------------------------------------------------------------------
+
+
+def table_text(corner: str, labels: Sequence[str], matrix: NDArray[np.float64]) -> bytes:
+    buffer = io.StringIO(newline="")
+    # All text in quotation marks: before Python 3.13 a carriage return would go without.
+    writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+    writer.writerow([corner, *labels])
+    writer.writerows([label, *row] for label, row in zip(labels, matrix.tolist(), strict=True))
+    try:
+        return buffer.getvalue().encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"a label cannot be written as UTF-8 ({error.reason}: {error.object[error.start]!r}); "
+            "rename the item, or use Model.save"
+        ) from None
+
+
+def read_table(path: str | os.PathLike[str]) -> tuple[str, list[str], NDArray[np.float64]]:
+    """Return (first cell, labels, numbers) of a square comma-separated table."""
+    name = repr(str(path))
+    try:
+        text = content(path).decode("utf-8-sig")  # spreadsheets put a mark in front
+        reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+        lines = [(reader.line_num, row) for row in reader if row]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(
+            f"{name} is not a comma-separated table in UTF-8 ({error}); save it as 'CSV UTF-8'"
+        ) from None
+    if len(lines) < 2 or len(lines[0][1]) < 2:
+        raise InputError(
+            f"{name} has no table of theta: expected the items in the first row and the first "
+            "column, separated by commas"
+        )
+    corner, *columns = lines[0][1]
+    values = np.empty((len(lines) - 1, len(columns)))
+    for i, (line, row) in enumerate(lines[1:]):
+        if len(row) != len(columns) + 1:
+            raise InputError(
+                f"{name}, line {line}: found {len(row)} cells, expected {len(columns) + 1} as in "
+                "the first line; the file may be incomplete"
+            )
+        for j, cell in enumerate(row[1:]):
+            try:
+                # Python also takes 1_000 for a number, a table does not mean that.
+                values[i, j] = float(cell.replace("_", "?"))
+            except ValueError:
+                raise InputError(
+                    f"{name}, line {line}, row {row[0]!r}, column {columns[j]!r}: found {cell!r}, "
+                    "expected a number such as -1.5"
+                ) from None
+    rows = [row[0] for _, row in lines[1:]]
+    if len(rows) == len(columns) + 1:
+        raise InputError(
+            f"{name} has one row more than columns ({rows[-1]!r}). If it is a model of mhn with "
+            "effects on the observation (oMHN): sequela does not support observation effects; in "
+            "mhn, get_equivalent_classical_mhn() gives a model with the same distribution of sets"
+        )
+    if rows != columns:
+        k = next((k for k, x in enumerate(rows) if [x] != columns[k : k + 1]), len(rows))
+        raise InputError(
+            f"{name} has {len(rows)} rows and {len(columns)} columns, from number {k + 1} on the "
+            f"rows {rows[k : k + 3]} and the columns {columns[k : k + 3]}; expected the same items "
+            "in the same order. The file may be incomplete"
+        )
+    return corner, rows, values
+
+
+def mhn_meta_path(path: str | os.PathLike[str]) -> Path:
+    """Where mhn keeps the metadata of the model in `path`."""
+    return Path(path).with_name(Path(path).name.removesuffix(".csv") + "_meta.json")
