@@ -191,7 +191,9 @@ class ChainRun:
         others = columns.rest + float(columns.rate[k:].sum())
         observation_rate = self.parameters.observation_rate
         extra = 0
-        if value or not chain.order.size:
+        if self.method != "relocation":
+            chain.order = np.empty(k, dtype=np.int64)  # every run starts from a proposal
+        elif value or not chain.order.size:
             # Along the path to the value interactions grow from nothing: no burn-in is needed.
             extra = 0 if value else FIRST_BURN_IN
             chain.order = draw_orders(own, others + observation_rate, self.t, rng)
