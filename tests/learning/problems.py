@@ -1,0 +1,99 @@
+"""Data and truths that the tests of learning share; the truths come from `reference` alone."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import warnings
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import reference as ref
+from sequela import simulate
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@contextlib.contextmanager
+def quiet():
+    """Let warnings pass: what is asked here is something else."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@cache
+def simulated(n, size, seed, scale=0.7, base=0.0, sparsity=0.5):
+    """A data set with its true times, drawn from a random model."""
+    rng = np.random.default_rng([n, seed])
+    theta = ref.random_theta(rng, n, scale, sparsity)
+    theta[np.diag_indices(n)] += base
+    return simulate(theta, size, random_state=seed).to_dataset()
+
+
+def table(n, sets):
+    X = np.zeros((len(sets), n), dtype=int)
+    for row, S in zip(X, sets, strict=True):
+        row[list(S)] = 1
+    return X
+
+
+def masks(X):
+    """The number of each set, with bit j for item j: the index into `reference.set_distribution`."""
+    return np.asarray(X, dtype=int) @ (1 << np.arange(np.shape(X)[1]))
+
+
+def mean_log_p(theta, X, times=None, observation_rate=1.0):
+    """Mean log-likelihood by dense linear algebra over all 2^n states, n small."""
+    which = masks(X)
+    times = np.full(len(which), np.nan) if times is None else np.asarray(times, dtype=float)
+    unknown = np.log(ref.set_distribution(theta, observation_rate))
+    return float(
+        np.mean(
+            [
+                unknown[mask] if math.isnan(t) else math.log(ref.set_distribution_at(theta, t)[mask])
+                for mask, t in zip(which, times, strict=True)
+            ]
+        )
+    )
+
+
+def gradient_by_differences(theta, X, times=None, observation_rate=1.0):
+    return ref.finite_difference_gradient(
+        lambda moved: mean_log_p(moved, X, times, observation_rate), theta, 1e-5
+    )
+
+
+def l1(theta, penalty):
+    return penalty * sum(abs(theta[i, j]) for i, j in np.ndindex(theta.shape) if i != j)
+
+
+def kkt_residual(theta, gradient, penalty):
+    """The distance from optimality, entry by entry, as the issue defines it."""
+    worst = 0.0
+    for i, j in np.ndindex(theta.shape):
+        g, x = gradient[i, j], theta[i, j]
+        if i == j:
+            away = abs(g)
+        elif x != 0.0:
+            away = abs(g - math.copysign(penalty, x))
+        else:
+            away = max(abs(g) - penalty, 0.0)
+        worst = max(worst, away)
+    return worst
+
+
+def interactions(theta):
+    return int(np.count_nonzero(theta) - np.count_nonzero(np.diagonal(theta)))
+
+
+def real_data():
+    """The folder of real data, or a skip that says so."""
+    folder = Path(os.environ.get("SEQUELA_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no real data: {folder} is not there and SEQUELA_DATA names nothing else")
+    return folder

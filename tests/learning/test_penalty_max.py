@@ -1,0 +1,63 @@
+"""The smallest penalty without interactions: below it there are some, at it there are none."""
+
+import numpy as np
+import pytest
+from learning.problems import interactions, quiet, simulated, table
+
+from sequela import Budget, Dataset, SetChain, evaluate, penalty_max
+from sequela.learning import penalty_max as module
+from sequela.learning.independent_fit import fit_independent
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_it_is_where_interactions_begin(seed):
+    data = simulated(5, 150, seed).without_times()
+    largest = penalty_max(data)
+    none = SetChain(largest * (1 + 1e-5), tol=1e-7).fit(data)
+    some = SetChain(largest * 0.99, tol=1e-7).fit(data)
+    assert interactions(none.theta_) == 0
+    assert interactions(some.theta_) > 0
+
+
+@pytest.mark.parametrize("observation_rate", [1.0, 0.5, 5.0, 0.01, 1e4])
+def test_it_is_the_largest_gradient(observation_rate):
+    data = simulated(6, 200, 1).without_times()
+    sets, counts = np.unique(data.values.astype(float), axis=0, return_counts=True)
+    # The unit of time does not matter, and at 1 the fit is checked elsewhere.
+    log_rates = fit_independent(sets, counts / counts.sum()).log_rates + np.log(observation_rate)
+    gradient = evaluate(np.diag(log_rates), data, observation_rate=observation_rate).gradient
+    assert np.abs(np.diag(gradient)).max() < 1e-5
+    np.fill_diagonal(gradient, 0.0)
+    largest = penalty_max(data, observation_rate=observation_rate)
+    assert largest == pytest.approx(np.abs(gradient).max(), rel=1e-4)
+
+
+def test_sets_beyond_the_budget_give_the_same(monkeypatch):
+    data = simulated(9, 120, 5, base=1.0).without_times()
+    exact = penalty_max(data)
+    monkeypatch.setattr(module, "Budget", lambda: Budget(work=5e3))
+    assert (data.set_sizes >= 6).any()
+    assert penalty_max(data) == pytest.approx(exact, rel=1e-8)
+
+
+def test_very_large_sets():
+    rng = np.random.default_rng(2)
+    sets = [rng.permutation(90)[: rng.integers(1, 9)] for _ in range(40)]
+    sets += [rng.permutation(90)[:70], rng.permutation(90)[:45]]
+    largest = penalty_max(Dataset(table(90, sets)))
+    assert 0.0 < largest < 1.0
+
+
+def test_any_table_will_do():
+    data = simulated(4, 80, 3).without_times()
+    expected = penalty_max(data)
+    for X in (data.to_frame(), data.values.astype(int), data.sets()):
+        assert penalty_max(X) == pytest.approx(expected, rel=1e-12)
+
+
+def test_separated_items_leave_it_finite():
+    X = np.column_stack([simulated(3, 60, 1).values, np.ones(60), np.zeros(60)]).astype(int)
+    largest = penalty_max(Dataset(X))
+    assert np.isfinite(largest)
+    with quiet():
+        assert interactions(SetChain(largest * 1.01).fit(X).theta_) == 0
