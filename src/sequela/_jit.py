@@ -6,8 +6,11 @@ The options and their reasons:
 - ``nogil``: our own threads run kernels side by side (never ``parallel=True``, which aborts when
   two threads call it under the workqueue layer, and dies after a fork under OpenMP);
 - ``cache``: compile once a machine, not once a process;
-- ``fastmath`` without ``nnan`` and ``ninf``: sums may be vectorised and fused, but NaN and
-  infinity keep their meaning, because range checks rely on them;
+- ``fastmath`` without ``nnan`` and ``ninf``: products may be fused with sums, but NaN and infinity
+  keep their meaning, because range checks rely on them; and without ``reassoc``: a loop whose sum
+  may be reordered has a vectorised and a plain version, and which one runs depends on where its
+  arrays lie in memory, so that threads would change the last bit. Long sums have lanes of their
+  own instead (`gemm.lane_sum`);
 - ``error_model="numpy"``: a division by zero gives infinity, not an exception inside a kernel.
 """
 
@@ -38,7 +41,7 @@ typeof: Any = numba.typeof
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
-    "fastmath": {"contract", "reassoc", "nsz", "arcp"},
+    "fastmath": {"contract", "nsz", "arcp"},
 }
 
 # Numba compiles under a lock of its own; ours makes sure that only one thread gives notice.

@@ -43,7 +43,7 @@ def table(n, sets):
 
 
 def masks(X):
-    """The number of each set, with bit j for item j: the index into `reference.set_distribution`."""
+    """The number of each set, bit j for item j: the index into `reference.set_distribution`."""
     return np.asarray(X, dtype=int) @ (1 << np.arange(np.shape(X)[1]))
 
 
@@ -55,7 +55,9 @@ def mean_log_p(theta, X, times=None, observation_rate=1.0):
     return float(
         np.mean(
             [
-                unknown[mask] if math.isnan(t) else math.log(ref.set_distribution_at(theta, t)[mask])
+                unknown[mask]
+                if math.isnan(t)
+                else math.log(ref.set_distribution_at(theta, t)[mask])
                 for mask, t in zip(which, times, strict=True)
             ]
         )

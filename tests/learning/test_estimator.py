@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from learning.problems import l1, mean_log_p, quiet, simulated, table
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -18,6 +17,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_array, estimator_checks
 
 import sequela
+from learning.problems import l1, mean_log_p, quiet, simulated, table
 from sequela import (
     Dataset,
     InputError,
@@ -268,10 +268,10 @@ def test_scikit_learns_own_checks(check, kind):
 class OnNumbers(SetChain):
     """For checks that feed any numbers: an item is present where the number is above the mean."""
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None):  # noqa: ARG002
         return super().fit(self._sets(X))
 
-    def score(self, X, y=None):
+    def score(self, X, y=None):  # noqa: ARG002
         return super().score(self._sets(X))
 
     def score_samples(self, X):
@@ -316,8 +316,8 @@ def test_nothing_works_before_fit(data):
 
 
 def test_fitting_again_forgets(data, chain):
-    twice = SetChain(0.02, random_state=1).fit(data.select_items(ITEMS[:2])).fit(
-        data.without_times()
+    twice = (
+        SetChain(0.02, random_state=1).fit(data.select_items(ITEMS[:2])).fit(data.without_times())
     )
     assert np.array_equal(twice.theta_, chain.theta_)
     assert twice.n_features_in_ == 5
@@ -382,7 +382,9 @@ def test_it_works_at_the_end_of_a_pipeline(data, chain):
 
 def test_several_optima_are_kept_grouped_and_told():
     data = simulated(10, 150, 3, base=1.0, sparsity=0.0).without_times()
-    with pytest.warns(SeveralOptimaWarning, match=r"8 starts ended at \d+ different optima") as told:
+    with pytest.warns(
+        SeveralOptimaWarning, match=r"8 starts ended at \d+ different optima"
+    ) as told:
         chain = SetChain(0.005, n_starts=8, random_state=1).fit(data)
     assert len(chain.starts_) == 8
     assert [start.width for start in chain.starts_] == [0.0, 0.2, 2.0, 0.2, 2.0, 0.2, 2.0, 0.2]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from learning.problems import simulated, table
 from scipy.special import logsumexp
 
 import reference as ref
+from learning.problems import simulated, table
 from sequela import Dataset, evaluate
 from sequela.learning.independent_fit import (
     LARGEST_LOG_RATE,
@@ -101,9 +101,7 @@ def test_the_unit_of_time_does_not_matter(observation_rate):
     one = fit_independent(sets, weights)
     other = fit_independent(sets, weights, observation_rate)
     assert other.value == pytest.approx(one.value, abs=1e-8)
-    np.testing.assert_allclose(
-        other.log_rates, one.log_rates + np.log(observation_rate), atol=1e-4
-    )
+    np.testing.assert_allclose(other.log_rates, one.log_rates + np.log(observation_rate), atol=1e-4)
 
 
 def test_shares_are_what_counts():

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+
+import reference as ref
 from learning.problems import (
     gradient_by_differences,
     interactions,
@@ -14,9 +17,6 @@ from learning.problems import (
     simulated,
     table,
 )
-from sklearn.exceptions import ConvergenceWarning
-
-import reference as ref
 from sequela import SetChain, evaluate
 from sequela.learning.independent_fit import fit_independent
 from sequela.learning.penalties import OffDiagonalL1
@@ -187,9 +187,7 @@ def test_a_quadratic_with_a_known_end(seed, n, strength, condition):
         return 0.5 * float(np.sum(curvature * away**2)), curvature * away
 
     state = begin(evaluate_it, np.zeros((n, n)), penalty)
-    state = proximal_newton(
-        evaluate_it, state, penalty, np.ones((n, n)), tol=1e-7, max_iter=500
-    )
+    state = proximal_newton(evaluate_it, state, penalty, np.ones((n, n)), tol=1e-7, max_iter=500)
     assert state.converged
     expected = penalty.prox(centre, 1.0 / curvature)
     np.testing.assert_allclose(state.theta, expected, atol=1e-6)

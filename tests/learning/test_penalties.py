@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from learning.problems import kkt_residual, l1
 
+from learning.problems import kkt_residual, l1
 from sequela import InputError
 from sequela.learning.penalties import OffDiagonalL1
 
@@ -95,5 +95,5 @@ def test_good_strengths(good):
     "bad", [-1e-9, float("nan"), float("inf"), None, "0.1", [0.1], np.array([0.1]), 1j]
 )
 def test_bad_strengths_are_refused(bad):
-    with pytest.raises(InputError, match="penalty is .*; expected a finite number of at least 0"):
+    with pytest.raises(InputError, match=r"penalty is .*; expected a finite number of at least 0"):
         OffDiagonalL1(bad)

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from learning.problems import interactions, quiet, simulated, table
 
+from learning.problems import interactions, quiet, simulated, table
 from sequela import Budget, Dataset, SetChain, evaluate, penalty_max
 from sequela.learning import penalty_max as module
 from sequela.learning.independent_fit import fit_independent

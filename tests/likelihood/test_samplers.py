@@ -55,11 +55,11 @@ class Case:
         )  # fmt: skip
         return G, terms, kept
 
-    def metropolis(self, order, rng, *, informed, draws, burn_in=0, t=np.nan):
+    def metropolis(self, order, rng, *, informed, draws, burn_in=0, t=np.nan, resume=False):
         G = np.zeros(self.shape)
         accepted = metropolis(
             G, order, self.Wc, self.effects, self.columns.rate, self.columns.rest,
-            self.observation_rate, t, informed, burn_in, draws, rng,
+            self.observation_rate, t, informed, resume, burn_in, draws, rng,
         )  # fmt: skip
         return G, accepted
 
@@ -67,10 +67,19 @@ class Case:
         order = np.empty(self.k, np.int64)
         m = self.columns.items.size
         log_q = propose_informed(
-            order, self.Wc, self.effects, self.columns.rate, self.columns.rest,
+            order, False, self.Wc, self.effects, self.columns.rate, self.columns.rest,
             self.observation_rate, np.empty(m), np.empty(self.k), np.empty(self.k, np.int64), rng,
         )  # fmt: skip
         return order, log_q
+
+    def log_q_of(self, order):
+        """Log Q of a given order, by the kernel."""
+        m = self.columns.items.size
+        rng = np.random.default_rng(0)
+        return propose_informed(
+            order, True, self.Wc, self.effects, self.columns.rate, self.columns.rest,
+            self.observation_rate, np.empty(m), np.empty(self.k), np.empty(self.k, np.int64), rng,
+        )  # fmt: skip
 
     def items(self, order):
         return tuple(self.S[order].tolist())
@@ -416,3 +425,33 @@ def test_first_orders_are_those_of_independent_items(t):
         exact = {sigma: math.exp(value - total) for sigma, value in logs.items()}
     # The time is drawn from a grid of 400 points, which is far below what 3,000 draws can see.
     assert p_value(counts, exact) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("informed", [True, False])
+@pytest.mark.parametrize("t", [np.nan, 0.7])
+def test_a_resumed_chain_keeps_its_distribution(informed, t):
+    """Started from exact orders, it stays exact: one step, many chains; false alarm 1e-6."""
+    case = dense_case(4)
+    rng = np.random.default_rng(8)
+    orders = case.exact_orders()
+    if t == t:
+        weights = {
+            sigma: math.exp(ref.log_p_sequence_given_time(case.theta, sigma, t)) for sigma in orders
+        }
+        total = sum(weights.values())
+        orders = {sigma: w / total for sigma, w in weights.items()}
+    keys = list(orders)
+    starts = rng.choice(len(keys), p=list(orders.values()), size=4000)
+    place = {int(item): b for b, item in enumerate(case.S)}
+    counts = collections.Counter()
+    for start in starts:
+        order = np.array([place[item] for item in keys[start]])
+        case.metropolis(order, rng, informed=informed, draws=1, t=t, resume=True)
+        counts[case.items(order)] += 1
+    assert p_value(counts, orders) > 1e-6
+
+
+def test_log_q_of_a_given_order():
+    case = dense_case(5)
+    order, log_q = case.propose(np.random.default_rng(3))
+    assert case.log_q_of(order.copy()) == pytest.approx(log_q, abs=1e-12)

@@ -299,10 +299,14 @@ class Problem:
                 np.iinfo(np.int64).max, rng,
             )  # fmt: skip
         else:
+            first = 0 if self.draws else FIRST_BURN_IN
             for row in range(kept):
+                wait = _PROPOSALS_PER_ORDER * (
+                    1 + (first + self.sampling.burn_in if row == 0 else 0)
+                )
                 call(
                     metropolis, unused, state, Wc, columns.effects, columns.rate, columns.rest,
-                    self.observation_rate, large.t, True, _PROPOSALS_PER_ORDER, 1, rng,
+                    self.observation_rate, large.t, True, True, wait, 1, rng,
                 )  # fmt: skip
                 orders[row] = state
         return state, orders

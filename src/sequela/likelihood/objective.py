@@ -287,6 +287,7 @@ class Likelihood:
                     parameters=parameters, columns=columns, chain=chain,
                     t=float(self.observations.times[s]), method=self._sampler(s),
                     sampling=self.sampling, seed=self.seed, index=(s, c),
+                    resume=self.method == "auto",
                 )
                 for c, chain in enumerate(chains)
             ]  # fmt: skip

@@ -167,7 +167,8 @@ class ChainRun:
     """One chain of one set, ready to be advanced at one theta.
 
     `t` is the observation time (NaN: unknown); `index` (set, chain) and the steps taken name the
-    stream of random numbers.
+    stream of random numbers. The paper's Metropolis-Hastings starts anew for every gradient;
+    with `resume` it goes on, as relocation does.
     """
 
     parameters: Parameters
@@ -178,6 +179,7 @@ class ChainRun:
     sampling: Sampling
     seed: int
     index: tuple[int, int]
+    resume: bool = False
 
     def __call__(self, *, value: bool, gradient: bool) -> ChainResult:
         """Advance the chain; return what it found of the value and of the gradient."""
@@ -191,7 +193,7 @@ class ChainRun:
         others = columns.rest + float(columns.rate[k:].sum())
         observation_rate = self.parameters.observation_rate
         extra = 0
-        if self.method != "relocation":
+        if self.method != "relocation" and not self.resume:
             chain.order = np.empty(k, dtype=np.int64)  # every run starts from a proposal
         elif value or not chain.order.size:
             # Along the path to the value interactions grow from nothing: no burn-in is needed.
@@ -241,7 +243,7 @@ class ChainRun:
         accepted = call(
             metropolis, G, self.chain.order, Wc, effects, columns.rate, columns.rest,
             self.parameters.observation_rate, self.t, self.method == "metropolis",
-            sampling.draws_burn_in, sampling.draws, rng,
+            self.resume, sampling.draws_burn_in + extra * sampling.draws, sampling.draws, rng,
         )  # fmt: skip
         _check_finite(G, columns)
         return G / sampling.draws, accepted / sampling.draws

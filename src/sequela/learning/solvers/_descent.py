@@ -1,6 +1,7 @@
 """Coordinate descent on a quadratic model with an L1 penalty: the inner problem of the solver."""
 
 from sequela._jit import kernel
+from sequela.likelihood._kernels.gemm import lane_dot
 
 
 @kernel
@@ -15,9 +16,7 @@ def descend(d, z, g, weight, gamma, Q, P, curvature, v, sweeps, accuracy):
     for sweep in range(sweeps):
         largest = 0.0
         for i in range(size):
-            slope = g[i] + gamma * d[i]
-            for q in range(memory):
-                slope -= P[i, q] * v[q]
+            slope = g[i] + gamma * d[i] - lane_dot(P[i], v, memory)
             here = z[i] + d[i]
             target = here - slope / curvature[i]
             threshold = weight[i] / curvature[i]

@@ -32,7 +32,7 @@ from sequela.likelihood._kernels.columns import (
     high_table,
     low_table,
 )
-from sequela.likelihood._kernels.gemm import add_product
+from sequela.likelihood._kernels.gemm import add_product, lane_sum
 
 # 2^6 doubles are a row of 512 bytes: long enough for the vector units, short enough that a tile of
 # rows and the tables stay in the first two caches. Measured: 5 and 7 bits are both slower.
@@ -271,6 +271,7 @@ def gradient(G, F, T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, 
         for c in range(k, m):
             VA[x, c] = 0.0
     in_row = VS[k]
+    terms = np.empty(width)
     for top in range(1 << tops):
         tile_rates(h, base, table, rate, W, columns, m, k, first, top)
         for H in range(rows):
@@ -279,11 +280,10 @@ def gradient(G, F, T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, 
             t = T[row]
             e = E[H]
             u = U[H]
-            time = 0.0
             for x in range(width):
                 e[x] = f[x] * t[x] * scale
                 in_row[x] += e[x]
-                time += e[x]
+            time = lane_sum(e, width)
             for b in range(low, k):
                 if row >> (b - low) & 1:
                     G[b, m] += time
@@ -293,13 +293,13 @@ def gradient(G, F, T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, 
                 v = VS[c]
                 effects = l[c]
                 r = h[H, c] * scale
-                in_column = 0.0
                 for start in range(np.uintp(0), np.uintp(width), bit + bit):
                     for x in range(start, start + bit):
                         d = f[x] * (t[x + bit] - t[x])
                         v[x] += r * d
-                        in_column += effects[x] * d
-                u[c] = in_column * scale
+                        terms[x] = effects[x] * d
+                        terms[x + bit] = 0.0
+                u[c] = lane_sum(terms, width) * scale
             for c in range(low, k):
                 bit = 1 << (c - low)
                 u[c] = 0.0
@@ -308,12 +308,11 @@ def gradient(G, F, T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, 
                     v = VS[c]
                     effects = l[c]
                     r = h[H, c] * scale
-                    in_column = 0.0
                     for x in range(width):
                         d = f[x] * (after[x] - t[x])
                         v[x] += r * d
-                        in_column += effects[x] * d
-                    u[c] = in_column * scale
+                        terms[x] = effects[x] * d
+                    u[c] = lane_sum(terms, width) * scale
             # Active items: minus the expected number of steps, by the two products below.
             for x in range(width):
                 e[x] = -e[x]

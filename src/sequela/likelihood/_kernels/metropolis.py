@@ -11,12 +11,16 @@ import numpy as np
 
 from sequela._jit import kernel
 from sequela.likelihood._kernels.contour import transient_chain
+from sequela.likelihood._kernels.gemm import lane_dot, lane_sum
 from sequela.likelihood._kernels.relocation import shuffle
 
 
 @kernel
-def propose_informed(order, Wc, effects, rate, rest, observation_rate, rates, u, left, rng):
-    """Draw `order` by Algorithm 2; return log Q of it. `effects` are the logarithms of Wc."""
+def propose_informed(order, given, Wc, effects, rate, rest, observation_rate, rates, u, left, rng):
+    """Draw `order` by Algorithm 2, or take it as `given`; return log Q of it.
+
+    `effects` are the logarithms of Wc.
+    """
     k, m = Wc.shape
     for c in range(m):
         rates[c] = rate[c]
@@ -30,11 +34,10 @@ def propose_informed(order, Wc, effects, rate, rest, observation_rate, rates, u,
             v = left[at]
             own = Wc[v]
             # Without v itself, left out rather than taken off again: it may be all there is.
-            d = observation_rate + rest
-            for c in range(v):
-                d += rates[c] * own[c]
-            for c in range(v + 1, m):
-                d += rates[c] * own[c]
+            kept = rates[v]
+            rates[v] = 0.0
+            d = observation_rate + rest + lane_dot(rates, own, m)
+            rates[v] = kept
             log_u = -math.log(d)
             for other in range(remaining):
                 if other != at:
@@ -45,11 +48,15 @@ def propose_informed(order, Wc, effects, rate, rest, observation_rate, rates, u,
         for at in range(remaining):
             u[at] = math.exp(u[at] - largest)
             total += u[at]
-        point = rng.random() * total
         at = 0
-        while at < remaining - 1 and point >= u[at]:
-            point -= u[at]
-            at += 1
+        if given:
+            while left[at] != order[place]:
+                at += 1
+        else:
+            point = rng.random() * total
+            while at < remaining - 1 and point >= u[at]:
+                point -= u[at]
+                at += 1
         v = left[at]
         log_q += math.log(u[at] / total)
         order[place] = v
@@ -74,8 +81,7 @@ def order_weight(h, hold, exits, order, Wc, rate, rest, observation_rate, t):
         h[0, c] = rate[c]
     for a in range(k + 1):
         total = rest if known else observation_rate + rest
-        for c in range(m):
-            total += h[a, c]
+        total += lane_sum(h[a], m)
         if known:
             exits[a] = total
         else:
@@ -112,12 +118,12 @@ def add_order_gradient(G, times, h, hold, order, later):
 
 @kernel
 def metropolis(
-    G, order, Wc, effects, rate, rest, observation_rate, t, informed, burn_in, draws, rng
+    G, order, Wc, effects, rate, rest, observation_rate, t, informed, resume, burn_in, draws, rng
 ):
     """Run the chain from `order`, add the gradients of `draws` states to G; return acceptances.
 
-    The chain starts from a draw of the proposal, which does not depend on the current state; what
-    `order` holds on entry is not used. A known time t (not NaN) conditions on it as well.
+    With `resume` the chain goes on from `order`; otherwise it starts from a draw of the proposal,
+    and what `order` holds on entry is not used. A known time t (not NaN) conditions on it as well.
     """
     k, m = Wc.shape
     proposal = np.empty(k, np.int64)
@@ -133,13 +139,21 @@ def metropolis(
     current = -np.inf
     accepted = 0
     stayed = 0.0
-    for draw in range(-1, burn_in + draws):
+    drawn = rest < 0.0  # False, but no literal: Numba would compile another copy for it
+    if resume:
+        log_q = 0.0
+        if informed:
+            log_q = propose_informed(
+                order, not drawn, Wc, effects, rate, rest, observation_rate, rates, u, left, rng
+            )
+        current = -log_q + order_weight(h, hold, exits, order, Wc, rate, rest, observation_rate, t)
+    for draw in range(0 if resume else -1, burn_in + draws):
         if draw == burn_in:
             stayed = 0.0
             accepted = 0
         if informed:
             log_q = propose_informed(
-                proposal, Wc, effects, rate, rest, observation_rate, rates, u, left, rng
+                proposal, drawn, Wc, effects, rate, rest, observation_rate, rates, u, left, rng
             )
         else:
             for b in range(k):

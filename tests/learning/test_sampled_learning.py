@@ -1,0 +1,202 @@
+"""Learning where sets are sampled: optimal within the error it states, the same bits every time.
+
+Statistical checks have fixed seeds. The floor is 4 standard errors of the largest of n^2 entries,
+so a right program exceeds tolerance plus floor in less than 1 of 200 fits.
+"""
+
+import numpy as np
+import pytest
+
+from learning.problems import interactions, kkt_residual, l1, quiet, simulated, table
+from sequela import Budget, Dataset, SetChain, evaluate, path
+from sequela.learning.problem import Problem
+from sequela.likelihood import Sampling
+
+# Sets of 8 and more of 10 items are sampled, at unknown and at known times.
+SMALL = Budget(work=2.0**8 * (6.0 * 10 + 10.0 * 8) - 1.0)
+SMALL_TIMED = Budget(work=Budget.exact_work(8, 10, timed=True) - 1.0)
+PENALTY = 0.02
+TOL = 1e-3
+
+
+def medium(seed):
+    data = simulated(10, 60, seed, scale=0.6, base=1.2, sparsity=0.7)
+    assert 3 <= (data.set_sizes >= 8).sum() <= 30
+    return data.without_times()
+
+
+@pytest.fixture(scope="module")
+def learned():
+    return {
+        seed: SetChain(PENALTY, budget=SMALL, tol=TOL, random_state=seed).fit(medium(seed))
+        for seed in (0, 1, 2)
+    }
+
+
+def test_the_budget_makes_medium_sets_sampled():
+    found = evaluate(np.zeros((10, 10)) + 0.01, medium(0), budget=SMALL, gradient=False)
+    methods = found.samples
+    assert set(methods.loc[methods["size"] >= 8, "method"]) == {"relocation"}
+    assert set(methods.loc[methods["size"] < 8, "method"]) == {"exact"}
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_exact_gradient_is_optimal_within_the_floor(learned, seed):
+    chain = learned[seed]
+    assert chain.converged_
+    assert 0.0 < chain.kkt_floor_ < 0.02
+    assert chain.kkt_residual_ <= max(TOL, chain.kkt_floor_)
+    gradient = evaluate(chain.theta_, medium(seed), method="exact").gradient
+    assert kkt_residual(chain.theta_, gradient, PENALTY) <= TOL + chain.kkt_floor_
+    assert interactions(chain.theta_) < 60
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_objective_is_right_within_its_error(learned, seed):
+    chain = learned[seed]
+    exact = evaluate(chain.theta_, medium(seed), method="exact", gradient=False).value
+    exact -= l1(chain.theta_, PENALTY)
+    assert 0.0 < chain.objective_se_ < 0.01
+    # t with 7 degrees of freedom: beyond 6 once in 2,000.
+    assert abs(chain.objective_ - exact) < 6.0 * chain.objective_se_
+    best = SetChain(PENALTY, tol=1e-5).fit(medium(seed))
+    assert exact > best.objective_ - 5e-3
+
+
+def test_sampled_and_exact_fits_agree_on_what_interacts(learned):
+    """Strong interactions, not those at the edge of zero."""
+    for seed, chain in learned.items():
+        exact = SetChain(PENALTY, tol=1e-5).fit(medium(seed)).theta_
+        strong = np.abs(exact) > 0.75
+        assert (np.sign(chain.theta_[strong]) == np.sign(exact[strong])).all()
+
+
+def problem_of(data, budget, seed=1):
+    return Problem(
+        data, budget=budget, sampling=Sampling(), observation_rate=1.0, seed=seed, n_threads=None
+    )
+
+
+def strong_theta(seed=0):
+    rng = np.random.default_rng(seed)
+    theta = np.where(rng.random((10, 10)) < 0.2, rng.normal(0.0, 1.5, (10, 10)), 0.0)
+    theta[np.diag_indices(10)] = rng.normal(0.0, 0.5, 10)
+    return theta
+
+
+def with_times():
+    """Four sets of 8 of 10 items and some small ones, all with their times."""
+    rng = np.random.default_rng(0)
+    sets = [rng.permutation(10)[:8] for _ in range(4)]
+    sets += [rng.permutation(10)[:k] for k in (0, 1, 2, 3, 4, 5, 1, 2)]
+    times = np.where(np.arange(12) < 4, rng.uniform(1.0, 3.0, 12), rng.exponential(size=12) + 0.05)
+    return Dataset(table(10, sets), times=times)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("timed", [False, True], ids=["unknown times", "known times"])
+def test_the_gradient_of_drawn_orders_is_unbiased(timed, seed):
+    """Where orders were just drawn the gradient is right within the error that is stated.
+
+    Entries depend on each other, so their mean square is not chi-square: in 120 fits without
+    times it lay between 0.7 and 1.5.
+    """
+    data = with_times() if timed else medium(seed)
+    theta = strong_theta(seed)
+    exact = evaluate(theta, data, method="exact")
+    problem = problem_of(data, SMALL_TIMED if timed else SMALL)
+    assert len(problem.large) >= 3
+    problem.draw(np.diag(np.diag(theta)), 4)
+    squares = []
+    for _ in range(2):
+        problem.draw(theta, 32)
+        _, gradient = problem.evaluate(theta)
+        error = problem.gradient_error(theta)
+        sampled = error > 1e-12
+        squares.append(np.mean(((-gradient - exact.gradient)[sampled] / error[sampled]) ** 2))
+    assert 0.3 < np.mean(squares) < 3.0
+
+
+def test_between_draws_value_and_gradient_belong_together():
+    """The reweighted loss is a smooth function of theta, and its gradient is its derivative."""
+    data = medium(2)
+    problem = problem_of(data, SMALL)
+    theta = strong_theta(3)
+    problem.draw(np.diag(np.diag(theta)), 4)
+    problem.draw(theta, 8)
+    rng = np.random.default_rng(0)
+    there = theta + 0.05 * rng.normal(size=theta.shape)
+    _, gradient = problem.evaluate(there)
+    for _ in range(4):
+        direction = rng.normal(size=theta.shape)
+        up = problem.evaluate(there + 1e-5 * direction)[0]
+        down = problem.evaluate(there - 1e-5 * direction)[0]
+        assert np.sum(gradient * direction) == pytest.approx((up - down) / 2e-5, abs=1e-6)
+    assert 0.0 < problem.effective < 1.0
+
+
+def test_fits_with_known_times_end_within_the_floor():
+    data = with_times()
+    with quiet():
+        chain = SetChain(0.05, budget=SMALL_TIMED, tol=5e-3, chains=8, random_state=0).fit(data)
+    gradient = evaluate(chain.theta_, data, method="exact").gradient
+    assert chain.kkt_floor_ > 0.0
+    assert kkt_residual(chain.theta_, gradient, 0.05) <= 5e-3 + chain.kkt_floor_
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_starts": 3},
+        {"budget": SMALL, "chains": 4, "n_starts": 2, "max_iter": 12},
+        {"budget": SMALL_TIMED, "chains": 3, "max_iter": 4},
+        {"solver": "adagrad", "max_iter": 3, "n_starts": 2},
+    ],
+    ids=["exact", "sampled", "known times", "adagrad"],
+)
+def test_the_same_bits_on_any_number_of_threads(options):
+    data = with_times() if options.get("budget") is SMALL_TIMED else medium(0)
+    ends = []
+    for n_threads in (1, 2, 4):
+        with quiet():
+            ends.append(SetChain(PENALTY, random_state=3, n_threads=n_threads, **options).fit(data))
+    for other in ends[1:]:
+        for one, two in zip(ends[0].starts_, other.starts_, strict=True):
+            assert np.array_equal(one.theta, two.theta)
+            assert one.objective == two.objective
+            assert one.objective_se == two.objective_se
+            assert one.n_evaluations == two.n_evaluations
+        assert ends[0].score(data) == other.score(data)
+
+
+def test_another_seed_gives_other_bits():
+    with quiet():
+        one, two = (
+            SetChain(PENALTY, budget=SMALL, max_iter=10, random_state=seed).fit(medium(0))
+            for seed in (1, 2)
+        )
+    assert not np.array_equal(one.theta_, two.theta_)
+    assert one.seed_ == 1
+
+
+def test_random_state_may_be_a_generator():
+    with quiet():
+        one, two = (
+            SetChain(PENALTY, budget=SMALL, max_iter=6, random_state=np.random.default_rng(5)).fit(
+                medium(0)
+            )
+            for _ in range(2)
+        )
+        again = SetChain(PENALTY, budget=SMALL, max_iter=6, random_state=one.seed_).fit(medium(0))
+    assert np.array_equal(one.theta_, two.theta_)
+    assert np.array_equal(one.theta_, again.theta_)
+
+
+def test_a_path_with_sampled_sets_ends_each_model_within_its_error():
+    data = medium(0)
+    found = path(data, n_penalties=3, ratio=0.3, budget=SMALL, random_state=1, tol=5e-3)
+    # Noise may let a little through at the largest penalty.
+    assert np.abs(found.thetas[0] - np.diag(np.diag(found.thetas[0]))).max() < 0.1
+    for penalty, theta in zip(found.table["penalty"], found.thetas, strict=True):
+        gradient = evaluate(theta, data, method="exact").gradient
+        assert kkt_residual(theta, gradient, penalty) < 1.5e-2

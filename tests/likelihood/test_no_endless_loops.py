@@ -1,0 +1,106 @@
+"""Known times at the ends of the range: a number or a refusal, but an answer.
+
+Compiled loops cannot be interrupted, so every case runs in a process of its own, which is stopped
+when it takes too long: a loop without end must fail a test, not stop the tests.
+"""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import reference as ref
+
+SECONDS = 60  # to load the kernels takes one or two, to compile them (once) some twenty
+
+PRELUDE = """
+import math
+import sys
+import numpy as np
+from sequela import InputError, evaluate, log_likelihood, sequence_log_likelihood
+"""
+
+
+def answers(*expressions):
+    """Evaluate expressions in a fresh process; return floats, or "refused" for an InputError."""
+    body = "".join(
+        textwrap.dedent(
+            f"""
+            try:
+                print(repr(float({expression})), flush=True)
+            except InputError:
+                print("refused", flush=True)
+            """
+        )
+        for expression in expressions
+    )
+    with subprocess.Popen(  # noqa: S603 - our own script
+        [sys.executable, "-c", PRELUDE + body],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, _ = process.communicate()
+            stuck = expressions[len(out.split())]
+            pytest.fail(f"no answer in {SECONDS} s: {stuck}")
+    assert process.returncode == 0, err
+    return [line if line == "refused" else float(line) for line in out.split()]
+
+
+# Fails at b589670, where contour.transient_chain doubles `bend` for ever once the integrand is NaN
+# (every comparison with NaN is false). NaN it is as soon as an exit rate times t is above 1e16:
+# `tilt + (exits - smallest)` may be reassociated (fastmath), and then the tilt is lost.
+@pytest.mark.parametrize(
+    ("log_rate", "t", "sigma"), [(30.0, 1e3, []), (30.0, 1e3, [0]), (40.0, 1.0, [0])]
+)
+def test_sequences_with_exit_rates_beyond_1e16(log_rate, t, sigma):
+    (value,) = answers(
+        f"sequence_log_likelihood(np.diag([0.0, {log_rate}]), [{sigma}], times=[{t}])"
+    )
+    if value != "refused":
+        assert value == pytest.approx(-math.exp(log_rate) * t, rel=1e-12)
+
+
+def test_sampled_sets_with_exit_rates_beyond_1e16():
+    """The same kernel, through Metropolis-Hastings at a known time."""
+    theta = np.diag([0.0, -0.3, 40.0])
+    (value,) = answers(
+        "evaluate(np.diag([0.0, -0.3, 40.0]), [[1, 1, 0]], times=[1.0], method='metropolis', "
+        "random_state=1, gradient=False).value"
+    )
+    if value != "refused":
+        assert value == pytest.approx(ref.mp_log_p_set_given_time(theta, [0, 1], 1.0), rel=1e-12)
+
+
+@pytest.mark.parametrize("t", ["1e-310", "1e20", "1e300"])
+def test_times_at_the_ends_of_the_range(t):
+    """As t goes to 0 the logarithm is that of t; as it grows, that of the exit rate of {0}."""
+    one, order, full = answers(
+        f"log_likelihood(np.zeros((2, 2)), [[1, 0]], times=[{t}])",
+        f"sequence_log_likelihood(np.zeros((2, 2)), [[0]], times=[{t}])",
+        f"log_likelihood(np.zeros((2, 2)), [[1, 1]], times=[{t}])",
+    )
+    t = float(t)
+    expected = math.log(t) if t < 1 else -t
+    for value in (one, order):
+        if value != "refused":
+            assert value == pytest.approx(expected, rel=1e-6)
+    if full != "refused":
+        assert full == pytest.approx(2 * math.log(t) if t < 1 else 0.0, rel=1e-6, abs=1e-6)
+
+
+def test_the_guard_tells_numbers_refusals_and_endless_loops_apart(monkeypatch):
+    found = answers("2.5", "log_likelihood([[0.0]], [[1]])", "log_likelihood([[np.nan]], [[1]])")
+    assert found == [2.5, pytest.approx(math.log(0.5)), "refused"]
+    monkeypatch.setattr(sys.modules[__name__], "SECONDS", 3)
+    with pytest.raises(pytest.fail.Exception, match="no answer in 3 s: max"):
+        answers("max(iter(int, 1))")
