@@ -211,7 +211,13 @@ class SetChain(BaseEstimator):
         near = [s.theta for s in self.starts_ if self.objective_ - s.objective <= within]
         return differing_entries(near, self.model_.items, most)
 
+    def _strength(self) -> float:
+        """Return the penalty to fit with."""
+        return self.penalty
+
     def _evaluate(self, X: Any, times: Iterable[object] | None) -> Any:
+        if isinstance(X, (list, tuple)) and X and isinstance(X[0], (set, frozenset)):
+            X = Dataset.from_sets(X, items=self.model_.items)
         return evaluate(
             self.model_.to_frame() if isinstance(X, (pd.DataFrame, Dataset)) else self.theta_,
             X, times=times, gradient=False, budget=self.budget,
@@ -228,17 +234,22 @@ class SetChain(BaseEstimator):
             )
         if not (is_number(self.tol) and self.tol > 0):
             raise InputError(f"tol is {self.tol!r}; expected a positive number such as 1e-4")
-        widths = tuple(float(width) for width in self.start_widths)
-        if not widths or not all(0.0 < width < np.inf for width in widths):
+        widths = tuple(self.start_widths) if isinstance(self.start_widths, (tuple, list)) else ()
+        if not widths or not all(is_number(w) and 0.0 < w < np.inf for w in widths):
             raise InputError(
                 f"start_widths is {self.start_widths!r}; expected positive numbers such as "
                 "(0.2, 2.0)"
             )
+        if not (is_number(self.checkpoint_every) and self.checkpoint_every >= 0):
+            raise InputError(
+                f"checkpoint_every is {self.checkpoint_every!r}; expected a number of seconds, "
+                "at least 0"
+            )
         return FitOptions(
-            penalty=float(OffDiagonalL1(self.penalty).strength),
+            penalty=float(OffDiagonalL1(self._strength()).strength),
             solver="newton" if self.solver == "auto" else self.solver,
             n_starts=positive_integer("n_starts", self.n_starts),
-            start_widths=widths,
+            start_widths=tuple(float(width) for width in widths),
             tol=float(self.tol),
             max_iter=positive_integer("max_iter", self.max_iter),
             observation_rate=check_observation_rate(self.observation_rate),
@@ -270,7 +281,7 @@ class SetChain(BaseEstimator):
             best.theta,
             data.items,
             {
-                "penalty": float(self.penalty),
+                "penalty": float(self._strength()),
                 "solver": self.solver,
                 "seed": seed,
                 "samples": data.n_samples,

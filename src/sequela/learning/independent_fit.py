@@ -46,15 +46,16 @@ class IndependentFit:
     value: float
 
 
-def _log_joint(
-    sets: NDArray[np.float64], rates: NDArray[np.float64], observation_rate: float
-) -> NDArray[np.float64]:
-    """Return log of p(S, t) dt at every grid point, samples x points."""
+def _log_joint(sets: NDArray[np.float64], rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return log of p(S, t) dt at every grid point, samples x points.
+
+    Rates and times in units of the observation's, for which the grid is made.
+    """
     wt = np.multiply.outer(rates, _T)
     log_present = np.log(-np.expm1(-wt))
     # Absent items contribute -w t; present ones log(1 - exp(-w t)) instead.
     joint: NDArray[np.float64] = sets @ (log_present + wt)
-    joint += _LOG_WEIGHT - _T * (observation_rate + rates.sum()) + np.log(observation_rate)
+    joint += _LOG_WEIGHT - _T * (1.0 + rates.sum())
     return joint
 
 
@@ -70,9 +71,9 @@ def grid_posterior(
     present: NDArray[np.float64], rates: NDArray[np.float64], observation_rate: float = 1.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return times and their posterior weights given one set (0 and 1), for independent items."""
-    weights = _posterior(_log_joint(present[None, :], rates, observation_rate))[1][0]
+    weights = _posterior(_log_joint(present[None, :], rates / observation_rate))[1][0]
     kept = weights > 1e-18
-    return _T[kept], weights[kept]
+    return _T[kept] / observation_rate, weights[kept]
 
 
 def fit_independent(
@@ -96,14 +97,14 @@ def fit_independent(
     [0.3333]
     """
     share = np.clip(weights @ sets, 1e-6, 1.0 - 1e-6)
-    # For a single item the best rate is closed: present with probability w / (rate + w).
-    start = np.log(observation_rate * share / (1.0 - share))
+    # For a single item the best rate is closed: present with probability w / (1 + w).
+    start = np.log(share / (1.0 - share))
     # About the curvature of each item's likelihood: in these units L-BFGS needs few steps.
     unit = 1.0 / np.sqrt(share * (1.0 - share))
 
     def loss(scaled: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         rates = np.exp(scaled * unit)
-        log_p, posterior = _posterior(_log_joint(sets, rates, observation_rate))
+        log_p, posterior = _posterior(_log_joint(sets, rates))
         wt = np.multiply.outer(rates, _T)
         # Derivative by log w: w t / (exp(w t) - 1) where present, -w t where absent.
         with np.errstate(over="ignore"):
@@ -121,4 +122,5 @@ def fit_independent(
         bounds=list(zip(SMALLEST_LOG_RATE / unit, LARGEST_LOG_RATE / unit, strict=True)),
         options={"maxiter": 500, "ftol": 1e-14, "gtol": 1e-7},
     )
-    return IndependentFit(log_rates=found.x * unit, value=-float(found.fun))
+    log_rates = found.x * unit + np.log(observation_rate)
+    return IndependentFit(log_rates=log_rates, value=-float(found.fun))

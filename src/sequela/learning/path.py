@@ -242,12 +242,14 @@ class SetChainCV(SetChain):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        self.penalty = self.penalty_
         given, self.random_state = self.random_state, seed
         try:
             return super().fit(data)
         finally:
             self.random_state = given
+
+    def _strength(self) -> float:
+        return self.penalty_
 
     def _grid(self, data: Dataset) -> NDArray[np.float64]:
         if self.penalties is not None:

@@ -8,10 +8,11 @@ through the lattice, which is faster; both give the same numbers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sequela.data.dataset import Dataset
 from sequela.learning.independent_fit import grid_posterior
 from sequela.learning.problem import Problem
 from sequela.learning.starts import independent_theta
@@ -19,8 +20,6 @@ from sequela.likelihood import Budget, Sampling
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from sequela.data.dataset import Dataset
 
 __all__ = ["independent_gradient", "penalty_max"]
 
@@ -64,11 +63,12 @@ def independent_gradient(
     return gradient
 
 
-def penalty_max(data: Dataset, *, observation_rate: float = 1.0) -> float:
+def penalty_max(X: Any, *, observation_rate: float = 1.0) -> float:
     """Return the smallest penalty at which the best model has no interactions.
 
-    It is the largest absolute gradient, in the direction of an interaction, at the model without
-    interactions of largest likelihood.
+    `X` is a Dataset, DataFrame, array or list of sets; times are not used. The result is the
+    largest absolute gradient, in the direction of an interaction, at the model without interactions
+    of largest likelihood.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def penalty_max(data: Dataset, *, observation_rate: float = 1.0) -> float:
     0.035
     """
     problem = Problem(
-        data.without_times(), budget=Budget(), sampling=Sampling(),
+        Dataset.coerce(X).without_times(), budget=Budget(), sampling=Sampling(),
         observation_rate=observation_rate, seed=0, n_threads=None,
     )  # fmt: skip
     theta = independent_theta(problem)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["LargeSet", "Problem"]
 
 # A draw of Metropolis-Hastings is cheap but rarely moves: so many stand for one kept order.
-_PROPOSALS_PER_ORDER = 20
+_PROPOSALS_PER_ORDER = 100
 
 
 @dataclass
@@ -299,11 +299,10 @@ class Problem:
                 np.iinfo(np.int64).max, rng,
             )  # fmt: skip
         else:
-            first = 0 if self.draws else FIRST_BURN_IN
+            # Far slower to forget its start than relocation, hence the longer wait.
+            first = self.sampling.burn_in + (0 if self.draws else 5 * FIRST_BURN_IN)
             for row in range(kept):
-                wait = _PROPOSALS_PER_ORDER * (
-                    1 + (first + self.sampling.burn_in if row == 0 else 0)
-                )
+                wait = _PROPOSALS_PER_ORDER * (1 + (first if row == 0 else 0))
                 call(
                     metropolis, unused, state, Wc, columns.effects, columns.rate, columns.rest,
                     self.observation_rate, large.t, True, True, wait, 1, rng,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sequela._errors import InputError
 from sequela._jit import call
 from sequela.learning.solvers._descent import descend
 
@@ -34,6 +35,8 @@ _MEMORY = 12
 _SUFFICIENT = 1e-4
 _MOST_HALVINGS = 30
 _SWEEPS = 60
+# No entry of theta moves by more in one step: a rate changes by e^20.
+_LONGEST = 20.0
 
 
 @dataclass
@@ -174,14 +177,25 @@ def _line_search(
     slope += penalty.value(target) - old_penalty
     if slope >= 0.0:
         return False
-    step = 1.0
+    step = min(1.0, _LONGEST / max(float(np.abs(direction).max()), 1e-300))
+    # Near the optimum gains drown in rounding; the KKT residual decides there, not they.
+    rounding = 4.0 * np.finfo(float).eps * max(1.0, abs(state.loss))
     for _ in range(_MOST_HALVINGS):
         theta = target if step == 1.0 else state.theta + step * direction
-        loss, gradient = evaluate(theta)
-        state.evaluations += 1
         new_penalty = penalty.value(theta)
+        state.evaluations += 1
+        try:
+            loss, gradient = evaluate(theta)
+        except InputError:
+            loss, gradient = np.inf, state.gradient  # out of the range of the arithmetic
         gain = state.loss + old_penalty - loss - new_penalty
-        if np.isfinite(loss) and gain >= -_SUFFICIENT * step * slope:
+        if np.isfinite(loss) and (
+            gain >= -_SUFFICIENT * step * slope
+            or (
+                abs(gain) <= rounding
+                and penalty.subdiff_distance(theta, -gradient).max() < state.residual
+            )
+        ):
             break
         step *= 0.5
     else:
