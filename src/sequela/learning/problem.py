@@ -14,18 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sequela._errors import BudgetError
 from sequela._jit import call
 from sequela._random import stream
 from sequela._threads import resolve_threads, run_pieces
 from sequela.likelihood import Budget, Likelihood, Sampling
-from sequela.likelihood._kernels.metropolis import metropolis
 from sequela.likelihood._kernels.relocation import relocate
 from sequela.likelihood._kernels.reweight import weigh_orders
-from sequela.likelihood.independent import (
-    draw_orders,
-    log_p_independent,
-    log_p_independent_at,
-)
+from sequela.likelihood.independent import draw_orders, log_p_independent
 from sequela.likelihood.observations import Observations
 from sequela.likelihood.parameters import Columns, Parameters
 from sequela.likelihood.sampled import FIRST_BURN_IN, sampled_columns
@@ -37,9 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LargeSet", "Problem"]
 
-# A draw of Metropolis-Hastings is cheap but rarely moves: so many stand for one kept order.
-_PROPOSALS_PER_ORDER = 100
-
 
 @dataclass
 class LargeSet:
@@ -47,8 +40,8 @@ class LargeSet:
 
     Attributes
     ----------
-    items, weight, t : array, float, float
-        The set, its share of the samples, its observation time (NaN: unknown).
+    items, weight : array, float
+        The set and its share of the samples; its time is unknown.
     states : array (chains, size)
         Where the chains stand.
     orders : array (chains, kept, size)
@@ -61,7 +54,6 @@ class LargeSet:
 
     items: NDArray[np.int64]
     weight: float
-    t: float
     states: NDArray[np.int64]
     orders: NDArray[np.int64]
     drawn: NDArray[np.float64]
@@ -115,6 +107,15 @@ class Problem:
                 for k, known in zip(observations.sizes, timed, strict=True)
             ]
         )
+        beyond = np.nonzero(~fits & timed)[0]
+        if beyond.size:
+            row = int(observations.first[beyond[0]])
+            raise BudgetError(
+                f"sample {data.samples[row]!r} (row {row}) has "
+                f"{int(observations.sizes[beyond[0]])} items and a known time: more than the "
+                "budget allows to be exact, and at known times a fit does not sample. Raise the "
+                "budget, or give NaN for its time"
+            )
         small = fits[observations.inverse]
         self.small_share = float(small.mean())
         self.small = (
@@ -131,7 +132,6 @@ class Problem:
             LargeSet(
                 items=observations.items(int(s)),
                 weight=float(observations.weights[s]),
-                t=float(observations.times[s]),
                 states=np.empty((0, 0), dtype=np.int64),
                 orders=np.empty((0, 0, 0), dtype=np.int64),
                 drawn=np.empty((0, 0)),
@@ -236,7 +236,7 @@ class Problem:
     ) -> None:
         call(
             weigh_orders, G, log_w, shares, large.orders[chain], np.exp(columns.effects),
-            columns.rate, columns.rest, self.observation_rate, large.t,
+            columns.rate, columns.rest, self.observation_rate, np.nan,
         )  # fmt: skip
 
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
@@ -263,19 +263,15 @@ class Problem:
             large.states = np.stack([done[s, c][0] for c in range(chains)])
             large.orders = np.stack([done[s, c][1] for c in range(chains)])
             large.drawn = np.zeros((chains, kept))
-            large.offset = (
-                self._independent_value(columns[s], large.t) if carried is None else carried[s]
-            )
+            large.offset = self._independent_value(columns[s]) if carried is None else carried[s]
             for c in range(chains):
                 none = np.empty(0)
                 self._weigh(np.empty((1, 1)), large.drawn[c], none, columns[s], large, c)
 
-    def _independent_value(self, columns: Columns, t: float) -> float:
+    def _independent_value(self, columns: Columns) -> float:
         own = columns.rate[: columns.k]
         others = columns.rest + float(columns.rate[columns.k :].sum())
-        if np.isnan(t):
-            return log_p_independent(own, others, self.observation_rate)
-        return log_p_independent_at(own, others, t)
+        return log_p_independent(own, others, self.observation_rate)
 
     def _advance(
         self, columns: Columns, large: LargeSet, s: int, c: int, kept: int
@@ -288,26 +284,15 @@ class Problem:
             state = large.states[c].copy()
         else:
             others = columns.rest + float(columns.rate[k:].sum())
-            state = draw_orders(columns.rate[:k], others + self.observation_rate, large.t, rng)
+            state = draw_orders(columns.rate[:k], others + self.observation_rate, np.nan, rng)
         orders = np.empty((kept, k), dtype=np.int64)
         unused = np.zeros((k + 1, columns.items.size + 1))
-        if np.isnan(large.t):
-            call(
-                relocate, unused, orders, state, Wc, columns.rate, columns.rest,
-                self.observation_rate, self.sampling.block,
-                self.sampling.burn_in + (0 if self.draws else FIRST_BURN_IN), kept,
-                np.iinfo(np.int64).max, rng,
-            )  # fmt: skip
-        else:
-            # Far slower to forget its start than relocation, hence the longer wait.
-            first = self.sampling.burn_in + (0 if self.draws else 5 * FIRST_BURN_IN)
-            for row in range(kept):
-                wait = _PROPOSALS_PER_ORDER * (1 + (first if row == 0 else 0))
-                call(
-                    metropolis, unused, state, Wc, columns.effects, columns.rate, columns.rest,
-                    self.observation_rate, large.t, True, True, wait, 1, rng,
-                )  # fmt: skip
-                orders[row] = state
+        call(
+            relocate, unused, orders, state, Wc, columns.rate, columns.rest,
+            self.observation_rate, self.sampling.block,
+            self.sampling.burn_in + (0 if self.draws else FIRST_BURN_IN), kept,
+            np.iinfo(np.int64).max, rng,
+        )  # fmt: skip
         return state, orders
 
     def restart(self, index: int) -> None:
