@@ -263,7 +263,7 @@ def test_sequences_at_known_times_have_a_closed_form(steps, late):
     assert value == pytest.approx(log_waiting(steps, fast, t), rel=1e-11)
 
 
-# Fails at e457645: contour.transient_chain cuts the integral off where exp(-spread u^2) is small,
+# Failed at e457645: contour.transient_chain cuts the integral off where exp(-spread u^2) is small,
 # but along the parabola the other factor can grow nearly as fast (with many exit rates far above
 # the smallest the decay is 2 * sum(s^2), s = tilt / (tilt + exit - smallest), not sum(s)). The
 # error in log p is 4e-8 at 30 steps, 3e-6 at 50, 5e-4 at 200. Metropolis at known times uses it.
@@ -294,7 +294,7 @@ def test_long_marginal_sequences():
     assert np.isfinite(gradient).all()
 
 
-# Fails at e457645 with log p = +118.7 and an infinite gradient: sequence.sequence_gradient cuts
+# Failed at e457645 with log p = +118.7 and an infinite gradient: sequence.sequence_gradient cuts
 # log-rates off at 690 without a word. An error would do as well as the number.
 def test_log_rates_beyond_a_double_are_right_or_refused():
     n = 26
@@ -377,13 +377,13 @@ def test_bad_sequences_are_refused(sequences, options, message):
         sequence_log_likelihood(np.zeros((2, 2)), sequences, **options)
 
 
-# Fails at e457645 with NumPy's own ValueError, which names neither the argument nor the sequence.
+# Failed at e457645 with NumPy's own ValueError, which names neither the argument nor the sequence.
 def test_times_that_are_no_numbers_are_refused():
     with pytest.raises(InputError, match="times"):
         sequence_log_likelihood(np.zeros((2, 2)), [[0]], times=["soon"])
 
 
-# Fails at e457645 with a TypeError from sorting text and numbers (_validation._in_order).
+# Failed at e457645 with a TypeError from sorting text and numbers (_validation._in_order).
 def test_labels_that_are_numbers():
     theta = pd.DataFrame(np.zeros((2, 2)), index=[1, 2], columns=[1, 2])
     assert sequence_log_likelihood(theta, [[2]], items=[1, 2]) == sequence_log_likelihood(

@@ -212,7 +212,7 @@ def test_the_full_set_is_certain_in_the_end(t):
     np.testing.assert_allclose(gradient, 0.0, atol=1e-9)
 
 
-# Fails at e457645, for the same reason as test_exact.test_tiny_observation_rates: the exit rate of
+# Failed at e457645, for the same reason as test_exact.test_tiny_observation_rates: the exit rate of
 # the full set is not 0 but what a subtraction left, here 2e-16, and 2e-16 * 1e9 is not nothing.
 @pytest.mark.parametrize("t", [1e9, 1e12])
 def test_the_full_set_is_certain_after_a_very_long_time(t):
@@ -232,7 +232,7 @@ def test_huge_gradients_have_small_relative_errors(outside):
         np.testing.assert_allclose(gradient, expected, rtol=1e-10, atol=1e-4)
 
 
-# Fails at e457645 with NaN: contour.transient_set works with z0 = tilt - smallest, which loses the
+# Failed at e457645 with NaN: contour.transient_set works with z0 = tilt - smallest, which loses the
 # tilt when every exit rate is above 1e16 / t (transient_chain has tilt + (exit - smallest)).
 @pytest.mark.parametrize(
     ("outside", "effect", "t"), [(30.0, 0.0, 1e3), (30.0, 30.0, 1e4), (40.0, 0.0, 1.0)]

@@ -174,6 +174,11 @@ class Passage:
             transient_set, t, Q, self.log_F, real[0], real[1], steps, u, eta, real[2],
             crossings, self.low_log, self.high_log, self.k, self.low, want_gradient,
         )  # fmt: skip
+        if np.isnan(value):
+            raise InputError(
+                f"the likelihood of a set of {self.k} items at time {t:g} is beyond double "
+                "precision: rates times the time are too large; scale times or theta down"
+            )
         value -= self.columns.rest * t
         if not want_gradient:
             return float(value), None

@@ -39,6 +39,7 @@ _MOST_NODES = 1 << 14
 # The next halving would leave about the square of this.
 _CHANGE = 1e-6
 _MOST_ATTEMPTS = 60
+_MOST_BENDS = 40
 
 
 @kernel
@@ -133,7 +134,7 @@ def transient_set(
     low,
     want_gradient,
 ):
-    """Return log p(S | t) and the tilt c.
+    """Return log p(S | t) and the tilt c; NaN if rates leave the range of the arithmetic.
 
     Q is replaced by Q minus its smallest entry: with exit rates beyond 1e16 / t the tilt would be
     lost in a sum with them. With `want_gradient` also fill ``times[R]``, the mean time spent in R
@@ -160,7 +161,7 @@ def transient_set(
         tilt = next_tilt(tilt, mean, variance, t)
     bend = 0.5 * tilt
     nodes = _MOST_NODES
-    while nodes >= _MOST_NODES:
+    for _ in range(_MOST_BENDS):
         bend *= 2.0
         spread = bend * t
         step = math.sqrt(_TAIL / spread) / _FIRST_NODES
@@ -179,9 +180,14 @@ def transient_set(
             size = abs(re) + abs(im)
             if size < _NOTHING:
                 break
-            if size > _GROWTH * lowest:
+            # Growth, or NaN where rates leave the range of the arithmetic.
+            if not size <= _GROWTH * lowest:
                 nodes = _MOST_NODES
             lowest = min(lowest, size)
+        if nodes < _MOST_NODES:
+            break
+    if nodes >= _MOST_NODES:
+        return np.nan, tilt
     while nodes < _MOST_NODES:
         # Halve the step: only the nodes in between are new.
         step *= 0.5
@@ -284,7 +290,7 @@ def transient_chain(t, exits, times):
         log_F += math.log(hold[i])
     bend = 0.5 * tilt
     nodes = _MOST_NODES
-    while nodes >= _MOST_NODES:
+    for _ in range(_MOST_BENDS):
         bend *= 2.0
         spread = bend * t
         step = math.sqrt(_TAIL / spread) / _FIRST_NODES
@@ -298,9 +304,14 @@ def transient_chain(t, exits, times):
             size = abs(re) + abs(im)
             if size < _NOTHING:
                 break
-            if size > _GROWTH * lowest:
+            # Growth, or NaN where rates leave the range of the arithmetic.
+            if not size <= _GROWTH * lowest:
                 nodes = _MOST_NODES
             lowest = min(lowest, size)
+        if nodes < _MOST_NODES:
+            break
+    if nodes >= _MOST_NODES:
+        return np.nan
     while nodes < _MOST_NODES:
         step *= 0.5
         nodes *= 2
