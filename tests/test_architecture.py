@@ -67,7 +67,6 @@ def room(name):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_a_lower_room_never_imports_a_higher_one(path):
-    """Fails at 95ba32e for learning/estimator.py (imports model) and learning/path.py (plots)."""
     if path == FRONT_DOOR:
         return
     here = room(module_name(path))

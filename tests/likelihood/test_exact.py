@@ -328,6 +328,9 @@ def test_extreme_theta_in_a_large_set(k, sign):
         assert found.value == pytest.approx(exact, rel=1e-13)
 
 
+# Fails at 6c530ab for the first three, with a gradient of 0 instead of -1 and -2: in
+# lattice.gradient f * t underflows before it is multiplied by scale, and `fits_double` bounds F but
+# not F * T. It passed while the compiler happened to reassociate. f * (t * scale) would do.
 @pytest.mark.parametrize(
     ("theta", "S"),
     [
@@ -358,7 +361,7 @@ def test_observation_rates_far_from_one(observation_rate, k):
     assert_same(found, expected, gradient)
 
 
-# Fails at e457645: the constant rate of the items that are no columns is found by subtraction
+# Failed at e457645: the constant rate of the items that are no columns is found by subtraction
 # (columns.choose_columns: rest = constant - ...), which leaves up to 1e-15 where it should be 0.
 # That is nothing beside an observation rate of 1, and 1e-5 of one of 1e-10.
 @pytest.mark.parametrize("observation_rate", [1e-6, 1e-8, 1e-10, 1e-15, 1e-100])

@@ -188,7 +188,7 @@ def test_labels_that_do_not_fit(rows, columns, message):
         log_likelihood(frame, pd.DataFrame([[1, 0]], columns=["A", "B"]))
 
 
-# Fails at e457645 with a number: of the two rows and columns named A the first is taken.
+# Failed at e457645 with a number: of the two rows and columns named A the first is taken.
 def test_labels_that_occur_twice():
     frame = pd.DataFrame(np.diag([1.0, 2.0, 3.0]), index=list("AAB"), columns=list("AAB"))
     with pytest.raises(InputError):
@@ -223,7 +223,7 @@ def test_bad_theta_is_refused(theta, message):
         sequela.sample_posteriors(theta, [[1, 1]])
 
 
-# Fails at e457645: NumPy drops the imaginary parts with a warning (an error in these tests).
+# Failed at e457645: NumPy drops the imaginary parts with a warning (an error in these tests).
 def test_complex_theta_is_refused():
     with pytest.raises(InputError):
         log_likelihood(np.zeros((2, 2)) + 1j, [[1, 1]])

@@ -217,7 +217,7 @@ def test_a_single_chain_has_an_unknown_error():
     assert np.isnan(found.before_se(0)).all()
 
 
-# Fails at e457645 for one item with "negative dimensions not allowed": `relocate` needs two.
+# Failed at e457645 for one item with "negative dimensions not allowed": `relocate` needs two.
 @pytest.mark.parametrize("S", [[], [1]])
 def test_tiny_sets_beyond_the_budget(S):
     theta = ref.random_theta(np.random.default_rng(6), 3, 0.5)

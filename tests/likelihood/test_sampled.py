@@ -262,7 +262,7 @@ def test_values_of_exchangeable_items(n, k, effect):
     assert found.value == pytest.approx(log_p_exchangeable(theta, k), abs=1e-6)
 
 
-# Fails at e457645: sampled.py says that the rule's error is under 1e-7 even for interactions of
+# Failed at e457645: sampled.py says that the rule's error is under 1e-7 even for interactions of
 # size 2, and the standard error leaves it out. With all interactions of that size it is 2e-3 here
 # (and 0.1 at size 5), with a reported error of 1e-14.
 @pytest.mark.parametrize("effect", [-2.0, -1.0, 1.0, 2.0])
@@ -405,7 +405,7 @@ def test_extreme_theta_is_finite(method, seed):
     assert np.isfinite(found.gradient).all()
 
 
-# Fails at e457645 with NaN everywhere, and no error: the range of log-rates is checked one by one
+# Failed at e457645 with NaN everywhere, and no error: the range of log-rates is checked one by one
 # (within +-600), but the weights of a row of `relocate` are products of four of them.
 @pytest.mark.parametrize("effect", [-30.0, -20.0])
 def test_strong_inhibition_is_finite_or_refused(effect):
@@ -418,7 +418,7 @@ def test_strong_inhibition_is_finite_or_refused(effect):
     assert np.isfinite(found.gradient).all()
 
 
-# Fails at 95ba32e: see test_samplers.test_informed_proposals_with_one_very_fast_item. At 40 the
+# Failed at 95ba32e: see test_samplers.test_informed_proposals_with_one_very_fast_item. At 40 the
 # gradient is what the memory held, the same for all chains (standard error 0); at 60 it is NaN.
 @pytest.mark.parametrize("fast", [30.0, 40.0, 60.0])
 def test_a_very_fast_item_by_metropolis(fast):

@@ -348,7 +348,7 @@ def test_one_draw_of_metropolis_is_the_gradient_of_its_order(informed):
         np.testing.assert_allclose(case.gradient(G), expected, rtol=0, atol=1e-12)
 
 
-# Fails at e457645: propose_informed subtracts an item's own rate from a sum that contains it; from
+# Failed at e457645: propose_informed subtracts an item's own rate from a sum that contains it; from
 # exp(37) on what is left is 0 or negative, log Q is NaN, nothing is ever accepted, and G is filled
 # from memory that was never written: zeros with a standard error of 0, or NaN.
 @pytest.mark.parametrize("fast", [36.0, 40.0, 60.0])
@@ -384,7 +384,7 @@ def test_independent_items_by_quadrature(inside, outside, observation_rate):
     assert value == pytest.approx(expected, abs=1e-10)
 
 
-@pytest.mark.parametrize(("k", "scale"), [(20, 0.0), (20, 5.0), (78, 1.0), (78, 5.0), (200, 1.0)])
+@pytest.mark.parametrize(("k", "scale"), [(20, 0.0), (20, 5.0), (78, 1.0), (78, 5.0), (120, 1.0)])
 def test_independent_items_in_large_sets(k, scale):
     log_w = np.random.default_rng(k).normal(-1.0, scale, k + 30)
     value = log_p_independent(np.exp(log_w[:k]), float(np.exp(log_w[k:]).sum()), 0.7)

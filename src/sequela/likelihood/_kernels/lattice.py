@@ -272,16 +272,19 @@ def gradient(G, F, T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, 
             VA[x, c] = 0.0
     in_row = VS[k]
     terms = np.empty(width)
+    f = np.empty(width)
     for top in range(1 << tops):
         tile_rates(h, base, table, rate, W, columns, m, k, first, top)
         for H in range(rows):
             row = top * rows + H
-            f = F[row]
+            weights = F[row]
             t = T[row]
             e = E[H]
             u = U[H]
+            # F(R) / F(S) first: the product with T alone could leave the range of a double.
             for x in range(width):
-                e[x] = f[x] * t[x] * scale
+                f[x] = weights[x] * scale
+                e[x] = f[x] * t[x]
                 in_row[x] += e[x]
             time = lane_sum(e, width)
             for b in range(low, k):
@@ -292,14 +295,14 @@ def gradient(G, F, T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, 
                 bit = np.uintp(1 << c)
                 v = VS[c]
                 effects = l[c]
-                r = h[H, c] * scale
+                r = h[H, c]
                 for start in range(np.uintp(0), np.uintp(width), bit + bit):
                     for x in range(start, start + bit):
                         d = f[x] * (t[x + bit] - t[x])
                         v[x] += r * d
                         terms[x] = effects[x] * d
                         terms[x + bit] = 0.0
-                u[c] = lane_sum(terms, width) * scale
+                u[c] = lane_sum(terms, width)
             for c in range(low, k):
                 bit = 1 << (c - low)
                 u[c] = 0.0
@@ -307,12 +310,12 @@ def gradient(G, F, T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, 
                     after = T[row | bit]
                     v = VS[c]
                     effects = l[c]
-                    r = h[H, c] * scale
+                    r = h[H, c]
                     for x in range(width):
                         d = f[x] * (after[x] - t[x])
                         v[x] += r * d
                         terms[x] = effects[x] * d
-                    u[c] = lane_sum(terms, width) * scale
+                    u[c] = lane_sum(terms, width)
             # Active items: minus the expected number of steps, by the two products below.
             for x in range(width):
                 e[x] = -e[x]
