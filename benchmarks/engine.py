@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -135,20 +136,22 @@ def whole_data(frame):
         X = frame.iloc[:, :n]
         share = X.mean().to_numpy()
         for kind, theta in thetas(np.random.default_rng(1), np.log(share / (1 - share))).items():
-            row = {"n": n, "theta": kind}
-            for threads in (1, 2):
-                likelihood = Likelihood(
-                    X,
-                    random_state=0,
-                    n_threads=threads,
-                    sampling=Sampling(chains=16, sweeps=1, burn_in=0),
-                )
-                found = likelihood.evaluate(theta, value=False)
-                seconds = best_of(lambda: likelihood.evaluate(theta, value=False), 3)  # noqa: B023
-                row[f"milliseconds, {threads} threads"] = seconds * 1e3
-            row["sampled sets"] = int((found.methods != "exact").sum())
-            row["error of the gradient (norm)"] = float(np.sqrt((found.gradient_se**2).sum()))
-            rows.append(row)
+            for chains in (4, 16):
+                row = {"n": n, "theta": kind, "chains": chains}
+                for threads in (1, 2):
+                    likelihood = Likelihood(
+                        X,
+                        random_state=0,
+                        n_threads=threads,
+                        sampling=Sampling(chains=chains, sweeps=1, burn_in=0),
+                    )
+                    found = likelihood.evaluate(theta, value=False)
+                    work = partial(likelihood.evaluate, theta, value=False)
+                    row[f"milliseconds, {threads} threads"] = best_of(work, 5) * 1e3
+                row["sampled sets"] = int((found.methods != "exact").sum())
+                row["norm of the gradient"] = float(np.linalg.norm(found.gradient))
+                row["error of it"] = float(np.linalg.norm(found.gradient_se))
+                rows.append(row)
     return rows
 
 
@@ -221,7 +224,7 @@ def start_up():
         "-c",
         "from benchmarks.engine import touch_everything; touch_everything()",
     ]
-    with tempfile.TemporaryDirectory() as cache:
+    with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as other:
         empty = min(run(["-c", "pass"], cache) for _ in range(3))
         cold = run(everything, cache)
         warm = min(run(everything, cache) for _ in range(2))
@@ -233,25 +236,17 @@ def start_up():
             "empty interpreter, seconds": empty,
             "all kernels from a cold cache, seconds": cold,
             "all kernels from the disk cache, seconds": warm,
-            "compilation, seconds": cold - warm,
+            "compilation in one process, seconds": cold - warm,
+            "sequela compile on two cores, seconds": run(["-m", "sequela", "compile"], other),
         }
 
 
 def touch_everything():
-    """Call every kernel once."""
-    import sequela
-    from sequela.likelihood import evaluate
+    """Use every kernel once, in this process."""
+    from sequela.cli.compile import PARTS
 
-    theta = np.zeros((3, 3))
-    theta[0, 1] = 1.0
-    X = np.array([[1, 1, 0], [1, 0, 1]])
-    for method in ("exact", "relocation", "metropolis"):
-        evaluate(theta, X, method=method, random_state=1)
-    evaluate(theta, X, times=[0.5, 1.0])
-    evaluate(np.where(theta > 0, 450.0, -200.0), X)
-    sequela.sequence_log_likelihood(theta, [[0, 1]], return_gradient=True)
-    sequela.sample_posteriors(theta, X)
-    sequela.simulate(theta, 10, random_state=1)
+    for part in PARTS:
+        part()
 
 
 def memory_of_one_lattice():

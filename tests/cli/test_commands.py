@@ -39,7 +39,7 @@ def run_apart(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
 
 def test_the_commands_are_those_that_the_help_lists(run):
     shown = run("--help").output
-    assert COMMANDS == ["cite", "demo", "info"]
+    assert COMMANDS == ["cite", "compile", "demo", "info"]
     for name in COMMANDS:
         assert f"\n  {name} " in shown
 
@@ -256,3 +256,14 @@ class TestProcess:
         assert done.returncode == 2
         assert done.stdout == ""
         assert "Traceback" not in done.stderr
+
+
+def test_compile_leaves_every_kernel_in_the_cache(run):
+    done = run("compile", "--json")
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert report["cached_kernels"] >= 12
+    assert report["seconds"] > 0
+    again = run("compile")
+    assert again.exit_code == 0
+    assert "kernels are ready" in " ".join(again.stdout.split())

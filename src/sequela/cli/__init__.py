@@ -11,6 +11,7 @@ import click
 
 from sequela import __version__
 from sequela.cli.cite import cite
+from sequela.cli.compile import compile_kernels
 from sequela.cli.demo import demo
 from sequela.cli.errors import Commands
 from sequela.cli.info import info
@@ -36,5 +37,5 @@ def main(ctx: click.Context, debug: bool) -> None:  # noqa: ARG001 - `Commands` 
     show_notices(ctx)
 
 
-for _command in (demo, info, cite):
+for _command in (demo, info, compile_kernels, cite):
     main.add_command(_command)

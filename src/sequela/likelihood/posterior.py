@@ -27,19 +27,33 @@ from sequela.likelihood.sampled import FIRST_BURN_IN, Sampling, check_sampling, 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["SamplePosteriors", "sample_posteriors"]
+    from sequela.likelihood.parameters import Columns
+
+__all__ = [
+    "OrderMoments",
+    "SamplePosteriors",
+    "chain_error",
+    "sample_posteriors",
+    "sampled_orders",
+]
 
 
 @dataclass(frozen=True)
 class _SetPosterior:
-    """Moments of one set: time (mean, variance), arrivals of its items, order of its items."""
+    """Moments of one set: time (mean, variance), arrivals of its items, order of its items.
+
+    ``place[c, p]`` is the probability that item c came after exactly p others.
+    """
 
     time: NDArray[np.float64]
     arrival_mean: NDArray[np.float64]
     arrival_variance: NDArray[np.float64]
+    arrival_se: NDArray[np.float64]
     before: NDArray[np.float64]
-    time_se: float
     before_se: NDArray[np.float64]
+    place: NDArray[np.float64]
+    place_se: NDArray[np.float64]
+    time_se: float
     method: str
 
 
@@ -84,6 +98,18 @@ class SamplePosteriors:
     def before_se(self, sample: int) -> NDArray[np.float64]:
         """Return the Monte Carlo standard errors of `before`; 0 where exact."""
         return self._sets[int(self._observations.inverse[sample])].before_se
+
+    def place(self, sample: int) -> NDArray[np.float64]:
+        """Return the probability that each item of this sample came after exactly 0, 1, ... others.
+
+        One row for each item, in the order of `present`.
+        """
+        return self._sets[int(self._observations.inverse[sample])].place
+
+    def mean_errors(self, sample: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the Monte Carlo standard errors of the mean arrivals and of the mean places."""
+        found = self._sets[int(self._observations.inverse[sample])]
+        return found.arrival_se, found.place_se
 
     def present(self, sample: int) -> NDArray[np.int64]:
         """Return the positions of the items that this sample has."""
@@ -164,9 +190,10 @@ def _exact(passage: Passage) -> _SetPosterior:
     mean = np.empty(k)
     second = np.empty(k)
     before = np.empty((k, k))
+    place = np.empty((k, k))
     scratch = np.empty((3, 1 << k))
     call(
-        passage_moments, times, mean, second, before, scratch[0], scratch[1], scratch[2],
+        passage_moments, times, mean, second, before, place, scratch[0], scratch[1], scratch[2],
         passage.log_F, passage.Q, passage.parameters.observation_rate, passage.low_log,
         passage.high_log, k, passage.low,
     )  # fmt: skip
@@ -174,11 +201,88 @@ def _exact(passage: Passage) -> _SetPosterior:
         time=np.array([times[0], times[1] - times[0] ** 2]),
         arrival_mean=mean,
         arrival_variance=second - mean**2,
+        arrival_se=np.zeros(k),
         before=before,
-        time_se=0.0,
         before_se=np.zeros((k, k)),
+        place=place,
+        place_se=np.zeros(k),
+        time_se=0.0,
         method="exact",
     )
+
+
+def sampled_orders(
+    parameters: Parameters, columns: Columns, sampling: Sampling, seed: int, index: int
+) -> NDArray[np.int64]:
+    """Return orders (chains, sweeps, k) of a set drawn by independent chains, one a sweep.
+
+    Entries are places in the set.
+    """
+    k = columns.k
+    Wc = np.exp(columns.effects)
+    others = columns.rest + float(columns.rate[k:].sum())
+    unused = np.zeros((k + 1, columns.items.size + 1))
+    kept = np.empty((sampling.chains, sampling.sweeps, k), dtype=np.int64)
+    never = np.iinfo(np.int64).max
+    for chain in range(sampling.chains):
+        rng = stream(seed, index, chain)
+        order = draw_orders(columns.rate[:k], others + parameters.observation_rate, np.nan, rng)
+        call(
+            relocate, unused, kept[chain], order, Wc, columns.rate, columns.rest,
+            parameters.observation_rate, sampling.block, sampling.burn_in + FIRST_BURN_IN,
+            sampling.sweeps, never, rng,
+        )  # fmt: skip
+    return kept
+
+
+@dataclass(frozen=True)
+class OrderMoments:
+    """What drawn orders tell, a mean for each chain (first axis)."""
+
+    times: NDArray[np.float64]
+    arrival_mean: NDArray[np.float64]
+    arrival_second: NDArray[np.float64]
+    before: NDArray[np.float64]
+    place: NDArray[np.float64]
+    exits: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls, parameters: Parameters, columns: Columns, orders: NDArray[np.int64]
+    ) -> OrderMoments:
+        """Average over the orders (chains, sweeps, k) of one set."""
+        chains, sweeps, k = orders.shape
+        Wc = np.exp(columns.effects)
+        found = cls(
+            times=np.zeros((chains, 2)),
+            arrival_mean=np.zeros((chains, k)),
+            arrival_second=np.zeros((chains, k)),
+            before=np.zeros((chains, k, k)),
+            place=np.zeros((chains, k, k)),
+            exits=np.empty((chains, sweeps, k + 1)),
+        )
+        scratch = np.empty(columns.items.size)
+        for chain in range(chains):
+            for sweep in range(sweeps):
+                call(
+                    order_moments, found.times[chain], found.arrival_mean[chain],
+                    found.arrival_second[chain], found.before[chain], found.place[chain],
+                    orders[chain, sweep], Wc, columns.rate, columns.rest,
+                    parameters.observation_rate, found.exits[chain, sweep], scratch,
+                )  # fmt: skip
+        for sums in (found.times, found.arrival_mean, found.arrival_second, found.before,
+                     found.place):  # fmt: skip
+            sums /= sweeps
+        return found
+
+
+def chain_error(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the standard error of the mean over chains (first axis); NaN for a single chain."""
+    chains = values.shape[0]
+    if chains < 2:
+        return np.full(values.shape[1:], np.nan)
+    spread: NDArray[np.float64] = values.std(axis=0, ddof=1) / np.sqrt(chains)
+    return spread
 
 
 def _sampled(
@@ -186,47 +290,19 @@ def _sampled(
 ) -> _SetPosterior:
     """Average over orders drawn by independent chains, one order a sweep."""
     columns = sampled_columns(parameters, items)
-    k = columns.k
-    m = columns.items.size
-    Wc = np.exp(columns.effects)
-    others = columns.rest + float(columns.rate[k:].sum())
-    chains = sampling.chains
-    times = np.zeros((chains, 2))
-    mean = np.zeros((chains, k))
-    second = np.zeros((chains, k))
-    before = np.zeros((chains, k, k))
-    scratch = np.empty(m)
-    unused = np.zeros((k + 1, m + 1))
-    kept = np.empty((sampling.sweeps, k), dtype=np.int64)
-    never = np.iinfo(np.int64).max
-    for chain in range(chains):
-        rng = stream(seed, index, chain)
-        order = draw_orders(columns.rate[:k], others + parameters.observation_rate, np.nan, rng)
-        call(
-            relocate, unused, kept, order, Wc, columns.rate, columns.rest,
-            parameters.observation_rate, sampling.block, sampling.burn_in + FIRST_BURN_IN,
-            sampling.sweeps,
-            never, rng,
-        )  # fmt: skip
-        for drawn in kept:
-            call(
-                order_moments, times[chain], mean[chain], second[chain], before[chain], drawn,
-                Wc, columns.rate, columns.rest, parameters.observation_rate, scratch,
-            )  # fmt: skip
-    for sums in (times, mean, second, before):
-        sums /= sampling.sweeps
-
-    def error(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        spread: NDArray[np.float64] = values.std(axis=0, ddof=1) / np.sqrt(chains)
-        return spread
-
-    time = times.mean(axis=0)
+    orders = sampled_orders(parameters, columns, sampling, seed, index)
+    found = OrderMoments.of(parameters, columns, orders)
+    time = found.times.mean(axis=0)
+    mean = found.arrival_mean.mean(axis=0)
     return _SetPosterior(
         time=np.array([time[0], time[1] - time[0] ** 2]),
-        arrival_mean=mean.mean(axis=0),
-        arrival_variance=second.mean(axis=0) - mean.mean(axis=0) ** 2,
-        before=before.mean(axis=0),
-        time_se=float(error(times[:, 0])) if chains > 1 else np.nan,
-        before_se=error(before) if chains > 1 else np.full((k, k), np.nan),
+        arrival_mean=mean,
+        arrival_variance=found.arrival_second.mean(axis=0) - mean**2,
+        arrival_se=chain_error(found.arrival_mean),
+        before=found.before.mean(axis=0),
+        before_se=chain_error(found.before),
+        place=found.place.mean(axis=0),
+        place_se=chain_error(found.place @ np.arange(columns.k)),
+        time_se=float(chain_error(found.times[:, 0])),
         method="relocation",
     )

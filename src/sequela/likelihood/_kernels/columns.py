@@ -9,7 +9,7 @@ together are one constant in the exit rate, and their gradients are multiples of
 
 import math
 
-from sequela._jit import kernel
+from sequela._jit import helper, kernel
 
 # Above this base rate (in units of the observation's) an item never takes the shared-sum shortcut:
 # subtracting what was added would cancel digits. Below it the cancellation is under 1e-13, for mean
@@ -75,7 +75,7 @@ def choose_columns(
     return m, rest
 
 
-@kernel
+@helper
 def fits_double(k, m, theta, columns, above, below, rest, observation_rate):
     """Tell whether no product along any order of S can leave the range of a double.
 
@@ -96,7 +96,7 @@ def fits_double(k, m, theta, columns, above, below, rest, observation_rate):
     return weight > -LOG_RANGE
 
 
-@kernel
+@helper
 def low_table(l, W, columns, m, k, bits):
     """Fill ``l[c, L]``: effect of the items of L, among the first `bits`, on column c.
 
@@ -114,7 +114,7 @@ def low_table(l, W, columns, m, k, bits):
                 row[half + x] = row[x] * factor
 
 
-@kernel
+@helper
 def high_table(h, W, columns, m, first, bits):
     """Fill ``h[H, c]`` like `low_table`, transposed, for the items `first` to `first + bits`.
 

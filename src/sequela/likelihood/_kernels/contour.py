@@ -25,7 +25,7 @@ import math
 
 import numpy as np
 
-from sequela._jit import kernel
+from sequela._jit import helper, kernel
 from sequela.likelihood._kernels.passage import arrival, log_forward
 
 # A first step: 16 of them reach to where one exponential factor, exp(-38), is nothing.
@@ -61,7 +61,7 @@ def tilted_moments(first, second, steps, log_F, Q, z, low_log, high_log, k, low)
     return first[last], max(second[last] - first[last] ** 2, 1e-300)
 
 
-@kernel
+@helper
 def next_tilt(tilt, mean, variance, t):
     """Return a better c for the saddle point: a Newton step on log mean against log c."""
     slope = -variance * tilt / mean
@@ -69,7 +69,7 @@ def next_tilt(tilt, mean, variance, t):
     return tilt * math.exp(min(max(step, -2.0), 2.0))
 
 
-@kernel
+@helper
 def node_weight(u, spread):
     """Return the weight of the node at u (real, imaginary), common factors left out."""
     size = math.exp(-spread * u * u)
@@ -78,7 +78,7 @@ def node_weight(u, spread):
     return c - u * s, s + u * c
 
 
-@kernel
+@helper
 def damp(re, im, shift_re, shift_im, hold):
     """Return (re + i im) / (1 + shift * hold), complex numbers as pairs."""
     a = 1.0 + shift_re * hold
@@ -87,7 +87,7 @@ def damp(re, im, shift_re, shift_im, hold):
     return (re * a + im * b) * size, (im * a - re * b) * size
 
 
-@kernel
+@helper
 def forward_ratio(u_re, u_im, steps, Q, z0, shift_re, shift_im, k):
     """Fill u(R) = F_z(R) / F_z0(R) for z = z0 + shift."""
     for R in range(1 << k):
@@ -101,7 +101,7 @@ def forward_ratio(u_re, u_im, steps, Q, z0, shift_re, shift_im, k):
         u_re[R], u_im[R] = damp(re, im, shift_re, shift_im, 1.0 / (z0 + Q[R]))
 
 
-@kernel
+@helper
 def backward_ratio(eta_re, eta_im, steps, Q, z0, shift_re, shift_im, k):
     """Fill eta(R) = visit(R) * T_z(R) / T_z0(R) for z = z0 + shift."""
     last = (1 << k) - 1
@@ -251,7 +251,7 @@ def transient_gradient(G, times, crossings, Q, tilt, low_log, high_log, m, k, lo
                     G[b, c] += g
 
 
-@kernel
+@helper
 def chain_product(x, bend, spread, hold):
     """Return the weight of the node at x times the product of all states' ratios, as a pair."""
     re, im = node_weight(x, spread)
@@ -260,7 +260,7 @@ def chain_product(x, bend, spread, hold):
     return re, im
 
 
-@kernel
+@helper
 def transient_chain(t, exits, times):
     """Return log of the density factor of a sequence with these exit rates, given t.
 

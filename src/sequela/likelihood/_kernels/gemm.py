@@ -7,10 +7,10 @@ library's own threads, and it costs nothing to call from compiled code.
 
 import numpy as np
 
-from sequela._jit import kernel
+from sequela._jit import helper
 
 
-@kernel
+@helper
 def add_product(C, A, row_stride, column_stride, B, first, last, rows, inner):
     """Add A @ B to C, A being a strided view of a flat array.
 
@@ -77,7 +77,7 @@ def add_product(C, A, row_stride, column_stride, B, first, last, rows, inner):
                 Cp[x] += a * Bq[x]
 
 
-@kernel
+@helper
 def lane_sum(a, length):
     """Return the sum of ``a[:length]`` in eight lanes: as fast as vectors, in a fixed order."""
     s0 = 0.0
@@ -104,7 +104,7 @@ def lane_sum(a, length):
     return ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7)) + rest
 
 
-@kernel
+@helper
 def lane_dot(a, b, length):
     """Return the sum of ``a[x] * b[x]``, x < length, in four lanes and a fixed order."""
     s0 = 0.0

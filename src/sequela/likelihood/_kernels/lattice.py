@@ -25,7 +25,7 @@ import math
 
 import numpy as np
 
-from sequela._jit import kernel
+from sequela._jit import helper, kernel
 from sequela.likelihood._kernels.columns import (
     choose_columns,
     fits_double,
@@ -40,7 +40,7 @@ LOW_BITS = 6
 TILE_BITS = 5
 
 
-@kernel
+@helper
 def split_bits(k):
     """Return (low, tile, top): how many bits index a row, the rows of a tile, and the tiles."""
     low = min(max(k, 2), LOW_BITS)
@@ -50,7 +50,7 @@ def split_bits(k):
     return low, tile, max(k - low - tile, 0)
 
 
-@kernel
+@helper
 def tile_rates(h, base, table, rate, W, columns, count, k, first, top):
     """Fill ``h[H, c]``, c < count, in tile `top`: base rates times the effects of the high items.
 
@@ -73,7 +73,7 @@ def tile_rates(h, base, table, rate, W, columns, count, k, first, top):
             target[c] = source[c] * base[c]
 
 
-@kernel
+@helper
 def holding_times(I, h, base, table, l, rate, W, columns, m, k, rest, observation_rate):
     """Fill ``I[R] = 1 / (observation_rate + exit rate of R)``, tile by tile."""
     low, tile, tops = split_bits(k)
@@ -100,7 +100,7 @@ def holding_times(I, h, base, table, l, rate, W, columns, m, k, rest, observatio
                 inverse[x] = 1.0 / inverse[x]
 
 
-@kernel
+@helper
 def forward(F, I, h, base, table, l, rate, W, columns, k):
     """Fill F: ``F(R) = I(R) * sum_c F(R - c) r_c(R - c)``, rows in increasing order."""
     low, tile, tops = split_bits(k)
@@ -153,7 +153,7 @@ def forward(F, I, h, base, table, l, rate, W, columns, k):
                         f[there + y] += f[here + y] * (effects[here + y] * r)
 
 
-@kernel
+@helper
 def backward(T, I, h, base, table, l, rate, W, columns, k):
     """Fill T: ``T(R) = I(R) * sum_c r_c(R) T(R + c)``, T(S) = I(S), rows in decreasing order."""
     low, tile, tops = split_bits(k)
@@ -203,7 +203,7 @@ def backward(T, I, h, base, table, l, rate, W, columns, k):
                         t[here + y] += t[there + y] * (effects[here + y] * r)
 
 
-@kernel
+@helper
 def fold_rows(G, first_bit, bits, first, last, U, h):
     """Multiply U by h; then add to ``G[first_bit + b]`` the sum of the rows with bit b.
 
@@ -227,7 +227,7 @@ def fold_rows(G, first_bit, bits, first, last, U, h):
                 u[c] += upper[c]
 
 
-@kernel
+@helper
 def fold_row(G, column, v, bits):
     """Add to ``G[b, column]`` the sum of the entries of v with bit b; return the sum of all."""
     for b in range(bits - 1, -1, -1):
@@ -240,7 +240,7 @@ def fold_row(G, column, v, bits):
     return v[0]
 
 
-@kernel
+@helper
 def gradient(G, F, T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, k):
     """Fill ``G[b, c]``, the derivative of log p(S) by the effect of item b on column c.
 
@@ -344,7 +344,7 @@ def gradient(G, F, T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, 
             G[k, c] = VA[0, c]
 
 
-@kernel
+@helper
 def scatter(gradient_sum, present_sum, weight, G, rate, shared, rare, columns, mark, m, k):
     """Add one set's gradient to the n x n sum, times `weight`.
 

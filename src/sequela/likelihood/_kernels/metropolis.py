@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from sequela._jit import kernel
+from sequela._jit import helper, kernel
 from sequela.likelihood._kernels.contour import transient_chain
 from sequela.likelihood._kernels.gemm import lane_dot, lane_sum
 from sequela.likelihood._kernels.relocation import shuffle
@@ -67,7 +67,7 @@ def propose_informed(order, given, Wc, effects, rate, rest, observation_rate, ra
     return log_q
 
 
-@kernel
+@helper
 def order_weight(h, hold, exits, order, Wc, rate, rest, observation_rate, t):
     """Fill rates and mean times spent along `order`; return its log-probability.
 
@@ -98,7 +98,7 @@ def order_weight(h, hold, exits, order, Wc, rate, rest, observation_rate, t):
     return log_p
 
 
-@kernel
+@helper
 def add_order_gradient(G, times, h, hold, order, later):
     """Add the gradient of log p of one order to G (layout of `lattice.gradient`), `times` times."""
     k = order.shape[0]

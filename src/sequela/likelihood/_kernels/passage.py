@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from sequela._jit import kernel
+from sequela._jit import helper, kernel
 
 
 @kernel
@@ -72,12 +72,91 @@ def log_forward(log_F, Q, z, low_log, high_log, k, low):
 
 
 @kernel
+def log_best(best, Q, z, low_log, high_log, k, low):
+    """Fill the log-weight of the most likely order of each R: `log_forward` with a maximum."""
+    width = 1 << low
+    best[0] = -math.log(z + Q[0])
+    for R in range(1, 1 << k):
+        largest = -np.inf
+        for c in range(k):
+            if R >> c & 1:
+                before = R ^ (1 << c)
+                log_rate = high_log[c, before >> low] + low_log[c, before & (width - 1)]
+                largest = max(largest, best[before] + log_rate)
+        best[R] = largest - math.log(z + Q[R])
+
+
+@kernel
+def arrival_flows(flow, before, log_F, low_log, high_log, k, low):
+    """Add up all arrivals of the chain on the lattice of all its items.
+
+    ``flow[c]`` is the probability that c arrives before the observation, ``before[b, c]`` that it
+    does so after b: F(R) r_c(R) is the probability of the step R -> R + c.
+    """
+    width = 1 << low
+    for c in range(k):
+        flow[c] = 0.0
+        for b in range(k):
+            before[b, c] = 0.0
+    for R in range(1 << k):
+        for c in range(k):
+            if not R >> c & 1:
+                log_rate = high_log[c, R >> low] + low_log[c, R & (width - 1)]
+                step = math.exp(log_F[R] + log_rate)
+                flow[c] += step
+                for b in range(k):
+                    if R >> b & 1:
+                        before[b, c] += step
+
+
+@helper
 def arrival(log_F, Q, z, low_log, high_log, low, R, c):
     """Return the probability that c came last, given that the chain has come to R."""
     width = 1 << low
     before = R ^ (1 << c)
     log_rate = high_log[c, before >> low] + low_log[c, before & (width - 1)]
     return math.exp(log_F[before] + log_rate - math.log(z + Q[R]) - log_F[R])
+
+
+@kernel
+def laplace_transform(re, im, shift_re, shift_im, steps, exits, u, k):
+    """Fill (re, im) = F_{z + shift}(S) / F_z(S), for as many shifts as u has lanes.
+
+    It is the posterior mean of exp(-shift T), T the observation time given S. `exits` are z + Q,
+    ``steps[R, c]`` is the probability that c came last given R (`contour.tilted_moments`),
+    ``u[0]`` and ``u[1]`` are scratch (states, lanes).
+    """
+    lanes = re.shape[0]
+    u_re = u[0]
+    u_im = u[1]
+    for R in range(1 << k):
+        a = u_re[R]
+        b = u_im[R]
+        for i in range(lanes):
+            a[i] = 0.0
+            b[i] = 0.0
+        for c in range(k):
+            if R >> c & 1:
+                before_re = u_re[R ^ (1 << c)]
+                before_im = u_im[R ^ (1 << c)]
+                p = steps[R, c]
+                for i in range(lanes):
+                    a[i] += p * before_re[i]
+                    b[i] += p * before_im[i]
+        if R == 0:
+            for i in range(lanes):
+                a[i] = 1.0
+        hold = 1.0 / exits[R]
+        for i in range(lanes):
+            x = 1.0 + shift_re[i] * hold
+            y = shift_im[i] * hold
+            size = 1.0 / (x * x + y * y)
+            old = a[i]
+            a[i] = (old * x + b[i] * y) * size
+            b[i] = (b[i] * x - old * y) * size
+    for i in range(lanes):
+        re[i] = u_re[(1 << k) - 1, i]
+        im[i] = u_im[(1 << k) - 1, i]
 
 
 @kernel
@@ -124,6 +203,7 @@ def passage_moments(
     arrival_mean,
     arrival_second,
     before,
+    place,
     visit,
     first,
     second,
@@ -138,9 +218,10 @@ def passage_moments(
     """Posterior moments of the times of one set, and which item came before which.
 
     Fills ``times[:2]``, mean and second moment of the observation time; the same of the arrival
-    of each item; and ``before[b, c]`` = P(b before c | S). `first` and `second` are scratch: the
-    moments of the time at which R is left, given that the chain has come to R. Holding times
-    given the order are independent and exponential with rate z + Q.
+    of each item; ``before[b, c]`` = P(b before c | S); and ``place[c, p]``, the probability that c
+    came after exactly p others. `first` and `second` are scratch: the moments of the time at which
+    R is left, given that the chain has come to R. Holding times given the order are independent
+    and exponential with rate z + Q.
     """
     for R in range(1 << k):
         hold = 1.0 / (z + Q[R])
@@ -163,12 +244,17 @@ def passage_moments(
         arrival_second[b] = 0.0
         for c in range(k):
             before[b, c] = 0.0
+            place[b, c] = 0.0
     for R in range(last, 0, -1):
+        earlier = -1
+        for b in range(k):
+            earlier += R >> b & 1
         for c in range(k):
             if R >> c & 1:
                 left = R ^ (1 << c)
                 step = visit[R] * arrival(log_F, Q, z, low_log, high_log, low, R, c)
                 visit[left] += step
+                place[c, earlier] += step
                 arrival_mean[c] += step * first[left]
                 arrival_second[c] += step * second[left]
                 for b in range(k):
@@ -178,11 +264,23 @@ def passage_moments(
 
 @kernel
 def order_moments(
-    sums, arrival_sum, arrival_second, before, order, Wc, rate, rest, observation_rate, rates
+    sums,
+    arrival_sum,
+    arrival_second,
+    before,
+    place,
+    order,
+    Wc,
+    rate,
+    rest,
+    observation_rate,
+    exits,
+    rates,
 ):
     """Add the moments of the times along one order; scratch `rates` has one entry a column.
 
-    ``sums[:2]`` receives mean and second moment of the observation time.
+    ``sums[:2]`` receives mean and second moment of the observation time, ``exits[a]`` the rate out
+    of the order's state a, the observation's included.
     """
     k, m = Wc.shape
     for c in range(m):
@@ -193,10 +291,12 @@ def order_moments(
         total = observation_rate + rest
         for c in range(m):
             total += rates[c]
+        exits[a] = total
         mean += 1.0 / total
         variance += 1.0 / (total * total)
         if a < k:
             v = order[a]
+            place[v, a] += 1.0
             arrival_sum[v] += mean
             arrival_second[v] += variance + mean * mean
             for earlier in range(a):

@@ -15,11 +15,11 @@ random partition into blocks.
 
 import numpy as np
 
-from sequela._jit import kernel
+from sequela._jit import helper, kernel
 from sequela.likelihood._kernels.gemm import add_product
 
 
-@kernel
+@helper
 def shuffle(order, rng):
     """Permute `order` uniformly at random, in place."""
     for i in range(order.shape[0] - 1, 0, -1):
@@ -27,7 +27,7 @@ def shuffle(order, rng):
         order[i], order[j] = order[j], order[i]
 
 
-@kernel
+@helper
 def free_tables(l, lT, free, size, Wc, own, m):
     """Fill ``l[c, X]`` and its transpose: effect of the free items of X on column c.
 
@@ -50,7 +50,7 @@ def free_tables(l, lT, free, size, Wc, own, m):
             l[c, X] = lT[X, c]
 
 
-@kernel
+@helper
 def chain_rates(h, chain, length, Wc, own, rate, m):
     """Fill ``h[a, c]``: base rate of column c times the effects of the first a chain items."""
     for c in range(m):
@@ -65,7 +65,7 @@ def chain_rates(h, chain, length, Wc, own, rate, m):
             target[own[chain[a]]] = 0.0
 
 
-@kernel
+@helper
 def step_rates(next_rate, free_rate, h, chain, length, free, size, own, rate, moving):
     """Collect the rates of the steps without the free items' effects.
 
@@ -80,7 +80,7 @@ def step_rates(next_rate, free_rate, h, chain, length, free, size, own, rate, mo
             free_rate[a, b] = h[a, c] if c < moving else rate[free[b]]
 
 
-@kernel
+@helper
 def forward(F, I, scale, next_rate, free_rate, l, chain, length, free, size, own):
     """Fill F over (a, X); ``scale[a]`` is the largest of row a, by which row a + 1 is divided.
 
@@ -130,7 +130,7 @@ def forward(F, I, scale, next_rate, free_rate, l, chain, length, free, size, own
         scale[a] = largest
 
 
-@kernel
+@helper
 def backward(T, F, I, scale, next_rate, free_rate, l, chain, length, free, size, own):
     """Fill T such that F * T is the posterior mean time spent in each state."""
     full = 1 << size
@@ -154,7 +154,7 @@ def backward(T, F, I, scale, next_rate, free_rate, l, chain, length, free, size,
             t[X] = leaving * I[a, X]
 
 
-@kernel
+@helper
 def draw(order, F, scale, next_rate, free_rate, l, chain, length, free, size, own, rng):
     """Draw the free items' places given the chain, backwards from the full set; fill `order`."""
     a = length
@@ -192,7 +192,7 @@ def draw(order, F, scale, next_rate, free_rate, l, chain, length, free, size, ow
             order[place] = chain[a]
 
 
-@kernel
+@helper
 def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m, k):
     """Add to G (layout of `lattice.gradient`) its expectation over the free items' places.
 
@@ -257,7 +257,7 @@ def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m
                     g[c] += V[X, c]
 
 
-@kernel
+@helper
 def mean_holding_times(
     I, h, l, chain, length, free, size, own, rate, moving, rest, observation_rate
 ):
@@ -285,7 +285,7 @@ def mean_holding_times(
             total[X] = 1.0 / total[X]
 
 
-@kernel
+@helper
 def moving_columns(moving, own, Wc):
     """List the columns on which an item of S has an effect, and all outside S; return how many.
 
@@ -309,7 +309,7 @@ def moving_columns(moving, own, Wc):
     return count
 
 
-@kernel
+@helper
 def choose_block(free, chain, order, partition, start, is_free):
     """Take the items of `partition` from `start` on, around its end, as free; the rest in order."""
     k = order.shape[0]

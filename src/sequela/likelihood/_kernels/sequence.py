@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from sequela._jit import kernel
+from sequela._jit import helper, kernel
 from sequela.likelihood._kernels.contour import transient_chain
 
 # Exit rates at known times are added up as they are; NaN says that they cannot be.
@@ -16,7 +16,7 @@ MARGINAL = 1  # observed at an unknown time, Proposition 2, eq. (6)
 TIMED = 2  # observed at a known time, section 4.2
 
 
-@kernel
+@helper
 def sequence_gradient(gradient, theta, sequence, kind, t, observation_rate, want_gradient, weight):
     """Return log p of `sequence`; add `weight` times its gradient to `gradient`.
 

@@ -1,0 +1,21 @@
+"""Counts of pairs in drawn sequences."""
+
+from sequela._jit import kernel
+
+
+@kernel
+def count_pairs(counts, first, last, indptr, sequence, wanted):
+    """Add to ``counts[a, b]`` the sequences in which a came before b; those of one item to [a, a].
+
+    For the draws `first` to `last`; ``wanted[j]`` is the row of item j, or -1 for an item that is
+    not asked for.
+    """
+    for s in range(first, last):
+        for at in range(indptr[s], indptr[s + 1]):
+            b = wanted[sequence[at]]
+            if b >= 0:
+                counts[b, b] += 1
+                for earlier in range(indptr[s], at):
+                    a = wanted[sequence[earlier]]
+                    if a >= 0:
+                        counts[a, b] += 1
