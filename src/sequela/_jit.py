@@ -44,6 +44,8 @@ _OPTIONS: dict[str, Any] = {
     "fastmath": {"contract", "nsz", "arcp"},
 }
 
+_INSIDE_ONLY: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
 # Numba compiles under a lock of its own; ours makes sure that only one thread gives notice.
 _compiling = threading.Lock()
 
@@ -102,7 +104,7 @@ def helper(function: Callable[..., Any]) -> Any:
     Without an entry for Python and a place of its own in the cache a tenth of the compile time is
     saved. Python must not call it: Numba does not check, the process would crash.
     """
-    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_OPTIONS)(function)
+    return numba.njit(**_OPTIONS, **_INSIDE_ONLY)(function)
 
 
 def _announce(name: str) -> None:

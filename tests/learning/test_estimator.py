@@ -175,6 +175,14 @@ def test_score_of_lists_of_sets_follows_labels():
     assert turned == pytest.approx(straight, abs=1e-12)
 
 
+def test_score_of_a_series_of_sets_follows_labels():
+    learned = SetChain(0.001).fit([{"a", "b"}, {"b"}, {"a"}, {"a", "b"}, set(), {"a"}, {"a"}])
+    straight = learned.score([{"a", "b"}, {"b"}])
+    assert learned.score(pd.Series([{"b"}, {"a", "b"}])) == pytest.approx(straight, abs=1e-12)
+    assert learned.score(({"b"}, {"a", "b"})) == pytest.approx(straight, abs=1e-12)
+    assert learned.score([frozenset("b"), {"a", "b"}]) == pytest.approx(straight, abs=1e-12)
+
+
 def test_score_of_sets_without_all_items():
     learned = SetChain(0.001).fit([{"a", "b"}, {"b"}, {"a"}, set(), {"a"}])
     expected = learned.score(Dataset.from_sets([{"b"}, {"b"}], items=["a", "b"]))
@@ -420,6 +428,16 @@ def test_the_first_start_is_the_same_whatever_follows(data):
     assert np.array_equal(many.starts_[0].theta, alone.theta_)
     assert np.array_equal(other.starts_[0].theta, alone.theta_)
     assert not np.array_equal(many.starts_[1].theta, other.starts_[1].theta)
+
+
+def test_ends_that_are_no_optima_are_not_called_so():
+    """Five starts, one optimum; stopped after two iterations they are nowhere yet."""
+    data = simulated(8, 150, 3, base=0.5).without_times()
+    assert len(SetChain(0.05, n_starts=5, random_state=1).fit(data).optima_) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SeveralOptimaWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        SetChain(0.05, n_starts=5, max_iter=2, random_state=1).fit(data)
 
 
 def end(theta, objective, residual=1e-5):

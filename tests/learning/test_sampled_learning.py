@@ -6,6 +6,7 @@ so a right program exceeds tolerance plus floor in less than 1 of 200 fits.
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from learning.problems import interactions, kkt_residual, l1, quiet, simulated, table
 from sequela import Budget, BudgetError, Dataset, SetChain, evaluate, path
@@ -29,7 +30,7 @@ def medium(seed):
 def learned():
     return {
         seed: SetChain(PENALTY, budget=SMALL, tol=TOL, random_state=seed).fit(medium(seed))
-        for seed in (0, 1, 2)
+        for seed in (0, 1)
     }
 
 
@@ -40,7 +41,7 @@ def test_the_budget_makes_medium_sets_sampled():
     assert set(methods.loc[methods["size"] < 8, "method"]) == {"exact"}
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_the_exact_gradient_is_optimal_within_the_floor(learned, seed):
     chain = learned[seed]
     assert chain.converged_
@@ -51,7 +52,7 @@ def test_the_exact_gradient_is_optimal_within_the_floor(learned, seed):
     assert interactions(chain.theta_) < 60
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_the_objective_is_right_within_its_error(learned, seed):
     chain = learned[seed]
     exact = evaluate(chain.theta_, medium(seed), method="exact", gradient=False).value
@@ -144,15 +145,15 @@ def test_large_sets_at_known_times_are_refused():
     "options",
     [
         {"n_starts": 3},
-        {"budget": SMALL, "chains": 4, "n_starts": 2, "max_iter": 12},
-        {"solver": "adagrad", "max_iter": 3, "n_starts": 2},
+        {"budget": SMALL, "chains": 3, "n_starts": 2, "max_iter": 3},
+        {"solver": "adagrad", "max_iter": 2},
     ],
     ids=["exact", "sampled", "adagrad"],
 )
 def test_the_same_bits_on_any_number_of_threads(options):
     data = medium(0)
     ends = []
-    for n_threads in (1, 2, 4):
+    for n_threads in (1, 3):
         with quiet():
             ends.append(SetChain(PENALTY, random_state=3, n_threads=n_threads, **options).fit(data))
     for other in ends[1:]:
@@ -167,7 +168,7 @@ def test_the_same_bits_on_any_number_of_threads(options):
 def test_another_seed_gives_other_bits():
     with quiet():
         one, two = (
-            SetChain(PENALTY, budget=SMALL, max_iter=10, random_state=seed).fit(medium(0))
+            SetChain(PENALTY, budget=SMALL, chains=2, max_iter=3, random_state=seed).fit(medium(0))
             for seed in (1, 2)
         )
     assert not np.array_equal(one.theta_, two.theta_)
@@ -176,20 +177,19 @@ def test_another_seed_gives_other_bits():
 
 def test_random_state_may_be_a_generator():
     with quiet():
+        chain = SetChain(PENALTY, budget=SMALL, chains=2, max_iter=3)
         one, two = (
-            SetChain(PENALTY, budget=SMALL, max_iter=6, random_state=np.random.default_rng(5)).fit(
-                medium(0)
-            )
+            clone(chain).set_params(random_state=np.random.default_rng(5)).fit(medium(0))
             for _ in range(2)
         )
-        again = SetChain(PENALTY, budget=SMALL, max_iter=6, random_state=one.seed_).fit(medium(0))
+        again = clone(chain).set_params(random_state=one.seed_).fit(medium(0))
     assert np.array_equal(one.theta_, two.theta_)
     assert np.array_equal(one.theta_, again.theta_)
 
 
 def test_a_path_with_sampled_sets_ends_each_model_within_its_error():
     data = medium(0)
-    found = path(data, n_penalties=3, ratio=0.3, budget=SMALL, random_state=1, tol=5e-3)
+    found = path(data, n_penalties=2, ratio=0.5, budget=SMALL, random_state=1, tol=5e-3)
     # Noise may let a little through at the largest penalty.
     assert np.abs(found.thetas[0] - np.diag(np.diag(found.thetas[0]))).max() < 0.1
     for penalty, theta in zip(found.table["penalty"], found.thetas, strict=True):

@@ -16,6 +16,7 @@ from sequela._errors import InputError
 from sequela._random import RandomState, materialise_seed
 from sequela._validation import check_observation_rate, is_number, positive_integer
 from sequela.data.dataset import Dataset
+from sequela.learning.checkpoint import check_place, recorded_seed
 from sequela.learning.fitting import FitOptions, Fitter, Start
 from sequela.learning.optima import differing_entries, distinct_optima
 from sequela.learning.penalties import OffDiagonalL1
@@ -99,7 +100,8 @@ class SetChain(BaseEstimator):
     starts_ : list of Start
         The end of every start, theta included.
     optima_ : DataFrame
-        The distinct optima among them, the best first.
+        The distinct ends among them, the best first; where all starts of a row have converged, it
+        is an optimum.
     seed_ : int
         What everything random was derived from.
     n_features_in_, feature_names_in_ : int, array of str
@@ -161,17 +163,19 @@ class SetChain(BaseEstimator):
         times : array or None
             Observation times; NaN where unknown. None takes those of a `Dataset`, if any.
         """
-        data = Dataset.coerce(X, times=times)
+        return self._fit(Dataset.coerce(X, times=times), self._options(self.penalty, self._seed()))
+
+    def _fit(self, data: Dataset, options: FitOptions) -> Self:
         fitter = Fitter(
             data,
-            self._options(),
+            options,
             n_threads=self.n_threads,
             progress=self.progress,
             checkpoint=self.checkpoint,
             checkpoint_every=float(self.checkpoint_every),
         )
         self.starts_ = fitter.run()
-        self._store(data, fitter.options.seed)
+        self._store(data, options)
         self._warn(data, interrupted=fitter.interrupted)
         return self
 
@@ -211,12 +215,12 @@ class SetChain(BaseEstimator):
         near = [s.theta for s in self.starts_ if self.objective_ - s.objective <= within]
         return differing_entries(near, self.model_.items, most)
 
-    def _strength(self) -> float:
-        """Return the penalty to fit with."""
-        return self.penalty
-
     def _evaluate(self, X: Any, times: Iterable[object] | None) -> Any:
-        if isinstance(X, (list, tuple)) and X and isinstance(X[0], (set, frozenset)):
+        if (
+            isinstance(X, (list, tuple, pd.Series))
+            and len(X) > 0
+            and all(isinstance(x, (set, frozenset)) for x in X)
+        ):
             X = Dataset.from_sets(X, items=self.model_.items)
         return evaluate(
             self.model_.to_frame() if isinstance(X, (pd.DataFrame, Dataset)) else self.theta_,
@@ -225,15 +229,23 @@ class SetChain(BaseEstimator):
             n_threads=self.n_threads,
         )  # fmt: skip
 
-    def _options(self) -> FitOptions:
+    def _seed(self) -> int:
+        """Return the seed; where none is given, that of the fit which the checkpoint goes on."""
+        if self.random_state is None and self.checkpoint is not None:
+            check_place(self.checkpoint)
+            recorded = recorded_seed(self.checkpoint)
+            if recorded is not None:
+                return recorded
+        return materialise_seed(self.random_state)
+
+    def _options(self, penalty: float, seed: int) -> FitOptions:
         """Check the parameters; the estimator itself keeps them as given."""
         if self.solver not in SOLVERS:
             raise InputError(
                 f"solver is {self.solver!r}; expected one of "
                 + ", ".join(repr(name) for name in SOLVERS)
             )
-        if not (is_number(self.tol) and self.tol > 0):
-            raise InputError(f"tol is {self.tol!r}; expected a positive number such as 1e-4")
+        check_tolerance(self.tol)
         widths = tuple(self.start_widths) if isinstance(self.start_widths, (tuple, list)) else ()
         if not widths or not all(is_number(w) and 0.0 < w < np.inf for w in widths):
             raise InputError(
@@ -245,8 +257,10 @@ class SetChain(BaseEstimator):
                 f"checkpoint_every is {self.checkpoint_every!r}; expected a number of seconds, "
                 "at least 0"
             )
+        if self.checkpoint is not None:
+            check_place(self.checkpoint)
         return FitOptions(
-            penalty=float(OffDiagonalL1(self._strength()).strength),
+            penalty=float(OffDiagonalL1(penalty).strength),
             solver="newton" if self.solver == "auto" else self.solver,
             n_starts=positive_integer("n_starts", self.n_starts),
             start_widths=tuple(float(width) for width in widths),
@@ -255,10 +269,10 @@ class SetChain(BaseEstimator):
             observation_rate=check_observation_rate(self.observation_rate),
             budget=check_budget(self.budget),
             chains=positive_integer("chains", self.chains, least=2),
-            seed=materialise_seed(self.random_state),
+            seed=seed,
         )
 
-    def _store(self, data: Dataset, seed: int) -> None:
+    def _store(self, data: Dataset, options: FitOptions) -> None:
         best: Start = max(self.starts_, key=lambda start: start.objective)
         self.theta_ = best.theta
         self.objective_ = best.objective
@@ -274,16 +288,16 @@ class SetChain(BaseEstimator):
             columns=["evaluations", "objective", "kkt_residual", "interactions", "seconds"],
         )
         self.optima_ = distinct_optima(self.starts_)
-        self.seed_ = seed
+        self.seed_ = options.seed
         self.n_features_in_ = data.n_items
         self.feature_names_in_ = np.array(data.items, dtype=object)
         self.model_ = Model(
             best.theta,
             data.items,
             {
-                "penalty": float(self._strength()),
+                "penalty": options.penalty,
                 "solver": self.solver,
-                "seed": seed,
+                "seed": options.seed,
                 "samples": data.n_samples,
                 "objective": best.objective,
                 "kkt_residual": best.kkt_residual,
@@ -300,29 +314,38 @@ class SetChain(BaseEstimator):
                 f"the fit was interrupted ({self.starts_[-1].message}): this is the best so far, "
                 f"at KKT residual {self.kkt_residual_:.1e}{rest}",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         elif not self.converged_:
-            warnings.warn(self.message_, ConvergenceWarning, stacklevel=3)
+            warnings.warn(self.message_, ConvergenceWarning, stacklevel=4)
         separated = _separation(data)
         if separated:
             warnings.warn(
                 f"{separated}. Their entries of theta are finite only because the solver stops "
                 "at its tolerance; leave these items out, or read them with care",
                 SeparationWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        if len(self.optima_) > 1:
-            worst = float(self.optima_["below_best"].max())
-            top = self.differences(most=1).iloc[0]
+        # Where a start did not converge there is no optimum, whatever its distance from others.
+        ended = [start for start in self.starts_ if start.converged]
+        optima = distinct_optima(ended)
+        if len(optima) > 1:
+            worst = float(optima["below_best"].max())
+            top = differing_entries([s.theta for s in ended], data.items, 1).iloc[0]
             warnings.warn(
-                f"{len(self.starts_)} starts ended at {len(self.optima_)} different optima, up "
+                f"{len(ended)} starts ended at {len(optima)} different optima, up "
                 f"to {worst:.2g} below the best ({worst * data.n_samples:.2g} nats over all "
                 f"samples); they differ most in {top['from']} -> {top['to']}: "
                 f"{top['lowest']:.2f} to {top['highest']:.2f}. See optima_ and differences()",
                 SeveralOptimaWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
+
+
+def check_tolerance(tol: float) -> None:
+    """Refuse a tolerance that is no positive number."""
+    if not (is_number(tol) and tol > 0):
+        raise InputError(f"tol is {tol!r}; expected a positive number such as 1e-4")
 
 
 def _separation(data: Dataset) -> str:

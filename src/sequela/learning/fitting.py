@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sequela import __version__
-from sequela.learning.checkpoint import fingerprint, read_checkpoint, write_checkpoint
+from sequela._random import stream
+from sequela.learning.checkpoint import damaged, fingerprint, read_checkpoint, write_checkpoint
 from sequela.learning.interrupt import StopRequest, graceful_stop
 from sequela.learning.penalties import OffDiagonalL1
 from sequela.learning.problem import Problem
 from sequela.learning.progress import FitProgress
 from sequela.learning.solvers.adagrad import adagrad
-from sequela.learning.solvers.newton import FIRST_KEPT, newton
+from sequela.learning.solvers.newton import FIRST_KEPT, SIGMAS, newton
 from sequela.learning.solvers.proximal_newton import Iterate, begin
 from sequela.learning.starts import independent_theta, random_theta, units
 from sequela.likelihood import Budget, Likelihood, Sampling
@@ -209,8 +210,8 @@ class Fitter:
         options = self.options
         likelihood = Likelihood(
             self.data, method="metropolis", sampling=_PAPER_SAMPLING,
-            observation_rate=options.observation_rate, random_state=options.seed + index,
-            n_threads=self.n_threads,
+            observation_rate=options.observation_rate, n_threads=self.n_threads,
+            random_state=int(stream(options.seed, 4, index).integers(2**63)),
         )  # fmt: skip
         n = self.problem.n
 
@@ -240,14 +241,22 @@ class Fitter:
         return adagrad(gradient_at, state, self.penalty, max_iter=options.max_iter, callback=watch)
 
     def _objective(self, state: Iterate) -> tuple[float, float]:
-        """Return the penalised log-likelihood and its standard error, where sets are sampled."""
+        """Return the penalised log-likelihood and its standard error, where sets are sampled.
+
+        Of the paper's solver it also sets the KKT residual, which needs the gradient at the end.
+        """
         if not self.problem.large and self.options.solver != "adagrad":
             return state.objective, 0.0
         found = Likelihood(
             self.data, budget=self.options.budget, sampling=_VALUE_SAMPLING,
             observation_rate=self.options.observation_rate, random_state=self.options.seed,
             n_threads=self.n_threads,
-        ).evaluate(state.theta, gradient=False)  # fmt: skip
+        ).evaluate(state.theta, gradient=self.options.solver == "adagrad")  # fmt: skip
+        if found.gradient is not None and found.gradient_se is not None:
+            # AdaGrad's own last gradient is one step old, and of one short chain a set.
+            distance = self.penalty.subdiff_distance(state.theta, found.gradient)
+            state.residual = float(distance.max())
+            state.floor = float(SIGMAS * found.gradient_se.max())
         return found.value - self.penalty.value(state.theta), found.value_se
 
     def _identity(self) -> dict[str, Any]:
@@ -298,7 +307,13 @@ class Fitter:
         found = read_checkpoint(self.checkpoint, self._identity())
         if found is None:
             return None
-        meta, arrays = found
+        try:
+            return self._restore(*found)
+        except (KeyError, TypeError, ValueError) as error:
+            raise damaged(self.checkpoint, f"missing or wrong: {error}") from None
+
+    def _restore(self, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Iterate | None:
+        """Take over what a checkpoint holds; return the state of the start under way."""
         self.finished = [
             Start(
                 theta=arrays[f"finished_{i}_theta"],

@@ -50,7 +50,7 @@ def _same_optimum(a: Start, b: Start) -> bool:
 def distinct_optima(starts: Sequence[Start]) -> pd.DataFrame:
     """Return one row an optimum: objective, how far below the best, how many starts ended there."""
     groups = group_starts(starts)
-    best = starts[groups[0][0]].objective
+    best = max((start.objective for start in starts), default=0.0)
     return pd.DataFrame(
         {
             "objective": [starts[group[0]].objective for group in groups],

@@ -12,15 +12,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sequela._errors import InputError
 from sequela._random import RandomState, materialise_seed, stream
-from sequela._validation import positive_integer
+from sequela._validation import check_observation_rate, is_number, positive_integer
 from sequela.data.dataset import Dataset
-from sequela.learning.estimator import SetChain
+from sequela.learning.estimator import SetChain, check_tolerance
 from sequela.learning.penalties import OffDiagonalL1
-from sequela.learning.penalty_max import penalty_max
+from sequela.learning.penalty_max import best_without_interactions, penalty_max
 from sequela.learning.problem import Problem
 from sequela.learning.solvers.newton import FIRST_KEPT, newton
 from sequela.learning.solvers.proximal_newton import begin
-from sequela.learning.starts import independent_theta, units
+from sequela.learning.starts import units
 from sequela.likelihood import Budget, Sampling, evaluate
 from sequela.likelihood.budget import check_budget
 
@@ -40,7 +40,27 @@ def penalty_grid(largest: float, n_penalties: int = 20, ratio: float = 0.05) -> 
     >>> penalty_grid(0.1, 3, 0.01).round(4).tolist()
     [0.1, 0.01, 0.001]
     """
+    _check_grid(n_penalties, ratio)
+    if not largest > 0.0:
+        raise InputError(
+            "no interaction improves the likelihood at any penalty: there is nothing to choose "
+            "from. Give penalties, such as [0.01]"
+        )
     return np.geomspace(largest, largest * ratio, n_penalties)
+
+
+def _check_grid(n_penalties: int, ratio: float) -> None:
+    positive_integer("n_penalties", n_penalties, least=2)
+    if not (is_number(ratio) and 0.0 < ratio < 1.0):
+        raise InputError(f"ratio is {ratio!r}; expected a number between 0 and 1")
+
+
+def _check_penalties(penalties: Sequence[float]) -> list[float]:
+    """Return given penalties as a list, the largest first."""
+    values = sorted((float(OffDiagonalL1(value).strength) for value in penalties), reverse=True)
+    if not values:
+        raise InputError("penalties is empty; expected at least one, such as [0.1, 0.01]")
+    return values
 
 
 @dataclass(frozen=True)
@@ -100,22 +120,25 @@ def path(
     0
     """
     data = Dataset.coerce(X, times=times)
-    if penalties is None:
-        largest = penalty_max(data, observation_rate=observation_rate)
-        count = positive_integer("n_penalties", n_penalties, least=2)
-        if not 0.0 < ratio < 1.0:
-            raise InputError(f"ratio is {ratio!r}; expected a number between 0 and 1")
-        penalties = list(penalty_grid(largest, count, ratio))
-    grid = sorted((OffDiagonalL1(value).strength for value in penalties), reverse=True)
-    if not grid:
-        raise InputError("penalties is empty; expected at least one, such as [0.1, 0.01]")
+    check_tolerance(tol)
+    positive_integer("max_iter", max_iter)
+    positive_integer("chains", chains, least=2)
+    check_budget(budget)
+    check_observation_rate(observation_rate)
     seed = materialise_seed(random_state)
+    if penalties is None:
+        _check_grid(n_penalties, ratio)
+        largest = penalty_max(
+            data, observation_rate=observation_rate, budget=budget, n_threads=n_threads
+        )
+        penalties = list(penalty_grid(largest, n_penalties, ratio))
+    grid = _check_penalties(penalties)
     problem = Problem(
         data, budget=check_budget(budget), sampling=Sampling(chains=chains),
         observation_rate=observation_rate, seed=seed, n_threads=n_threads,
     )  # fmt: skip
     unit = units(problem)
-    theta = independent_theta(problem)
+    theta = best_without_interactions(problem)
     rows = []
     thetas = []
     problem.draw(theta, FIRST_KEPT)
@@ -212,7 +235,12 @@ class SetChainCV(SetChain):
             raise InputError(f"folds is {folds}, more than the {data.n_samples} samples")
         if self.rule not in ("one-se", "best"):
             raise InputError(f"rule is {self.rule!r}; expected 'one-se' or 'best'")
-        seed = materialise_seed(self.random_state)
+        if self.penalties is None:
+            _check_grid(self.n_penalties, self.ratio)
+        else:
+            _check_penalties(self.penalties)
+        seed = self._seed()
+        self._options(0.0, seed)  # refuses bad options before the work, not after it
         grid = self._grid(data)
         fold_of = stream(seed, 3).permutation(data.n_samples) % folds
         held_out = np.empty((grid.size, data.n_samples))
@@ -242,23 +270,16 @@ class SetChainCV(SetChain):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        given, self.random_state = self.random_state, seed
-        try:
-            return super().fit(data)
-        finally:
-            self.random_state = given
-
-    def _strength(self) -> float:
-        return self.penalty_
+        return self._fit(data, self._options(self.penalty_, seed))
 
     def _grid(self, data: Dataset) -> NDArray[np.float64]:
         if self.penalties is not None:
-            values = [float(OffDiagonalL1(value).strength) for value in self.penalties]
-            return np.array(sorted(values, reverse=True))
-        largest = penalty_max(data, observation_rate=self.observation_rate)
-        return penalty_grid(
-            largest, positive_integer("n_penalties", self.n_penalties, least=2), self.ratio
-        )
+            return np.array(_check_penalties(self.penalties))
+        largest = penalty_max(
+            data, observation_rate=self.observation_rate, budget=self.budget,
+            n_threads=self.n_threads,
+        )  # fmt: skip
+        return penalty_grid(largest, self.n_penalties, self.ratio)
 
     def _choose(
         self,

@@ -8,20 +8,28 @@ through the lattice, which is faster; both give the same numbers.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sequela._validation import check_observation_rate
 from sequela.data.dataset import Dataset
 from sequela.learning.independent_fit import grid_posterior
+from sequela.learning.penalties import OffDiagonalL1
 from sequela.learning.problem import Problem
-from sequela.learning.starts import independent_theta
+from sequela.learning.solvers.proximal_newton import begin, proximal_newton
+from sequela.learning.starts import independent_theta, units
 from sequela.likelihood import Budget, Sampling
+from sequela.likelihood.budget import check_budget
+from sequela.likelihood.independent import log_p_independent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["independent_gradient", "penalty_max"]
+__all__ = ["best_without_interactions", "independent_gradient", "penalty_max"]
+
+_PROHIBITIVE = 1e9
 
 
 def independent_gradient(
@@ -63,12 +71,18 @@ def independent_gradient(
     return gradient
 
 
-def penalty_max(X: Any, *, observation_rate: float = 1.0) -> float:
+def penalty_max(
+    X: Any,
+    *,
+    observation_rate: float = 1.0,
+    budget: Budget | None = None,
+    n_threads: int | None = None,
+) -> float:
     """Return the smallest penalty at which the best model has no interactions.
 
-    `X` is a Dataset, DataFrame, array or list of sets; times are not used. The result is the
-    largest absolute gradient, in the direction of an interaction, at the model without interactions
-    of largest likelihood.
+    `X` is a Dataset, DataFrame, array or list of sets; the times of a Dataset are used. The result
+    is the largest absolute gradient, in the direction of an interaction, at the model without
+    interactions of largest likelihood. `budget` only matters for sets at known times.
 
     Examples
     --------
@@ -77,18 +91,38 @@ def penalty_max(X: Any, *, observation_rate: float = 1.0) -> float:
     0.035
     """
     problem = Problem(
-        Dataset.coerce(X).without_times(), budget=Budget(), sampling=Sampling(),
-        observation_rate=observation_rate, seed=0, n_threads=None,
+        Dataset.coerce(X), budget=Budget() if budget is None else check_budget(budget),
+        sampling=Sampling(), observation_rate=check_observation_rate(observation_rate), seed=0,
+        n_threads=n_threads,
     )  # fmt: skip
-    theta = independent_theta(problem)
-    gradient = np.zeros((problem.n, problem.n))
-    if problem.small is not None:
-        found = problem.small.evaluate(theta).gradient
-        assert found is not None  # noqa: S101 - it was asked for
-        gradient += problem.small_share * found
-    for large in problem.large:
-        gradient += large.weight * independent_gradient(
-            large.items, np.exp(np.diagonal(theta)), observation_rate
-        )
+    theta = best_without_interactions(problem)
+    _, gradient = _without_interactions(problem, theta)
     np.fill_diagonal(gradient, 0.0)
     return float(np.abs(gradient).max())
+
+
+def best_without_interactions(problem: Problem) -> NDArray[np.float64]:
+    """Return the diagonal theta of largest likelihood, with the times that are known."""
+    theta = independent_theta(problem)
+    if problem.data.times is None:
+        return theta
+    # Only unknown times have a closed form. Nothing but base rates moves at this penalty.
+    none = OffDiagonalL1(_PROHIBITIVE)
+    evaluate = partial(_without_interactions, problem)
+    return proximal_newton(
+        evaluate, begin(evaluate, theta, none), none, units(problem), tol=1e-8, max_iter=200
+    ).theta
+
+
+def _without_interactions(
+    problem: Problem, theta: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64]]:
+    """Return loss and gradient at a diagonal theta: nothing is sampled."""
+    loss, gradient = problem.exact(theta)
+    rates = np.exp(np.diagonal(theta))
+    for large in problem.large:
+        others = float(np.delete(rates, large.items).sum())
+        rate = problem.observation_rate
+        loss -= large.weight * log_p_independent(rates[large.items], others, rate)
+        gradient -= large.weight * independent_gradient(large.items, rates, rate)
+    return loss, gradient

@@ -142,7 +142,7 @@ class Problem:
 
     def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Return loss and gradient; `effective` then holds the smallest share of orders in use."""
-        loss, gradient = self._exact(theta)
+        loss, gradient = self.exact(theta)
         if self.large:
             parameters = Parameters(theta, self.observation_rate)
             shares, values, effective = self._weights(parameters)
@@ -171,7 +171,8 @@ class Problem:
                 variance += large.weight**2 * part
         return np.sqrt(variance)
 
-    def _exact(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def exact(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return what the sets within the budget contribute to loss and gradient."""
         if self.small is None:
             return 0.0, np.zeros((self.n, self.n))
         found = self.small.evaluate(theta)

@@ -71,9 +71,11 @@ class FitProgress:
         """Show where the fit stands."""
         if self._bar is None:
             return
-        self._first = max(self._first, residual)
-        span = math.log(max(self._first / self._tol, 1.0 + 1e-9))
-        done = math.log(max(self._first / max(residual, 1e-300), 1.0)) / span
+        done = 0.0
+        if math.isfinite(residual):
+            self._first = max(self._first, residual)
+            span = math.log(max(self._first / self._tol, 1.0 + 1e-9))
+            done = math.log(max(self._first / max(residual, 1e-300), 1.0)) / span
         self._bar.update(
             self._task,
             completed=min(max(done, 0.0), 1.0),

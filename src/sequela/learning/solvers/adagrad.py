@@ -26,7 +26,6 @@ __all__ = ["adagrad"]
 STEP = 1.0
 WINDOW = 200
 MOVED = 0.03
-_TINY = 1e-12
 
 
 def adagrad(
@@ -41,25 +40,27 @@ def adagrad(
     """Run proximal AdaGrad from `state`; `gradient_at` returns that of the mean log-likelihood.
 
     With `diagonal_only` the interactions stay as they are (the paper's first phase). The state's
-    `steps` hold the sum of squared gradients and theta at the start of the window.
+    `steps` hold the sum of squared gradients and theta at the start of the window. Its gradient
+    and residual are those of the theta that `callback` sees with them; at the end they are one
+    step old, as another gradient would be needed.
     """
     if not state.steps:
         state.steps = [np.zeros_like(state.theta), state.theta.copy()]
     while state.iterations < max_iter:
-        if callback is not None and callback(state):
-            state.message = "stopped by the caller"
-            return state
         gradient = gradient_at(state.theta)
         if diagonal_only:
             gradient = np.diag(np.diagonal(gradient))
-        squares, window_start = state.steps
-        squares = squares + gradient**2
-        step = STEP / np.sqrt(squares + _TINY)
-        moved = state.theta + step * gradient
-        theta = moved if diagonal_only else penalty.prox(moved, step)
-        state.theta = np.where(squares > 0.0, theta, state.theta)
         state.gradient = -gradient
         state.residual = float(penalty.subdiff_distance(state.theta, gradient).max())
+        if callback is not None and callback(state):
+            state.message = state.message or "stopped by the caller"
+            return state
+        squares, window_start = state.steps
+        squares = squares + gradient**2
+        # No step, and so no penalty, where there was no gradient yet.
+        step = np.divide(STEP, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0.0)
+        moved = state.theta + step * gradient
+        state.theta = moved if diagonal_only else penalty.prox(moved, step)
         state.iterations += 1
         state.evaluations += 1
         if state.iterations % WINDOW == 0:

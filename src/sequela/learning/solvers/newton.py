@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sequela.learning.penalties import OffDiagonalL1
     from sequela.learning.problem import Problem
 
-__all__ = ["FIRST_KEPT", "newton"]
+__all__ = ["FIRST_KEPT", "SIGMAS", "newton"]
 
 FIRST_KEPT = 4
 _MOST_KEPT = 64
@@ -31,7 +31,7 @@ _MOST_ROUNDS = 60
 # With fewer effective orders than this share, weights are dominated by a few of them.
 _LEAST_EFFECTIVE = 0.5
 # The largest of many errors: about the 4-sigma point.
-_SIGMAS = 4.0
+SIGMAS = 4.0
 
 
 def newton(
@@ -47,7 +47,7 @@ def newton(
     """Minimise the problem's loss plus penalty from `state`, drawing new orders as theta moves.
 
     ``state.kept`` orders a chain are in use, and ``state.floor`` is left as the Monte Carlo error
-    of the KKT residual: `_SIGMAS` times the largest standard error of the gradient.
+    of the KKT residual: `SIGMAS` times the largest standard error of the gradient.
     """
     if not problem.large:
         return proximal_newton(
@@ -74,7 +74,7 @@ def newton(
         if state.converged and (state.floor <= tol or state.kept >= _MOST_KEPT):
             state.message = (
                 f"KKT residual {state.residual:.1e} on fresh orders, Monte Carlo floor "
-                f"{state.floor:.1e} ({_SIGMAS:.0f} standard errors)"
+                f"{state.floor:.1e} ({SIGMAS:.0f} standard errors)"
             )
             return state
         if arrived:
@@ -97,4 +97,4 @@ def fresh(problem: Problem, state: Iterate, penalty: OffDiagonalL1) -> None:
     state.evaluations += 1
     state.objective = -state.loss - penalty.value(state.theta)
     state.residual = float(penalty.subdiff_distance(state.theta, -state.gradient).max())
-    state.floor = float(_SIGMAS * problem.gradient_error(state.theta).max())
+    state.floor = float(SIGMAS * problem.gradient_error(state.theta).max())

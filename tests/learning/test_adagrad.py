@@ -1,0 +1,210 @@
+"""The paper's solver, as section 5 states it."""
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from learning.problems import interactions, kkt_residual, l1, mean_log_p, quiet, simulated
+from sequela import SetChain, evaluate
+from sequela.learning import fitting
+from sequela.learning.penalties import OffDiagonalL1
+from sequela.learning.solvers.adagrad import adagrad
+from sequela.learning.solvers.proximal_newton import Iterate
+
+
+@pytest.fixture(scope="module")
+def data():
+    return simulated(5, 60, 3, scale=1.0, base=0.5).without_times()
+
+
+class Exact:
+    """In place of the likelihood with sampled gradients: the same with exact ones, recorded."""
+
+    made = None
+    seeds: ClassVar[list[int]] = []
+
+    def __init__(self, data, **options):
+        self.data = data
+        self.options = options
+        self.asked = []
+        if options.get("method") == "metropolis":
+            type(self).made = self
+            type(self).seeds.append(options["random_state"])
+
+    def skip(self, evaluations):
+        self.skipped = evaluations
+
+    def evaluate(self, theta, *, gradient=True, **_):
+        self.asked.append(theta.copy())
+        return evaluate(theta, self.data, gradient=gradient)
+
+
+def by_hand(theta, data, iterations, strength, free):
+    """Duchi, Hazan and Singer 2011, with step 1: x = prox(x + g / H), H the root of sum of g^2."""
+    total = np.zeros_like(theta)
+    visited = []
+    for _ in range(iterations):
+        visited.append(theta.copy())
+        gradient = np.where(free, evaluate(theta, data).gradient, 0.0)
+        total = total + gradient**2
+        for i, j in np.ndindex(theta.shape):
+            if not free[i, j] or total[i, j] == 0.0:
+                continue
+            step = 1.0 / np.sqrt(total[i, j])
+            x = theta[i, j] + step * gradient[i, j]
+            if i != j:
+                x = np.sign(x) * max(abs(x) - step * strength, 0.0)
+            theta[i, j] = x
+    visited.append(theta.copy())
+    return visited
+
+
+def test_three_iterations_by_hand(data, monkeypatch):
+    """Base rates alone for 50 epochs, then everything from uniform interactions in +-0.2."""
+    monkeypatch.setattr(fitting, "Likelihood", Exact)
+    with quiet():
+        chain = SetChain(0.01, solver="adagrad", max_iter=3, random_state=8).fit(data)
+    asked = Exact.made.asked
+    assert len(asked) == 53
+    diagonal = by_hand(np.zeros((5, 5)), data, 50, 0.01, np.eye(5, dtype=bool))
+    np.testing.assert_allclose(asked[:50], diagonal[:50], atol=1e-9)
+    assert all(interactions(theta) == 0 for theta in asked[:50])
+    start = asked[50]
+    off = start[~np.eye(5, dtype=bool)]
+    np.testing.assert_allclose(np.diag(start), np.diag(diagonal[50]), atol=1e-9)
+    assert (np.abs(off) <= 0.2).all()
+    assert len(np.unique(off)) == 20
+    assert off.min() < -0.05
+    assert off.max() > 0.05
+    full = by_hand(start.copy(), data, 3, 0.01, np.ones((5, 5), dtype=bool))
+    np.testing.assert_allclose(asked[51:], full[1:3], atol=1e-9)
+    np.testing.assert_allclose(chain.theta_, full[3], atol=1e-9)
+
+
+def test_gradients_are_sampled_as_the_paper_says(data, monkeypatch):
+    monkeypatch.setattr(fitting, "Likelihood", Exact)
+    with quiet():
+        SetChain(solver="adagrad", max_iter=1, random_state=1).fit(data)
+    options = Exact.made.options
+    assert options["method"] == "metropolis"
+    assert options["sampling"].chains == 1
+    assert options["sampling"].draws == 50
+    assert options["sampling"].draws_burn_in == 10
+
+
+def test_the_first_full_step_is_one_in_every_entry(monkeypatch, data):
+    """The accumulators begin anew, and g / sqrt(g^2) is a sign, however small g is."""
+    monkeypatch.setattr(fitting, "Likelihood", Exact)
+    with quiet():
+        chain = SetChain(0.0, solver="adagrad", max_iter=1, random_state=8).fit(data)
+    moved = np.abs(chain.theta_ - Exact.made.asked[50])
+    np.testing.assert_allclose(moved, 1.0, atol=1e-12)
+
+
+def test_it_improves_and_repeats_itself(data):
+    options = {"solver": "adagrad", "max_iter": 40}
+    with quiet():
+        short = SetChain(0.02, random_state=4, solver="adagrad", max_iter=1).fit(data)
+        one, two = (SetChain(0.02, random_state=4, **options).fit(data) for _ in range(2))
+        other = SetChain(0.02, random_state=5, **options).fit(data)
+    assert np.array_equal(one.theta_, two.theta_)
+    assert one.objective_ == two.objective_
+    assert not np.array_equal(one.theta_, other.theta_)
+    exact = SetChain(0.02, tol=1e-6).fit(data)
+    independent = SetChain(10.0).fit(data)
+    assert one.objective_ > short.objective_
+    assert one.objective_ > independent.objective_
+    assert one.objective_ < exact.objective_ + 1e-9
+    # Proximal: zeros are zeros.
+    assert interactions(one.theta_) < 20
+
+
+def test_the_objective_is_that_of_its_theta(data):
+    with quiet():
+        chain = SetChain(0.02, random_state=4, solver="adagrad", max_iter=20).fit(data)
+    value = mean_log_p(chain.theta_, data.values)
+    assert chain.objective_ == pytest.approx(value - l1(chain.theta_, 0.02), abs=1e-9)
+    assert chain.objective_se_ == 0.0
+
+
+def test_the_residual_is_that_of_its_theta(data, monkeypatch):
+    """The gradient and theta of a KKT residual belong together."""
+    monkeypatch.setattr(fitting, "Likelihood", Exact)
+    with quiet():
+        chain = SetChain(0.02, random_state=4, solver="adagrad", max_iter=7).fit(data)
+    gradient = evaluate(chain.theta_, data).gradient
+    expected = kkt_residual(chain.theta_, gradient, 0.02)
+    assert chain.kkt_residual_ == pytest.approx(expected, abs=1e-12)
+    assert chain.kkt_floor_ == 0.0
+    for theta, residual in zip(
+        Exact.made.asked[50:], chain.history_["kkt_residual"][50:], strict=True
+    ):
+        expected = kkt_residual(theta, evaluate(theta, data).gradient, 0.02)
+        assert residual == pytest.approx(expected, abs=1e-12)
+
+
+def test_several_starts_differ(data):
+    with quiet():
+        chain = SetChain(0.02, random_state=4, solver="adagrad", max_iter=5, n_starts=3).fit(data)
+        next_seed = SetChain(0.02, random_state=5, solver="adagrad", max_iter=5).fit(data)
+    assert [start.width for start in chain.starts_] == [0.2] * 3
+    assert not np.array_equal(chain.starts_[0].theta, chain.starts_[1].theta)
+    # The second start of one seed is not the first of the next.
+    assert np.abs(chain.starts_[1].theta - next_seed.starts_[0].theta).max() > 1e-3
+
+
+def test_every_start_of_every_seed_has_its_own_draws(data, monkeypatch):
+    monkeypatch.setattr(fitting, "Likelihood", Exact)
+    monkeypatch.setattr(Exact, "seeds", [])
+    for seed in (4, 5):
+        with quiet():
+            SetChain(solver="adagrad", max_iter=1, n_starts=2, random_state=seed).fit(data)
+    assert len(set(Exact.seeds)) == len(Exact.seeds) == 4
+
+
+def run(gradient_at, theta, strength=0.1, **options):
+    state = Iterate(theta, np.nan, np.zeros_like(theta), np.nan, np.inf, evaluations=0)
+    return adagrad(gradient_at, state, OffDiagonalL1(strength), **options)
+
+
+def test_it_stops_when_nothing_moves():
+    """The published rule: no entry moved by 0.03 over 200 iterations."""
+    centre = np.array([[0.5, 1.0], [0.05, -0.3]])
+    state = run(lambda theta: centre - theta, np.zeros((2, 2)), max_iter=3000)
+    assert state.converged
+    assert state.iterations % 200 == 0
+    assert state.iterations < 3000
+    np.testing.assert_allclose(state.theta, [[0.5, 0.9], [0.0, -0.3]], atol=0.02)
+
+
+def test_it_ends_after_max_iter():
+    rng = np.random.default_rng(0)
+    state = run(lambda _: rng.normal(size=(2, 2)), np.zeros((2, 2)), max_iter=17)
+    assert not state.converged
+    assert state.iterations == state.evaluations == 17
+    assert "max_iter=17" in state.message
+
+
+def test_a_callback_sees_gradients_that_belong_to_theta_and_ends_it():
+    centre = np.array([[0.5, 1.0], [0.05, -0.3]])
+    seen = []
+
+    def watch(state):
+        np.testing.assert_array_equal(state.gradient, state.theta - centre)
+        seen.append(state.residual == kkt_residual(state.theta, centre - state.theta, 0.1))
+        state.message = "stopped by me" if len(seen) == 4 else ""
+        return len(seen) == 4
+
+    state = run(lambda theta: centre - theta, np.zeros((2, 2)), max_iter=10, callback=watch)
+    assert seen == [True] * 4
+    assert state.message == "stopped by me"
+    assert state.iterations == 3
+
+
+def test_entries_without_a_gradient_stay():
+    """Nothing is known about them: no step, and no penalty either."""
+    theta = np.array([[0.0, 0.15], [0.15, 0.0]])
+    state = run(lambda _: np.array([[1.0, 0.0], [1.0, 1.0]]), theta, max_iter=3)
+    assert state.theta[0, 1] == 0.15
+    assert state.theta[1, 0] > 1.0

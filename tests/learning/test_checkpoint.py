@@ -1,0 +1,478 @@
+"""Checkpoints: whole or not there, resumed to the same bits, refused if they are not ours."""
+
+import json
+import pickle
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from learning.problems import quiet, simulated
+from sequela import Budget, Dataset, InputError, SetChain, SetChainCV
+from sequela.learning import checkpoint as module
+from sequela.learning import fitting
+from sequela.learning import path as path_module
+from sequela.learning.checkpoint import fingerprint, read_checkpoint, write_checkpoint
+
+SMALL = Budget(work=2.0**6 * (6.0 * 7 + 10.0 * 6) - 1.0)  # sets of 6 of 7 items are sampled
+KINDS = {
+    "exact": {},
+    "several starts": {"n_starts": 3},
+    "sampled": {"budget": SMALL, "chains": 3, "max_iter": 25, "n_starts": 2},
+    "adagrad": {"solver": "adagrad", "max_iter": 8},
+    "adagrad starts": {"solver": "adagrad", "max_iter": 3, "n_starts": 2},
+}
+
+
+class Killed(BaseException):
+    """In place of a process that dies: nothing in the program catches it."""
+
+
+@pytest.fixture(scope="module")
+def data():
+    return simulated(7, 60, 4, base=1.0).without_times()
+
+
+def die_in(monkeypatch, function, call):
+    """Let the `call`-th call of a function of `fitting` be the last."""
+    original = getattr(fitting, function)
+    calls = 0
+
+    def counting(*arguments, **options):
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            raise Killed
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(fitting, function, counting)
+
+
+def run_until_killed(monkeypatch, chain, data, saves):
+    """Fit, and die after so many checkpoints; return whether it died."""
+    original = fitting.write_checkpoint
+    written = 0
+
+    def write(*arguments):
+        nonlocal written
+        original(*arguments)
+        written += 1
+        if written == saves:
+            raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fitting, "write_checkpoint", write)
+        try:
+            with quiet():
+                chain.fit(data)
+        except Killed:
+            return True
+    return False
+
+
+@pytest.fixture(scope="module")
+def whole(data):
+    """Every kind of fit, never interrupted and without a checkpoint."""
+    ends = {}
+    for kind, options in KINDS.items():
+        with quiet():
+            ends[kind] = SetChain(0.02, random_state=5, **options).fit(data)
+    return ends
+
+
+def same(one, two):
+    assert np.array_equal(one.theta_, two.theta_)
+    assert one.objective_ == two.objective_
+    assert one.objective_se_ == two.objective_se_
+    assert one.kkt_residual_ == two.kkt_residual_
+    assert one.kkt_floor_ == two.kkt_floor_
+    assert one.n_evaluations_ == two.n_evaluations_
+    assert one.n_iter_ == two.n_iter_
+    assert one.message_ == two.message_
+    for a, b in zip(one.starts_, two.starts_, strict=True):
+        assert np.array_equal(a.theta, b.theta)
+        assert a.objective == b.objective
+    left, right = (chain.history_.drop(columns="seconds") for chain in (one, two))
+    assert left.equals(right)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_checkpoint_changes_nothing(kind, whole, data, tmp_path):
+    with quiet():
+        chain = SetChain(
+            0.02, random_state=5, checkpoint=tmp_path / "fit", checkpoint_every=0.0, **KINDS[kind]
+        ).fit(data)
+    same(chain, whole[kind])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("deaths", [(1,), (4, 3, 2), (24, 5)])
+def test_a_resumed_fit_ends_with_the_same_bits(kind, deaths, whole, data, tmp_path, monkeypatch):
+    chain = SetChain(
+        0.02, random_state=5, checkpoint=tmp_path / "fit", checkpoint_every=0.0, **KINDS[kind]
+    )
+    killed = [run_until_killed(monkeypatch, clone(chain), data, saves) for saves in deaths]
+    assert killed[0] or deaths[0] > 20
+    with quiet():
+        resumed = clone(chain).fit(data)
+    same(resumed, whole[kind])
+    assert [file.name for file in tmp_path.iterdir()] == ["fit"]
+
+
+def test_a_fit_with_times_resumes(tmp_path, monkeypatch):
+    data = simulated(5, 40, 2)
+    times = data.times.copy()
+    times[::3] = np.nan
+    data = Dataset(data.values, times=times)
+    chain = SetChain(0.02, random_state=1, checkpoint=tmp_path / "fit", checkpoint_every=0.0)
+    assert run_until_killed(monkeypatch, clone(chain), data, 5)
+    expected = SetChain(0.02, random_state=1).fit(data)
+    same(chain.fit(data), expected)
+
+
+def test_a_fit_without_a_given_seed_resumes(data, tmp_path, monkeypatch):
+    """The default: the seed that was drawn is in the checkpoint, and belongs to the fit."""
+    file = tmp_path / "fit"
+    chain = SetChain(0.02, n_starts=3, checkpoint=file, checkpoint_every=0.0)
+    assert run_until_killed(monkeypatch, clone(chain), data, 15)
+    with quiet():
+        resumed = clone(chain).fit(data)
+        expected = SetChain(0.02, n_starts=3, random_state=resumed.seed_).fit(data)
+    same(resumed, expected)
+
+
+def test_a_finished_fit_is_read_not_repeated(data, tmp_path, monkeypatch, whole):
+    file = tmp_path / "fit"
+    chain = SetChain(0.02, random_state=5, n_starts=3, checkpoint=file)
+    with quiet():
+        chain.fit(data)
+    before = file.read_bytes()
+    die_in(monkeypatch, "newton", 1)
+    with quiet():
+        again = clone(chain).fit(data)
+    same(again, whole["several starts"])
+    assert file.read_bytes() == before
+
+
+def test_the_best_so_far_is_never_lost_to_a_failed_write(data, tmp_path, monkeypatch):
+    """The file of the last good write stays, whatever interrupts the next one."""
+    file = tmp_path / "fit"
+    chain = SetChain(0.02, random_state=5, checkpoint=file, checkpoint_every=0.0)
+    assert run_until_killed(monkeypatch, clone(chain), data, 3)
+    before = file.read_bytes()
+    original = module.np.savez
+
+    def half(target, **arrays):
+        original(target, **arrays)
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module.np, "savez", half)
+        with pytest.raises(Killed):
+            clone(chain).fit(data)
+    assert file.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["fit"]
+
+
+def test_a_folder_that_is_not_there_is_told_before_the_fit(data, tmp_path, monkeypatch):
+    """Not after hours of work."""
+    die_in(monkeypatch, "newton", 1)
+    monkeypatch.setattr(path_module, "path", None)
+    for chain in (SetChain(), SetChain(random_state=1), SetChainCV([0.1], random_state=1)):
+        chain.set_params(checkpoint=tmp_path / "nowhere" / "fit")
+        with pytest.raises(InputError, match=r"checkpoint is .*there is no folder .*nowhere"):
+            chain.fit(data)
+
+
+def test_how_often_is_in_seconds(data, tmp_path, monkeypatch):
+    written = []
+    original = fitting.write_checkpoint
+    monkeypatch.setattr(
+        fitting, "write_checkpoint", lambda *a: (written.append(1), original(*a))[1]
+    )
+    with quiet():
+        SetChain(0.01, checkpoint=tmp_path / "a", checkpoint_every=1e9, n_starts=2).fit(data)
+    assert len(written) == 2  # at the end of each start
+    written.clear()
+    with quiet():
+        often = SetChain(0.01, checkpoint=tmp_path / "b", checkpoint_every=0.0).fit(data)
+    assert len(written) == len(often.history_) + 1
+
+
+# --- The file -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def good(data, tmp_path_factory):
+    """A checkpoint of a fit under way, and the fit that it belongs to."""
+    file = tmp_path_factory.mktemp("good") / "fit"
+    chain = SetChain(0.02, random_state=5, n_starts=2, checkpoint=file, checkpoint_every=0.0)
+    with pytest.MonkeyPatch.context() as patch:
+        assert run_until_killed(patch, clone(chain), data, 40)
+    return chain, file.read_bytes()
+
+
+def test_it_holds_arrays_and_json_and_no_pickle(good, tmp_path):
+    _, content = good
+    file = tmp_path / "fit"
+    file.write_bytes(content)
+    with np.load(file, allow_pickle=False) as archive:
+        for name in archive.files:
+            assert archive[name].dtype.kind in "fiuU"
+        meta = json.loads(str(archive["meta"]))
+    assert meta["format"] == "sequela checkpoint"
+    assert meta["options"]["seed"] == 5
+    with zipfile.ZipFile(file) as archive:
+        assert archive.testzip() is None
+
+
+def refused(chain, data, file, words):
+    before = file.read_bytes()
+    with pytest.raises(InputError, match=words) as told:
+        clone(chain).set_params(checkpoint=file).fit(data)
+    assert str(file) in str(told.value)
+    assert "allow_pickle" not in str(told.value)
+    assert file.read_bytes() == before
+    return str(told.value)
+
+
+def foreign(kind, folder):
+    file = folder / "file"
+    if kind == "empty":
+        file.write_bytes(b"")
+    elif kind == "json":
+        file.write_text('{"format": "sequela checkpoint", "version": 1}')
+    elif kind == "text":
+        file.write_text("sample,TP53\ns1,1\n")
+    elif kind == "pickle":
+        file.write_bytes(pickle.dumps({"theta": [1.0]}))
+    elif kind == "npz":
+        np.savez(file.open("wb"), theta=np.eye(3))
+    elif kind == "npy":
+        np.save(file.open("wb"), np.eye(3))
+    elif kind == "zip":
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr("readme.txt", "hello")
+    elif kind == "another npz":
+        np.savez(file.open("wb"), meta=np.array('{"format": "another program", "version": 1}'))
+    elif kind == "a number":
+        np.savez(file.open("wb"), meta=np.array("3"))
+    elif kind == "objects":
+        np.savez(file.open("wb"), meta=np.array([{"format": 1}], dtype=object))
+    elif kind == "model":
+        SetChain(0.1).fit([[1, 0], [0, 1], [1, 1], [0, 0]]).model_.save(file)
+    return file
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "empty", "json", "text", "pickle", "npz", "npy", "zip", "another npz", "a number",
+        "objects", "model",
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+def test_a_foreign_file_is_refused_and_left_alone(kind, data, tmp_path):
+    file = foreign(kind, tmp_path)
+    refused(SetChain(random_state=1), data, file, "is not a checkpoint|damaged or not a checkpoint")
+
+
+def test_a_folder_in_its_place_is_refused(data, tmp_path):
+    with pytest.raises(InputError, match=r"checkpoint is .*, a folder"):
+        SetChain(checkpoint=tmp_path).fit(data)
+    with pytest.raises(InputError, match=r"checkpoint is 3 \(int\)"):
+        SetChain(checkpoint=3).fit(data)
+
+
+def test_a_truncated_file_is_refused(good, data, tmp_path):
+    chain, content = good
+    file = tmp_path / "fit"
+    for length in np.linspace(1, len(content) - 1, 12, dtype=int):
+        file.write_bytes(content[:length])
+        refused(chain, data, file, "damaged")
+
+
+def test_a_flipped_bit_is_refused_or_harmless(good, data, tmp_path):
+    """Anywhere in the file: a clear refusal, or exactly what was written."""
+    chain, content = good
+    file = tmp_path / "fit"
+    file.write_bytes(content)
+    fitter = fitting.Fitter(
+        data, chain._options(chain.penalty, 5), n_threads=1, progress=False, checkpoint=file,
+        checkpoint_every=1.0,
+    )  # fmt: skip
+    expected = fitter._identity()
+    meta, arrays = read_checkpoint(file, expected)
+    rng = np.random.default_rng(0)
+    harmless = 0
+    wrong = []
+    for _ in range(500):
+        place, bit = int(rng.integers(len(content))), int(rng.integers(8))
+        bad = bytearray(content)
+        bad[place] ^= 1 << bit
+        file.write_bytes(bytes(bad))
+        try:
+            found_meta, found = read_checkpoint(file, expected)
+        except InputError:
+            continue
+        except Exception as error:  # noqa: BLE001 - that is what is asked
+            wrong.append((place, bit, repr(error)))
+            continue
+        equal = found_meta == meta and found.keys() == arrays.keys()
+        if equal and all(np.array_equal(found[name], arrays[name]) for name in arrays):
+            harmless += 1
+        else:
+            wrong.append((place, bit, "other content"))
+    assert wrong == []
+    assert harmless < 60
+
+
+# Found by flipping each bit in turn: the kinds of damage that raise something else on the way.
+@pytest.mark.parametrize("damage", ["compression method", "name of an array", "header of an array"])
+def test_damage_that_zip_files_do_not_notice(damage, good, data, tmp_path):
+    chain, content = good
+    bad = bytearray(content)
+    directory = content.rindex(b"PK\x01\x02")
+    if damage == "compression method":
+        bad[directory + 10] = 77
+    elif damage == "name of an array":
+        bad[directory + 46] ^= 1
+    else:
+        header = content.index(b"{'descr'")
+        bad[header] = ord("(")
+    file = tmp_path / "fit"
+    file.write_bytes(bytes(bad))
+    refused(chain, data, file, "damaged")
+
+
+def test_a_checkpoint_that_lacks_something_is_refused(good, data, tmp_path):
+    chain, content = good
+    file = tmp_path / "fit"
+    file.write_bytes(content)
+    with np.load(file) as archive:
+        arrays = dict(archive)
+    for missing in ("theta", "gradient", "steps", "draws"):
+        rest = {name: value for name, value in arrays.items() if name != missing}
+        with file.open("wb") as opened:
+            np.savez(opened, **rest)
+        refused(chain, data, file, "damaged")
+
+
+def test_other_data_are_refused(good, data, tmp_path):
+    chain, content = good
+    file = tmp_path / "fit"
+    file.write_bytes(content)
+    changed = data.values.copy()
+    changed[3, 2] = ~changed[3, 2]
+    for other in (
+        changed,
+        data.values[1:],
+        Dataset(data, times=np.ones(data.n_samples)),
+        Dataset(data.values, items=[f"item {i}" for i in range(7)]),
+    ):
+        refused(chain, other, file, "belongs to another fit: its data")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"penalty": 0.03},
+        {"n_starts": 3},
+        {"tol": 1e-3},
+        {"max_iter": 7},
+        {"random_state": 6},
+        {"observation_rate": 2.0},
+        {"chains": 4},
+        {"budget": SMALL},
+        {"start_widths": (1.0,)},
+        {"solver": "adagrad"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_other_options_are_refused_and_named(change, good, data, tmp_path):
+    chain, content = good
+    file = tmp_path / "fit"
+    file.write_bytes(content)
+    other = clone(chain).set_params(**change)
+    name = {"random_state": "seed"}.get(next(iter(change)), next(iter(change)))
+    told = refused(other, data, file, f"belongs to another fit: its options differ: {name} was")
+    assert told.count(", here it is ") == 1
+
+
+def test_what_does_not_change_the_result_may_change(good, data, tmp_path, whole):
+    chain, content = good
+    file = tmp_path / "fit"
+    file.write_bytes(content)
+    other = clone(chain).set_params(
+        checkpoint=str(file), n_threads=2, checkpoint_every=7.0, progress=False, solver="newton"
+    )
+    with quiet():
+        resumed = other.fit(data)
+        expected = SetChain(0.02, random_state=5, n_starts=2).fit(data)
+    same(resumed, expected)
+
+
+def test_a_newer_format_is_refused(good, data, tmp_path):
+    chain, content = good
+    file = tmp_path / "fit"
+    file.write_bytes(content)
+    with np.load(file) as archive:
+        arrays = dict(archive)
+    meta = json.loads(str(arrays.pop("meta")))
+    meta["version"] += 1
+    with file.open("wb") as opened:
+        np.savez(opened, meta=np.array(json.dumps(meta)), **arrays)
+    refused(chain, data, file, "format version 2, this version of sequela reads 1")
+
+
+def test_what_is_written_is_what_is_read(tmp_path):
+    file = tmp_path / "any"
+    arrays = {"a": np.array([np.pi, -0.0, np.inf, np.nan]), "b": np.arange(3)}
+    write_checkpoint(file, {"data": "x", "value": float("nan"), "n": 2**70}, arrays)
+    meta, found = read_checkpoint(file, {"data": "x"})
+    assert meta["n"] == 2**70
+    assert np.isnan(meta["value"])
+    assert all(found[name].tobytes() == arrays[name].tobytes() for name in arrays)
+    assert read_checkpoint(tmp_path / "nothing", {}) is None
+
+
+def test_fingerprints_tell_data_apart():
+    X = np.eye(9, dtype=bool)
+    prints = {
+        fingerprint(Dataset(X)),
+        fingerprint(Dataset(~X)),
+        fingerprint(Dataset(X, items=list("abcdefghi"))),
+        fingerprint(Dataset(X, samples=list("abcdefghi"))),
+        fingerprint(Dataset(X, times=np.ones(9))),
+        fingerprint(Dataset(X, times=np.full(9, np.nan))),
+        fingerprint(Dataset(X[:, :8])),
+    }
+    assert len(prints) == 7
+    assert fingerprint(Dataset(X)) == fingerprint(Dataset(X.astype(int)))
+
+
+@pytest.mark.parametrize("seed", [1, None])
+def test_cross_validation_has_a_checkpoint_for_its_final_fit(seed, data, tmp_path, monkeypatch):
+    chain = SetChainCV([0.1, 0.03], folds=2, random_state=seed, checkpoint=tmp_path / "fit")
+    with quiet():
+        first = clone(chain).fit(data)
+        die_in(monkeypatch, "newton", 1)
+        again = clone(chain).fit(data)
+    same(again, first)
+    assert again.seed_ == first.seed_
+    assert again.cv_results_.equals(first.cv_results_)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
+def test_colleagues_may_read_it(data, tmp_path):
+    import os
+    import stat
+
+    before = os.umask(0o022)
+    try:
+        SetChain(0.1, checkpoint=tmp_path / "fit").fit(data)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "fit").stat().st_mode) == 0o644
