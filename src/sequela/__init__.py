@@ -34,6 +34,27 @@ _WHERE = {
     "SetChainCV": "sequela.learning.path",
     "path": "sequela.learning.path",
     "penalty_max": "sequela.learning.penalty_max",
+    "Orders": "sequela.questions.order",
+    "order_matrix": "sequela.questions.order",
+    "order_probability": "sequela.questions.order",
+    "sample_arrivals": "sequela.questions.samples",
+    "likely_orders": "sequela.questions.likely_orders",
+    "item_arrivals": "sequela.questions.item_arrivals",
+    "TimePosterior": "sequela.questions.clock",
+    "pseudo_times": "sequela.questions.clock",
+    "time_posterior": "sequela.questions.clock",
+    "NextStep": "sequela.questions.next_item",
+    "items_within": "sequela.questions.next_item",
+    "next_items": "sequela.questions.next_item",
+    "item_frequencies": "sequela.questions.distributions",
+    "sequence_probability": "sequela.questions.distributions",
+    "set_probability": "sequela.questions.distributions",
+    "sequence_divergence": "sequela.questions.divergence",
+    "GoodnessOfFit": "sequela.questions.goodness",
+    "goodness_of_fit": "sequela.questions.goodness",
+    "clock_curve": "sequela.questions.clock_information",
+    "clock_items": "sequela.questions.clock_information",
+    "Estimate": "sequela.questions.precision",
     "plot_cross_validation": "sequela.plots.cross_validation",
 }
 
@@ -61,16 +82,35 @@ if TYPE_CHECKING:
     )
     from sequela.model import Model
     from sequela.plots.cross_validation import plot_cross_validation
+    from sequela.questions.clock import TimePosterior, pseudo_times, time_posterior
+    from sequela.questions.clock_information import clock_curve, clock_items
+    from sequela.questions.distributions import (
+        item_frequencies,
+        sequence_probability,
+        set_probability,
+    )
+    from sequela.questions.divergence import sequence_divergence
+    from sequela.questions.goodness import GoodnessOfFit, goodness_of_fit
+    from sequela.questions.item_arrivals import item_arrivals
+    from sequela.questions.likely_orders import likely_orders
+    from sequela.questions.next_item import NextStep, items_within, next_items
+    from sequela.questions.order import Orders, order_matrix, order_probability
+    from sequela.questions.precision import Estimate
+    from sequela.questions.samples import sample_arrivals
     from sequela.simulation import Simulation, simulate
 
 __all__ = [
     "Budget",
     "BudgetError",
     "Dataset",
+    "Estimate",
     "Evaluation",
+    "GoodnessOfFit",
     "InputError",
     "Likelihood",
     "Model",
+    "NextStep",
+    "Orders",
     "Sampling",
     "SeparationWarning",
     "SequelaError",
@@ -78,17 +118,34 @@ __all__ = [
     "SetChainCV",
     "SeveralOptimaWarning",
     "Simulation",
+    "TimePosterior",
     "__version__",
+    "clock_curve",
+    "clock_items",
     "evaluate",
     "example_theta",
     "fit",
+    "goodness_of_fit",
+    "item_arrivals",
+    "item_frequencies",
+    "items_within",
+    "likely_orders",
     "log_likelihood",
+    "next_items",
+    "order_matrix",
+    "order_probability",
     "path",
     "penalty_max",
     "plot_cross_validation",
+    "pseudo_times",
+    "sample_arrivals",
     "sample_posteriors",
+    "sequence_divergence",
     "sequence_log_likelihood",
+    "sequence_probability",
+    "set_probability",
     "simulate",
+    "time_posterior",
 ]
 
 

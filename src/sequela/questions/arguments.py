@@ -1,0 +1,157 @@
+"""What users pass to a question: a model, items by name, how exact the answer should be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from sequela._errors import InputError
+from sequela.data.dataset import Dataset
+from sequela.model import Model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+__all__ = ["as_model", "as_samples", "find_item", "find_items"]
+
+_SHOWN = 5
+
+
+def as_model(model: Any) -> Model:
+    """Return the model of a Model, of a fitted estimator, or of a theta with or without labels."""
+    if isinstance(model, Model):
+        return model
+    learned = getattr(model, "model_", None)
+    if isinstance(learned, Model):
+        return learned
+    if hasattr(model, "fit"):
+        raise InputError("model is an estimator that has not been fitted; call its fit(data) first")
+    if isinstance(model, str):
+        raise InputError(
+            f"model is the text {model!r}; expected a Model, a fitted SetChain or theta. A file is "
+            "read by Model.load"
+        )
+    return Model(model)
+
+
+def as_samples(model: Model, data: Any) -> Dataset:
+    """Return data about the model's items, with the items in the model's order.
+
+    Labels decide where data have them; sets name their items; an array without labels must have
+    one column for each item of the model.
+    """
+    listed = list(data) if isinstance(data, (list, tuple, pd.Series)) else []
+    if listed and all(isinstance(x, (set, frozenset)) for x in listed):
+        index = data.index if isinstance(data, pd.Series) else None
+        return Dataset.from_sets(listed, items=model.items, samples=index)
+    read = Dataset.coerce(data)
+    if read.items == model.items:
+        return read
+    if not isinstance(data, (Dataset, pd.DataFrame)) and read.n_items == model.n_items:
+        return Dataset(read.values, items=model.items)
+    odd = sorted(set(read.items).symmetric_difference(model.items))
+    if odd:
+        raise InputError(
+            f"the data and the model have different items, for example "
+            f"{', '.join(map(repr, odd[:_SHOWN]))}; select the model's {model.n_items} items"
+        )
+    return read.select_items(model.items)
+
+
+def find_item(model: Model, label: Any) -> int:
+    """Return the place of one item; an unknown name is an error with the closest matches."""
+    text = str(label)
+    if isinstance(label, (str, int, np.integer)) and text in model.items:
+        return model.items.index(text)
+    folded: dict[str, list[str]] = {}
+    for item in model.items:
+        folded.setdefault(item.casefold(), []).append(item)
+    close = [
+        item
+        for match in get_close_matches(text.casefold(), folded, n=_SHOWN, cutoff=0.6)
+        for item in folded[match]
+    ][:_SHOWN]
+    known = ", ".join(map(repr, close or model.items[:_SHOWN]))
+    what = "closest" if close else "the model's items begin with"
+    raise InputError(
+        f"the model has no item {label!r}; {what}: {known}"
+        f"{'' if close or model.n_items <= _SHOWN else ', ...'}"
+    )
+
+
+def find_items(model: Model, labels: Iterable[Any] | str, what: str = "items") -> NDArray[np.int64]:
+    """Return the places of several items, each named once, in the order given.
+
+    A row of a data set (true/false for each item, or an array, Series or mapping of zeros and
+    ones) is read as the items that are present; other numbers are labels.
+    """
+    if isinstance(labels, str):
+        raise InputError(f"{what} is the text {labels!r}; expected a list of items: [{labels!r}]")
+    if isinstance(labels, pd.DataFrame):
+        raise InputError(
+            f"{what} is a table of shape {labels.shape}; expected one of its rows, such as "
+            "table.iloc[0], or a list of items"
+        )
+    if isinstance(labels, np.ndarray) and labels.ndim > 1:
+        raise InputError(f"{what} has shape {labels.shape}; expected one row, or a list of items")
+    if isinstance(labels, Mapping):
+        labels = pd.Series(dict(labels), dtype=object)
+        if not all(_is_mark(x) for x in labels):
+            raise InputError(f"{what} is a mapping; expected true or false for each of its items")
+    try:
+        listed = list(labels)
+    except TypeError:
+        raise InputError(f"{what} is {labels!r}; expected a list or set of items") from None
+    if _is_row(model, labels, listed, what):
+        return _of_row(model, labels, listed, what)
+    places = [find_item(model, label) for label in listed]
+    if isinstance(labels, (set, frozenset)):
+        places.sort()  # a set has no order of its own
+    twice = sorted({model.items[place] for place in places if places.count(place) > 1})
+    if twice:
+        raise InputError(f"{what} contains {twice[0]!r} more than once; expected each item once")
+    return np.array(places, dtype=np.int64)
+
+
+def _is_mark(x: Any) -> bool:
+    """Tell whether x can stand in a row: true, false, one or zero."""
+    return isinstance(x, (bool, np.bool_, int, float, np.number)) and x in (0, 1)
+
+
+def _is_row(model: Model, labels: Any, listed: list[Any], what: str) -> bool:
+    """Tell whether these are marks of presence, one for each item, and not labels."""
+    known = [x for x in listed if not (pd.api.types.is_scalar(x) and pd.isna(x))]
+    truths = bool(known) and all(isinstance(x, (bool, np.bool_)) for x in known)
+    # Zeros and ones could be labels too, unless each has the name of an item beside it.
+    named = isinstance(labels, pd.Series) and all(isinstance(n, str) for n in labels.index)
+    whole = isinstance(labels, (np.ndarray, pd.Series)) and len(listed) == model.n_items
+    numbers = bool(known) and all(_is_mark(x) for x in known) and (named or whole)
+    if not (truths or numbers):
+        return False
+    if len(known) < len(listed):
+        raise InputError(f"{what} has missing entries; expected true or false for every item")
+    texts = set(map(str, listed))
+    if not (truths or named) and len(texts) == len(listed) and texts <= set(model.items):
+        raise InputError(
+            f"{what} is {labels!r}, which may be a row or labels; expected true/false for a row, "
+            "or a list of labels"
+        )
+    return True
+
+
+def _of_row(model: Model, labels: Any, listed: list[Any], what: str) -> NDArray[np.int64]:
+    names = getattr(labels, "index", None)  # a row of a DataFrame knows its items
+    if names is not None and not callable(names):
+        return find_items(model, [n for n, x in zip(names, listed, strict=True) if x], what)
+    if len(listed) != model.n_items:
+        raise InputError(
+            f"{what} has {len(listed)} true/false entries; expected one for each of the "
+            f"{model.n_items} items of the model, or a list of items"
+        )
+    return np.nonzero(np.array(listed, dtype=np.bool_))[0].astype(np.int64)

@@ -1,0 +1,326 @@
+"""From the Laplace transform of a time's distribution to density, distribution and quantiles.
+
+The transform phi(s) = E exp(-s T) of the observation time given a sample is one forward pass on
+the lattice with a complex rate of observation (kernel `laplace_transform`), and all its poles lie
+on the negative real axis. Density and distribution function are
+
+    f(t) = 1 / (2 pi i) * integral of exp(s t) phi(s) ds,
+    F(t) = 1 / (2 pi i) * integral of exp(s t) phi(s) / s ds,
+
+along a parabola s = s0 + b (2 i u - u^2) around the poles, by the trapezoidal rule, which converges
+geometrically. s0 is the saddle point, where the tilted mean of T is t, or lies a little to the
+right of the pole at 0 if that is more. One parabola serves a whole window of times, and both
+functions. Nothing is interpolated, so that rates may be as far apart as they like; every window is
+checked by halving the step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from scipy.optimize import brentq
+
+from sequela._errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+__all__ = ["Inverse", "Transform"]
+
+# phi at complex points (chains, points): a row for each chain, a single one where exact.
+Transform: TypeAlias = "Callable[[NDArray[np.complex128]], NDArray[np.complex128]]"
+
+# Where the integrand has fallen by exp(-40), the rest is nothing beside rounding.
+_FALL = 40.0
+_FIRST_NODES = 24
+_NOTHING = 1e-14
+_GROWTH = 8.0
+_SETTLED = 1e-6  # change at a halving, relative to the size of the sum; the error is its square
+_MOST_HALVINGS = 8
+_MOST_BENDS = 30
+# How far to the right of 0 the path begins, in units of 1 / t and of 1 / spread: the closer, the
+# more nodes; the farther, the more digits cancel. Both are small here.
+_OFF_TIME = 3.0
+_OFF_SPREAD = 1.5
+# A window of times that one parabola serves: at most so many standard deviations of the tilted
+# time, and so much between its ends as a ratio.
+_WIDEST = 5.0
+_LARGEST_RATIO = 4.0
+_MOST_WINDOWS = 2000
+# Chance that is left out at either end of the grid, and the points of a window on it.
+_TAIL = 1e-9
+_POINTS = 48
+# exp(-70) is nothing even beside the smallest chance that the path can tell from 0.
+_NEVER = 70.0
+# An earlier time with less than this chance is none at all; tilts for the bound that tells.
+_UNSEEN = 1e-100
+_TILTS = 9
+# How far below 1 / t the saddle point is looked for, as a logarithm: nearer to 0 it has no use.
+_LEAST_TILT = 4.0
+
+
+@dataclass(frozen=True)
+class _Window:
+    """Times from `start` to `end`, the nodes s of their parabola, and phi ds there."""
+
+    start: float
+    end: float
+    spread: float
+    nodes: NDArray[np.complex128]
+    weighted: NDArray[np.complex128]
+
+    def density(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the density (chains, times)."""
+        found: NDArray[np.float64] = (self.weighted @ np.exp(np.outer(self.nodes, times))).real
+        return found
+
+    def before(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the chance of an earlier time (chains, times)."""
+        found: NDArray[np.float64] = (
+            (self.weighted / self.nodes) @ np.exp(np.outer(self.nodes, times))
+        ).real
+        return found
+
+
+class Inverse:
+    """The distribution whose Laplace transform is given, a row for each chain.
+
+    Parameters
+    ----------
+    transform : callable
+        phi at an array of complex points.
+    mean, sd : float
+        Moments of the distribution: where to begin.
+    first_pole : float
+        The pole of phi nearest to 0 is at minus this.
+    at_zero : float
+        The density at time 0.
+    """
+
+    def __init__(
+        self, transform: Transform, mean: float, sd: float, first_pole: float, at_zero: float
+    ) -> None:
+        self.transform = transform
+        self.mean = mean
+        self.sd = sd
+        self.first_pole = first_pole
+        self.at_zero = at_zero
+        # Neighbouring windows, in order; the first ones meet at the mean.
+        self._windows = [self._window(mean, sd)]
+
+    def evaluate(
+        self, times: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the density and the chance of an earlier time at any times, (chains, times)."""
+        chains = len(self._windows[0].weighted)
+        density, before = np.zeros((2, chains, times.size))
+        density[:, times == 0.0] = self.at_zero
+        late = times > self._latest()
+        before[:, late] = 1.0
+        order = np.argsort(times, kind="stable")
+        left = order[(times[order] > 0.0) & ~late[order]]
+        while left.size:
+            window = self._holding(float(times[left[0]]))
+            here = left[times[left] <= window.end] if window is not None else left[:1]
+            if window is None:
+                density[:, here] = self.at_zero
+            else:
+                density[:, here] = window.density(times[here])
+                before[:, here] = window.before(times[here])
+            left = left[here.size :]
+        return np.maximum(density, 0.0), np.clip(before, 0.0, 1.0)
+
+    def quantiles(self, chances: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the times before which the given chances lie, (chains, chances)."""
+        chains = len(self._windows[0].weighted)
+        return np.array([[self._quantile(x, chain) for x in chances] for chain in range(chains)])
+
+    def pooled_quantiles(self, chances: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the same of the mean over the chains, (chances,)."""
+        return np.array([self._quantile(x, None) for x in chances])
+
+    def grid(self) -> NDArray[np.float64]:
+        """Return times, from 0, that hold all of the chance; close where its scale is short."""
+        first = self._reach(_TAIL, None)
+        last = self._reach(1.0 - _TAIL, None)
+        parts = [
+            np.linspace(window.start, window.end, _POINTS, endpoint=False)
+            for window in self._windows[first : last + 1]
+        ]
+        return np.concatenate([[0.0], *parts, [self._windows[last].end]])
+
+    def _before(self, window: _Window, t: float, chain: int | None) -> float:
+        each = window.before(np.array([t]))[:, 0]
+        return float(each.mean() if chain is None else each[chain])
+
+    def _quantile(self, chance: float, chain: int | None) -> float:
+        window = self._windows[self._reach(chance, chain)]
+
+        def excess(t: float) -> float:
+            return self._before(window, t, chain) - chance
+
+        # Rounding at the common end of two windows may leave a chance in neither.
+        if excess(window.start) >= 0.0:
+            return window.start
+        if excess(window.end) <= 0.0:
+            return window.end
+        return float(brentq(excess, window.start, window.end, xtol=1e-13 * window.end))
+
+    def _reach(self, chance: float, chain: int | None) -> int:
+        """Return the place of the window with the quantile of `chance`; add windows up to it."""
+        at = 0
+        while self._before(self._windows[at], self._windows[at].start, chain) > chance:
+            if at == 0:
+                self._extend_down()
+            else:
+                at -= 1
+        while self._before(self._windows[at], self._windows[at].end, chain) < chance:
+            if self._windows[at].end > self._latest():
+                break
+            at += 1
+            if at == len(self._windows):
+                self._extend_up()
+        return at
+
+    def _extend_up(self) -> None:
+        last = self._windows[-1]
+        self._check_room()
+        self._windows.append(self._window(last.end, last.spread))
+
+    def _extend_down(self) -> None:
+        first = self._windows[0]
+        self._check_room()
+        # Below the mean the spread only gets smaller.
+        spread = min(first.spread, self.sd)
+        start = max(first.start / _LARGEST_RATIO, first.start - _WIDEST * spread)
+        self._windows.insert(0, self._window(start, spread, first.start))
+
+    def _check_room(self) -> None:
+        if len(self._windows) >= _MOST_WINDOWS:
+            raise _lost()
+
+    def _holding(self, t: float) -> _Window | None:
+        """Return a window with this time; None where the chance of an earlier time is nothing."""
+        for window in self._windows:
+            if window.start <= t <= window.end:
+                return window
+        # Chernoff's bound: P(T < t) <= exp(s t) phi(s) for every s > 0.
+        tilts = 2.0 ** np.arange(_TILTS)
+        value = self.transform(tilts / t + 0.0j).mean(axis=0).real
+        if not np.min(value * np.exp(tilts)) > _UNSEEN:
+            return None
+        nearest = min(self._windows, key=lambda w: abs(np.log(w.start / t)))
+        spread = nearest.spread
+        if t < self.mean:
+            spread = min(spread, self.sd) * min(1.0, t / nearest.start)
+        return self._window(t, spread)
+
+    def _latest(self) -> float:
+        """Return a time after which nothing is left, by Chernoff's bound."""
+        s = min(0.5 * self.first_pole, 1.0 / self.sd)
+        value = self.transform(np.array([-s + 0.0j])).mean(axis=0)[0].real
+        return (_NEVER + float(np.log(value))) / s
+
+    def _window(self, start: float, spread: float, end: float | None = None) -> _Window:
+        """Return a window that begins at `start`; without an end, as wide as `spread` allows."""
+        if end is None:
+            end = min(start * _LARGEST_RATIO, start + _WIDEST * spread)
+        return _window(self.transform, start, end, self.mean, self.sd)
+
+
+def _window(transform: Transform, start: float, end: float, mean: float, sd: float) -> _Window:
+    """Return the window from `start` to `end`, checked."""
+    middle = float(np.sqrt(start * end))
+    saddle, spread = _saddle(transform, middle, mean, sd)
+    begin = max(saddle, _OFF_TIME / middle, _OFF_SPREAD / spread)
+    # The distance to the nearest pole, which is 0, is the scale of the parabola.
+    bend = 0.5 * begin
+    for _ in range(_MOST_BENDS):
+        bend *= 2.0
+        reach = np.sqrt(_FALL / (bend * start))
+        step = np.sqrt(_FALL / (bend * end)) / _FIRST_NODES
+        u = np.arange(0.0, reach + step, step)
+        # Near poles phi may be beyond a double.
+        with np.errstate(all="ignore"):
+            phi = transform(begin + bend * (2.0j * u - u * u))
+            size = np.abs(phi * np.exp(-bend * u * u * start) * (1.0 + u)).mean(axis=0)
+        lowest = np.minimum.accumulate(size)
+        # It must fall all the way, and to nothing. False for NaN too.
+        if np.all(size <= _GROWTH * lowest) and size[-1] <= _NOTHING * size[0]:
+            break
+    else:
+        raise _lost()
+    ends = np.array([start, middle, end])
+    whole = _Window(start, end, spread, *_weighted(phi, u, step, begin, bend))
+    value = whole.before(ends)
+    for _ in range(_MOST_HALVINGS):
+        between = u[:-1] + 0.5 * step
+        added = transform(begin + bend * (2.0j * between - between * between))
+        order = np.argsort(np.concatenate([u, between]))
+        phi = np.concatenate([phi, added], axis=1)[:, order]
+        u = np.concatenate([u, between])[order]
+        step *= 0.5
+        whole = _Window(start, end, spread, *_weighted(phi, u, step, begin, bend))
+        old, value = value, whole.before(ends)
+        if np.all(np.abs(value - old) <= _SETTLED * np.abs(value)):
+            return whole
+    raise _lost()
+
+
+def _weighted(
+    phi: NDArray[np.complex128],
+    u: NDArray[np.float64],
+    step: float,
+    begin: float,
+    bend: float,
+) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
+    """Return nodes u >= 0, which stand for their mirror images too; ds = 2 b (i - u) du."""
+    mirrored = np.where(u == 0.0, 1.0, 2.0) * (step * bend / np.pi)
+    nodes = np.asarray(begin + bend * (2.0j * u - u * u), dtype=np.complex128)
+    weighted: NDArray[np.complex128] = phi * ((1.0 + 1.0j * u) * mirrored)
+    return nodes, weighted
+
+
+def _lost() -> InputError:
+    return InputError(
+        "the distribution of the time could not be computed: rates of the model are too far "
+        "apart; mean and variance are not affected"
+    )
+
+
+def _saddle(transform: Transform, t: float, mean: float, sd: float) -> tuple[float, float]:
+    """Return s >= 0 where the tilted mean of T is about t, and the tilted spread of T.
+
+    For t beyond the mean s would be negative, but the path begins to the right of 0 anyway: then
+    0, and the distance to the mean instead of a spread.
+    """
+    if t >= mean:
+        return 0.0, max(sd, t - mean)
+
+    def tilted(s: float) -> float:
+        # phi'(s) by a complex step: exact to rounding, for phi is analytic.
+        h = 1e-20 * s
+        value = transform(np.array([s + 1j * h])).mean(axis=0)[0]
+        return float(-value.imag / h / value.real) if value.real > 0.0 else np.nan
+
+    def excess(log_s: float) -> float:
+        return float(np.log(tilted(np.exp(log_s)) / t))
+
+    # The tilted mean falls as the tilt grows.
+    low = np.log(1.0 / t)
+    least = low - _LEAST_TILT
+    while excess(low) < 0.0 and low > least:
+        low -= 2.0
+    high = low + 2.0
+    while excess(high) > 0.0:
+        high += 2.0
+    if not (np.isfinite(excess(low)) and np.isfinite(excess(high))):
+        raise _lost()
+    s = float(np.exp(brentq(excess, low, high, xtol=0.02) if excess(low) > 0.0 else low))
+    # The variance is minus the derivative of the mean.
+    slope = (tilted(s) - tilted(1.001 * s)) / (0.001 * s)
+    return s, float(np.sqrt(max(slope, 0.0)))
