@@ -78,8 +78,9 @@ class SetChain(BaseEstimator):
         File to save the fit to as it goes on, and to resume from if it exists.
     checkpoint_every : float, default 30
         Seconds between two writes of it.
-    progress : bool or None
-        Show a progress bar; None: in a terminal or a notebook.
+    progress : bool, "lines" or None
+        Show a progress bar; "lines": plain lines for a batch log, one every few seconds; None: a
+        bar in a terminal or a notebook.
 
     Attributes
     ----------
@@ -134,7 +135,7 @@ class SetChain(BaseEstimator):
         n_threads: int | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 30.0,
-        progress: bool | None = None,
+        progress: bool | str | None = None,
     ) -> None:
         self.penalty = penalty
         self.solver = solver

@@ -98,7 +98,7 @@ class Fitter:
         options: FitOptions,
         *,
         n_threads: int | None,
-        progress: bool | None,
+        progress: bool | str | None,
         checkpoint: str | os.PathLike[str] | None,
         checkpoint_every: float,
     ) -> None:

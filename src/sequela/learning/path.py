@@ -213,7 +213,7 @@ class SetChainCV(SetChain):
         n_threads: int | None = None,
         checkpoint: Any = None,
         checkpoint_every: float = 30.0,
-        progress: bool | None = None,
+        progress: bool | str | None = None,
     ) -> None:
         super().__init__(
             solver=solver, n_starts=n_starts, start_widths=start_widths, max_iter=max_iter,

@@ -1,15 +1,19 @@
-"""Progress of a fit: a bar in a terminal or a notebook, nothing elsewhere."""
+"""Progress of a fit: a bar in a terminal or a notebook, plain lines in a log, or nothing."""
 
 from __future__ import annotations
 
 import math
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from types import TracebackType
 
 __all__ = ["FitProgress"]
+
+# Seconds between two lines in a log.
+_BETWEEN_LINES = 5.0
 
 
 def _interactive() -> bool:
@@ -21,14 +25,18 @@ class FitProgress:
 
     Parameters
     ----------
-    show : bool or None
-        None: only where somebody watches.
+    show : bool, "lines" or None
+        True is a bar; "lines" are plain lines on standard error, one every few seconds, for batch
+        logs; None is a bar only where somebody watches.
     tol : float
         Where the bar ends.
     """
 
-    def __init__(self, show: bool | None, tol: float) -> None:
-        self._show = _interactive() if show is None else show
+    def __init__(self, show: bool | str | None, tol: float) -> None:
+        self._lines = show == "lines"
+        self._show = _interactive() if show is None else bool(show) and not self._lines
+        self._description = ""
+        self._last_line = time.monotonic()
         self._tol = tol
         self._bar: Any = None
         self._task: Any = None
@@ -62,6 +70,7 @@ class FitProgress:
     def begin(self, description: str) -> None:
         """Start a new bar."""
         self._first = 0.0
+        self._description = description
         if self._bar is not None:
             if self._task is not None:
                 self._bar.remove_task(self._task)
@@ -69,6 +78,13 @@ class FitProgress:
 
     def update(self, objective: float, residual: float, interactions: int) -> None:
         """Show where the fit stands."""
+        state = (
+            f"objective {objective:.6g}, residual {residual:.1e}, {interactions} interactions"
+        )
+        if self._lines and time.monotonic() - self._last_line >= _BETWEEN_LINES:
+            self._last_line = time.monotonic()
+            sys.stderr.write(f"{self._description}: {state}\n")
+            sys.stderr.flush()
         if self._bar is None:
             return
         done = 0.0
@@ -79,6 +95,5 @@ class FitProgress:
         self._bar.update(
             self._task,
             completed=min(max(done, 0.0), 1.0),
-            state=f"objective {objective:.6g}, residual {residual:.1e}, "
-            f"{interactions} interactions",
+            state=state,
         )

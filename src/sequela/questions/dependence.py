@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sequela._errors import InputError
 from sequela._jit import call
-from sequela.likelihood._kernels.passage import arrival_flows
-from sequela.likelihood.exact import Passage
-from sequela.likelihood.parameters import Parameters
+from sequela.likelihood._kernels.arrivals import sum_arrivals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,6 +21,9 @@ if TYPE_CHECKING:
     from sequela.likelihood.budget import Budget
 
 __all__ = ["ancestors", "arrivals_on_lattice", "fits_lattice", "given_state"]
+
+# Products of two rates must stay inside the range of a double.
+_LOG_RANGE = 600.0
 
 
 def ancestors(theta: NDArray[np.float64], targets: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -47,15 +49,40 @@ def arrivals_on_lattice(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return P(c is observed) and P(b before c, both observed), exactly, on all 2^n states."""
     n = len(theta)
-    passage = Passage(Parameters(theta, observation_rate), np.arange(n, dtype=np.int64))
-    passage.log_p()
-    flow = np.empty(n)
-    before = np.empty((n, n))
+    effects = theta.copy()
+    np.fill_diagonal(effects, 0.0)
+    base = np.diagonal(theta)
+    low = n // 2
+    # Rates relative to the largest there can be: none overflows, and only ratios count.
+    top = float((base + np.maximum(effects, 0.0).sum(axis=0)).max(initial=0.0))
+    lowest = float((base + np.minimum(effects, 0.0).sum(axis=0)).min(initial=0.0))
+    if top - min(lowest, float(np.log(observation_rate))) > _LOG_RANGE:
+        raise InputError(
+            f"theta allows log-rates between {lowest:.0f} and {top:.0f}; an exact answer needs a "
+            f"range of at most {_LOG_RANGE:.0f}. Scale its largest entries down, or use "
+            "method='simulation'"
+        )
+    flow = np.zeros(n)
+    before = np.zeros((n, n))
     call(
-        arrival_flows, flow, before, passage.log_F, passage.low_log, passage.high_log, n,
-        passage.low,
+        sum_arrivals, flow, before, np.zeros(1 << n), _rates(base - top, effects, low, n),
+        _rates(np.zeros(n), effects, 0, low), float(np.exp(np.log(observation_rate) - top)), n,
+        low,
     )  # fmt: skip
     return flow, before
+
+
+def _rates(
+    base: NDArray[np.float64], effects: NDArray[np.float64], first: int, last: int
+) -> NDArray[np.float64]:
+    """Return exp(base + effects of the present ones) for all subsets of items first to last."""
+    log_rates = base[None, :]
+    for item in range(first, last):
+        with_item = log_rates + effects[item]
+        with_item[:, item] = -np.inf
+        log_rates = np.concatenate([log_rates, with_item])
+    rates: NDArray[np.float64] = np.exp(log_rates)
+    return rates
 
 
 def given_state(

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 __all__ = ["Orders", "order_matrix", "order_probability"]
 
 DEFAULT_DRAWS = 100_000
+# States that the exact part of one answer may visit in all: some seconds. A single lattice within
+# the budget has fewer.
+_MOST_STATES = 2.0**25
 # Draws that one piece of counting takes.
 _PIECE = 1 << 16
 
@@ -232,7 +235,8 @@ def order_matrix(
     labels = [chain.items[place] for place in places]
     joint = np.full((places.size, places.size), np.nan)
     if method != "simulation":
-        _fill_exactly(joint, chain, places, rate, limits, threads)
+        most = _MOST_STATES if method == "auto" else np.inf
+        _fill_exactly(joint, chain, places, rate, limits, threads, most)
     # On the diagonal P(observed); [a, b] is P(both observed, a first).
     missing = np.isnan(joint)
     if method == "exact" and missing.any():
@@ -267,11 +271,13 @@ def _fill_exactly(
     rate: float,
     budget: Budget,
     threads: int,
+    most: float,
 ) -> None:
     """Fill what the lattice allows: all at once, or on as few smaller lattices as hold the pairs.
 
     A pair is read off any lattice that holds all that act on it, so that pairs of one block of
-    items do not take one lattice each.
+    items do not take one lattice each. The lattices with the most pairs for their states come
+    first, until `most` states are visited in all.
     """
     acting = [frozenset(ancestors(chain.theta, places[[i]]).tolist()) for i in range(places.size)]
     everything = frozenset().union(*acting)
@@ -287,13 +293,17 @@ def _fill_exactly(
         lattice = next((chosen for chosen in held if need <= chosen), need)
         held.setdefault(lattice, []).append(pair)
 
+    cheapest = sorted(held, key=lambda lattice: (2.0 ** len(lattice) / len(held[lattice])))
+    visited = np.cumsum([2.0 ** len(lattice) for lattice in cheapest])
+    chosen = [lattice for lattice, states in zip(cheapest, visited, strict=True) if states <= most]
+
     def work(lattice: frozenset[int]) -> NDArray[np.float64]:
         members = np.array(sorted(lattice), dtype=np.int64)
         flow, before = arrivals_on_lattice(chain.theta[np.ix_(members, members)], rate)
         np.fill_diagonal(before, flow)
         return before
 
-    for lattice, part in zip(held, run_pieces(work, held, threads), strict=True):
+    for lattice, part in zip(chosen, run_pieces(work, chosen, threads), strict=True):
         at = {member: place for place, member in enumerate(sorted(lattice))}
         for i, j in held[lattice]:
             a, b = at[int(places[i])], at[int(places[j])]

@@ -86,29 +86,6 @@ def log_best(best, Q, z, low_log, high_log, k, low):
         best[R] = largest - math.log(z + Q[R])
 
 
-@kernel
-def arrival_flows(flow, before, log_F, low_log, high_log, k, low):
-    """Add up all arrivals of the chain on the lattice of all its items.
-
-    ``flow[c]`` is the probability that c arrives before the observation, ``before[b, c]`` that it
-    does so after b: F(R) r_c(R) is the probability of the step R -> R + c.
-    """
-    width = 1 << low
-    for c in range(k):
-        flow[c] = 0.0
-        for b in range(k):
-            before[b, c] = 0.0
-    for R in range(1 << k):
-        for c in range(k):
-            if not R >> c & 1:
-                log_rate = high_log[c, R >> low] + low_log[c, R & (width - 1)]
-                step = math.exp(log_F[R] + log_rate)
-                flow[c] += step
-                for b in range(k):
-                    if R >> b & 1:
-                        before[b, c] += step
-
-
 @helper
 def arrival(log_F, Q, z, low_log, high_log, low, R, c):
     """Return the probability that c came last, given that the chain has come to R."""

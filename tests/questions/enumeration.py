@@ -1,0 +1,107 @@
+"""Every sequence of a small chain, walked one by one: the truth for the tests of questions.
+
+Written from the definition of the chain alone: from the state R item j comes at rate
+exp(theta[j, j] + sum over i in R of theta[i, j]), the observation at rate z.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from hypothesis import strategies as st
+
+
+class Walk(NamedTuple):
+    """One observed sequence, its probability, and the total rate out of each of its states."""
+
+    sigma: tuple[int, ...]
+    probability: float
+    totals: tuple[float, ...]
+
+
+def walks(theta, z=1.0, sigma=(), weight=1.0, totals=()):
+    """Return all sequences that can be observed, the empty one included (n <= 6)."""
+    rates = {
+        j: math.exp(theta[j, j] + sum(theta[i, j] for i in sigma))
+        for j in range(len(theta))
+        if j not in sigma
+    }
+    total = z + sum(rates.values())
+    found = [Walk(sigma, weight * z / total, (*totals, total))]
+    for j, rate in rates.items():
+        found += walks(theta, z, (*sigma, j), weight * rate / total, (*totals, total))
+    return found
+
+
+def pair_table(theta, z=1.0):
+    """Return P(a before b, both observed); on the diagonal P(a observed)."""
+    table = np.zeros_like(theta)
+    for walk in walks(theta, z):
+        for at, b in enumerate(walk.sigma):
+            table[b, b] += walk.probability
+            for a in walk.sigma[:at]:
+                table[a, b] += walk.probability
+    return table
+
+
+def order_table(theta, z=1.0):
+    """Return P(a before b | both observed), NaN on the diagonal, and P(both observed)."""
+    joint = pair_table(theta, z)
+    both = joint + joint.T
+    np.fill_diagonal(both, np.diagonal(joint))
+    probability = joint / both
+    np.fill_diagonal(probability, np.nan)
+    return probability, both
+
+
+def of_sample(theta, sample, z=1.0):
+    """Return the walks that end in this set, with probabilities given the set."""
+    ending = [walk for walk in walks(theta, z) if set(walk.sigma) == set(sample)]
+    total = sum(walk.probability for walk in ending)
+    return [walk._replace(probability=walk.probability / total) for walk in ending]
+
+
+def position_and_arrival(found, item):
+    """Return mean and sd of the position and of the arrival of an item over weighted walks.
+
+    Given the walk, holding times are independent and exponential with the total rates.
+    """
+    weight, position, mean, second = (np.empty(len(found)) for _ in range(4))
+    for row, walk in enumerate(found):
+        at = walk.sigma.index(item) + 1
+        holds = [1.0 / total for total in walk.totals[:at]]
+        weight[row], position[row], mean[row] = walk.probability, at, sum(holds)
+        second[row] = sum(h * h for h in holds) + sum(holds) ** 2
+    weight /= weight.sum()
+    m, a = weight @ position, weight @ mean
+    return m, math.sqrt(weight @ position**2 - m**2), a, math.sqrt(weight @ second - a**2)
+
+
+def random_theta(seed, n, largest=5.0, density=1.0, base=-1.0):
+    """Return a chain with entries up to `largest`, a share `density` of effects not zero."""
+    rng = np.random.default_rng(seed)
+    theta = rng.uniform(-largest, largest, (n, n))
+    theta[rng.random((n, n)) >= density] = 0.0
+    np.fill_diagonal(theta, rng.uniform(-1.5, 1.5, n) + base)
+    return theta
+
+
+def labels(n):
+    """Return the labels of a model that was given none."""
+    return [str(i) for i in range(n)]
+
+
+@st.composite
+def chains(draw, least=2, most=6):
+    """Draw a chain, dense or sparse, weak or strong, and an observation rate."""
+    n = draw(st.integers(least, most))
+    theta = random_theta(
+        draw(st.integers(0, 2**32)),
+        n,
+        draw(st.sampled_from([0.5, 2.0, 5.0])),
+        draw(st.sampled_from([0.0, 0.2, 0.5, 1.0])),
+        draw(st.sampled_from([-3.0, 0.0, 2.0])),
+    )
+    return theta, draw(st.sampled_from([1.0, 0.3, 4.0]))
