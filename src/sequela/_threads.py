@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from sequela._errors import InputError
+from sequela._progress import WorkProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -43,21 +44,34 @@ def resolve_threads(n_threads: int | None) -> int:
 
 
 def run_pieces(
-    work: Callable[[Piece], Result], pieces: Iterable[Piece], n_threads: int
+    work: Callable[[Piece], Result],
+    pieces: Iterable[Piece],
+    n_threads: int,
+    description: str = "",
 ) -> list[Result]:
     """Run `work` on every piece and return the results in the order of the pieces.
+
+    With a `description` a bar shows how far it is, if it takes long.
 
     The pieces and their order never depend on the number of threads, which is what makes results
     the same for any number. An interrupt waits for the pieces under way, drops the others, and
     is raised.
     """
     listed = list(pieces)
-    if n_threads == 1 or len(listed) < 2:
-        return [work(piece) for piece in listed]
-    with ThreadPoolExecutor(min(n_threads, len(listed))) as pool:
-        futures = [pool.submit(work, piece) for piece in listed]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    done = []
+    with WorkProgress(description, len(listed)) as bar:
+        if n_threads == 1 or len(listed) < 2:
+            for piece in listed:
+                done.append(work(piece))
+                bar.advance()
+            return done
+        with ThreadPoolExecutor(min(n_threads, len(listed))) as pool:
+            futures = [pool.submit(work, piece) for piece in listed]
+            try:
+                for future in futures:
+                    done.append(future.result())
+                    bar.advance()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+    return done

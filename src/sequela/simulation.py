@@ -229,7 +229,7 @@ def simulate(
         return parts
 
     chunks = range(-(-size // _CHUNK))
-    parts = [part for listed in run_pieces(draw, chunks, threads) for part in listed]
+    parts = [part for listed in run_pieces(draw, chunks, threads, "simulation") for part in listed]
     np.cumsum(indptr, out=indptr)
     return Simulation(
         indptr=indptr,

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import sequela
 from sequela import Dataset, InputError, Model, SetChain, order_matrix, simulate
 from sequela.questions.arguments import as_model, as_samples, find_item, find_items
 
@@ -225,3 +226,18 @@ def test_samples_of_other_items():
         as_samples(GENES, np.zeros((2, 3)))
     with pytest.raises(InputError, match="PTEN"):
         as_samples(GENES, [{"PTEN"}, {"TP53"}])
+
+
+def test_questions_use_the_rate_of_observation_that_the_model_was_learned_with():
+    data = [{"a"}, {"a", "b"}, {"b"}, set(), {"a", "b"}, {"a"}]
+    learned = sequela.SetChain(0.01, observation_rate=2.0).fit(data)
+    assert learned.model_.metadata["observation_rate"] == 2.0
+    asked = sequela.time_posterior(learned, {"a"})
+    assert asked.mean == sequela.time_posterior(learned, {"a"}, observation_rate=2.0).mean
+    assert asked.mean != sequela.time_posterior(learned, {"a"}, observation_rate=1.0).mean
+    step = sequela.next_items(learned.model_)
+    assert step.observed_first == pytest.approx(
+        2.0 / (2.0 + np.exp(np.diagonal(learned.theta_)).sum())
+    )
+    kept = sequela.order_probability(learned, "a", "b").value
+    assert kept == sequela.order_probability(learned.theta_, "0", "1", observation_rate=2.0).value

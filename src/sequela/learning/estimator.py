@@ -298,6 +298,7 @@ class SetChain(BaseEstimator):
             {
                 "penalty": options.penalty,
                 "solver": self.solver,
+                "observation_rate": options.observation_rate,
                 "seed": options.seed,
                 "samples": data.n_samples,
                 "objective": best.objective,

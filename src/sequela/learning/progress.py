@@ -7,6 +7,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from sequela._progress import somebody_watches
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -14,10 +16,6 @@ __all__ = ["FitProgress"]
 
 # Seconds between two lines in a log.
 _BETWEEN_LINES = 5.0
-
-
-def _interactive() -> bool:
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
 class FitProgress:
@@ -34,7 +32,7 @@ class FitProgress:
 
     def __init__(self, show: bool | str | None, tol: float) -> None:
         self._lines = show == "lines"
-        self._show = _interactive() if show is None else bool(show) and not self._lines
+        self._show = somebody_watches() if show is None else bool(show) and not self._lines
         self._description = ""
         self._last_line = time.monotonic()
         self._tol = tol

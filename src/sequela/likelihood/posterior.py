@@ -159,7 +159,7 @@ def sample_posteriors(
 
     # Descending sizes: the long pieces first.
     pieces = [int(s) for s in np.argsort(-observations.sizes, kind="stable")]
-    done = run_pieces(work, pieces, resolve_threads(n_threads))
+    done = run_pieces(work, pieces, resolve_threads(n_threads), "times of samples")
     sets = [done[place] for place in np.argsort(pieces, kind="stable")]
     inverse = observations.inverse
     arrival_mean = np.full((data.n_samples, data.n_items), np.nan)

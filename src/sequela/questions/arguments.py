@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from sequela._errors import InputError
+from sequela._validation import check_observation_rate
 from sequela.data.dataset import Dataset
 from sequela.model import Model
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["as_model", "as_samples", "find_item", "find_items"]
+__all__ = ["as_model", "as_samples", "find_item", "find_items", "rate_of"]
 
 _SHOWN = 5
 
@@ -38,6 +39,13 @@ def as_model(model: Any) -> Model:
             "read by Model.load"
         )
     return Model(model)
+
+
+def rate_of(model: Model, observation_rate: float | None) -> float:
+    """Return the rate of the observation: as given, or as the model was learned with, or 1."""
+    if observation_rate is None:
+        observation_rate = model.metadata.get("observation_rate", 1.0)
+    return check_observation_rate(observation_rate)
 
 
 def as_samples(model: Model, data: Any) -> Dataset:

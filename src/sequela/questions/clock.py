@@ -18,7 +18,7 @@ from sequela._errors import InputError
 from sequela._jit import call
 from sequela._random import materialise_seed
 from sequela._threads import resolve_threads, run_pieces
-from sequela._validation import check_observation_rate, positive_integer
+from sequela._validation import positive_integer
 from sequela.likelihood._kernels.contour import tilted_moments
 from sequela.likelihood._kernels.passage import laplace_transform
 from sequela.likelihood.budget import check_budget
@@ -27,7 +27,7 @@ from sequela.likelihood.observations import Observations
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.posterior import OrderMoments, chain_error, sampled_orders
 from sequela.likelihood.sampled import Sampling, sampled_columns
-from sequela.questions.arguments import as_model, as_samples
+from sequela.questions.arguments import as_model, as_samples, rate_of
 from sequela.questions.inversion import Inverse
 from sequela.questions.precision import until_precise
 from sequela.questions.samples import MOST_ORDERS, one_sample
@@ -144,7 +144,7 @@ def time_posterior(
     *,
     draws: int | None = None,
     target_se: float | None = None,
-    observation_rate: float = 1.0,
+    observation_rate: float | None = None,
     budget: Budget | None = None,
     random_state: RandomState = None,
 ) -> TimePosterior:
@@ -179,7 +179,7 @@ def time_posterior(
     """
     chain = as_model(model)
     present, _ = one_sample(chain, sample)
-    parameters = Parameters(chain.theta, check_observation_rate(observation_rate))
+    parameters = Parameters(chain.theta, rate_of(chain, observation_rate))
     limits = check_budget(budget)
     seed = materialise_seed(random_state)
     return until_precise(
@@ -199,7 +199,7 @@ def pseudo_times(
     *,
     quantiles: Sequence[float] = (0.05, 0.5, 0.95),
     draws: int | None = None,
-    observation_rate: float = 1.0,
+    observation_rate: float | None = None,
     budget: Budget | None = None,
     random_state: RandomState = None,
     n_threads: int | None = None,
@@ -236,7 +236,7 @@ def pseudo_times(
     """
     chain = as_model(model)
     read = as_samples(chain, data)
-    parameters = Parameters(chain.theta, check_observation_rate(observation_rate))
+    parameters = Parameters(chain.theta, rate_of(chain, observation_rate))
     limits = check_budget(budget)
     seed = materialise_seed(random_state)
     wanted = _read_chances("quantiles", quantiles)
@@ -251,7 +251,7 @@ def pseudo_times(
         return found.mean, found.variance, found.mean_se, found.method, found.draws, chances
 
     pieces = [int(s) for s in np.argsort(-observations.sizes, kind="stable")]
-    done = run_pieces(work, pieces, resolve_threads(n_threads))
+    done = run_pieces(work, pieces, resolve_threads(n_threads), "times of samples")
     sets = [done[place] for place in np.argsort(pieces, kind="stable")]
     mean, variance, error, method, drawn, times = zip(*sets, strict=True)
     inverse = observations.inverse

@@ -14,9 +14,9 @@ import pandas as pd
 
 from sequela._errors import InputError
 from sequela._random import materialise_seed
-from sequela._validation import check_observation_rate, positive_integer
+from sequela._validation import positive_integer
 from sequela.likelihood.posterior import sample_posteriors
-from sequela.questions.arguments import as_model, as_samples, find_items
+from sequela.questions.arguments import as_model, as_samples, find_items, rate_of
 from sequela.questions.distributions import item_frequencies
 from sequela.questions.order import DEFAULT_DRAWS
 from sequela.questions.precision import until_precise
@@ -45,7 +45,7 @@ def clock_curve(
     items: Iterable[Any] | None = None,
     draws: int | None = None,
     target_se: float | None = None,
-    observation_rate: float = 1.0,
+    observation_rate: float | None = None,
     budget: Budget | None = None,
     random_state: RandomState = None,
     n_threads: int | None = None,
@@ -86,7 +86,7 @@ def clock_curve(
     [1.0, 0.4, 0.3]
     """
     chain = as_model(model)
-    rate = check_observation_rate(observation_rate)
+    rate = rate_of(chain, observation_rate)
     order = _order(chain, data, items, rate, budget, random_state, n_threads)
     counts = _read_sizes(sizes, order.size)
     seed = materialise_seed(random_state)
@@ -170,7 +170,7 @@ def clock_items(
     *,
     draws: int | None = None,
     target_se: float | None = None,
-    observation_rate: float = 1.0,
+    observation_rate: float | None = None,
     random_state: RandomState = None,
     n_threads: int | None = None,
 ) -> pd.DataFrame:
@@ -202,7 +202,7 @@ def clock_items(
     'second'
     """
     chain = as_model(model)
-    rate = check_observation_rate(observation_rate)
+    rate = rate_of(chain, observation_rate)
     seed = materialise_seed(random_state)
 
     def ask(size: int) -> pd.DataFrame:

@@ -10,12 +10,12 @@ import pandas as pd
 from sequela._errors import InputError
 from sequela._random import materialise_seed
 from sequela._threads import resolve_threads
-from sequela._validation import check_observation_rate, is_number
+from sequela._validation import is_number
 from sequela.likelihood.budget import check_budget
 from sequela.likelihood.objective import evaluate
 from sequela.likelihood.sampled import Sampling
 from sequela.likelihood.sequences import sequence_log_likelihood
-from sequela.questions.arguments import as_model, as_samples, find_items
+from sequela.questions.arguments import as_model, as_samples, find_items, rate_of
 from sequela.questions.dependence import ancestors, arrivals_on_lattice, fits_lattice
 from sequela.questions.order import DEFAULT_DRAWS
 from sequela.questions.precision import Estimate, until_precise
@@ -38,7 +38,7 @@ def set_probability(
     sample: Iterable[Any],
     *,
     time: float | None = None,
-    observation_rate: float = 1.0,
+    observation_rate: float | None = None,
     budget: Budget | None = None,
     random_state: RandomState = None,
     n_threads: int | None = None,
@@ -74,8 +74,8 @@ def set_probability(
         return Estimate(0.0 if present.size else 1.0)
     found = evaluate(
         chain.theta, data, times=None if time is None else [time], gradient=False,
-        observation_rate=observation_rate, budget=budget, random_state=random_state,
-        n_threads=n_threads,
+        observation_rate=rate_of(chain, observation_rate), budget=budget,
+        random_state=random_state, n_threads=n_threads,
     )  # fmt: skip
     method = str(found.methods[0])
     value = float(np.exp(found.value))
@@ -96,7 +96,7 @@ def _orders(method: str) -> int:
 
 
 def sequence_probability(
-    model: Any, sequence: Iterable[Any], *, observation_rate: float = 1.0
+    model: Any, sequence: Iterable[Any], *, observation_rate: float | None = None
 ) -> float:
     """Return the probability that exactly these items arrive, in this order, before observation.
 
@@ -106,8 +106,8 @@ def sequence_probability(
         The chain.
     sequence : list of labels
         The items in order of arrival; all others are absent.
-    observation_rate : float
-        The rate of the observation.
+    observation_rate : float or None
+        The rate of the observation; None: that of the model.
 
     Examples
     --------
@@ -118,15 +118,16 @@ def sequence_probability(
     chain = as_model(model)
     if isinstance(sequence, (set, frozenset)):
         raise InputError("a set has no order; expected a list of items in order of arrival")
-    listed = list(sequence) if not isinstance(sequence, str) else sequence
-    if any(isinstance(x, (bool, np.bool_)) for x in listed):
+    iterable = hasattr(sequence, "__iter__") and not isinstance(sequence, str)
+    listed = list(sequence) if iterable else sequence
+    if iterable and any(isinstance(x, (bool, np.bool_)) for x in listed):
         raise InputError(
             "sequence has true/false entries, which have no order; expected a list of items in "
             "order of arrival"
         )
     places = find_items(chain, listed, "sequence")
     log_p = sequence_log_likelihood(
-        chain.theta, [places.tolist()], observation_rate=observation_rate
+        chain.theta, [places.tolist()], observation_rate=rate_of(chain, observation_rate)
     )
     return float(np.exp(log_p))
 
@@ -137,7 +138,7 @@ def item_frequencies(
     *,
     draws: int | None = None,
     target_se: float | None = None,
-    observation_rate: float = 1.0,
+    observation_rate: float | None = None,
     budget: Budget | None = None,
     random_state: RandomState = None,
     n_threads: int | None = None,
@@ -174,7 +175,7 @@ def item_frequencies(
     """
     chain = as_model(model)
     samples = None if data is None else as_samples(chain, data)
-    rate = check_observation_rate(observation_rate)
+    rate = rate_of(chain, observation_rate)
     exact = _exactly(chain.theta, rate, check_budget(budget))
     missing = np.isnan(exact)
     seed = materialise_seed(random_state)

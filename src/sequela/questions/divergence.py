@@ -14,8 +14,7 @@ import numpy as np
 
 from sequela._errors import BudgetError, InputError
 from sequela._random import materialise_seed
-from sequela._validation import check_observation_rate
-from sequela.questions.arguments import as_model, find_items
+from sequela.questions.arguments import as_model, find_items, rate_of
 from sequela.questions.dependence import ancestors
 from sequela.questions.precision import Estimate, until_precise
 from sequela.simulation import simulate
@@ -44,7 +43,7 @@ def sequence_divergence(
     method: str = "auto",
     draws: int | None = None,
     target_se: float | None = None,
-    observation_rate: float = 1.0,
+    observation_rate: float | None = None,
     random_state: RandomState = None,
     n_threads: int | None = None,
 ) -> Estimate:
@@ -86,7 +85,7 @@ def sequence_divergence(
     places = find_items(one, [x for x in one.items if x in two.items] if items is None else items)
     listed = [one.items[place] for place in places]
     chosen = (places, find_items(two, listed))
-    rate = check_observation_rate(observation_rate)
+    rates = (rate_of(one, observation_rate), rate_of(two, observation_rate))
     if not 1 <= len(listed) <= 12:
         raise InputError(
             f"{len(listed)} items were chosen, or are in both models; expected 1 to 12, of which "
@@ -97,7 +96,7 @@ def sequence_divergence(
         _log_probabilities(theta, places, rate)
         if method != "simulation" and _is_small(theta, places)
         else None
-        for theta, places in zip(thetas, chosen, strict=True)
+        for theta, places, rate in zip(thetas, chosen, rates, strict=True)
     ]
     p, q = exact
     if p is not None and q is not None:
@@ -114,7 +113,9 @@ def sequence_divergence(
     def ask(size: int) -> Estimate:
         sides = [
             found if found is not None else _counted(theta, places, rate, size, int(own), n_threads)
-            for theta, places, found, own in zip(thetas, chosen, exact, streams, strict=True)
+            for theta, places, rate, found, own in zip(
+                thetas, chosen, rates, exact, streams, strict=True
+            )
         ]
         value, error = _jackknife(*sides)
         return Estimate(value, error, "simulation", size, seed)

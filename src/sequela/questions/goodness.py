@@ -10,7 +10,7 @@ import pandas as pd
 
 from sequela._random import materialise_seed
 from sequela._validation import positive_integer
-from sequela.questions.arguments import as_model, as_samples
+from sequela.questions.arguments import as_model, as_samples, rate_of
 from sequela.questions.order import DEFAULT_DRAWS
 from sequela.simulation import simulate
 
@@ -54,7 +54,7 @@ def goodness_of_fit(
     data: Any,
     *,
     draws: int | None = None,
-    observation_rate: float = 1.0,
+    observation_rate: float | None = None,
     random_state: RandomState = None,
     n_threads: int | None = None,
 ) -> GoodnessOfFit:
@@ -85,7 +85,7 @@ def goodness_of_fit(
     size = positive_integer("draws", DEFAULT_DRAWS if draws is None else draws, least=2)
     seed = materialise_seed(random_state)
     drawn = simulate(
-        chain.theta, size, observation_rate=observation_rate, random_state=seed,
+        chain.theta, size, observation_rate=rate_of(chain, observation_rate), random_state=seed,
         n_threads=n_threads,
     ).to_dataset()  # fmt: skip
     n = chain.n_items

@@ -210,7 +210,7 @@ class Inverse:
                 return window
         # Chernoff's bound: P(T < t) <= exp(s t) phi(s) for every s > 0.
         tilts = 2.0 ** np.arange(_TILTS)
-        value = self.transform(tilts / t + 0.0j).mean(axis=0).real
+        value = self.transform((tilts / t).astype(np.complex128)).mean(axis=0).real
         if not np.min(value * np.exp(tilts)) > _UNSEEN:
             return None
         nearest = min(self._windows, key=lambda w: abs(np.log(w.start / t)))

@@ -9,7 +9,7 @@ import pandas as pd
 
 from sequela._errors import InputError
 from sequela._random import materialise_seed
-from sequela.questions.arguments import as_model, find_items
+from sequela.questions.arguments import as_model, find_items, rate_of
 from sequela.questions.order import DEFAULT_DRAWS
 from sequela.questions.precision import until_precise
 from sequela.simulation import simulate
@@ -31,7 +31,7 @@ def item_arrivals(
     *,
     draws: int | None = None,
     target_se: float | None = None,
-    observation_rate: float = 1.0,
+    observation_rate: float | None = None,
     random_state: RandomState = None,
     n_threads: int | None = None,
 ) -> pd.DataFrame:
@@ -76,7 +76,7 @@ def item_arrivals(
 
     def ask(size: int) -> pd.DataFrame:
         drawn = simulate(
-            chain.theta, size, observation_rate=observation_rate, random_state=seed,
+            chain.theta, size, observation_rate=rate_of(chain, observation_rate), random_state=seed,
             n_threads=n_threads,
         )  # fmt: skip
         position = np.arange(drawn.sequence.size) - np.repeat(drawn.indptr[:-1], drawn.set_sizes)

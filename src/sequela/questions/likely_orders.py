@@ -19,7 +19,7 @@ import pandas as pd
 
 from sequela._jit import call
 from sequela._random import materialise_seed
-from sequela._validation import check_observation_rate, positive_integer
+from sequela._validation import positive_integer
 from sequela.likelihood._kernels.passage import log_best
 from sequela.likelihood.budget import check_budget
 from sequela.likelihood.exact import Passage
@@ -27,7 +27,7 @@ from sequela.likelihood.objective import evaluate
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.posterior import OrderMoments, sampled_orders
 from sequela.likelihood.sampled import Sampling, sampled_columns
-from sequela.questions.arguments import as_model
+from sequela.questions.arguments import as_model, rate_of
 from sequela.questions.samples import DEFAULT_ORDERS, one_sample
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def likely_orders(
     count: int = 5,
     *,
     draws: int | None = None,
-    observation_rate: float = 1.0,
+    observation_rate: float | None = None,
     budget: Budget | None = None,
     random_state: RandomState = None,
     n_threads: int | None = None,
@@ -87,7 +87,7 @@ def likely_orders(
     present, data = one_sample(chain, sample)
     wanted = positive_integer("count", count)
     asked = DEFAULT_ORDERS if draws is None else positive_integer("draws", draws)
-    rate = check_observation_rate(observation_rate)
+    rate = rate_of(chain, observation_rate)
     parameters = Parameters(chain.theta, rate)
     limits = check_budget(budget)
     columns = parameters.columns(present).items.size

@@ -13,9 +13,9 @@ from scipy.special import logsumexp
 
 from sequela._errors import InputError
 from sequela._random import materialise_seed
-from sequela._validation import check_observation_rate, is_number
+from sequela._validation import is_number
 from sequela.likelihood.budget import check_budget
-from sequela.questions.arguments import as_model, find_items
+from sequela.questions.arguments import as_model, find_items, rate_of
 from sequela.questions.dependence import ancestors, given_state
 from sequela.questions.precision import until_precise
 from sequela.simulation import simulate
@@ -61,7 +61,9 @@ class NextStep:
     next_item_time: float
 
 
-def next_items(model: Any, state: Iterable[Any] = (), *, observation_rate: float = 1.0) -> NextStep:
+def next_items(
+    model: Any, state: Iterable[Any] = (), *, observation_rate: float | None = None
+) -> NextStep:
     """Return which item comes next after `state`, exactly.
 
     Parameters
@@ -70,8 +72,8 @@ def next_items(model: Any, state: Iterable[Any] = (), *, observation_rate: float
         The chain.
     state : set of labels, or a true/false row
         What is present.
-    observation_rate : float
-        The rate of the observation.
+    observation_rate : float or None
+        The rate of the observation; None: that of the model.
 
     Examples
     --------
@@ -84,7 +86,7 @@ def next_items(model: Any, state: Iterable[Any] = (), *, observation_rate: float
     """
     chain = as_model(model)
     present = find_items(chain, state, "state")
-    rate = check_observation_rate(observation_rate)
+    rate = rate_of(chain, observation_rate)
     theta, absent = given_state(chain.theta, present)
     logs = np.diagonal(theta)
     # Logarithms throughout: a rate may be beyond a double, its share is not.

@@ -18,11 +18,10 @@ from sequela._errors import BudgetError, InputError
 from sequela._jit import call
 from sequela._random import materialise_seed
 from sequela._threads import resolve_threads, run_pieces
-from sequela._validation import check_observation_rate
 from sequela.data.dataset import Dataset
 from sequela.likelihood._kernels.pairs import count_pairs
 from sequela.likelihood.budget import Budget, check_budget
-from sequela.questions.arguments import as_model, find_items
+from sequela.questions.arguments import as_model, find_items, rate_of
 from sequela.questions.dependence import ancestors, arrivals_on_lattice, fits_lattice
 from sequela.questions.precision import Estimate, check_precision, until_precise
 from sequela.questions.samples import posterior_until_precise
@@ -119,7 +118,7 @@ def order_probability(
     method: Method = "auto",
     draws: int | None = None,
     target_se: float | None = None,
-    observation_rate: float = 1.0,
+    observation_rate: float | None = None,
     budget: Budget | None = None,
     random_state: RandomState = None,
     n_threads: int | None = None,
@@ -189,7 +188,7 @@ def order_matrix(
     method: Method = "auto",
     draws: int | None = None,
     target_se: float | None = None,
-    observation_rate: float = 1.0,
+    observation_rate: float | None = None,
     budget: Budget | None = None,
     random_state: RandomState = None,
     n_threads: int | None = None,
@@ -218,7 +217,7 @@ def order_matrix(
     chain = as_model(model)
     if method not in ("auto", "exact", "simulation"):
         raise InputError(f"method is {method!r}; expected 'auto', 'exact' or 'simulation'")
-    rate = check_observation_rate(observation_rate)
+    rate = rate_of(chain, observation_rate)
     limits = check_budget(budget)
     threads = resolve_threads(n_threads)
     check_precision(draws, target_se)
@@ -293,7 +292,7 @@ def _fill_exactly(
         lattice = next((chosen for chosen in held if need <= chosen), need)
         held.setdefault(lattice, []).append(pair)
 
-    cheapest = sorted(held, key=lambda lattice: (2.0 ** len(lattice) / len(held[lattice])))
+    cheapest = sorted(held, key=lambda lattice: 2.0 ** len(lattice) / len(held[lattice]))
     visited = np.cumsum([2.0 ** len(lattice) for lattice in cheapest])
     chosen = [lattice for lattice, states in zip(cheapest, visited, strict=True) if states <= most]
 
@@ -303,7 +302,9 @@ def _fill_exactly(
         np.fill_diagonal(before, flow)
         return before
 
-    for lattice, part in zip(chosen, run_pieces(work, chosen, threads), strict=True):
+    for lattice, part in zip(
+        chosen, run_pieces(work, chosen, threads, "orders of items"), strict=True
+    ):
         at = {member: place for place, member in enumerate(sorted(lattice))}
         for i, j in held[lattice]:
             a, b = at[int(places[i])], at[int(places[j])]

@@ -15,7 +15,7 @@ from sequela.likelihood.budget import check_budget
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.posterior import sample_posteriors
 from sequela.likelihood.sampled import Sampling
-from sequela.questions.arguments import as_model, find_items
+from sequela.questions.arguments import as_model, find_items, rate_of
 from sequela.questions.precision import check_precision, until_precise
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def sample_arrivals(
     *,
     draws: int | None = None,
     target_se: float | None = None,
-    observation_rate: float = 1.0,
+    observation_rate: float | None = None,
     budget: Budget | None = None,
     random_state: RandomState = None,
     n_threads: int | None = None,
@@ -168,7 +168,8 @@ def sample_arrivals(
 
     answer = posterior_until_precise(
         chain.theta, data, error_of, draws, target_se, budget=budget,
-        observation_rate=observation_rate, random_state=random_state, n_threads=n_threads,
+        observation_rate=rate_of(chain, observation_rate), random_state=random_state,
+        n_threads=n_threads,
     )  # fmt: skip
     found = answer.posterior
     place = found.place(0)

@@ -1,0 +1,221 @@
+"""Divergence between marginal sequences against enumeration of all sequences."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import reference
+import sequela
+from sequela import BudgetError, InputError, Model
+from sequela.questions import divergence
+from sequela.questions.divergence import sequence_probabilities
+
+quick = settings(max_examples=30, deadline=None, derandomize=True, database=None)
+
+
+def labels(S):
+    return [str(item) for item in S]
+
+
+def marginal(theta, chosen, rate=1.0):
+    """P of every order of chosen items, summed over all partial sequences of all items."""
+    found = defaultdict(float)
+    for sigma, p in reference.sequence_distribution(theta, observation_rate=rate).items():
+        found[tuple(item for item in sigma if item in chosen)] += p
+    return found
+
+
+def divergence_by_enumeration(one, two, chosen, rate=1.0):
+    p, q = marginal(one, chosen, rate), marginal(two, chosen, rate)
+    return sum(x * math.log(x / q[sigma]) for sigma, x in p.items())
+
+
+@st.composite
+def pairs(draw, scale=2.5):
+    n = draw(st.integers(1, 5))
+    entries = st.one_of(st.just(0.0), st.floats(-scale, scale))
+    one, two = (
+        np.array(draw(st.lists(entries, min_size=n * n, max_size=n * n))).reshape(n, n)
+        for _ in range(2)
+    )
+    chosen = draw(st.lists(st.integers(0, n - 1), min_size=1, unique=True))
+    return one, two, chosen, draw(st.sampled_from([1.0, 0.3, 6.0]))
+
+
+@given(pairs())
+@quick
+def test_marginal_sequences_with_hidden_items(case):
+    theta, _, chosen, rate = case
+    truth = marginal(theta, chosen, rate)
+    found = sequence_probabilities(theta, np.array(chosen), rate)
+    assert len(found) == sum(math.perm(len(chosen), k) for k in range(len(chosen) + 1))
+    for key, p in found.items():
+        assert p == pytest.approx(truth[tuple(chosen[place] for place in key)], rel=1e-9)
+    assert sum(found.values()) == pytest.approx(1, abs=1e-11)
+
+
+@given(pairs())
+@quick
+def test_exact_divergence(case):
+    one, two, chosen, rate = case
+    found = sequela.sequence_divergence(one, two, labels(chosen), observation_rate=rate)
+    truth = divergence_by_enumeration(one, two, chosen, rate)
+    assert found.value == pytest.approx(truth, rel=1e-8, abs=1e-12)
+    assert (found.se, found.method, found.draws, found.seed) == (0.0, "exact", 0, None)
+    same = sequela.sequence_divergence(one, one, labels(chosen), observation_rate=rate)
+    assert same.value == 0.0
+
+
+def test_other_models_are_apart():
+    rng = np.random.default_rng(1)
+    theta = reference.random_theta(rng, 4)
+    for i, j in itertools.product(range(4), range(4)):
+        other = theta.copy()
+        other[i, j] += 0.1
+        assert sequela.sequence_divergence(theta, other).value > 1e-7
+        assert sequela.sequence_divergence(other, theta).value > 1e-7
+
+
+def test_fewer_items_say_less():
+    rng = np.random.default_rng(2)
+    one, two = reference.random_theta(rng, 5), reference.random_theta(rng, 5)
+    values = [sequela.sequence_divergence(one, two, labels(range(k))).value for k in range(1, 6)]
+    assert values == sorted(values)
+
+
+def test_labels_decide_which_items_are_compared():
+    theta = reference.random_theta(np.random.default_rng(3), 4)
+    other = reference.random_theta(np.random.default_rng(4), 4)
+    one, two = Model(theta, list("abcd")), Model(other, list("abcd"))
+    order = [2, 0, 3, 1]
+    turned = Model(other[np.ix_(order, order)], ["c", "a", "d", "b"])
+    truth = divergence_by_enumeration(theta, other, [0, 3])
+    chosen = [True, False, False, True]
+    for items in (["a", "d"], ["d", "a"], {"a", "d"}, chosen, iter(["a", "d"])):
+        given_as = list(items) if not isinstance(items, (list, set)) else items
+        for second in (two, turned):
+            found = sequela.sequence_divergence(one, second, given_as)
+            assert found.value == pytest.approx(truth, rel=1e-9)
+    # By default the items that both have; the others stay hidden.
+    part = Model(other, ["x", "b", "y", "d"])
+    found = sequela.sequence_divergence(one, part)
+    assert found.value == pytest.approx(divergence_by_enumeration(theta, other, [1, 3]), rel=1e-9)
+
+
+def test_extreme_rates_in_logarithms():
+    # Item 0 comes at e^-400 in the other model: its probability is 400 less in logarithms.
+    one = np.diag([0.0, 0.0])
+    two = np.diag([-400.0, 0.0])
+    found = sequela.sequence_divergence(one, two, ["0"])
+    assert found.value == pytest.approx(0.5 * (math.log(0.5) + 400) + 0.5 * math.log(0.5), rel=1e-9)
+    both = sequela.sequence_divergence(np.zeros((2, 2)), np.full((2, 2), -400.0))
+    p = marginal(np.zeros((2, 2)), [0, 1])
+    log_q = {(): 0, (0,): -400, (1,): -400, (0, 1): -1200, (1, 0): -1200}
+    truth = sum(x * (math.log(x) - log_q[sigma]) for sigma, x in p.items())
+    assert both.value == pytest.approx(truth, rel=1e-9)
+    fast = sequela.sequence_divergence(np.full((3, 3), 400.0), np.full((3, 3), 300.0))
+    assert fast.value == pytest.approx(0.0, abs=1e-12)
+    counted = sequela.sequence_divergence(
+        one, two, ["0"], method="auto", draws=2_000, random_state=1
+    )
+    assert counted == found
+
+
+def simulated(one, two, monkeypatch, which, seeds, **options):
+    """Return estimates in which one side, or both, are counted."""
+    limits = {"p": [False, True], "q": [True, False], "both": [False, False]}[which]
+    found = []
+    for seed in seeds:
+        answers = iter(limits)
+        monkeypatch.setattr(divergence, "_is_small", lambda *_, answers=answers: next(answers))
+        found.append(sequela.sequence_divergence(one, two, random_state=seed, **options))
+    return found
+
+
+@pytest.mark.parametrize("which", ["p", "q", "both"])
+def test_simulation_is_right_within_calibrated_errors(monkeypatch, which):
+    rng = np.random.default_rng(5)
+    one = reference.random_theta(rng, 3, scale=0.7)
+    two = reference.random_theta(rng, 3, scale=0.7)
+    truth = divergence_by_enumeration(one, two, [0, 1, 2])
+    found = simulated(one, two, monkeypatch, which, range(24), draws=20_000)
+    assert {x.method for x in found} == {"simulation"}
+    z = np.array([(x.value - truth) / x.se for x in found])
+    # Mean squares of 24 of 19 degrees of freedom: false alarm about one in a thousand.
+    assert 0.35 < np.mean(z**2) < 2.4
+    assert abs(z.mean()) < 0.9
+    assert np.abs(z).max() < 5.5
+
+
+def test_simulation_of_equal_models_is_about_zero():
+    theta = reference.random_theta(np.random.default_rng(6), 3)
+    found = sequela.sequence_divergence(
+        theta, theta, method="simulation", draws=20_000, random_state=1
+    )
+    assert abs(found.value) < 5 * found.se
+    assert found.se < 0.005
+    # Counting alone would be above zero by about 15 / 500, six spreads of this mean.
+    values = [
+        sequela.sequence_divergence(
+            theta, theta, method="simulation", draws=500, random_state=seed
+        ).value
+        for seed in range(40)
+    ]
+    assert abs(np.mean(values)) < 0.012
+
+
+def test_simulation_by_seed_threads_and_target():
+    rng = np.random.default_rng(7)
+    one, two = reference.random_theta(rng, 4), reference.random_theta(rng, 4)
+    options = {"method": "simulation", "random_state": 3}
+    a, b = (
+        sequela.sequence_divergence(one, two, draws=9_000, n_threads=n, **options) for n in (1, 2)
+    )
+    assert a == b
+    assert (a.draws, a.seed) == (9_000, 3)
+    found = sequela.sequence_divergence(one, two, ["0", "1"], target_se=0.004, **options)
+    assert found.se <= 0.004
+    assert found.value == pytest.approx(divergence_by_enumeration(one, two, [0, 1]), abs=0.024)
+
+
+def test_too_large_for_exact():
+    theta = np.diag(np.zeros(9))
+    with pytest.raises(BudgetError, match="too many sequences of 9 items"):
+        sequela.sequence_divergence(theta, theta, method="exact")
+    dense = np.full((30, 30), 0.1)
+    with pytest.raises(BudgetError, match="hidden items"):
+        sequela.sequence_divergence(dense, dense, ["0"], method="exact")
+    auto = sequela.sequence_divergence(theta, theta, draws=2_000, random_state=1)
+    assert auto.method == "simulation"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: sequela.sequence_divergence(m, m, "ab"), "items is the text 'ab'; expected"),
+        (lambda m: sequela.sequence_divergence(m, m, 5), "items is 5; expected a list"),
+        (lambda m: sequela.sequence_divergence(m, m, []), "0 items were chosen"),
+        (lambda m: sequela.sequence_divergence(m, m, ["x"]), "no item 'x'"),
+        (lambda m: sequela.sequence_divergence(m, m, method="x"), "method is 'x'; expected"),
+        (lambda m: sequela.sequence_divergence(m, np.zeros((3, 3))), "0 items were chosen"),
+        (lambda m: sequela.sequence_divergence(m, m, observation_rate=0), "observation_rate is 0"),
+        (
+            lambda m: sequela.sequence_divergence(m, m, method="simulation", draws=0),
+            "draws is 0; expected",
+        ),
+        (
+            lambda m: sequela.sequence_divergence(m, m, method="simulation", target_se="x"),
+            "target_se is 'x'; expected",
+        ),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(InputError, match=message):
+        call(Model(np.zeros((3, 3)), ["a", "b", "c"]))

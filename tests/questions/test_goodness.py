@@ -1,0 +1,135 @@
+"""Goodness of fit: counts as they are, and z of unit spread for the model's own data."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import reference
+import sequela
+from sequela import InputError, Model
+
+ITEMS = list("abcde")
+
+
+def model(seed=1):
+    return Model(reference.random_theta(np.random.default_rng(seed), 5, scale=0.8), ITEMS)
+
+
+def data_of(chain, size, seed, rate=1.0):
+    return sequela.simulate(
+        chain.theta, size, items=chain.items, observation_rate=rate, random_state=seed
+    ).to_dataset()
+
+
+def test_observed_counts_and_exact_expectations():
+    chain = model()
+    data = data_of(chain, 300, 1, rate=0.5)
+    found = sequela.goodness_of_fit(
+        chain, data, draws=200_000, observation_rate=0.5, random_state=2
+    )
+    assert (found.draws, found.seed) == (200_000, 2)
+    assert found.sizes["observed"].tolist() == np.bincount(data.set_sizes, minlength=6).tolist()
+    assert found.sizes["observed"].sum() == 300
+    assert found.sizes["expected"].sum() == pytest.approx(300)
+    assert found.items["observed"].tolist() == data.values.sum(axis=0).tolist()
+    p = reference.set_distribution(chain.theta, 0.5)
+    has = np.arange(32)[:, None] >> np.arange(5) & 1
+    sizes = [p[has.sum(axis=1) == size].sum() for size in range(6)]
+
+    def agrees(table, truth):
+        # Five errors of the simulation, for some twenty numbers.
+        assert np.all(np.abs(table["expected"] - 300 * np.asarray(truth)) < 5 * table["se"])
+        share = np.asarray(truth)
+        z = (table["observed"] / 300 - share) / np.sqrt(share * (1 - share) / 300)
+        np.testing.assert_allclose(table["z"], z, atol=0.25)
+
+    agrees(found.sizes, sizes)
+    agrees(found.items, p @ has)
+    pairs = found.pairs.set_index(["a", "b"])
+    assert len(pairs) == 10
+    for (i, a), (j, b) in itertools.combinations(enumerate(ITEMS), 2):
+        both = (data.values[:, i] & data.values[:, j]).sum()
+        assert pairs.loc[(a, b), "observed"] == both
+        agrees(pairs.loc[[(a, b)]], [p[has[:, i] * has[:, j] == 1].sum()])
+    assert found.pairs["z"].abs().is_monotonic_decreasing
+
+
+def test_own_data_have_z_of_unit_spread():
+    chain = model(2)
+    items, sizes, pairs = [], [], []
+    for seed in range(40):
+        found = sequela.goodness_of_fit(
+            chain, data_of(chain, 200, seed), draws=4_000, random_state=1000 + seed
+        )
+        items.append(found.items["z"].to_numpy())
+        sizes.append(found.sizes["z"].to_numpy())
+        pairs.append(found.pairs.sort_values(["a", "b"])["z"].to_numpy())
+    for z in (np.array(items), np.array(sizes), np.array(pairs)):
+        # Means of 40 squares have the spread 0.22; those of rare events a little more.
+        assert np.all(np.abs(np.mean(z**2, axis=0) - 1) < 1.1)
+        assert np.mean(z**2) == pytest.approx(1, abs=0.4)
+        assert np.abs(z.mean(axis=0)).max() < 0.8
+
+
+def test_a_wrong_model_is_found_out():
+    chain = model(3)
+    data = data_of(chain, 2_000, 1)
+    slower = Model(chain.theta - 0.7 * np.eye(5), ITEMS)
+    found = sequela.goodness_of_fit(slower, data, draws=20_000, random_state=1)
+    assert (found.items["z"] > 5).any()
+    assert found.sizes["z"].abs().max() > 5
+    # With the right frequencies but without interactions the pairs give it away.
+    strong = np.diag([-0.5, -3.0])
+    strong[0, 1] = 4.0
+    data = sequela.simulate(strong, 2_000, random_state=1).to_dataset()
+    p = data.values.mean(axis=0)
+    alone = np.diag(np.log(p / (1 - p)))
+    found = sequela.goodness_of_fit(alone, data, draws=20_000, random_state=1)
+    assert found.items["z"].abs().max() < 4
+    assert found.pairs["z"].iloc[0] > 5
+
+
+def test_what_was_never_drawn_is_rare_not_impossible():
+    found = sequela.goodness_of_fit(
+        np.diag([-400.0, 0.0]), [{"0"}, {"1"}, set()], draws=100, random_state=1
+    )
+    assert np.isfinite(found.items["z"]).all()
+    assert found.items.loc["0", "expected"] == 0
+    assert found.items.loc["0", "z"] > 2
+    assert np.isfinite(found.sizes["z"]).all()
+
+
+def test_labels_threads_and_a_single_item():
+    chain = model(4)
+    data = data_of(chain, 100, 1)
+    one, two = (
+        sequela.goodness_of_fit(chain, given_as, draws=9_000, random_state=1, n_threads=n)
+        for n, given_as in ((1, data), (2, data.to_frame()[list("ecbda")]))
+    )
+    for name in ("sizes", "items", "pairs"):
+        pd.testing.assert_frame_equal(getattr(one, name), getattr(two, name), check_exact=True)
+    single = sequela.goodness_of_fit([[0.0]], [[1], [0]], draws=100, random_state=1)
+    assert len(single.pairs) == 0
+    assert single.sizes["observed"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"draws": 1}, "draws is 1; expected an integer of at least 2"),
+        ({"draws": "x"}, "draws is 'x'; expected"),
+        ({"observation_rate": -2}, "observation_rate is -2; expected"),
+        ({"random_state": "x"}, "random_state"),
+        ({"n_threads": 0}, "n_threads"),
+    ],
+)
+def test_bad_arguments_are_named(options, message):
+    chain = model()
+    with pytest.raises(InputError, match=message):
+        sequela.goodness_of_fit(chain, [{"a"}], **options)
+    with pytest.raises(InputError, match="different items"):
+        sequela.goodness_of_fit(chain, [[1, 0]])
