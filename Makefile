@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 .PHONY: demo test lint types check benchmark clean
 
 demo: $(STAMP)
-	$(BIN)/sequela demo
+	$(BIN)/sequela demo --force
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto -q

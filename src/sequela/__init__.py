@@ -55,13 +55,34 @@ _WHERE = {
     "clock_curve": "sequela.questions.clock_information",
     "clock_items": "sequela.questions.clock_information",
     "Estimate": "sequela.questions.precision",
+    "read_table": "sequela.data.tables",
+    "read_cbioportal": "sequela.data.cbioportal",
+    "read_maf": "sequela.data.maf",
+    "propose_merges": "sequela.data.merging",
+    "example_samples": "sequela.data.examples",
+    "plot_clock_curve": "sequela.plots.clock_curve",
+    "plot_co_occurrence": "sequela.plots.co_occurrence",
+    "plot_frequencies": "sequela.plots.frequencies",
+    "plot_interactions": "sequela.plots.interactions",
+    "plot_order_curve": "sequela.plots.order_curve",
+    "plot_order_matrix": "sequela.plots.order_matrix",
+    "plot_path": "sequela.plots.path",
+    "plot_set_sizes": "sequela.plots.set_sizes",
+    "save_figure": "sequela.plots.style",
+    "plot_theta": "sequela.plots.theta",
+    "plot_time_densities": "sequela.plots.time_densities",
+    "plot_timeline": "sequela.plots.timeline",
     "plot_cross_validation": "sequela.plots.cross_validation",
 }
 
 if TYPE_CHECKING:
     from sequela._errors import BudgetError, InputError, SequelaError
     from sequela.data import Dataset
-    from sequela.data.examples import example_theta
+    from sequela.data.cbioportal import read_cbioportal
+    from sequela.data.examples import example_samples, example_theta
+    from sequela.data.maf import read_maf
+    from sequela.data.merging import propose_merges
+    from sequela.data.tables import read_table
     from sequela.learning.estimator import (
         SeparationWarning,
         SetChain,
@@ -81,7 +102,19 @@ if TYPE_CHECKING:
         sequence_log_likelihood,
     )
     from sequela.model import Model
+    from sequela.plots.clock_curve import plot_clock_curve
+    from sequela.plots.co_occurrence import plot_co_occurrence
     from sequela.plots.cross_validation import plot_cross_validation
+    from sequela.plots.frequencies import plot_frequencies
+    from sequela.plots.interactions import plot_interactions
+    from sequela.plots.order_curve import plot_order_curve
+    from sequela.plots.order_matrix import plot_order_matrix
+    from sequela.plots.path import plot_path
+    from sequela.plots.set_sizes import plot_set_sizes
+    from sequela.plots.style import save_figure
+    from sequela.plots.theta import plot_theta
+    from sequela.plots.time_densities import plot_time_densities
+    from sequela.plots.timeline import plot_timeline
     from sequela.questions.clock import TimePosterior, pseudo_times, time_posterior
     from sequela.questions.clock_information import clock_curve, clock_items
     from sequela.questions.distributions import (
@@ -123,6 +156,7 @@ __all__ = [
     "clock_curve",
     "clock_items",
     "evaluate",
+    "example_samples",
     "example_theta",
     "fit",
     "goodness_of_fit",
@@ -136,10 +170,26 @@ __all__ = [
     "order_probability",
     "path",
     "penalty_max",
+    "plot_clock_curve",
+    "plot_co_occurrence",
     "plot_cross_validation",
+    "plot_frequencies",
+    "plot_interactions",
+    "plot_order_curve",
+    "plot_order_matrix",
+    "plot_path",
+    "plot_set_sizes",
+    "plot_theta",
+    "plot_time_densities",
+    "plot_timeline",
+    "propose_merges",
     "pseudo_times",
+    "read_cbioportal",
+    "read_maf",
+    "read_table",
     "sample_arrivals",
     "sample_posteriors",
+    "save_figure",
     "sequence_divergence",
     "sequence_log_likelihood",
     "sequence_probability",

@@ -39,7 +39,10 @@ def run_apart(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
 
 def test_the_commands_are_those_that_the_help_lists(run):
     shown = run("--help").output
-    assert COMMANDS == ["cite", "compile", "demo", "info"]
+    assert set(COMMANDS) == {
+        *("import", "fit", "path", "order", "time", "next", "simulate", "score", "plot"),
+        *("demo", "info", "compile", "cite"),
+    }
     for name in COMMANDS:
         assert f"\n  {name} " in shown
 
@@ -87,7 +90,9 @@ def test_the_version_is_the_same_everywhere(run):
 
 class TestDemo:
     def test_it_reports_what_was_drawn(self, run):
-        found = json.loads(run("demo", "--samples", "400", "--seed", "3", "--json").stdout)
+        found = json.loads(
+            run("demo", "--known", "--samples", "400", "--seed", "3", "--json").stdout
+        )
         assert found["seed"] == 3
         assert found["samples"] == 400
         drawn = sequela.simulate(sequela.example_theta(), 400, random_state=3)
@@ -96,7 +101,9 @@ class TestDemo:
         assert found["sets"] == {"exact": 400, "sampled": 0}
 
     def test_the_log_likelihoods_are_those_of_the_sets_without_times(self, run):
-        found = json.loads(run("demo", "--samples", "400", "--seed", "3", "--json").stdout)
+        found = json.loads(
+            run("demo", "--known", "--samples", "400", "--seed", "3", "--json").stdout
+        )
         theta = sequela.example_theta()
         sets = sequela.simulate(theta, 400, random_state=3).to_dataset().values
         shown = found["log_likelihood"]
@@ -105,7 +112,7 @@ class TestDemo:
         assert shown["true_model"] > shown["independent_model"] + 0.3
 
     def test_the_independent_model_fits_the_frequencies(self):
-        from sequela.cli.demo import _independent_theta
+        from sequela.cli.demo_known import _independent_theta
 
         data = sequela.Dataset([[1, 0, 1], [1, 0, 0], [1, 0, 0], [1, 0, 0]])
         sets = np.array(list(itertools.product([0, 1], repeat=3)))
@@ -115,7 +122,7 @@ class TestDemo:
         assert shares == pytest.approx([0.875, 0.125, 0.25], rel=1e-9)
 
     def test_the_expected_order_agrees_with_the_simulated_one(self, run):
-        found = json.loads(run("demo", "--samples", "4000", "--json").stdout)["order"]
+        found = json.loads(run("demo", "--known", "--samples", "4000", "--json").stdout)["order"]
         share, count = found["expected_share"], found["samples_with_both"]
         # Five standard errors: a false alarm in 2 million seeds, and the seed is fixed.
         assert abs(found["simulated_share"] - share) < 5 * (share * (1 - share) / count) ** 0.5
@@ -127,13 +134,13 @@ class TestDemo:
         assert early["time_mean"] < late["time_mean"]
 
     def test_the_same_seed_gives_the_same_bytes(self, run):
-        arguments = ("demo", "--samples", "200", "--seed", "5", "--json")
+        arguments = ("demo", "--known", "--samples", "200", "--seed", "5", "--json")
         assert run(*arguments).stdout_bytes == run(*arguments).stdout_bytes
         assert run(*arguments).stdout_bytes != run(*arguments[:4], "6", "--json").stdout_bytes
 
     def test_the_text_has_the_same_numbers_as_the_json(self, run):
-        found = json.loads(run("demo", "--samples", "300", "--json").stdout)
-        text = run("demo", "--samples", "300").stdout
+        found = json.loads(run("demo", "--known", "--samples", "300", "--json").stdout)
+        text = run("demo", "--known", "--samples", "300").stdout
         for row in found["items"]:
             line = next(line for line in text.splitlines() if line.startswith(row["item"] + " "))
             assert f" {row['samples']} " in line
@@ -148,17 +155,19 @@ class TestDemo:
     @pytest.mark.parametrize("samples", ["1", "2"])
     def test_few_samples(self, run, samples):
         for seed in range(6):  # among them some without "second"
-            result = run("demo", "--samples", samples, "--seed", str(seed))
+            result = run("demo", "--known", "--samples", samples, "--seed", str(seed))
             assert result.exit_code == 0, result.output
             assert ("No sample has both" in result.output) != ("came first" in result.output)
-        outputs = [run("demo", "--samples", samples, "--seed", str(s)).output for s in range(6)]
+        outputs = [
+            run("demo", "--known", "--samples", samples, "--seed", str(s)).output for s in range(6)
+        ]
         assert any("No sample has both" in output for output in outputs)
 
     @pytest.mark.parametrize(
         "arguments", [["--samples", "0"], ["--samples", "x"], ["--seed", "-1"], ["--seeds", "1"]]
     )
     def test_wrong_options_are_refused(self, run, arguments):
-        result = run("demo", *arguments)
+        result = run("demo", "--known", *arguments)
         assert result.exit_code == 2
         assert arguments[0] in result.stderr
         assert result.stdout == ""
@@ -224,24 +233,24 @@ class TestCite:
 
 
 def test_a_terminal_gets_the_same_words_with_rules_and_bold_headings(run, monkeypatch):
-    plain = run("demo", "--samples", "50").stdout
+    plain = run("demo", "--known", "--samples", "50").stdout
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    shown = run("demo", "--samples", "50").stdout
+    shown = run("demo", "--known", "--samples", "50").stdout
     assert "\x1b[1m" in shown
     assert re.sub(r"\x1b\[\d*m|[─\n]", " ", shown).split() == plain.split()
 
 
 class TestProcess:
     def test_json_is_all_of_standard_output(self):
-        done = run_apart("demo", "--samples", "100", "--json")
+        done = run_apart("demo", "--known", "--samples", "100", "--json")
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["samples"] == 100
 
     def test_a_pipe_gets_plain_text(self):
         kept = {k: v for k, v in os.environ.items() if k not in ("FORCE_COLOR", "TTY_COMPATIBLE")}
-        for arguments in (["demo", "--samples", "100"], ["info"], ["cite"]):
+        for arguments in (["demo", "--known", "--samples", "100"], ["info"], ["cite"]):
             done = run_apart(*arguments, env=kept | {"COLUMNS": "20"})
             assert done.returncode == 0, done.stderr
             assert done.stdout.isascii()
@@ -252,7 +261,7 @@ class TestProcess:
                 assert re.search(r"^second +\d+ +0\.\d+ +0\.018  first x 54\.6$", done.stdout, re.M)
 
     def test_an_error_has_no_traceback(self):
-        done = run_apart("demo", "--samples", "none")
+        done = run_apart("demo", "--known", "--samples", "none")
         assert done.returncode == 2
         assert done.stdout == ""
         assert "Traceback" not in done.stderr

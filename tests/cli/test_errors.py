@@ -22,7 +22,7 @@ def failing(monkeypatch):
             raise error
 
         monkeypatch.setattr(sequela.simulation, "simulate", fail)
-        return CliRunner().invoke(main, [*options, "demo"])
+        return CliRunner().invoke(main, [*options, "demo", "--known"])
 
     return run
 
@@ -76,7 +76,7 @@ def test_notices_are_plain_lines_on_standard_error(monkeypatch):
     monkeypatch.setattr(sequela.simulation, "simulate", slow)
     # Twice: handlers must not pile up from run to run.
     for _ in range(2):
-        result = CliRunner().invoke(main, ["demo", "--samples", "10", "--json"])
+        result = CliRunner().invoke(main, ["demo", "--known", "--samples", "10", "--json"])
         assert result.stderr.splitlines().count("sequela: compiling something") == 1
         assert "not for everybody" not in result.output
         assert result.stdout.startswith("{")

@@ -14,8 +14,17 @@ from sequela.cli.cite import cite
 from sequela.cli.compile import compile_kernels
 from sequela.cli.demo import demo
 from sequela.cli.errors import Commands
+from sequela.cli.fit import fit
+from sequela.cli.import_files import import_files
 from sequela.cli.info import info
+from sequela.cli.next import next_command
+from sequela.cli.order import order
 from sequela.cli.output import show_notices
+from sequela.cli.path import path
+from sequela.cli.plot import plot
+from sequela.cli.score import score
+from sequela.cli.simulate import simulate
+from sequela.cli.time import time
 
 __all__ = ["main"]
 
@@ -37,5 +46,8 @@ def main(ctx: click.Context, debug: bool) -> None:  # noqa: ARG001 - `Commands` 
     show_notices(ctx)
 
 
-for _command in (demo, info, compile_kernels, cite):
+for _command in (
+    import_files, fit, path, order, time, next_command, simulate, score, plot, demo, info,
+    compile_kernels, cite,
+):  # fmt: skip
     main.add_command(_command)

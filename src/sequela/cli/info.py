@@ -10,10 +10,10 @@ import click
 from sequela.cli.output import (
     json_option,
     make_console,
-    package_versions,
     print_json,
     print_table,
 )
+from sequela.report.run import package_versions
 
 __all__ = ["info"]
 

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-import platform
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-
-from sequela import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +16,6 @@ if TYPE_CHECKING:
 __all__ = [
     "json_option",
     "make_console",
-    "package_versions",
     "print_json",
     "print_table",
     "show_notices",
@@ -28,8 +23,6 @@ __all__ = [
 
 # Wide enough that no line of ours is broken where nobody looks at the width: files, pipes, grep.
 _WIDTH_OFF_TERMINAL = 160
-
-_PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn")
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -75,17 +68,6 @@ def print_table(
         console.print(table)
     for line in captured.get().splitlines():
         click.echo(line.rstrip())  # rich fills the last column with spaces
-
-
-def package_versions() -> dict[str, str]:
-    """Return the versions of sequela, Python and the packages that numbers depend on."""
-    found = {"sequela": __version__, "python": platform.python_version()}
-    for name in _PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
 
 
 class _Notices(logging.Handler):

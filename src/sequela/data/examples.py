@@ -1,11 +1,22 @@
-"""Models to try things out with, made up for this project; nothing here was measured."""
+"""Models and samples to try things out with; nothing here was measured.
+
+`example_theta` is made up. `example_samples` are drawn from a model that was learned on
+glioblastoma data (script and seed: verification/make_example.py).
+"""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-__all__ = ["example_theta"]
+from sequela._errors import InputError
+from sequela.data.dataset import Dataset
+
+__all__ = ["example_path", "example_samples", "example_theta"]
+
+_FOLDER = Path(__file__).parent / "example"
 
 # Item: the log of its base rate.
 _BASE = {
@@ -65,3 +76,27 @@ def example_theta() -> pd.DataFrame:
     for (source, target), effect in _EFFECTS.items():
         theta.loc[source, target] = effect
     return theta
+
+
+def example_path(name: str) -> Path:
+    """Return the path of a file of the embedded example: "samples.csv" or "theta.csv"."""
+    path = _FOLDER / name
+    if not path.is_file():
+        known = sorted(file.name for file in _FOLDER.glob("*.csv"))
+        raise InputError(f"there is no example file {name!r}; expected one of {known}")
+    return path
+
+
+def example_samples() -> Dataset:
+    """Return 400 samples of 50 alterations, drawn from a model learned on glioblastoma data.
+
+    Names and frequencies are those of the data; the samples are nobody's. The model that drew them
+    is ``Model.from_csv(example_path("theta.csv"))``.
+
+    Examples
+    --------
+    >>> example_samples().to_frame().shape
+    (400, 50)
+    """
+    table = pd.read_csv(example_path("samples.csv"), index_col="sample", dtype={"sample": str})
+    return Dataset(table)

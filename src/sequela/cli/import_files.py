@@ -1,0 +1,143 @@
+"""``sequela import``: from an export of cBioPortal, a MAF file or a table to a table of 0 and 1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sequela.cli.inputs import split_items
+from sequela.cli.output import json_option, print_json
+
+if TYPE_CHECKING:
+    from sequela.data.importing import Imported
+
+__all__ = ["import_files"]
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command(
+    "import",
+    epilog="\b\nExample:\n  sequela import --mutations mutations.txt --cna cna.txt "
+    "--at-least 4 -o samples.csv",
+)
+@click.option("--table", type=_FILE, help="A table: CSV, TSV or Parquet, also compressed.")
+@click.option("--mutations", type=_FILE, help="Mutations, as cBioPortal's results view gives them.")
+@click.option("--cna", type=_FILE, help="Copy numbers, as cBioPortal's results view gives them.")
+@click.option("--study-folder", type=_FILE, help="A study folder of cBioPortal.")
+@click.option("--maf", type=_FILE, help="A MAF file.")
+@click.option("-o", "--output", type=_FILE, required=True, help="The table to write (CSV).")
+@click.option("--times", help="With --table: the column with observation times.")
+@click.option("--amplification", type=int, default=2, show_default=True, help="Least level.")
+@click.option("--deletion", type=int, default=-2, show_default=True, help="Largest level.")
+@click.option(
+    "--consequences", help="With --maf: classes that count, separated by commas. Silent do not."
+)
+@click.option("--profiled", type=_FILE, help="With --maf: a file with one sample id a line.")
+@click.option("--merge", type=_FILE, help="A JSON file: new name -> names of items to merge.")
+@click.option("--at-least", type=click.IntRange(min=1), help="Items in at least so many samples.")
+@click.option("--most-frequent", type=click.IntRange(min=1), help="So many of the most frequent.")
+@click.option("--keep", help="Items that stay in any case, separated by commas.")
+@click.option("--drop", help="Items that go in any case, separated by commas.")
+@click.option(
+    "--propose-merges", is_flag=True, help="List items that nearly always occur together."
+)
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+@json_option
+def import_files(
+    output: Path, force: bool, propose_merges: bool, as_json: bool, **given: Any
+) -> None:
+    """Read real files into a table of samples and items.
+
+    Name one source: --table, --mutations and/or --cna, --study-folder, or --maf. Items are called
+    as in the paper: EGFR is a mutation, EGFR(A) an amplification, EGFR(D) a deletion. A sample
+    without any alteration stays, as an empty set. The summary says what was read, dropped and
+    merged.
+    """
+    from sequela._errors import InputError
+
+    if output.exists() and not force:
+        raise InputError(f"{str(output)!r} exists; name another file, or replace it with --force")
+    found = read(given)
+    _write(found, output)
+    report = {"written": str(output), **found.summary.to_dict()}
+    if propose_merges:
+        from sequela.data.merging import propose_merges as propose
+
+        report["proposed_merges"] = {name: list(old) for name, old in propose(found.data).items()}
+    if as_json:
+        print_json(report)
+    else:
+        show(found, report)
+
+
+def read(given: dict[str, Any]) -> Imported:
+    """Read the one source that was named."""
+    sources = {
+        "--table": given["table"],
+        "--mutations/--cna": given["mutations"] or given["cna"],
+        "--study-folder": given["study_folder"],
+        "--maf": given["maf"],
+    }
+    named = [name for name, value in sources.items() if value is not None]
+    if len(named) != 1:
+        raise click.UsageError(
+            f"name one source of {', '.join(sources)}"
+            + (f"; {' and '.join(named)} were given" if named else "")
+        )
+    selection: dict[str, Any] = {
+        "merge": given["merge"],
+        "at_least": given["at_least"],
+        "most_frequent": given["most_frequent"],
+        "keep": split_items(given["keep"]) or (),
+        "drop": split_items(given["drop"]) or (),
+    }
+    source = named[0]
+    _check_only(source, given)
+    if source == "--table":
+        from sequela.data.tables import read_table
+
+        return read_table(given["table"], times=given["times"], **selection)
+    if source == "--maf":
+        from sequela.data.maf import read_maf
+
+        return read_maf(
+            given["maf"], consequences=split_items(given["consequences"]),
+            profiled=given["profiled"], **selection,
+        )  # fmt: skip
+    from sequela.data.cbioportal import read_cbioportal
+
+    return read_cbioportal(
+        given["mutations"], given["cna"], folder=given["study_folder"],
+        amplification=given["amplification"], deletion=given["deletion"], **selection,
+    )  # fmt: skip
+
+
+def _check_only(source: str, given: dict[str, Any]) -> None:
+    """Refuse options that belong to another source: they would be ignored."""
+    belongs = {"times": "--table", "consequences": "--maf", "profiled": "--maf"}
+    for name, owner in belongs.items():
+        if given[name] is not None and source != owner:
+            raise click.UsageError(f"--{name} belongs to {owner}, not to {source}")
+
+
+def _write(found: Imported, output: Path) -> None:
+    import numpy as np
+
+    from sequela.report.tables import write_table
+
+    table = found.data.to_frame().astype(np.int8)
+    table.index.name = "sample"
+    if found.data.times is not None:
+        table.insert(0, "time", found.data.times)
+    write_table(table, output)
+
+
+def show(found: Imported, report: dict[str, Any]) -> None:
+    """Print the summary in words."""
+    click.echo(found.summary.text())
+    for name, old in report.get("proposed_merges", {}).items():
+        click.echo(f"nearly always together: {', '.join(old)} (as {name!r} in a --merge file)")
+    click.echo(f"written: {report['written']}")

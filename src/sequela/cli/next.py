@@ -1,0 +1,91 @@
+"""``sequela next``: what comes after a state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sequela.cli.inputs import load_model, model_argument, run_options, split_items
+from sequela.cli.output import json_option, make_console, print_json, print_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["next_command"]
+
+
+@click.command(
+    "next", epilog='\b\nExample:\n  sequela next glioblastoma --state "EGFR(A),PTEN" --within 0.5'
+)
+@model_argument
+@click.option("--state", default="", help="What is present, separated by commas.")
+@click.option("--within", type=float, help="Also: the chance of each item within this time.")
+@click.option("--most", type=click.IntRange(min=1), default=10, show_default=True)
+@run_options
+@json_option
+def next_command(
+    model: Path,
+    state: str,
+    within: float | None,
+    most: int,
+    seed: int | None,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Say which items come next after a state of MODEL.
+
+    Time is in units of the mean observation time.
+    """
+    report = make_report(model, split_items(state) or [], within, seed, threads)
+    if as_json:
+        print_json(report)
+    else:
+        show(report, most)
+
+
+def make_report(
+    model: Path, state: list[str], within: float | None, seed: int | None, threads: int | None
+) -> dict[str, Any]:
+    """Collect the probabilities of the next step, and those of all items after a while."""
+    from sequela.questions.next_item import items_within, next_items
+    from sequela.report.tables import records
+
+    chain = load_model(model)
+    step = next_items(chain, state)
+    table = step.items
+    report: dict[str, Any] = {
+        "state": state,
+        "observed_first": step.observed_first,
+        "waiting_time": step.waiting_time,
+    }
+    if within is not None:
+        later = items_within(chain, within, state, random_state=seed, n_threads=threads)
+        table = table.join(later.rename(columns={"probability": "within", "se": "within_se"}))
+        report |= {"time": within, "draws": later.attrs["draws"], "seed": later.attrs["seed"]}
+    report["items"] = records(table)
+    return report
+
+
+def show(report: dict[str, Any], most: int) -> None:
+    """Print the likeliest next items."""
+    console = make_console()
+    columns = {"Item": False, "Comes next": True}
+    if "time" in report:
+        columns[f"Within {report['time']:g}"] = True
+    rows = []
+    for row in report["items"][:most]:
+        cells = [row["item"], f"{row['probability']:.4f}"]
+        if "time" in report:
+            error = f" +- {row['within_se']:.1g}" if row["within_se"] else ""
+            cells.append(f"{row['within']:.4f}{error}")
+        rows.append(cells)
+    print_table(console, columns, rows)
+    left = len(report["items"]) - most
+    if left > 0:
+        console.print(f"and {left} more (--most, --json)", soft_wrap=True)
+    console.print(
+        f"\nobserved before anything else: {report['observed_first']:.4f}; expected time until "
+        f"either: {report['waiting_time']:.4f}",
+        soft_wrap=True,
+    )

@@ -1,0 +1,130 @@
+"""``sequela order``: which items come first, in general and in one sample."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sequela.cli.inputs import (
+    load_model,
+    model_argument,
+    precision_options,
+    run_options,
+    split_items,
+)
+from sequela.cli.output import json_option, make_console, print_json, print_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["order"]
+
+
+@click.command(
+    epilog='\b\nExample:\n  sequela order glioblastoma "EGFR(A)" EGFR\n'
+    '  sequela order glioblastoma --given "EGFR(A),EGFR,PTEN"'
+)
+@model_argument
+@click.argument("items", nargs=-1)
+@click.option("--given", help="A sample: its items, separated by commas.")
+@click.option(
+    "--likely",
+    type=click.IntRange(min=1),
+    help="With --given: also list so many of the likeliest orders.",
+)
+@precision_options
+@run_options
+@json_option
+def order(
+    model: Path,
+    items: tuple[str, ...],
+    given: str | None,
+    likely: int | None,
+    draws: int | None,
+    target_se: float | None,
+    seed: int | None,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Say which of two or more ITEMS of MODEL come first.
+
+    MODEL is the folder of a fit, a model file, or a table of theta. Without ITEMS all pairs of the
+    model are listed, or those of the sample. The probability is the share of sequences in which
+    the one came before the other, among those in which both are observed.
+    """
+    if likely is not None and given is None:
+        raise click.UsageError("--likely is for a sample: use it with --given")
+    report = make_report(
+        model, list(items), split_items(given), likely,
+        draws=draws, target_se=target_se, random_state=seed, n_threads=threads,
+    )  # fmt: skip
+    if as_json:
+        print_json(report)
+    else:
+        show(report)
+
+
+def make_report(
+    model: Path, items: list[str], given: list[str] | None, likely: int | None, **options: Any
+) -> dict[str, Any]:
+    """Ask for all pairs, and for the likeliest orders of a sample."""
+    from sequela.questions.likely_orders import likely_orders
+    from sequela.questions.order import order_matrix
+    from sequela.report.tables import records
+
+    chain = load_model(model)
+    found = order_matrix(chain, items or None, given=given, **options)
+    report: dict[str, Any] = {
+        "pairs": records(found.pairs()),
+        "given": given,
+        "draws": found.draws,
+        "seed": found.seed,
+    }
+    if likely is not None and given is not None:
+        best = likely_orders(
+            chain, given, likely, draws=options["draws"], random_state=options["random_state"],
+            n_threads=options["n_threads"],
+        )  # fmt: skip
+        report["likely_orders"] = [
+            {**row, "order": list(labels)}
+            for row, labels in zip(records(best.drop(columns="order")), best["order"], strict=True)
+        ]
+    return report
+
+
+def show(report: dict[str, Any]) -> None:
+    """Print the pairs, the surest first."""
+    console = make_console()
+    print_table(
+        console,
+        {"First": False, "Then": False, "Probability": True, "Both seen": True, "How": False},
+        [
+            (
+                row["first"],
+                row["second"],
+                _with_error(row["probability"], row["se"]),
+                f"{row['observed']:.3f}",
+                row["method"],
+            )
+            for row in report["pairs"]
+        ],
+    )
+    if "likely_orders" in report:
+        console.print()
+        print_table(
+            console,
+            {"Likeliest orders": False, "Probability": True},
+            [
+                (" > ".join(row["order"]), _with_error(row["probability"], row["se"]))
+                for row in report["likely_orders"]
+            ],
+        )
+    if report["seed"] is not None:
+        console.print(f"\n{report['draws']:,} draws, seed {report['seed']}", soft_wrap=True)
+
+
+def _with_error(value: float | None, error: float | None) -> str:
+    if value is None:
+        return "never seen"
+    return f"{value:.4f}" + (f" +- {error:.1g}" if error else "")

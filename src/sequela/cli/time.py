@@ -1,0 +1,53 @@
+"""``sequela time``: a pseudo-time for every sample."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sequela.cli.inputs import data_argument, load_data, load_model, model_argument, run_options
+from sequela.cli.output import json_option, print_json
+
+__all__ = ["time"]
+
+
+@click.command(epilog="\b\nExample:\n  sequela time glioblastoma samples.csv -o times.csv")
+@model_argument
+@data_argument
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: standard output.")
+@click.option("--draws", type=click.IntRange(min=2), help="Orders drawn of each large set.")
+@run_options
+@json_option
+def time(
+    model: Path,
+    data: Path,
+    output: Path | None,
+    draws: int | None,
+    seed: int | None,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    """Estimate when each sample of DATA was taken, under MODEL, as a table (CSV).
+
+    Mean, standard deviation and quantiles of the observation time given the sample's items, in
+    units of the mean observation time. "se" is the Monte Carlo error of the mean: 0 where it is
+    exact. Samples with very many items read as late, whether they are or not.
+    """
+    from sequela.questions.clock import pseudo_times
+    from sequela.report.tables import records, write_table
+
+    chain = load_model(model)
+    options: dict[str, Any] = {"draws": draws, "random_state": seed, "n_threads": threads}
+    found = pseudo_times(chain, load_data(data), **options)
+    if output is not None or not as_json:
+        write_table(found, output)
+    if as_json:
+        print_json(
+            {
+                "samples": records(found),
+                "draws": found.attrs["draws"],
+                "seed": found.attrs["seed"],
+            }
+        )

@@ -1,0 +1,184 @@
+"""Tables of genes and samples as cBioPortal gives them, in any of their layouts.
+
+- the results view: first line the study, second the sample ids, then a line for each gene;
+- the same the other way round: STUDY_ID, SAMPLE_ID, then the genes as columns;
+- data_cna.txt of a study's folder, and GISTIC's own tables: gene columns, then samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela._errors import InputError
+from sequela.data._text_files import check_labels, file_name, text_lines
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+
+    import numpy.typing as npt
+
+__all__ = ["ALTERED", "AMPLIFIED", "DELETED", "UNPROFILED", "GeneTable", "mutated", "read_genes"]
+
+NEUTRAL, ALTERED, UNPROFILED, UNFIT = 0, 1, 4, 9
+AMPLIFIED, DELETED = 1, 2
+_NOT_PROFILED = {"ns", "na", "np", "nan", "n/a", "not profiled", "not sequenced", "not_profiled"}
+_SYMBOL = ("hugo_symbol", "gene symbol", "gene_symbol", "gene", "common", "symbol")
+_ANNOTATION = {*_SYMBOL, "entrez_gene_id", "locus id", "cytoband", "gene_id", "gene id"}
+_LEVELS = {-2.0, -1.5, -1.0, 0.0, 1.0, 2.0}
+
+
+@dataclass
+class GeneTable:
+    """Codes of cells, samples x genes, and notes on odd labels."""
+
+    name: str
+    samples: list[str]
+    genes: list[str]
+    codes: npt.NDArray[np.uint8]
+    notes: list[str]
+
+
+def mutated(cell: str) -> int:
+    """Return the code of a cell of a table of mutations: protein changes, WT, or not profiled."""
+    folded = cell.casefold()
+    if folded in _NOT_PROFILED:
+        return UNPROFILED
+    if folded == "wt":
+        return NEUTRAL
+    # A number, true or false is another kind of table, in which '0' would count as a mutation.
+    if not cell or folded in ("true", "false", "yes", "no") or _number(cell) is not None:
+        return UNFIT
+    return ALTERED
+
+
+def copy_number(amplification: float, deletion: float) -> Callable[[str], int]:
+    """Return what gives the code of a cell with a GISTIC level, for these thresholds."""
+    for name, value in (("amplification", amplification), ("deletion", deletion)):
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            raise InputError(f"{name} must be a GISTIC level from -2 to 2; found {value!r:.80}.")
+    if not (-2 <= deletion < amplification <= 2 and deletion < 0 < amplification):
+        raise InputError(
+            "amplification must be above 0 and at most 2, deletion below 0 and at least -2; found "
+            f"{amplification!r} and {deletion!r}."
+        )
+
+    def code(cell: str) -> int:
+        if not cell or cell.casefold() in _NOT_PROFILED:
+            return UNPROFILED
+        level = _number(cell)
+        if level not in _LEVELS:
+            return UNFIT
+        return AMPLIFIED if level >= amplification else DELETED if level <= deletion else NEUTRAL
+
+    return code
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell.replace("_", "?"))
+    except ValueError:
+        return None
+
+
+class _Codes(dict[str, int]):
+    """Cell to code; every spelling is looked at once."""
+
+    def __init__(self, code: Callable[[str], int]) -> None:
+        super().__init__()
+        self._code = code
+
+    def __missing__(self, cell: str) -> int:
+        found = self[cell] = self._code(cell.strip().strip('"').strip())
+        return found
+
+
+def _bare(cell: str) -> str:
+    return cell.strip().strip('"').strip()
+
+
+def read_genes(
+    path: str | os.PathLike[str], code: Callable[[str], int], expected: str, encoding: str | None
+) -> GeneTable:
+    """Read one table; `expected` tells in messages what its cells are."""
+    name = file_name(path)
+    lines = ((n, line) for n, line in enumerate(text_lines(path, encoding), 1) if line.strip())
+    lines = ((n, line) for n, line in lines if not line.startswith("#"))
+    header, skipped, label_at, genes_in_rows = _layout(lines, name)
+    codes = _Codes(code)
+    rows: list[bytes] = []
+    labels: list[str] = []
+    where: dict[str, int] = {}
+    kind = "gene" if genes_in_rows else "sample"
+    for number, line in lines:
+        cells = line.split("\t")
+        if len(cells) != len(header) + skipped:
+            raise InputError(
+                f"{name}, line {number}: found {len(cells)} cells, expected "
+                f"{len(header) + skipped} as in the line of labels. The file may be incomplete."
+            )
+        label = _bare(cells[label_at])
+        if label in where:
+            raise InputError(
+                f"{name}: the {kind} {label!r:.80} occurs twice, in lines {where[label]} and "
+                f"{number}. Rename or take away one of them."
+            )
+        if not label:
+            raise InputError(f"{name}, line {number}: the {kind} has no name. Give it one.")
+        where[label] = number
+        row = bytes(map(codes.__getitem__, cells[skipped:]))
+        if UNFIT in row:
+            j = row.index(UNFIT)
+            raise InputError(
+                f"{name}, line {number} ({kind} {label!r:.80}), column {header[j]!r:.80}: found "
+                f"{_bare(cells[skipped + j])!r:.80}, expected {expected}."
+            )
+        rows.append(row)
+        labels.append(label)
+    if not rows:
+        raise InputError(f"{name} has labels but no lines below them; it is incomplete.")
+    table = np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), len(header))
+    notes = check_labels(labels, kind, name)
+    if genes_in_rows:
+        return GeneTable(name, header, labels, np.ascontiguousarray(table.T), notes)
+    return GeneTable(name, labels, header, table, notes)
+
+
+def _layout(lines: Iterator[tuple[int, str]], name: str) -> tuple[list[str], int, int, bool]:
+    """Return labels of the columns, cells before them, which names the row, direction."""
+    number, line = next(lines, (0, ""))
+    if not number:
+        raise InputError(f"{name} is empty; expected a table of genes and samples.")
+    cells = [_bare(cell) for cell in line.split("\t")]
+    folded = [cell.casefold() for cell in cells]
+    if folded[0] == "study_id" and len(cells) > 1:
+        if folded[1] == "sample_id":
+            skipped, label_at, genes_in_rows = 2, 1, False
+        else:
+            studies = len(cells)
+            number, line = next(lines, (number + 1, ""))
+            cells = [_bare(cell) for cell in line.split("\t")]
+            if cells[0].casefold() != "sample_id" or len(cells) != studies:
+                raise InputError(
+                    f"{name}, line {number}: found {line!r:.60}, expected SAMPLE_ID and "
+                    f"{studies - 1} sample ids. The file may be incomplete."
+                )
+            skipped, label_at, genes_in_rows = 1, 0, True
+    else:
+        skipped = next((j for j, x in enumerate(folded) if x not in _ANNOTATION), len(cells))
+        symbols = [j for x in _SYMBOL for j in range(skipped) if folded[j] == x]
+        if not symbols:
+            raise InputError(
+                f"{name}, line {number}: found {line!r:.60}, expected STUDY_ID (a download of "
+                "cBioPortal's results view) or Hugo_Symbol (data_cna.txt of a study), separated "
+                "by tabs. For tables of 0 and 1 use read_table."
+            )
+        label_at, genes_in_rows = symbols[0], True
+    header = cells[skipped:]
+    if not header:
+        raise InputError(f"{name}, line {number}: no samples beside the genes; it is incomplete.")
+    check_labels(header, "sample" if genes_in_rows else "gene", f"{name}, line {number}")
+    return header, skipped, label_at, genes_in_rows

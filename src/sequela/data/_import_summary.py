@@ -1,0 +1,159 @@
+"""What an import did: read, dropped, merged, and what a reader of the result should know."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sequela.data._text_files import SourceFile
+    from sequela.data.dataset import Dataset
+
+__all__ = ["Dropped", "ImportSummary", "ManyItems", "many_items"]
+
+_NAMED = 5  # how many names the text spells out; to_dict has all
+_FEWEST_MANY = 15  # below, even a sample far from the median costs and misleads little
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Samples or items that were left out for one reason."""
+
+    reason: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ManyItems:
+    """A sample with far more items than the others."""
+
+    sample: str
+    size: int
+
+
+@dataclass(frozen=True)
+class ImportSummary:
+    """What was read from which files, and what became of it.
+
+    Attributes
+    ----------
+    kind : str
+        What the files were read as.
+    files : tuple of SourceFile
+        Path, size in bytes and SHA-256 of every file read.
+    samples_read, items_read, samples_kept, items_kept : int
+        Counts before and after everything below.
+    dropped_samples, dropped_items : tuple of Dropped
+        What was left out, by reason.
+    merged : mapping
+        New name to the old names that were there.
+    many_items : tuple of ManyItems
+        Samples with very many items, most first: above the median by more than five robust
+        standard deviations, and at least 15. They read as observed late, whatever the cause.
+    notes : tuple of str
+        What else a reader should know.
+
+    Examples
+    --------
+    >>> from sequela.data.importing import Draft, Selection, finish
+    >>> draft = Draft("a table", ["x", "y"], ["a", "b"], np.array([[1, 0], [1, 0]], dtype=bool))
+    >>> print(finish(draft, Selection(at_least=1)).summary.text())
+    Read a table.
+    Samples: 2 read, 2 kept.
+    Items: 2 read, 1 kept.
+      1 item dropped, seen in fewer than 1 samples: b
+    Items a sample: 1 in the median, at most 1.
+    Most frequent: a 1.000
+    Note: 1 item occurs in every sample (a), which says nothing about order.
+    """
+
+    kind: str
+    files: tuple[SourceFile, ...]
+    samples_read: int
+    items_read: int
+    samples_kept: int
+    items_kept: int
+    dropped_samples: tuple[Dropped, ...]
+    dropped_items: tuple[Dropped, ...]
+    merged: Mapping[str, tuple[str, ...]]
+    many_items: tuple[ManyItems, ...]
+    notes: tuple[str, ...]
+    median_size: float
+    largest_size: int
+    empty_samples: int
+    most_frequent: tuple[tuple[str, float], ...]
+
+    def text(self) -> str:
+        """Return the summary in plain words, several lines."""
+        lines = [f"Read {self.kind}."]
+        lines.append(f"Samples: {self.samples_read} read, {self.samples_kept} kept.")
+        lines += [_sentence(part, "sample") for part in self.dropped_samples]
+        lines.append(f"Items: {self.items_read} read, {self.items_kept} kept.")
+        if self.merged:
+            count = sum(len(old) for old in self.merged.values())
+            lines.append(
+                f"  {_counted(count, 'item')} merged into {len(self.merged)}: "
+                f"{_some(list(self.merged))}"
+            )
+        lines += [_sentence(part, "item") for part in self.dropped_items]
+        empty = ""
+        if self.empty_samples:
+            have = "have" if self.empty_samples > 1 else "has"
+            empty = f"; {_counted(self.empty_samples, 'sample')} {have} none"
+        lines.append(
+            f"Items a sample: {self.median_size:g} in the median, at most {self.largest_size}"
+            f"{empty}."
+        )
+        most = ", ".join(f"{name} {share:.3f}" for name, share in self.most_frequent)
+        lines.append(f"Most frequent: {most}")
+        if self.many_items:
+            shown = _some([f"{many.sample} ({many.size})" for many in self.many_items])
+            have = "have" if len(self.many_items) > 1 else "has"
+            lines.append(
+                f"Note: {_counted(len(self.many_items), 'sample')} {have} very many items: "
+                f"{shown}. They read as observed late, which may mislead the clock if they are "
+                "hypermutated."
+            )
+        lines += [f"Note: {note}" for note in self.notes]
+        lines += [f"File: {file.path} (SHA-256 {file.sha256})" for file in self.files]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary as plain values that JSON can hold."""
+        found = asdict(self)
+        return {key: _plain(value) for key, value in found.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(inner) for inner in value]
+    return value
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _sentence(part: Dropped, noun: str) -> str:
+    return f"  {_counted(len(part.names), noun)} dropped, {part.reason}: {_some(list(part.names))}"
+
+
+def many_items(data: Dataset) -> tuple[ManyItems, ...]:
+    """Return the samples whose size is beyond the median by five robust standard deviations."""
+    sizes = data.set_sizes
+    middle = float(np.median(sizes))
+    spread = 1.4826 * float(np.median(np.abs(sizes - middle)))  # the MAD, in units of a normal's sd
+    far = np.flatnonzero((sizes > middle + 5 * spread) & (sizes >= _FEWEST_MANY))
+    order = far[np.argsort(-sizes[far], kind="stable")]
+    return tuple(ManyItems(data.samples[i], int(sizes[i])) for i in order)

@@ -1,0 +1,308 @@
+"""The lines of a MAF as a stream: which of them count, and for which sample and gene."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sequela._errors import InputError
+from sequela.data._text_files import SourceFile, check_labels, file_name, source_file, text_lines
+from sequela.data.importing import near
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+__all__ = ["Calls", "Rules", "stream_maf"]
+
+_GENE, _SAMPLE, _CLASS = "hugo_symbol", "tumor_sample_barcode", "variant_classification"
+_STATUS = "mutation_status"
+_PROMOTER = "5'flank"
+_SILENT = {
+    *("silent", "intron", "3'utr", "5'utr", "3'flank", "5'flank", "igr", "rna", "lincrna"),
+    *("splice_region", "targeted_region", "synonymous_variant", "intergenic_variant"),
+    *("intron_variant", "upstream_gene_variant", "downstream_gene_variant"),
+    *("3_prime_utr_variant", "5_prime_utr_variant", "non_coding_transcript_exon_variant"),
+}
+_COUNTED = {
+    *("missense_mutation", "nonsense_mutation", "nonstop_mutation", "frame_shift_del"),
+    *("frame_shift_ins", "in_frame_del", "in_frame_ins", "splice_site", "fusion"),
+    *("translation_start_site", "de_novo_start_inframe", "de_novo_start_outofframe"),
+    *("start_codon_snp", "start_codon_ins", "start_codon_del", "stop_codon_ins"),
+    *("stop_codon_del", "missense_variant", "stop_gained", "stop_lost", "start_lost"),
+    *("frameshift_variant", "inframe_deletion", "inframe_insertion", "splice_acceptor_variant"),
+    *("splice_donor_variant", "missense", "nonsense", "splice_site_snp", "splice_site_del"),
+}
+_NO_GENE = {"", "unknown", ".", "na", "-", "none"}
+_NO_MUTATION = {"wildtype", "none", "loh"}  # what Mutation_Status says of lines that are none
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Which lines count: classes of mutations, genes, origin; and how ids are cut."""
+
+    consequences: Iterable[str] | None = None
+    promoters: Iterable[str] = ()
+    germline: bool = False
+    items: Iterable[str] | None = None
+    barcode_length: int | None = None
+
+
+@dataclass
+class Calls:
+    """What the lines say: who was seen, and which sample has which gene altered."""
+
+    samples: list[str]
+    genes: list[str]
+    where: tuple[array[int], array[int]]  # sample and gene of each line that counts
+    sequenced: list[str] | None  # what older files of cBioPortal say in their first line
+    files: list[SourceFile]
+    notes: list[str] = field(default_factory=list)
+
+
+class _Index(dict[str, int]):
+    """Text of a cell to the position of its label; -1 for what is left out.
+
+    Cleaning happens once for each spelling: there are millions of lines and thousands of labels.
+    """
+
+    def __init__(self, clean: Callable[[str], str | None]) -> None:
+        super().__init__()
+        self.labels: dict[str, int] = {}
+        self._clean = clean
+
+    def __missing__(self, cell: str) -> int:
+        label = self._clean(cell)
+        place = -1 if label is None else self.labels.setdefault(label, len(self.labels))
+        self[cell] = place
+        return place
+
+
+def _bare(cell: str) -> str:
+    return cell.strip().strip('"').strip()
+
+
+@dataclass
+class _Reading:
+    """The state of a stream over one or several files."""
+
+    samples: _Index
+    genes: _Index
+    counts: Callable[[str], bool]
+    promoters: set[str]
+    germline: bool
+    who: array[int] = field(default_factory=lambda: array("i"))
+    what: array[int] = field(default_factory=lambda: array("i"))
+    classes: Counter[str] = field(default_factory=Counter)
+    n_lines: int = 0
+    n_status: int = 0
+    n_germline: int = 0
+    n_short: int = 0
+    sequenced: list[str] | None = None
+
+
+def stream_maf(
+    paths: Sequence[str | os.PathLike[str]], rules: Rules, encoding: str | None = None
+) -> Calls:
+    """Read the lines of MAF files one by one."""
+    length = rules.barcode_length
+    if length is not None and (
+        isinstance(length, bool) or not isinstance(length, int) or length < 1
+    ):
+        raise InputError(f"barcode_length must be an integer of at least 1; found {length!r:.80}.")
+    if not paths:
+        raise InputError("no MAF was named; give a path.")
+    wanted = None if rules.items is None else set(_texts(rules.items, "items"))
+    chosen = None
+    if rules.consequences is not None:
+        chosen = {label.casefold() for label in _texts(rules.consequences, "consequences")}
+
+    def clean_sample(cell: str) -> str | None:
+        return _bare(cell)[:length] or None
+
+    def clean_gene(cell: str) -> str | None:
+        label = _bare(cell)
+        unusable = label.casefold() in _NO_GENE or (wanted is not None and label not in wanted)
+        return None if unusable else label
+
+    def counts(cell: str) -> bool:
+        folded = _bare(cell).casefold()
+        return folded not in _SILENT if chosen is None else bool(chosen & {folded, "all"})
+
+    state = _Reading(
+        _Index(clean_sample),
+        _Index(clean_gene),
+        counts,
+        set(_texts(rules.promoters, "promoters")),
+        rules.germline,
+    )
+    files = []
+    for path in paths:
+        files.append(source_file(path))
+        _stream_one(path, state, encoding, needs_class="all" not in (chosen or ()))
+    calls = Calls(
+        list(state.samples.labels),
+        list(state.genes.labels),
+        (state.who, state.what),
+        state.sequenced and [label[:length] for label in state.sequenced],
+        files,
+    )
+    names = file_name(paths[0])
+    for labels, noun in ((calls.samples, "sample"), (calls.genes, "gene")):
+        calls.notes += check_labels(labels, noun, names)
+    calls.notes += _notes(state, chosen, names)
+    return calls
+
+
+def _texts(given: Iterable[str], argument: str) -> list[str]:
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise InputError(f"{argument} must be a list of texts; found {given!r:.80}.")
+    texts = list(given)
+    for text in texts:
+        if not isinstance(text, str):
+            raise InputError(f"{argument} must be a list of texts; found {text!r:.80} in it.")
+    return [text.strip() for text in texts]
+
+
+def _header(
+    lines: Iterator[tuple[int, str]], state: _Reading, name: str
+) -> tuple[str, dict[str, int], int]:
+    """Return the line of labels, the position of each label, and how many there are."""
+    for number, line in lines:
+        if line.startswith("#") or not line.strip():
+            key, _, rest = line.partition(":")
+            if key.casefold() == "#sequenced_samples":
+                state.sequenced = [*(state.sequenced or []), *rest.split()]
+            continue
+        labels = [_bare(label).casefold() for label in line.split("\t")]
+        for label in (_GENE, _SAMPLE, _CLASS):
+            if labels.count(label) > 1:
+                raise InputError(
+                    f"{name}, line {number}: the column {label!r} occurs twice; take one away."
+                )
+        if len(labels) == 1:
+            raise InputError(
+                f"{name}, line {number}: found {line!r:.60}, expected labels separated by tabs, "
+                "among them Hugo_Symbol and Tumor_Sample_Barcode. Is it a MAF?"
+            )
+        return line, {label: j for j, label in enumerate(labels)}, len(labels)
+    raise InputError(f"{name} is empty; expected a line of labels and a line for each mutation.")
+
+
+def _stream_one(
+    path: str | os.PathLike[str], state: _Reading, encoding: str | None, *, needs_class: bool
+) -> None:
+    name = file_name(path)
+    lines = enumerate(text_lines(path, encoding), 1)
+    header, position, width = _header(lines, state, name)
+    for label in (_GENE, _SAMPLE, _CLASS):
+        if label not in position and (label != _CLASS or needs_class):
+            hint = " Pass consequences=['all'] to count every line." if label == _CLASS else ""
+            raise InputError(
+                f"{name} has no column {label.title()} (found: {', '.join(list(position)[:6])}). "
+                f"Is it a MAF?{hint}"
+            )
+    gene_at, sample_at = position[_GENE], position[_SAMPLE]
+    class_at = position.get(_CLASS, gene_at)
+    status_at = position.get(_STATUS)
+    last = max(gene_at, sample_at, class_at, status_at or 0)
+    samples, genes, counts = state.samples, state.genes, state.counts
+    decided: dict[str, bool] = {}
+    classes: dict[str, int] = {}
+    short = 0  # the line that was last found with too few cells
+    number = 0
+    for number, line in lines:
+        # Joined files have remarks and the line of labels in their middle, too.
+        if line[:1] == "#" or line == header:
+            continue
+        cells = line.split("\t", last + 1)
+        if len(cells) <= last or line.count("\t") != width - 1:
+            if not line.strip():
+                continue
+            _check_width(line, number, width, last, name)
+            short = number
+            state.n_short += 1
+        sample = samples[cells[sample_at]]
+        if sample < 0:
+            raise InputError(
+                f"{name}, line {number}: no Tumor_Sample_Barcode. Mend or take away the line."
+            )
+        kind = cells[class_at] if needs_class else ""
+        classes[kind] = classes.get(kind, 0) + 1
+        counted = decided.get(kind)
+        if counted is None:
+            counted = decided[kind] = not needs_class or counts(kind)
+        if not counted and not (
+            state.promoters
+            and _bare(kind).casefold() == _PROMOTER
+            and _bare(cells[gene_at]) in state.promoters
+        ):
+            continue
+        if status_at is not None:
+            status = _bare(cells[status_at]).casefold()
+            if status in _NO_MUTATION:
+                state.n_status += 1
+                continue
+            if status == "germline" and not state.germline:
+                state.n_germline += 1
+                continue
+        gene = genes[cells[gene_at]]
+        if gene >= 0:
+            state.who.append(sample)
+            state.what.append(gene)
+    if short and short == number:
+        raise InputError(
+            f"{name}, line {number}: the last line has too few cells; the file is incomplete. Copy "
+            "it again."
+        )
+    state.classes.update(classes)
+
+
+def _check_width(line: str, number: int, width: int, last: int, name: str) -> None:
+    found = line.count("\t") + 1
+    if found > width or found <= last:
+        raise InputError(
+            f"{name}, line {number}: found {found} cells, expected {width} as in the line of "
+            "labels. Mend the line; the file may be incomplete."
+        )
+
+
+def _notes(state: _Reading, chosen: set[str] | None, name: str) -> list[str]:
+    notes = []
+    folded: Counter[str] = Counter()
+    for label, count in state.classes.items():
+        folded[_bare(label)] += count
+    total = sum(folded.values())
+    if chosen is None:
+        silent = sum(n for label, n in folded.items() if label.casefold() in _SILENT)
+        notes.append(f"{total} lines, of which {silent} are silent or outside of genes.")
+        odd = {
+            label: n for label, n in folded.items() if label.casefold() not in _SILENT | _COUNTED
+        }
+        if odd:
+            shown = ", ".join(f"{label!r} ({n})" for label, n in list(odd.items())[:5])
+            notes.append(
+                f"Variant_Classification has values that are not in use elsewhere: {shown}. They "
+                "count; consequences= decides otherwise."
+            )
+    elif "all" not in chosen:
+        present = {label.casefold() for label in folded}
+        absent = sorted(chosen - present)
+        if total and not chosen & present:
+            raise InputError(
+                f"{name}: no line has a Variant_Classification among consequences= "
+                f"({near(absent[0], sorted(present))}). Found: {', '.join(sorted(folded)[:8])}."
+            )
+        if absent:
+            notes.append(f"no line has the Variant_Classification {', '.join(absent[:5])}.")
+    if state.n_status:
+        notes.append(f"{state.n_status} lines are no mutations by their Mutation_Status.")
+    if state.n_germline:
+        notes.append(
+            f"{state.n_germline} germline mutations do not count; germline=True counts them."
+        )
+    if state.n_short:
+        notes.append(f"{state.n_short} lines have fewer cells than the line of labels.")
+    return notes

@@ -1,0 +1,45 @@
+"""Parquet files as rows of text, so that they pass the same door as every other table."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from sequela._errors import InputError
+from sequela.data._text_files import file_name
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+__all__ = ["parquet_rows"]
+
+
+def parquet_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the labels, then the cells of each row; their numbers are those of a text file."""
+    name = file_name(path)
+    try:
+        pq = importlib.import_module("pyarrow.parquet")  # optional, and has no types
+    except ImportError:
+        raise InputError(
+            f"{name} is a Parquet file, which needs pyarrow: pip install sequela[parquet]"
+        ) from None
+    try:
+        table = pq.read_table(path)
+        labels = [str(label).strip() for label in table.column_names]
+        # pandas keeps its index as a column at the end; as text files have it, it comes first.
+        index = [j for j, label in enumerate(labels) if label.startswith("__index_level_")]
+        order = index + [j for j in range(len(labels)) if j not in index]
+        columns = [table.column(j).to_pylist() for j in order]
+    except Exception as error:  # noqa: BLE001 - a damaged file raises whatever its parts raise
+        raise InputError(
+            f"{name} cannot be read as Parquet ({str(error).splitlines()[0]:.120}); it is "
+            "incomplete or damaged. Copy it again."
+        ) from None
+    yield 1, [labels[j] for j in order]
+    for line, row in enumerate(zip(*columns, strict=True), 2):
+        yield line, [_text(cell) for cell in row]
+
+
+def _text(cell: Any) -> str:
+    return "" if cell is None else str(cell).strip()

@@ -1,0 +1,150 @@
+"""The folder of a study as cBioPortal distributes it: where the data are, and who was profiled.
+
+A MAF does not name samples without mutations, so the folder's lists decide who was sequenced.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sequela._errors import InputError
+from sequela.data._text_files import SourceFile, file_name, source_file, text_lines
+
+__all__ = ["Study", "look_into"]
+
+_MUTATIONS = ("data_mutations.txt", "data_mutations_extended.txt", "data_mutations_mskcc.txt")
+_COPY_NUMBERS = ("data_cna.txt", "data_CNA.txt")
+_SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zip")
+
+
+@dataclass
+class Study:
+    """The files of a study, and the samples of which the mutations were looked at."""
+
+    mutations: Path | None
+    cna: Path | None
+    sequenced: list[str] | None = None
+    certain: bool = False  # whether that list is about mutations, or about everybody
+    on_panel: set[str] | None = None  # where samples of one panel were chosen
+    on_cna_panel: set[str] | None = None
+    files: list[SourceFile] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def look_into(folder: str | os.PathLike[str], panel: str | None = None) -> Study:
+    """Find the files of a study."""
+    if not isinstance(folder, str | os.PathLike):
+        raise InputError(f"folder must be a path; found {folder!r:.80}.")
+    name = file_name(folder)
+    root = Path(folder)
+    try:
+        there = {entry.name for entry in root.iterdir()}
+    except NotADirectoryError:
+        raise InputError(
+            f"folder={name} is a file; pass it as mutations= or cna=, or name its folder."
+        ) from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"folder={name} cannot be read ({why}); check the name.") from None
+    study = Study(_first(root, there, _MUTATIONS), _first(root, there, _COPY_NUMBERS))
+    if study.mutations is None and study.cna is None:
+        raise InputError(
+            f"{name} has neither data_mutations.txt nor data_cna.txt (it has "
+            f"{', '.join(sorted(there)[:5]) or 'nothing'}). Name the files with mutations= and "
+            "cna=."
+        )
+    _choose_panel(study, root / "data_gene_panel_matrix.txt", panel)
+    if study.mutations is not None:
+        _find_sequenced(study, root)
+    return study
+
+
+def _first(root: Path, there: set[str], names: tuple[str, ...]) -> Path | None:
+    return next((root / (n + s) for n in names for s in _SUFFIXES if n + s in there), None)
+
+
+def _find_sequenced(study: Study, root: Path) -> None:
+    """Settle who was sequenced: the most specific list that there is."""
+    lists = (
+        (root / "case_lists" / "cases_sequenced.txt", _case_list),
+        (root / "case_lists" / "cases_all.txt", _case_list),
+        (root / "data_clinical_sample.txt", _clinical_samples),
+    )
+    for path, read in lists:
+        if path.is_file():
+            study.files.append(source_file(path))
+            ids = list(dict.fromkeys(read(path)))
+            if not ids:
+                raise InputError(f"{file_name(path)} names no samples; mend or take it away.")
+            study.sequenced = ids
+            study.certain = path.name == "cases_sequenced.txt"
+            doubt = "" if study.certain else ", sequenced or not"
+            study.notes.append(
+                f"who was sequenced is taken from {path.name}, which names {len(ids)} samples"
+                f"{doubt}."
+            )
+            return
+
+
+def _case_list(path: Path) -> list[str]:
+    for line in text_lines(path):
+        key, _, rest = line.partition(":")
+        if key.strip() == "case_list_ids":
+            return rest.split()
+    raise InputError(f"{file_name(path)} has no line 'case_list_ids:'; mend or take it away.")
+
+
+def _clinical_samples(path: Path) -> list[str]:
+    rows = _rows(path)
+    header = [cell.upper() for cell in rows[0]] if rows else []
+    if "SAMPLE_ID" not in header:
+        raise InputError(f"{file_name(path)} has no column SAMPLE_ID; mend or take it away.")
+    column = header.index("SAMPLE_ID")
+    return [row[column] for row in rows[1:] if len(row) > column and row[column]]
+
+
+def _rows(path: Path) -> list[list[str]]:
+    lines = (line for line in text_lines(path) if line.strip() and not line.startswith("#"))
+    return [[cell.strip() for cell in line.split("\t")] for line in lines]
+
+
+def _choose_panel(study: Study, path: Path, panel: str | None) -> None:
+    """Keep the samples of one panel: others looked at other genes, and would read as wild type."""
+    if not path.is_file():
+        if panel is not None:
+            raise InputError(
+                f"panel={panel!r:.80}, but there is no {file_name(path)} that says which sample is "
+                "on which panel. Leave panel out."
+            )
+        return
+    study.files.append(source_file(path))
+    rows = _rows(path)
+    header = [cell.casefold() for cell in rows[0]] if rows else []
+    if "sample_id" not in header:
+        raise InputError(f"{file_name(path)} has no column SAMPLE_ID; mend or take it away.")
+    for profile, data in (("mutations", study.mutations), ("cna", study.cna)):
+        if data is None or profile not in header:
+            continue
+        who, what = header.index("sample_id"), header.index(profile)
+        pairs = [(row[who], row[what]) for row in rows[1:] if len(row) > max(who, what)]
+        pairs = [(who, what) for who, what in pairs if what.upper() not in ("NA", "")]
+        counts = Counter(what for _, what in pairs)
+        if len(counts) > 1 and panel is None:
+            shown = ", ".join(f"{name} ({n} samples)" for name, n in counts.most_common(4))
+            most = counts.most_common(1)[0][0]
+            raise InputError(
+                f"{file_name(path)}: the {profile} of this study were looked at with {len(counts)} "
+                f"panels of genes: {shown}. Choose one, as in panel={most!r}."
+            )
+        if panel is not None and panel not in counts:
+            raise InputError(
+                f"panel={panel!r:.80} is not among those of {profile}: {', '.join(counts)}."
+            )
+        chosen = {who for who, what in pairs if panel in (None, what)}
+        if profile == "mutations":
+            study.on_panel = chosen
+        else:
+            study.on_cna_panel = chosen

@@ -1,0 +1,386 @@
+"""Opening text files as people have them: compressed, with marks, in other encodings.
+
+What cannot be read rightly is refused with the name of the file, the line and a remedy; what is
+compressed is recognised by its content, for names lie.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import contextlib
+import csv
+import difflib
+import gzip
+import hashlib
+import lzma
+import re
+import stat
+import zipfile
+import zlib
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from sequela._errors import InputError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator, Sequence
+    from io import BufferedReader
+
+__all__ = [
+    "SourceFile",
+    "cell_rows",
+    "check_labels",
+    "file_name",
+    "guess_separator",
+    "source_file",
+    "starts_with",
+    "text_lines",
+]
+
+_BLOCK = 1 << 20
+# A line of a million long cells is shorter; what goes on without an end is no table, and would
+# fill the memory (a few kilobytes of gzip can unfold to gigabytes of one line).
+_LONGEST_LINE = 1 << 28
+
+# What people give by mistake: first bytes, what it is, what to do.
+_UNREADABLE: tuple[tuple[bytes, str, str], ...] = (
+    (b"PAR1", "a Parquet file", "read it with read_table"),
+    (b"\xd0\xcf\x11\xe0", "an Excel workbook", "save the sheet as 'CSV UTF-8'"),
+    (b"%PDF", "a PDF document", "find the table as text"),
+    (b"\x89HDF", "an HDF5 file", "export the table as CSV"),
+    (b"SQLite format 3", "a database", "export the table as CSV"),
+    (b"\x93NUMPY", "a NumPy array", "load it with numpy.load and use Dataset"),
+    (b"RDX", "an R workspace", "write the table with R's write.csv"),
+    (b"RDA", "an R workspace", "write the table with R's write.csv"),
+    (b"X\n\0\0\0", "an R object", "write the table with R's write.csv"),
+    (b"\x28\xb5\x2f\xfd", "compressed with zstd", "decompress it with 'unzstd'"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "unpack it first"),
+    (b"Rar!", "a RAR archive", "unpack it first"),
+    (b"version https://git-lfs", "a Git LFS pointer, not the data", "fetch it with 'git lfs pull'"),
+    (b"<!doctype", "a web page", "download the file itself, not the page that shows it"),
+    (b"<html", "a web page", "download the file itself, not the page that shows it"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file that was read: its path, how many bytes it has, and their SHA-256."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+def file_name(path: object) -> str:
+    """Return the path as messages show it."""
+    text = str(path)
+    return repr(text if len(text) <= 200 else f"...{text[-197:]}")
+
+
+@contextlib.contextmanager
+def _binary(path: str | os.PathLike[str]) -> Iterator[BufferedReader]:
+    """Open a regular file, or say why it cannot be."""
+    name = file_name(path)
+    if not isinstance(path, str) and not hasattr(path, "__fspath__"):
+        raise InputError(f"a path is text or a pathlib.Path; found {path!r:.80}.")
+    try:
+        mode = Path(path).stat().st_mode
+        # Opening a pipe would wait for ever, and the content is needed twice.
+        file = Path(path).open("rb") if stat.S_ISREG(mode) else None  # noqa: SIM115 - closed below
+    except (OSError, ValueError, TypeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{name} cannot be read ({why}); {_opening_hint(path)}") from None
+    if file is None:
+        what = "a folder; name a file in it" if stat.S_ISDIR(mode) else "not a regular file"
+        raise InputError(f"{name} is {what}.")
+    with file:
+        yield file
+
+
+def _opening_hint(path: str | os.PathLike[str]) -> str:
+    if re.match(r"(https?|ftp|s3)://", str(path)):
+        return "it is an address: download the file first, and give its path."
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        there = [entry.name for entry in islice(Path(path).parent.iterdir(), 2000)]
+        if Path(path).name not in there:
+            close = difflib.get_close_matches(Path(path).name, there, n=1)
+            return f"did you mean {close[0]!r}?" if close else "check the name and the folder."
+    return "check the name and the permissions."
+
+
+def source_file(path: str | os.PathLike[str]) -> SourceFile:
+    """Return size and SHA-256 of a file as it lies there, compressed or not."""
+    with _binary(path) as file:
+        try:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return SourceFile(str(path), file.tell(), digest)
+        except OSError as error:
+            raise InputError(
+                f"{file_name(path)} cannot be read to its end ({error.strerror or error}); copy it "
+                "anew."
+            ) from None
+
+
+def starts_with(path: str | os.PathLike[str], magic: bytes) -> bool:
+    """Say whether the file begins with these bytes."""
+    with _binary(path) as file:
+        return file.read(len(magic)) == magic
+
+
+# Bytes ------------------------------------------------------------------------------------
+
+
+def _only_member(file: BinaryIO, name: str) -> BinaryIO:
+    archive = zipfile.ZipFile(file)
+    every = archive.infolist()
+    names = {entry.filename for entry in every}
+    if names & {"[Content_Types].xml", "mimetype"}:
+        raise InputError(
+            f"{name} is a workbook or a document of an office program; save the sheet as "
+            "'CSV UTF-8'."
+        )
+    members = [
+        entry
+        for entry in every
+        if not entry.is_dir()
+        and not entry.filename.startswith("__MACOSX/")
+        and not entry.filename.endswith(".DS_Store")
+    ]
+    if len(members) != 1:
+        listed = ", ".join(repr(entry.filename) for entry in members[:3])
+        raise InputError(
+            f"{name} is a zip archive of {len(members)} files ({listed or 'none'}), expected one; "
+            "unpack it and name the file."
+        )
+    if members[0].flag_bits & 1:
+        raise InputError(f"{name} is protected by a password; unpack it first.")
+    return cast("BinaryIO", archive.open(members[0]))
+
+
+def _decompressed(file: BinaryIO, name: str) -> BinaryIO:
+    magic = file.read(6)
+    file.seek(0)
+    if magic.startswith(b"\x1f\x8b"):
+        return cast("BinaryIO", gzip.GzipFile(fileobj=file))
+    if re.match(rb"BZh[1-9]", magic):
+        return cast("BinaryIO", bz2.BZ2File(file))
+    if magic == b"\xfd7zXZ\0":
+        return cast("BinaryIO", lzma.LZMAFile(file))
+    if magic.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return _only_member(file, name)
+    return file
+
+
+def _blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    """Yield the decompressed content."""
+    name = file_name(path)
+    with _binary(path) as file:
+        try:
+            stream = _decompressed(file, name)
+            while block := stream.read(_BLOCK):
+                yield block
+        except InputError:
+            raise
+        # A damaged archive raises whatever its format raises; only reading happens in here.
+        except (
+            EOFError,
+            OSError,
+            ValueError,
+            RuntimeError,
+            NotImplementedError,
+            zlib.error,
+            lzma.LZMAError,
+            zipfile.BadZipFile,
+        ) as error:
+            raise InputError(
+                f"{name} cannot be decompressed or read to its end ({str(error) or 'damaged'}); it "
+                "is incomplete or damaged. Copy or download it again."
+            ) from None
+
+
+# Text -------------------------------------------------------------------------------------
+
+
+def _refuse_unreadable(head: bytes, name: str) -> None:
+    folded = head[:64].lstrip().lower()
+    for magic, what, remedy in _UNREADABLE:
+        if head.startswith(magic) or (magic.startswith(b"<") and folded.startswith(magic)):
+            raise InputError(f"{name} is {what}; {remedy}.")
+    if head[257:262] == b"ustar":
+        raise InputError(f"{name} is a tar archive; unpack it and name the file.")
+
+
+def _decoder(head: bytes, encoding: str | None, name: str) -> codecs.IncrementalDecoder:
+    if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")) and encoding is None:
+        raise InputError(f"{name} is in UTF-32; save it as UTF-8.")
+    if encoding is None:
+        # Excel's 'Unicode text' is UTF-16, and says so in its first two bytes.
+        marked = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        encoding = "utf-16" if marked else "utf-8-sig"
+    try:
+        known = codecs.lookup(encoding).name
+        b"a\0a\0".decode(known, errors="ignore")  # refuses codecs that are no encodings of text
+        return codecs.getincrementaldecoder("utf-8-sig" if known == "utf-8" else known)()
+    except (LookupError, TypeError, ValueError, AttributeError):
+        raise InputError(
+            f"encoding={encoding!r} is not an encoding of text; such are 'utf-8', 'latin-1' and "
+            "'utf-16'."
+        ) from None
+
+
+def _plain_ends(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Iterator[str]:
+    """Yield the lines without their ends, whether those are LF, CRLF or CR.
+
+    UTF-8 unless the file or `encoding` says otherwise. Only these ends end a line: for
+    `str.splitlines` a form feed does too, and the numbers of lines would not be an editor's.
+    """
+    name = file_name(path)
+    decoder: codecs.IncrementalDecoder | None = None
+    pending = ""
+    number = 0  # of lines handed out
+    blocks = _blocks(path)
+    while True:
+        block = next(blocks, b"")
+        if decoder is None:
+            _refuse_unreadable(block, name)
+            decoder = _decoder(block, encoding, name)
+        try:
+            text = decoder.decode(block, final=not block)
+        except UnicodeDecodeError as error:
+            before = error.object[: error.start].decode(encoding or "utf-8", errors="replace")
+            line = number + _plain_ends(before).count("\n") + 1
+            raise InputError(
+                f"{name}, line {line}: not {encoding or 'UTF-8'} (byte "
+                f"{error.object[error.start : error.start + 1]!r}). Save the file as UTF-8, or "
+                "pass its encoding, such as encoding='latin-1'."
+            ) from None
+        except UnicodeError as error:
+            raise InputError(f"{name} is not {encoding} ({error}); try another encoding.") from None
+        if "\0" in text:
+            line = number + _plain_ends(text[: text.index("\0")]).count("\n") + 1
+            raise InputError(
+                f"{name}, line {line}: found a NUL byte, which no text has: the file is binary, "
+                "damaged, or UTF-16 without its mark (then pass encoding='utf-16-le')."
+            )
+        text = pending + text
+        # The LF of a CRLF may be in the next block.
+        held = "\r" if block and text.endswith("\r") else ""
+        lines = _plain_ends(text[: len(text) - len(held)]).split("\n")
+        pending = lines.pop() + held
+        number += len(lines)
+        yield from lines
+        if len(pending) > _LONGEST_LINE:
+            raise InputError(
+                f"{name}, line {number + 1}: longer than {_LONGEST_LINE >> 20} million characters; "
+                "the file is no table."
+            )
+        if not block:
+            break
+    if pending:
+        yield pending
+
+
+# Cells ------------------------------------------------------------------------------------
+
+
+def cell_rows(
+    lines: Iterator[str], separator: str, name: str, first_line: int = 1
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield (number of the line, cells without spaces around them); empty lines give no cells."""
+    # The module csv keeps a line break inside quotation marks only if it sees one.
+    reader = csv.reader(
+        (line + "\n" if '"' in line else line for line in lines),
+        delimiter=separator,
+        strict=True,
+        skipinitialspace=separator != "\t",
+    )
+    start = first_line
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            if "limit" in str(error):
+                raise InputError(
+                    f"{name}, line {start}: a cell has more than {csv.field_size_limit()} "
+                    "characters; look for a quotation mark that is not closed."
+                ) from None
+            raise InputError(
+                f"{name}, line {start}: a quotation mark opens or ends a cell in the wrong place "
+                f"({error}). Write a quotation mark inside a cell twice, or take it away."
+            ) from None
+        if row is None:
+            return
+        yield start, [cell.strip() for cell in row]
+        start = first_line + reader.line_num
+
+
+def _widths(lines: Sequence[str], separator: str) -> list[int]:
+    # The last line of a look at the beginning may be half a record; that is not its fault.
+    with contextlib.suppress(InputError):
+        return [len(row) for _, row in cell_rows(iter(lines), separator, "") if any(row)]
+    return []
+
+
+def guess_separator(lines: Sequence[str]) -> str:
+    """Return what separates the cells, from the first lines of a file.
+
+    That is what cuts all lines into the same number of cells, more than one; the header may have
+    one less. Labels may contain the others: 'PAOX,...(D)' stands in tab-separated files.
+    """
+    for separator in ("\t", ";", ",", " "):
+        if separator in lines[0] or any(separator in line for line in lines[1:2]):
+            widths = _widths(lines, separator)
+            body = set(widths[1:]) or set(widths)
+            if len(body) == 1 and max(body) > 1 and widths[0] in (max(body), max(body) - 1):
+                return separator
+    # Nothing fits: the most frequent one gives the best message about what does not.
+    return max(("\t", ";", ","), key=lines[0].count) if lines else ","
+
+
+_DATE = re.compile(r"\d{1,2}-(mar|sep|sept|dec|oct|apr|feb|nov)|(mar|sep|dec)-\d{1,2}", re.I)
+
+
+def check_labels(labels: Sequence[str], what: str, where: str, first: int = 1) -> list[str]:
+    """Refuse labels that are empty, repeated or not printable; return notes on odd ones."""
+    if not all(labels):
+        raise InputError(
+            f"{where}: {what} number {list(labels).index('') + first} has no label. Name it, or "
+            "take it away (a separator at the end of the line makes an empty one)."
+        )
+    if len(set(labels)) < len(labels):
+        seen: dict[str, int] = {}
+        for k, label in enumerate(labels):
+            if label in seen:
+                raise InputError(
+                    f"{where}: {what} {label!r:.80} occurs twice (numbers {seen[label] + first} "
+                    f"and {k + first}). Rename, merge or take away one of them."
+                )
+            seen[label] = k
+    if not "".join(labels).isprintable():
+        odd = next(label for label in labels if not label.isprintable())
+        raise InputError(
+            f"{where}: {what} {odd!r:.80} has a line break or another character that cannot be "
+            "printed. Rename it."
+        )
+    notes = []
+    formulas = [x for x in labels if x[0] in "=@" or x in ("#NAME?", "#REF!", "#VALUE!", "#N/A")]
+    if formulas:
+        notes.append(
+            f"{len(formulas)} {what} labels look like formulas of a spreadsheet ({formulas[0]!r}); "
+            "they are read as text."
+        )
+    dates = [x for x in labels if x[-1] in "0123456789rpctbvRPCTBV" and _DATE.fullmatch(x)]
+    if dates:
+        notes.append(
+            f"{len(dates)} {what} labels look like genes that a spreadsheet turned into dates "
+            f"({dates[0]!r}); correct them where the file came from."
+        )
+    return notes

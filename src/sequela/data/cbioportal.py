@@ -1,0 +1,270 @@
+"""Reading mutations and copy numbers from cBioPortal: downloads of its results view, or a study.
+
+"Not profiled" is not "wild type": whoever was not looked at is left out, and counted.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from sequela._errors import InputError
+from sequela.data._gene_tables import (
+    ALTERED,
+    AMPLIFIED,
+    DELETED,
+    UNPROFILED,
+    copy_number,
+    mutated,
+    read_genes,
+)
+from sequela.data._maf_stream import Rules, stream_maf
+from sequela.data._study_folder import Study, look_into
+from sequela.data._text_files import file_name, source_file, text_lines
+from sequela.data.importing import (
+    Draft,
+    Dropped,
+    Imported,
+    Selection,
+    finish,
+    refuse_too_large,
+)
+from sequela.data.maf import mutation_draft, read_ids
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping, Sequence
+
+__all__ = ["read_cbioportal"]
+
+
+def read_cbioportal(
+    mutations: str | os.PathLike[str] | None = None,
+    cna: str | os.PathLike[str] | None = None,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    amplification: float = 2,
+    deletion: float = -2,
+    incomplete: Literal["samples", "items"] = "samples",
+    profiled: Iterable[str] | str | os.PathLike[str] | None = None,
+    panel: str | None = None,
+    consequences: Iterable[str] | None = None,
+    promoters: Iterable[str] = (),
+    germline: bool = False,
+    encoding: str | None = None,
+    merge: Mapping[str, Sequence[str]] | str | os.PathLike[str] | None = None,
+    most_frequent: int | None = None,
+    at_least: int | None = None,
+    keep: Iterable[str] | None = None,
+    drop: Iterable[str] | None = None,
+) -> Imported:
+    r"""Read mutations and copy numbers as cBioPortal gives them.
+
+    Items are mutated genes (EGFR), amplifications (EGFR(A)) and deletions (EGFR(D)). With both
+    tables, only samples that are in both are kept; the summary says how many are not.
+
+    Parameters
+    ----------
+    mutations : str or path, optional
+        A download of the results view (protein changes or WT; NS where not sequenced), or a MAF.
+    cna : str or path, optional
+        GISTIC levels from -2 to 2, from the results view or data_cna.txt of a study.
+    folder : str or path, optional
+        The folder of a study, in place of the two: data_mutations.txt, data_cna.txt, and the
+        lists that say who was sequenced (case_lists/cases_sequenced.txt, cases_all.txt or
+        data_clinical_sample.txt, the first that there is).
+    amplification, deletion : number
+        The levels from which on a gene counts as amplified (up) and deleted (down).
+    incomplete : {'samples', 'items'}
+        What to drop where some genes of a sample were not profiled.
+    profiled : iterable of ids, or path of a file with one id a line, optional
+        Who was sequenced, if the mutations are a MAF. Default: as the folder says.
+    panel : str, optional
+        The gene panel whose samples are read, if a study used several.
+    consequences, promoters, germline
+        As for `sequela.data.maf.read_maf`, if the mutations are a MAF.
+    encoding, merge, most_frequent, at_least, keep, drop
+        As for `sequela.data.tables.read_table`.
+
+    Returns
+    -------
+    Imported
+        With `data` and `summary`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "cna.txt"
+    >>> rows = ["STUDY_ID gbm gbm", "SAMPLE_ID s1 s2", "EGFR 2 0", "PTEN -1 -2"]
+    >>> _ = path.write_text("\n".join(rows).replace(" ", "\t"))
+    >>> read_cbioportal(cna=path, at_least=1).data.sets()
+    [frozenset({'EGFR(A)'}), frozenset({'PTEN(D)'})]
+    """
+    study = Study(None, None)
+    if folder is not None:
+        if mutations is not None or cna is not None:
+            raise InputError("give either folder, or mutations and cna; found both.")
+        study = look_into(folder, panel)
+        mutations, cna = study.mutations, study.cna
+    elif panel is not None:
+        raise InputError("panel chooses among the panels of a study; it needs folder=.")
+    drafts = []
+    if mutations is not None:
+        if _is_maf(mutations, encoding):
+            rules = Rules(consequences, promoters, germline)
+            draft = _from_maf(mutations, rules, profiled, study, encoding)
+        else:
+            _refuse_maf_options(mutations, consequences, promoters, profiled, germline=germline)
+            draft = _from_mutations(mutations, encoding)
+        drafts.append(_on_panel(draft, study.on_panel, "mutations"))
+    if cna is not None:
+        draft = _from_copy_numbers(cna, amplification, deletion, encoding)
+        drafts.append(_on_panel(draft, study.on_cna_panel, "copy numbers"))
+    if not drafts:
+        raise InputError("nothing to read: give mutations, cna, or both, or the folder of a study.")
+    for draft in drafts:
+        _drop_all_unprofiled(draft)
+    whole = drafts[0] if len(drafts) == 1 else _joined(drafts[0], drafts[1])
+    whole.kind = "cBioPortal's " + " and ".join(draft.kind for draft in drafts)
+    whole.files += study.files
+    whole.notes = study.notes + whole.notes
+    chosen = Selection(merge, most_frequent, at_least, keep, drop)
+    return finish(whole, chosen, incomplete=incomplete)
+
+
+def _is_maf(path: str | os.PathLike[str], encoding: str | None) -> bool:
+    lines = (line for line in text_lines(path, encoding) if line.strip() and line[0] != "#")
+    header = next(islice(lines, 1), "").casefold().replace('"', "").split("\t")
+    return "tumor_sample_barcode" in [cell.strip() for cell in header]
+
+
+def _refuse_maf_options(
+    path: object, consequences: object, promoters: object, profiled: object, *, germline: bool
+) -> None:
+    if consequences is not None or tuple(promoters) or profiled is not None or germline:  # type: ignore[arg-type]
+        raise InputError(
+            f"{file_name(path)} is a table of genes and samples; consequences, promoters, germline "
+            "and profiled are about the lines of a MAF. Leave them out."
+        )
+
+
+def _from_maf(
+    path: str | os.PathLike[str],
+    rules: Rules,
+    profiled: Iterable[str] | str | os.PathLike[str] | None,
+    study: Study,
+    encoding: str | None,
+) -> Draft:
+    calls = stream_maf([path], rules, encoding)
+    ids = study.sequenced
+    if profiled is not None:
+        ids, source, notes = read_ids(profiled, "profiled")
+        calls.files += [] if source is None else [source]
+        calls.notes += notes
+    elif calls.sequenced and not study.certain:
+        ids = list(dict.fromkeys(calls.sequenced))
+        calls.notes.append("the MAF itself says who was sequenced, which is used.")
+    return mutation_draft(calls, ids, f"mutations {file_name(path)}")
+
+
+def _from_mutations(path: str | os.PathLike[str], encoding: str | None) -> Draft:
+    source = source_file(path)
+    table = read_genes(path, mutated, "protein changes, WT, or NS (not profiled)", encoding)
+    return Draft(
+        kind=f"mutations {table.name}",
+        samples=table.samples,
+        items=table.genes,
+        values=table.codes == ALTERED,
+        unprofiled=table.codes == UNPROFILED,
+        files=[source],
+        notes=table.notes,
+    )
+
+
+def _from_copy_numbers(
+    path: str | os.PathLike[str], amplification: float, deletion: float, encoding: str | None
+) -> Draft:
+    code = copy_number(amplification, deletion)
+    source = source_file(path)
+    table = read_genes(
+        path, code, "a GISTIC level (-2, -1, 0, 1 or 2) or NA (not profiled)", encoding
+    )
+    refuse_too_large(len(table.samples), 2 * len(table.genes), f"the table {table.name}")
+    # Amplification and deletion of a gene stand side by side.
+    values = np.empty((len(table.samples), 2 * len(table.genes)), dtype=np.bool_)
+    values[:, 0::2] = table.codes == AMPLIFIED
+    values[:, 1::2] = table.codes == DELETED
+    return Draft(
+        kind=f"copy numbers {table.name}",
+        samples=table.samples,
+        items=[f"{gene}({sign})" for gene in table.genes for sign in "AD"],
+        values=values,
+        unprofiled=np.repeat(table.codes == UNPROFILED, 2, axis=1),
+        files=[source],
+        notes=table.notes,
+    )
+
+
+def _on_panel(draft: Draft, chosen: set[str] | None, what: str) -> Draft:
+    if chosen is not None:
+        mask = np.array([label in chosen for label in draft.samples], dtype=np.bool_)
+        draft.keep_samples(mask, f"not on the panel whose {what} are read")
+    return draft
+
+
+def _drop_all_unprofiled(draft: Draft) -> None:
+    if draft.unprofiled is not None and draft.items:
+        what = draft.kind.split(" '")[0]
+        draft.keep_samples(np.asarray(~draft.unprofiled.all(axis=1)), f"not profiled for {what}")
+
+
+def _joined(first: Draft, second: Draft) -> Draft:
+    """Put two tables side by side, for the samples that are in both."""
+    common = set(first.samples) & set(second.samples)
+    if not common:
+        raise InputError(
+            f"{first.kind} and {second.kind} have no sample in common (their first are "
+            f"{_first(first)} and {_first(second)}); look at how the ids are written."
+        )
+    gone = {name for part in first.dropped_samples for name in part.names}
+    for draft, other in ((first, second), (second, first)):
+        mask = np.array([label in common for label in draft.samples], dtype=np.bool_)
+        draft.keep_samples(mask, f"in {draft.kind} but not in {other.kind}")
+    row = {label: i for i, label in enumerate(second.samples)}
+    order = [row[label] for label in first.samples]
+    return Draft(
+        kind="",
+        samples=first.samples,
+        items=[*first.items, *second.items],
+        values=np.hstack([first.values, second.values[order]]),
+        unprofiled=_side_by_side(first, second, order),
+        files=first.files + second.files,
+        dropped_samples=first.dropped_samples + _without(second.dropped_samples, gone),
+        notes=first.notes + second.notes,
+    )
+
+
+def _side_by_side(first: Draft, second: Draft, order: list[int]) -> np.ndarray | None:
+    parts = []
+    for draft, rows in ((first, slice(None)), (second, order)):
+        if draft.unprofiled is None:
+            parts.append(np.zeros(draft.values.shape, dtype=np.bool_))
+        else:
+            parts.append(draft.unprofiled[rows])
+    both = np.hstack(parts)
+    return both if both.any() else None
+
+
+def _without(parts: list[Dropped], gone: set[str]) -> list[Dropped]:
+    """Count every sample once, under the first reason."""
+    left = [
+        Dropped(part.reason, tuple(name for name in part.names if name not in gone))
+        for part in parts
+    ]
+    return [part for part in left if part.names]
+
+
+def _first(draft: Draft) -> str:
+    return repr(draft.samples[0]) if draft.samples else "none"

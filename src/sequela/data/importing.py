@@ -1,0 +1,307 @@
+"""From what a file says to the data set: merging, selecting, and the account of it.
+
+The readers fill a `Draft`; `finish` turns every draft into an `Imported` in the same way, so the
+options mean the same whatever the file was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from sequela._errors import InputError
+from sequela.data._import_summary import Dropped, ImportSummary, ManyItems, many_items
+from sequela.data._reading import listed, unknown
+from sequela.data._text_files import SourceFile
+from sequela.data.dataset import Dataset
+from sequela.data.merging import merge_items, propose_merges, read_merges
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+__all__ = [
+    "Draft",
+    "Dropped",
+    "ImportSummary",
+    "Imported",
+    "ManyItems",
+    "Selection",
+    "SourceFile",
+    "finish",
+    "near",
+    "propose_merges",
+    "refuse_too_large",
+]
+
+_LARGEST_TABLE = 4_000_000_000  # cells, one byte each
+_SEARCHED = 20_000  # beyond, looking for the label that was meant takes seconds
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A data set and the account of how it was read.
+
+    Attributes
+    ----------
+    data : Dataset
+    summary : ImportSummary
+    """
+
+    data: Dataset
+    summary: ImportSummary
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which items of a file become items of the data set; see `sequela.data.tables.read_table`."""
+
+    merge: Mapping[str, Sequence[str]] | str | os.PathLike[str] | None = None
+    most_frequent: int | None = None
+    at_least: int | None = None
+    keep: Iterable[str] | None = None
+    drop: Iterable[str] | None = None
+
+
+@dataclass
+class Draft:
+    """What a reader found, before merging and selecting.
+
+    `unprofiled` marks cells that were not looked at; they are neither 0 nor 1.
+    """
+
+    kind: str
+    samples: Sequence[str]
+    items: Sequence[str]
+    values: npt.NDArray[np.bool_]
+    unprofiled: npt.NDArray[np.bool_] | None = None
+    times: npt.NDArray[np.float64] | None = None
+    files: list[SourceFile] = field(default_factory=list)
+    dropped_samples: list[Dropped] = field(default_factory=list)
+    dropped_items: list[Dropped] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def keep_samples(self, mask: npt.NDArray[np.bool_], reason: str) -> None:
+        """Leave out the samples where the mask is False."""
+        names = tuple(self.samples[i] for i in np.flatnonzero(~mask).tolist())
+        if names:
+            self.dropped_samples.append(Dropped(reason, names))
+            self.samples = [self.samples[i] for i in np.flatnonzero(mask).tolist()]
+            self.values = self.values[mask]
+            self.unprofiled = None if self.unprofiled is None else self.unprofiled[mask]
+            self.times = None if self.times is None else self.times[mask]
+
+    def keep_items(self, mask: npt.NDArray[np.bool_], reason: str) -> None:
+        """Leave out the items where the mask is False."""
+        names = tuple(self.items[j] for j in np.flatnonzero(~mask).tolist())
+        if names:
+            self.dropped_items.append(Dropped(reason, names))
+            self.take_items(np.flatnonzero(mask))
+
+    def take_items(self, columns: npt.NDArray[np.intp]) -> None:
+        """Take these columns, in this order, without an entry in the account."""
+        self.items = [self.items[j] for j in columns.tolist()]
+        self.values = self.values[:, columns]
+        self.unprofiled = None if self.unprofiled is None else self.unprofiled[:, columns]
+
+
+def finish(
+    draft: Draft,
+    selection: Selection,
+    *,
+    incomplete: Literal["samples", "items"] = "samples",
+) -> Imported:
+    """Merge, drop what was not profiled, select, and give the account of it.
+
+    Examples
+    --------
+    >>> draft = Draft("a table", ["x"], ["a", "b", "c"], np.array([[True, False, True]]))
+    >>> done = finish(draft, Selection(merge={"bc": ["b", "c"]}, drop=["a"]))
+    >>> done.data.sets()
+    [frozenset({'bc'})]
+    >>> dict(done.summary.merged)
+    {'bc': ('b', 'c')}
+    """
+    count = len(draft.samples) + sum(len(part.names) for part in draft.dropped_samples)
+    n_items = len(draft.items) + sum(len(part.names) for part in draft.dropped_items)
+    limit = _integer(selection.at_least, "at_least")
+    wanted = _integer(selection.most_frequent, "most_frequent")
+    merged = _merge(draft, selection.merge)
+    kept = _choose(draft, selection, merged)
+    _drop_unprofiled(draft, incomplete)
+    _select_frequent(draft, limit, wanted, kept)
+    for noun, left in (("samples", draft.samples), ("items", draft.items)):
+        if not left:
+            parts = draft.dropped_samples if noun == "samples" else draft.dropped_items
+            why = "; ".join(f"{len(part.names)} dropped, {part.reason}" for part in parts)
+            raise InputError(f"no {noun} are left of {draft.kind} ({why or 'none were read'}).")
+    times = None if draft.times is None else draft.times.tolist()
+    data = Dataset(draft.values, items=draft.items, samples=draft.samples, times=times)
+    return Imported(data, _account(draft, data, merged, count, n_items))
+
+
+def refuse_too_large(n_samples: int, n_items: int, kind: str) -> None:
+    """Refuse a table that would not fit into the memory of a usual machine."""
+    if n_samples * n_items > _LARGEST_TABLE:
+        raise InputError(
+            f"{kind} has {n_samples} samples and {n_items} items, a table of "
+            f"{n_samples * n_items / 1e9:.0f} GB. Read fewer of them."
+        )
+
+
+def near(label: str, known: Sequence[str]) -> str:
+    """Show a label that is not among the known ones, with the one that may be meant."""
+    return unknown(label, tuple(known)) if len(known) <= _SEARCHED else repr(label)
+
+
+def _integer(given: object, argument: str) -> int | None:
+    if given is None:
+        return None
+    if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 1:
+        return int(given)
+    raise InputError(f"{argument} must be an integer of at least 1; found {given!r:.80}.")
+
+
+def _merge(draft: Draft, given: Any) -> dict[str, tuple[str, ...]]:
+    if given is None:
+        return {}
+    groups, source = read_merges(given)
+    if source is not None:
+        draft.files.append(source)
+    done = merge_items(groups, draft.items, draft.values, draft.unprofiled)
+    draft.items, draft.values, draft.unprofiled = done.items, done.values, done.unprofiled
+    draft.notes += done.notes
+    return done.merged
+
+
+def _labels(given: object, argument: str) -> list[str]:
+    if given is None:
+        return []
+    labels = listed(sorted(given) if isinstance(given, set | frozenset) else given, argument)  # type: ignore[arg-type]
+    for label in labels:
+        if not isinstance(label, str):
+            raise InputError(f"{argument} must be labels of items, as text; found {label!r:.80}.")
+    return labels
+
+
+def _choose(draft: Draft, selection: Selection, merged: dict[str, tuple[str, ...]]) -> set[str]:
+    """Apply `drop`, and return the items of `keep`; both speak of items after merging."""
+    keep, drop = _labels(selection.keep, "keep"), _labels(selection.drop, "drop")
+    position = {label: j for j, label in enumerate(draft.items)}
+    into = {old: new for new, group in merged.items() for old in group}
+    for argument, labels in (("keep", keep), ("drop", drop)):
+        for label in labels:
+            if label not in position:
+                where = f"; it was merged into {into[label]!r}" if label in into else ""
+                raise InputError(
+                    f"{argument}: {near(label, draft.items)} is not among the {len(draft.items)} "
+                    f"items{where}. Correct the label, or leave it out."
+                )
+    both = set(keep) & set(drop)
+    if both:
+        raise InputError(f"{sorted(both)[0]!r} is in keep and in drop; decide for one.")
+    mask = np.ones(len(draft.items), dtype=np.bool_)
+    mask[[position[label] for label in drop]] = False
+    draft.keep_items(mask, "as asked by drop")
+    return set(keep)
+
+
+def _drop_unprofiled(draft: Draft, incomplete: str) -> None:
+    """Take out what was not looked at: it must never be read as absent."""
+    if incomplete not in ("samples", "items"):
+        raise InputError(f"incomplete must be 'samples' or 'items'; found {incomplete!r:.80}.")
+    if draft.unprofiled is None or not draft.unprofiled.any():
+        return
+    draft.keep_samples(np.asarray(~draft.unprofiled.all(axis=1)), "not profiled")
+    if draft.unprofiled.any():
+        draft.keep_items(np.asarray(~draft.unprofiled.all(axis=0)), "not profiled in any sample")
+    n_rows = int(draft.unprofiled.any(axis=1).sum())
+    n_columns = int(draft.unprofiled.any(axis=0).sum())
+    if n_rows == 0:
+        return
+    if incomplete == "samples":
+        if n_rows == len(draft.samples):
+            raise InputError(
+                f"every sample of {draft.kind} lacks a value (not profiled) in some of the "
+                f"{n_columns} items concerned. Pass incomplete='items' to drop these items "
+                "instead, or drop= those that were rarely profiled."
+            )
+        draft.keep_samples(np.asarray(~draft.unprofiled.any(axis=1)), "not profiled in some items")
+        draft.notes.append(
+            f"{n_rows} samples were dropped because {n_columns} items were not profiled in them; "
+            "incomplete='items' would drop these items instead."
+        )
+    else:
+        if n_columns == len(draft.items):
+            raise InputError(
+                f"every item of {draft.kind} lacks a value (not profiled) in some sample. Pass "
+                "incomplete='samples' to drop these samples instead."
+            )
+        draft.keep_items(np.asarray(~draft.unprofiled.any(axis=0)), "not profiled in some samples")
+
+
+def _select_frequent(draft: Draft, limit: int | None, wanted: int | None, kept: set[str]) -> None:
+    always = np.array([label in kept for label in draft.items], dtype=np.bool_)
+    counts = draft.values.sum(axis=0, dtype=np.int64)
+    if limit is not None:
+        enough = (counts >= limit) | always
+        if not enough.any():
+            raise InputError(
+                f"at_least={limit} leaves no items: the most frequent of {len(draft.items)} is in "
+                f"{counts.max(initial=0)} samples. Ask for less."
+            )
+        draft.keep_items(enough, f"seen in fewer than {limit} samples")
+        always, counts = always[enough], counts[enough]
+    if wanted is not None:
+        if wanted > len(draft.items):
+            draft.notes.append(
+                f"most_frequent={wanted}, but there are {len(draft.items)} items; all are kept."
+            )
+        order = np.argsort(-counts, kind="stable")
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        chosen = (rank < wanted) | always
+        draft.take_items(order)
+        draft.keep_items(chosen[order], f"not among the {wanted} most frequent")
+
+
+def _account(
+    draft: Draft, data: Dataset, merged: dict[str, tuple[str, ...]], n_samples: int, n_items: int
+) -> ImportSummary:
+    sizes = data.set_sizes
+    counts = data.values.sum(axis=0, dtype=np.int64)
+    notes = list(draft.notes)
+    never = int((counts == 0).sum())
+    if never:
+        notes.append(
+            f"{never} of {data.n_items} items occur in no sample; at_least=1 leaves them out."
+        )
+    always = [data.items[j] for j in np.flatnonzero(counts == data.n_samples)]
+    if always:
+        verb = "item occurs" if len(always) == 1 else "items occur"
+        notes.append(
+            f"{len(always)} {verb} in every sample ({', '.join(always[:3])}), which says "
+            "nothing about order."
+        )
+    most = np.argsort(-counts, kind="stable")[:10]
+    return ImportSummary(
+        kind=draft.kind,
+        files=tuple(draft.files),
+        samples_read=n_samples,
+        items_read=n_items,
+        samples_kept=data.n_samples,
+        items_kept=data.n_items,
+        dropped_samples=tuple(draft.dropped_samples),
+        dropped_items=tuple(draft.dropped_items),
+        merged=merged,
+        many_items=many_items(data),
+        notes=tuple(notes),
+        median_size=float(np.median(sizes)),
+        largest_size=int(sizes.max()),
+        empty_samples=int((sizes == 0).sum()),
+        most_frequent=tuple((data.items[j], float(counts[j] / data.n_samples)) for j in most),
+    )

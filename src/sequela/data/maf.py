@@ -1,0 +1,200 @@
+"""Reading mutations from a MAF: one line for each mutation, read as a stream.
+
+A MAF names samples that have a mutation, and only those. A sample whose mutations are all silent
+was sequenced and has the empty set; a sample without any line is known only if `profiled` names
+it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sequela._errors import InputError
+from sequela.data._maf_stream import Rules, stream_maf
+from sequela.data._text_files import SourceFile, check_labels, file_name, source_file, text_lines
+from sequela.data.importing import (
+    Draft,
+    Dropped,
+    Imported,
+    Selection,
+    finish,
+    refuse_too_large,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from sequela.data._maf_stream import Calls
+
+__all__ = ["mutation_draft", "read_ids", "read_maf"]
+
+_ID_HEADERS = {"sample", "samples", "sample_id", "id", "tumor_sample_barcode", "patient_id"}
+
+
+def read_maf(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    *,
+    consequences: Iterable[str] | None = None,
+    profiled: Iterable[str] | str | os.PathLike[str] | None = None,
+    promoters: Iterable[str] = (),
+    germline: bool = False,
+    items: Iterable[str] | None = None,
+    barcode_length: int | None = None,
+    encoding: str | None = None,
+    merge: Mapping[str, Sequence[str]] | str | os.PathLike[str] | None = None,
+    most_frequent: int | None = None,
+    at_least: int | None = None,
+    keep: Iterable[str] | None = None,
+    drop: Iterable[str] | None = None,
+) -> Imported:
+    r"""Read which samples have which genes mutated from a MAF (mutation annotation format).
+
+    Parameters
+    ----------
+    path : str or path, or a list of them
+        Tab-separated, with the columns Hugo_Symbol, Tumor_Sample_Barcode and
+        Variant_Classification in any order and case; it may be compressed.
+    consequences : iterable of str, optional
+        The values of Variant_Classification that count; ["all"] counts every line. Default: all
+        but Silent, Intron, UTR, Flank, IGR, RNA and the like.
+    profiled : iterable of ids, or path of a file with one id a line, optional
+        All samples that were sequenced. Those without mutations become empty sets; lines of
+        others are left out. Default: the samples that the file names.
+    promoters : iterable of str
+        Genes of which 5'Flank counts too, such as ["TERT"].
+    germline : bool
+        Whether lines with Mutation_Status Germline count; they were there from the start.
+    items : iterable of str, optional
+        The genes to read. Default: all.
+    barcode_length : int, optional
+        Cut sample ids to this length: 15 turns TCGA-02-2466-01A-01D-1492-08 into the sample
+        TCGA-02-2466-01, 12 into the patient.
+    encoding, merge, most_frequent, at_least, keep, drop
+        As for `sequela.data.tables.read_table`.
+
+    Returns
+    -------
+    Imported
+        With `data` and `summary`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "some.maf"
+    >>> rows = [
+    ...     "Hugo_Symbol Variant_Classification Tumor_Sample_Barcode",
+    ...     "IDH1 Missense_Mutation a",
+    ...     "TTN Silent b",
+    ... ]
+    >>> _ = path.write_text("\n".join(rows).replace(" ", "\t"))
+    >>> read_maf(path, profiled=["a", "b", "c"]).data.sets()
+    [frozenset({'IDH1'}), frozenset(), frozenset()]
+    """
+    paths: list[Any] = [path]
+    if not isinstance(path, str | os.PathLike) and hasattr(path, "__iter__"):
+        paths = list(path)
+    rules = Rules(consequences, promoters, germline, items, barcode_length)
+    calls = stream_maf(paths, rules, encoding)
+    ids: list[str] | None = None
+    if profiled is not None:
+        ids, source, notes = read_ids(profiled, "profiled", barcode_length)
+        calls.files += [] if source is None else [source]
+        calls.notes += notes
+    kind = f"the MAF {file_name(paths[0])}" if len(paths) == 1 else f"{len(paths)} MAFs"
+    draft = mutation_draft(calls, ids, kind)
+    if items is not None:
+        _add_never_seen(draft, list(items))
+    return finish(draft, Selection(merge, most_frequent, at_least, keep, drop))
+
+
+def read_ids(
+    given: Iterable[str] | str | os.PathLike[str], argument: str, length: int | None = None
+) -> tuple[list[str], SourceFile | None, list[str]]:
+    """Return ids of samples from a list or a file with one a line, and notes."""
+    source = None
+    if isinstance(given, str | os.PathLike):
+        source = source_file(given)
+        name = file_name(given)
+        ids: list[str] = []
+        for number, line in enumerate(text_lines(given), 1):
+            label = line.strip().strip('"')
+            if not label or label.startswith("#"):
+                continue
+            if "\t" in label or "," in label or ";" in label:
+                raise InputError(
+                    f"{name}, line {number}: found {label!r:.80}, expected one sample id a line."
+                )
+            if ids or label.casefold() not in _ID_HEADERS:
+                ids.append(label)
+    else:
+        if not hasattr(given, "__iter__"):
+            raise InputError(f"{argument} must be sample ids or a path; found {given!r:.80}.")
+        name = argument
+        ids = sorted(given) if isinstance(given, set | frozenset) else list(given)
+        for label in ids:
+            if not isinstance(label, str) or not label.strip():
+                raise InputError(f"{argument}: sample ids are text; found {label!r:.80}.")
+        ids = [label.strip() for label in ids]
+    if not ids:
+        raise InputError(f"{name} has no sample ids; expected one a line.")
+    once = list(dict.fromkeys(label[:length] for label in ids))
+    notes = check_labels(once, "sample", name)
+    if len(once) < len(ids):
+        notes.append(f"{name} has {len(ids) - len(once)} sample ids more than once.")
+    return once, source, notes
+
+
+# From calls to a draft --------------------------------------------------------------------
+
+
+def mutation_draft(calls: Calls, profiled: Sequence[str] | None, kind: str) -> Draft:
+    """Make the table of the profiled samples, or of those that the file names."""
+    notes = list(calls.notes)
+    if profiled is None and calls.sequenced:
+        profiled = list(dict.fromkeys(calls.sequenced))
+        notes.append("the samples are those that the file says were sequenced.")
+    elif profiled is None:
+        notes.append(
+            "a MAF does not name samples without mutations; profiled= would add them as empty sets."
+        )
+    seen = sorted(calls.samples)
+    ids = seen if profiled is None else list(profiled)
+    others: list[str] = []
+    if profiled is not None:
+        others = sorted(set(seen) - set(ids))
+        if seen and len(others) == len(seen):
+            raise InputError(
+                f"{kind}: none of its {len(seen)} samples ({seen[0]!r:.80}, ...) is among the "
+                f"{len(ids)} profiled ones ({ids[0]!r:.80}, ...). If the ids differ in length, "
+                "pass barcode_length=, such as 15."
+            )
+    items = sorted(calls.genes)
+    refuse_too_large(len(ids), len(items), kind)
+    row = {label: i for i, label in enumerate(ids)}
+    column = {label: j for j, label in enumerate(items)}
+    to_row = np.array([row.get(label, -1) for label in calls.samples], dtype=np.int64)
+    to_column = np.array([column[label] for label in calls.genes], dtype=np.int64)
+    values = np.zeros((len(ids), len(items)), dtype=np.bool_)
+    if len(calls.where[0]):
+        rows = to_row[np.frombuffer(calls.where[0], dtype=np.int32)]
+        columns = to_column[np.frombuffer(calls.where[1], dtype=np.int32)]
+        values[rows[rows >= 0], columns[rows >= 0]] = True
+    draft = Draft(kind, ids, items, values, files=calls.files, notes=notes)
+    if others:
+        draft.dropped_samples.append(Dropped("not among the profiled samples", tuple(others)))
+    return draft
+
+
+def _add_never_seen(draft: Draft, wanted: list[str]) -> None:
+    """Give the genes that were asked for but are mutated in nobody their empty columns."""
+    absent = [label for label in dict.fromkeys(wanted) if label not in set(draft.items)]
+    if absent:
+        draft.notes.append(
+            f"{len(absent)} genes of items= have no mutation that counts: {', '.join(absent[:5])}."
+        )
+        draft.items = [*draft.items, *absent]
+        empty = np.zeros((len(draft.samples), len(absent)), dtype=np.bool_)
+        draft.values = np.hstack([draft.values, empty])

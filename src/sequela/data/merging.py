@@ -1,0 +1,244 @@
+"""Items that are one event under several names: merging them, and finding candidates.
+
+Neighbours on a chromosome are amplified or deleted together; a model of which came first would
+learn from noise. `merge` says which names are one item: any altered means altered.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sequela._errors import InputError
+from sequela.data._text_files import SourceFile, file_name, source_file, text_lines
+from sequela.data.dataset import Dataset
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["Merged", "merge_items", "propose_merges", "read_merges"]
+
+_BLOCK = 512  # columns compared with all others at a time
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A table after merging, what was merged, and notes on names that were not there."""
+
+    items: list[str]
+    values: npt.NDArray[np.bool_]
+    unprofiled: npt.NDArray[np.bool_] | None
+    merged: dict[str, tuple[str, ...]]
+    notes: list[str]
+
+
+def read_merges(
+    given: Mapping[str, Sequence[str]] | str | os.PathLike[str],
+) -> tuple[dict[str, tuple[str, ...]], SourceFile | None]:
+    """Return the groups (new name to old names) of a mapping or a JSON file, checked."""
+    if isinstance(given, Mapping):
+        return _checked(list(given.items()), "merge"), None
+    if not isinstance(given, str | os.PathLike):
+        raise InputError(
+            f"merge must be a mapping or the path of a JSON file; found {given!r:.80}."
+        )
+    name = file_name(given)
+    source = source_file(given)
+    text = "\n".join(text_lines(given))
+    try:
+        pairs = json.loads(text, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f'{name} is not JSON ({error}); expected {{"new name": ["old name", "another"], ...}}.'
+        ) from None
+    if not isinstance(pairs, _Pairs):
+        raise InputError(
+            f"{name} has a {type(pairs).__name__}; expected an object: "
+            '{"new name": ["old name", "another"], ...}.'
+        )
+    return _checked(pairs, name), source
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object as its pairs: a dictionary would silently keep the last of equal names."""
+
+
+def _checked(pairs: Sequence[tuple[Any, Any]], where: str) -> dict[str, tuple[str, ...]]:
+    groups: dict[str, tuple[str, ...]] = {}
+    owner: dict[str, str] = {}
+    for new, old in pairs:
+        if not isinstance(new, str) or not new.strip() or not new.isprintable():
+            raise InputError(f"{where}: {new!r:.80} is not a name for an item; give it a text.")
+        if new in groups:
+            raise InputError(f"{where}: the group {new!r:.80} occurs twice; join the two lists.")
+        is_list = isinstance(old, Sequence) and not isinstance(old, str | bytes | _Pairs)
+        if not is_list or not old or not all(isinstance(label, str) for label in old):
+            raise InputError(
+                f"{where}: the group {new!r:.80} has {old!r:.80}; expected a list of names, such "
+                'as ["CDK4(A)", "ARHGAP9(A)"].'
+            )
+        groups[new] = tuple(dict.fromkeys(label.strip() for label in old))
+        for label in groups[new]:
+            if label in owner:
+                raise InputError(
+                    f"{where}: {label!r:.80} is in two groups, {owner[label]!r:.80} and "
+                    f"{new!r:.80}; it can be part of one."
+                )
+            owner[label] = new
+    return groups
+
+
+def merge_items(
+    groups: Mapping[str, tuple[str, ...]],
+    items: Sequence[str],
+    values: npt.NDArray[np.bool_],
+    unprofiled: npt.NDArray[np.bool_] | None,
+) -> Merged:
+    """Replace each group by one item at the place of its first member."""
+    position = {label: j for j, label in enumerate(items)}
+    present = {
+        new: tuple(label for label in old if label in position) for new, old in groups.items()
+    }
+    present = {new: old for new, old in present.items() if old}
+    gone = {label for old in present.values() for label in old}
+    if groups and not present:
+        first = next(iter(next(iter(groups.values()))))
+        raise InputError(
+            f"merge names none of the {len(items)} items (its first is {first!r:.80}, the first "
+            f"item is {items[0] if items else None!r:.80}). Names must match exactly."
+        )
+    for new in present:
+        if new in position and new not in gone:
+            raise InputError(
+                f"merge: the new name {new!r:.80} is already an item that is in no group. Add it "
+                "to the group, or choose another name."
+            )
+    absent = [label for old in groups.values() for label in old if label not in position]
+    notes = []
+    if absent:
+        notes.append(
+            f"merge has {len(absent)} names that are not among the items: {', '.join(absent[:3])}"
+            f"{', ...' if len(absent) > 3 else ''}."
+        )
+    start = {min(position[label] for label in old): new for new, old in present.items()}
+    labels: list[str] = []
+    columns: list[list[int]] = []
+    for j, label in enumerate(items):
+        if j in start:
+            labels.append(start[j])
+            columns.append([position[old] for old in present[start[j]]])
+        elif label not in gone:
+            labels.append(label)
+            columns.append([j])
+    # Most columns stay as they are: copy all at once, then overwrite the few that are joined.
+    first_of = [own[0] for own in columns]
+    joined = values[:, first_of]
+    unknown = None if unprofiled is None else unprofiled[:, first_of]
+    for k, own in enumerate(columns):
+        if len(own) > 1:
+            joined[:, k] = values[:, own].any(axis=1)
+            if unprofiled is not None and unknown is not None:
+                # One altered member settles it; else one that was not profiled leaves it open.
+                unknown[:, k] = unprofiled[:, own].any(axis=1) & ~joined[:, k]
+    return Merged(labels, joined, unknown, present, notes)
+
+
+def propose_merges(
+    data: Dataset, similarity: float = 0.9, *, at_least: int = 3
+) -> dict[str, list[str]]:
+    """Propose groups of items that are nearly always altered together.
+
+    Parameters
+    ----------
+    data : Dataset or what `Dataset.coerce` takes
+        The table.
+    similarity : float
+        Every two items of a group share at least this part of the samples that have either of
+        them (Jaccard), above 0 and at most 1.
+    at_least : int
+        Rarer items are not looked at: two items seen once, in the same sample, are always seen
+        together, which says nothing.
+
+    Returns
+    -------
+    dict
+        New name to old names, most frequent first: what `merge=` of the readers takes, after a
+        look at whether the groups make sense.
+
+    Examples
+    --------
+    >>> data = Dataset([[1, 1, 0]] * 4 + [[0, 0, 1]] * 4, items=["CDK4(A)", "OS9(A)", "TP53"])
+    >>> propose_merges(data)
+    {'CDK4(A),...': ['CDK4(A)', 'OS9(A)']}
+    """
+    from scipy.sparse import coo_array, csc_array
+    from scipy.sparse.csgraph import connected_components
+
+    data = Dataset.coerce(data)
+    if isinstance(similarity, bool) or not isinstance(similarity, int | float | np.number):
+        raise InputError(f"similarity must be a number; found {similarity!r:.80}.")
+    if not 0 < similarity <= 1:
+        raise InputError(f"similarity must be above 0 and at most 1; found {similarity!r}.")
+    if isinstance(at_least, bool) or not isinstance(at_least, int | np.integer) or at_least < 1:
+        raise InputError(f"at_least must be an integer of at least 1; found {at_least!r:.80}.")
+    counts = data.values.sum(axis=0, dtype=np.int64)
+    looked_at = np.flatnonzero(counts >= at_least)
+    order = looked_at[np.argsort(-counts[looked_at], kind="stable")]
+    table = csc_array(data.values[:, order], dtype=np.int32)
+    counts = counts[order]
+    rows, columns, close = [], [], []
+    for begin in range(0, len(order), _BLOCK):
+        shared = (table[:, begin : begin + _BLOCK].T @ table).tocoo()
+        i, j = shared.row.astype(np.int64) + begin, shared.col.astype(np.int64)
+        jaccard = shared.data / (counts[i] + counts[j] - shared.data)
+        pair = (i < j) & (jaccard >= similarity)
+        rows.append(i[pair])
+        columns.append(j[pair])
+        close.append(jaccard[pair])
+    if not rows:
+        return {}
+    edges = coo_array(
+        (np.concatenate(close), (np.concatenate(rows), np.concatenate(columns))),
+        shape=(len(order), len(order)),
+    ).tocsr()
+    _, component = connected_components(edges, directed=False)
+    groups: list[list[int]] = []
+    for label in np.flatnonzero(np.bincount(component) > 1):
+        members = np.flatnonzero(component == label)
+        groups += _tight(edges[members][:, members].toarray(), members, similarity)
+    taken = set(data.items)
+    proposal = {}
+    for group in sorted(groups, key=lambda members: members[0]):
+        names = [data.items[order[k]] for k in group]
+        new = f"{names[0]},..."
+        while new in taken:
+            new += "."
+        proposal[new] = names
+    return proposal
+
+
+def _tight(
+    closeness: npt.NDArray[np.float64], members: npt.NDArray[np.intp], similarity: float
+) -> list[list[int]]:
+    """Cut a connected component into groups in which all pairs are similar.
+
+    A chain of neighbours can be connected while its ends share nothing; complete linkage looks
+    at the least similar pair.
+    """
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    # Pairs below the threshold were not stored: they are as far as any can be.
+    distance = 1 - (closeness + closeness.T)
+    np.fill_diagonal(distance, 0)
+    distance = np.where(distance > 1 - similarity + 1e-12, 1.0, distance)
+    np.fill_diagonal(distance, 0)
+    tree = linkage(squareform(distance, checks=False), method="complete")
+    cluster = fcluster(tree, t=min(1 - similarity + 1e-9, 1 - 1e-9), criterion="distance")
+    found = [[int(members[k]) for k in np.flatnonzero(cluster == c)] for c in np.unique(cluster)]
+    return [group for group in found if len(group) > 1]

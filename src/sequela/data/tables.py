@@ -1,0 +1,368 @@
+"""Reading a table of samples and items from a file: CSV, TSV and their relatives, and Parquet.
+
+A guess is made only where every other reading is impossible (what separates the cells, whether
+the first column has ids). Everything else that is doubtful is refused, and an option decides it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela._errors import InputError
+from sequela.data._table_columns import (
+    ABSENT,
+    MISSING,
+    PRESENT,
+    Asked,
+    Columns,
+    settle_columns,
+)
+from sequela.data._text_files import (
+    cell_rows,
+    check_labels,
+    file_name,
+    guess_separator,
+    source_file,
+    starts_with,
+    text_lines,
+)
+from sequela.data.importing import Draft, Dropped, Imported, Selection, finish
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
+
+__all__ = ["read_table"]
+
+_LOOKED_AT = 1 << 20  # characters of the beginning that decide what separates the cells
+_UNFIT = 2
+
+
+class _Codes(dict[str, int]):
+    """Cell to 0, 1 or 2 (neither); every spelling is looked at once."""
+
+    def __missing__(self, cell: str) -> int:
+        folded = cell.strip().casefold()
+        code = 1 if folded in PRESENT else 0 if folded in ABSENT else _UNFIT
+        if len(self) < 10_000:  # numbers in a column that is no item would fill the memory
+            self[cell] = code
+        return code
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    samples: str | bool | None = None,
+    items: Iterable[str] | None = None,
+    times: str | None = None,
+    header: bool | None = None,
+    items_in_rows: bool = False,
+    separator: str | None = None,
+    encoding: str | None = None,
+    merge: Mapping[str, Sequence[str]] | str | os.PathLike[str] | None = None,
+    most_frequent: int | None = None,
+    at_least: int | None = None,
+    keep: Iterable[str] | None = None,
+    drop: Iterable[str] | None = None,
+) -> Imported:
+    r"""Read a table with samples in rows and items in columns.
+
+    Cells are 0/1, true/false or yes/no. The file may be separated by commas, tabs, semicolons or
+    spaces, compressed (gzip, bzip2, xz, zip), or Parquet. A missing value is refused.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    samples : str or False, optional
+        The label of the column with the sample ids; False says that there is none. Default: the
+        first column if the header leaves it out (as R writes it), if its label says so, or if
+        nothing in it could be a cell.
+    items : iterable of str, optional
+        The columns to read as items; others are ignored. Default: all but ids and times.
+    times : str, optional
+        The label of the column with observation times; NA or nothing where unknown.
+    header : bool, optional
+        Whether the first line has the labels. Default: yes, but refused if it looks like cells.
+    items_in_rows : bool
+        Whether the table is turned: items in rows, samples in columns.
+    separator, encoding : str, optional
+        Default: found from the content; UTF-8 unless the file is marked as something else.
+    merge : mapping or path of a JSON file, optional
+        New name to the old names that it replaces; any of them altered means altered.
+    most_frequent : int, optional
+        Keep this many items, the most frequent first.
+    at_least : int, optional
+        Keep items that at least this many samples have.
+    keep, drop : iterable of str, optional
+        Items (after merging) that stay whatever their frequency, and items to leave out.
+
+    Returns
+    -------
+    Imported
+        With `data` and `summary`.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read rightly; the message names file, line and column.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "table.csv"
+    >>> _ = path.write_text("sample,age,IDH1,TP53\ns1,40,1,0\ns2,51.5,1,1\n")
+    >>> read = read_table(path, times="age")
+    >>> read.data
+    Dataset(2 samples x 2 items: 'IDH1', 'TP53'; 1 to 2 items a sample; 2 times known)
+    """
+    name = file_name(path)
+    source = source_file(path)
+    ignored = [] if drop is None else _texts(drop, "drop")
+    wanted = None if items is None else _texts(items, "items")
+    if times is not None and items_in_rows:
+        raise InputError("times names a column; with items_in_rows=True there are none. Drop one.")
+    asked = Asked(samples, wanted, times, header, [] if items_in_rows else ignored)
+    if starts_with(path, b"PAR1"):
+        from sequela.data._parquet import parquet_rows
+
+        rows, mark = parquet_rows(path), ","
+        asked = Asked(samples, wanted, times, True, asked.ignored)
+    else:
+        rows, mark = _text_rows(path, separator, encoding, name)
+    draft = _read(rows, asked, name, decimal_comma=mark == ";")
+    draft.files.append(source)
+    if items_in_rows:
+        draft = _turned(draft, wanted)
+    known = set(draft.items)
+    if not items_in_rows:  # the columns of `drop` were not even read; see settle_columns
+        ignored = [label for label in ignored if label in known]
+    chosen = Selection(merge, most_frequent, at_least, keep, ignored)
+    return finish(draft, chosen)
+
+
+def _texts(given: Iterable[str], argument: str) -> list[str]:
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise InputError(f"{argument} must be a list of labels; found {given!r:.80}.")
+    labels = list(given)
+    for label in labels:
+        if not isinstance(label, str):
+            raise InputError(f"{argument} must be labels, as text; found {label!r:.80}.")
+    return labels
+
+
+# Lines and columns ------------------------------------------------------------------------
+
+
+def _text_rows(
+    path: str | os.PathLike[str], separator: str | None, encoding: str | None, name: str
+) -> tuple[Iterator[tuple[int, list[str]]], str]:
+    """Return the rows with the numbers of their lines, and what separates their cells."""
+    lines = text_lines(path, encoding)
+    first, begin = 1, next(lines, None)
+    # '# text' and '##text' are remarks; '#sample' is a header as some programs write it.
+    while begin is not None and (not begin.strip() or begin.startswith(("##", "# "))):
+        first, begin = first + 1, next(lines, None)
+    if begin is None:
+        raise InputError(f"{name} is empty; expected a line of labels and a line for each sample.")
+    told = re.fullmatch(r'"?sep=(.)"?', begin.strip())
+    if told:  # Excel's way to say what separates
+        separator = told[1] if separator is None else separator
+        first, begin = first + 1, next(lines, "")
+    sample = [begin.removeprefix("#")]
+    size = len(begin)
+    for line in lines:
+        sample.append(line)
+        size += len(line)
+        if len(sample) > 20 or size > _LOOKED_AT:
+            break
+    if separator is None:
+        separator = guess_separator(sample)
+    elif not isinstance(separator, str) or len(separator) != 1 or separator in '"\n\r':
+        raise InputError(f"separator must be one character, such as ';'; found {separator!r:.80}.")
+    return cell_rows(chain(sample, lines), separator, name, first), separator
+
+
+# Cells ------------------------------------------------------------------------------------
+
+
+def _read(
+    rows: Iterator[tuple[int, list[str]]], asked: Asked, name: str, *, decimal_comma: bool
+) -> Draft:
+    first_line, labels = next(rows)
+    where = f"{name}, line {first_line}"
+    # One row decides the layout; twenty decide whether the first column can only be ids.
+    start = list(islice(rows, 20))
+    if asked.header is False:
+        start.insert(0, (first_line, labels))
+        labels = [str(j) for j in range(len(labels))]
+    body = [(line, row) for line, row in start if any(row) or len(row) > 1]
+    if not body:
+        raise InputError(f"{name} has one line only; expected a line of labels, then the samples.")
+    left_out = len(body[0][1]) == len(labels) + 1 and asked.header is not False
+    if left_out:
+        labels = ["", *labels]
+    if asked.header is None:
+        _refuse_cells_as_labels(labels, where)
+    unnamed = 0 if labels[0] else 1  # the column of ids may go without a label
+    notes = check_labels(labels[unnamed:], "column", where, first=1 + unnamed)
+    if left_out:
+        notes.append("the header does not name the first column; it was taken for sample ids.")
+    _refuse_ragged(body, len(labels), name)
+    columns = settle_columns(labels, [row for _, row in body], asked, where, left_out=left_out)
+    if not labels[0] and 0 in columns.items:
+        raise InputError(f"{where}: the first column has no label. Name it, or pass samples=True.")
+    draft = _collect(chain(start, rows), columns, name, decimal_comma=decimal_comma)
+    draft.notes = notes + columns.notes + draft.notes
+    unread = [j for j in range(len(labels)) if j not in {columns.ids, columns.time}]
+    unread = sorted(set(unread) - set(columns.items))
+    dropped = [labels[j] for j in unread if labels[j] in asked.ignored]
+    others = [labels[j] for j in unread if labels[j] not in asked.ignored]
+    if dropped:
+        draft.dropped_items.append(Dropped("as asked by drop", tuple(dropped)))
+    if others:
+        draft.dropped_items.append(Dropped("not among items=", tuple(others)))
+    return draft
+
+
+def _refuse_cells_as_labels(labels: list[str], where: str) -> None:
+    # The first may be an id. Taking a sample for labels would lose it without a word.
+    if all(label.casefold() in PRESENT | ABSENT for label in labels[1:] or labels):
+        raise InputError(
+            f"{where}: the first line looks like values, not like labels. Pass header=False if the "
+            "file has no labels, or header=True if these are the labels."
+        )
+
+
+def _refuse_ragged(rows: Iterable[tuple[int, list[str]]], width: int, name: str) -> None:
+    for line, row in rows:
+        if len(row) != width:
+            raise InputError(
+                f"{name}, line {line}: found {len(row)} cells, expected {width} as in the first "
+                f"line{_other_separator(row, width)}. Mend the line; the file may be incomplete."
+            )
+
+
+def _other_separator(row: list[str], width: int) -> str:
+    for mark, word in (("\t", "tabs"), (",", "commas"), (";", "semicolons"), (" ", "spaces")):
+        if len(row) < width and sum(cell.count(mark) for cell in row) >= width - len(row):
+            return f" (this line seems to be separated by {word})"
+    return ""
+
+
+def _collect(
+    rows: Iterator[tuple[int, list[str]]], columns: Columns, name: str, *, decimal_comma: bool
+) -> Draft:
+    width, picked = len(columns.labels), columns.items
+    whole = picked == list(range(picked[0], width))  # a slice is faster than a choice
+    codes, memory = bytearray(), _Codes()
+    ids: list[str] = []
+    times: list[float] = []
+    blank = None
+    lines: list[int] = []
+    for line, row in rows:
+        if not any(row) and len(row) <= 1:
+            blank = blank or line
+            continue
+        if blank is not None and width == 1:
+            raise InputError(
+                f"{name}, line {blank}: no value (column {columns.labels[0]!r:.80}). Missing "
+                "values are not supported: drop these samples or fill them in."
+            )
+        if len(row) != width:
+            _refuse_ragged([(line, row)], width, name)
+        cells = row[picked[0] :] if whole else [row[j] for j in picked]
+        values = bytes(map(memory.__getitem__, cells))
+        if _UNFIT in values:
+            _refuse_cell(line, row, picked[values.index(_UNFIT)], columns, name)
+        codes += values
+        lines.append(line)
+        if columns.ids is not None:
+            ids.append(row[columns.ids])
+        if columns.time is not None:
+            times.append(_time(row[columns.time], line, columns, name, decimal_comma=decimal_comma))
+    table = np.frombuffer(codes, dtype=np.uint8).reshape(len(lines), len(picked)).astype(np.bool_)
+    if columns.ids is None:
+        ids = [str(i) for i in range(len(lines))]
+    notes = _check_ids(ids, lines, name)
+    return Draft(
+        kind=f"the table {name}",
+        samples=ids,
+        items=[columns.labels[j] for j in picked],
+        values=table,
+        times=np.array(times) if columns.time is not None else None,
+        notes=notes,
+    )
+
+
+def _check_ids(ids: list[str], lines: list[int], name: str) -> list[str]:
+    if len(set(ids)) < len(ids) or not all(ids):
+        seen: dict[str, int] = {}
+        for label, line in zip(ids, lines, strict=True):
+            if not label:
+                raise InputError(f"{name}, line {line}: the sample has no id. Give it one.")
+            if label in seen:
+                raise InputError(
+                    f"{name}: the sample {label!r:.80} occurs twice, in lines {seen[label]} and "
+                    f"{line}. Rename or drop one (samples=False if this column has no ids)."
+                )
+            seen[label] = line
+    return check_labels(ids, "sample", name)
+
+
+def _refuse_cell(line: int, row: list[str], j: int, columns: Columns, name: str) -> None:
+    cell, label = row[j], columns.labels[j]
+    sample = "" if columns.ids is None else f", sample {row[columns.ids]!r:.80}"
+    where = f"{name}, line {line}{sample}, column {label!r:.80}"
+    if cell.casefold() in MISSING:
+        raise InputError(
+            f"{where}: the value is missing ({cell!r}). Missing values are not supported: drop the "
+            "sample, drop the item (drop=), or fill it in."
+        )
+    remedy = "Decide what counts as present; leave a column that is no item out with drop=."
+    if label.casefold() in {"time", "times", "age"}:
+        remedy = f"If it is the observation time, pass times={label!r}; else drop=[{label!r}]."
+    elif j == 0 and columns.ids is None:
+        remedy = f"If the column has sample ids, pass samples={label!r:.80}; else correct it."
+    elif any(mark in cell for mark in "\t;, "):
+        remedy = "If the cells are not cut apart rightly, pass separator=."
+    raise InputError(f"{where}: found {cell!r:.80}, expected 0 or 1. {remedy}")
+
+
+def _time(cell: str, line: int, columns: Columns, name: str, *, decimal_comma: bool) -> float:
+    if cell.casefold() in MISSING:
+        return math.nan
+    try:
+        # Python also takes 1_000 for a number, a table does not mean that.
+        number = float((cell.replace(",", ".") if decimal_comma else cell).replace("_", "?"))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < math.inf:
+        label = columns.labels[columns.time or 0]
+        raise InputError(
+            f"{name}, line {line}, column {label!r:.80}: found {cell!r:.80}, "
+            "expected a time of at least 0. Write NA where it is unknown."
+        )
+    return number
+
+
+def _turned(draft: Draft, wanted: list[str] | None) -> Draft:
+    """Exchange samples and items; `items=` then chooses rows, but was asked of columns."""
+    values: npt.NDArray[np.bool_] = np.ascontiguousarray(draft.values.T)
+    if wanted is not None:
+        raise InputError("items= chooses columns; with items_in_rows=True use keep= and drop=.")
+    return Draft(
+        kind=draft.kind,
+        samples=draft.items,
+        items=draft.samples,
+        values=values,
+        files=draft.files,
+        notes=draft.notes,
+    )

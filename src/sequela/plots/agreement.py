@@ -1,0 +1,134 @@
+"""Observed against expected, on scales of square roots: there, chance is as wide everywhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sequela._errors import InputError
+from sequela._validation import is_number, positive_integer
+from sequela.plots.labels import legend, place_beside
+from sequela.plots.style import FAINT, LINE, OUTLIER, SMALL, TEXT, load, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+__all__ = ["check_outliers", "draw_agreement"]
+
+_MANY = 2000  # points beyond which they are drawn as one image, to keep files small
+
+
+def check_outliers(beyond: float, label: int) -> tuple[float, int]:
+    """Return what counts as an outlier, and how many of them are named."""
+    if not (is_number(beyond) and 0.0 <= beyond < np.inf):
+        raise InputError(f"beyond is {beyond!r}; expected a number that is not negative")
+    return float(beyond), positive_integer("label", label, least=0)
+
+
+def draw_agreement(
+    ax: Axes,
+    expected: NDArray[np.float64],
+    observed: NDArray[np.float64],
+    spread: NDArray[np.float64] | None,
+    z: NDArray[np.float64],
+    names: Sequence[str],
+    *,
+    samples: float | None,
+    whole: float,
+    beyond: float,
+    label: int,
+) -> None:
+    """Draw points, the diagonal, two standard deviations of chance, and name the outliers.
+
+    Parameters
+    ----------
+    spread : array or None
+        Standard deviations of `observed` by chance; None: no error bars.
+    samples : float or None
+        Number of samples, for the band of chance around the diagonal; None: no band.
+    whole : float
+        The value that means all samples: 1, or their number.
+    """
+    out = np.abs(z) > beyond
+    top = 1.06 * float(max(expected.max(), observed.max(), 1e-12))
+    scale = (lambda x: np.sqrt(np.maximum(x, 0.0)), np.square)
+    ax.set_xscale("function", functions=scale)
+    ax.set_yscale("function", functions=scale)
+    ax.set_xlim(0.0, top)
+    ax.set_ylim(0.0, top)
+    line = np.linspace(0.0, 1.0, 200) ** 2 * top
+    handles: list[Any] = [ax.plot(line, line, color=FAINT, linewidth=0.8, linestyle=":")[0]]
+    texts = ["observed as expected"]
+    if samples is not None:
+        share = np.clip(line / whole, 0.0, 1.0)
+        wide = 2.0 * whole * np.sqrt(share * (1.0 - share) / samples)
+        handles.append(
+            ax.fill_between(
+                line,
+                np.maximum(line - wide, 0.0),
+                line + wide,
+                color="0.9",
+                linewidth=0,
+                zorder=0.5,
+            )
+        )
+        texts.append("two standard deviations of chance")
+    if spread is not None:
+        ax.errorbar(
+            expected, observed, yerr=[np.minimum(2 * spread, observed), 2 * spread],
+            fmt="none", ecolor="0.65", elinewidth=0.7, zorder=1.5,
+        )  # fmt: skip
+    many = expected.size > _MANY
+    for which, colour, marker, text in (
+        (~out, LINE, "o", f"within {beyond:g} standard deviations: {np.count_nonzero(~out)}"),
+        (out, OUTLIER, "D", f"beyond: {np.count_nonzero(out)}"),
+    ):
+        points = ax.scatter(
+            expected[which], observed[which], s=6 if many else 16, color=colour, marker=marker,
+            linewidth=0, alpha=0.5 if many else 0.9, zorder=2, rasterized=many,
+        )  # fmt: skip
+        handles.append(points)
+        texts.append(text)
+    ticks = _ticks(top)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(load("matplotlib.ticker").FixedLocator(ticks))
+        axis.set_major_formatter(load("matplotlib.ticker").FuncFormatter(lambda x, _: f"{x:g}"))
+        axis.set_minor_locator(load("matplotlib.ticker").NullLocator())
+    ax.set_aspect("equal", adjustable="box")
+    ax.tick_params(labelsize=SMALL)
+    ax.xaxis.label.set_fontsize(TEXT)
+    ax.yaxis.label.set_fontsize(TEXT)
+    legend(
+        ax, handles, texts, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False,
+        fontsize=SMALL,
+    )  # fmt: skip
+    settle(ax)
+    by_size = np.argsort(-np.abs(z), kind="stable")
+    place_beside(
+        ax, np.column_stack([expected, observed]),
+        [(int(k), names[k]) for k in by_size if out[k]],
+        size=SMALL, color="0.15", most=label,
+    )  # fmt: skip
+
+
+def _ticks(top: float) -> list[float]:
+    """Return round numbers from 0 to `top` that are well apart on a scale of square roots."""
+    kept = [0.0]
+    last = top
+    steps = sorted(
+        (step * 10.0**power for power in range(-9, 12) for step in (1, 2, 5)), reverse=True
+    )
+    round_ones = [x for x in steps if x <= top]
+    # Between the largest two a third may find room: 5, 4, 3.
+    unit = 10.0 ** np.floor(np.log10(top))
+    round_ones += [k * unit for k in range(1, 10) if k * unit <= top]
+    last = np.inf
+    for value in sorted(set(np.round(round_ones, 12)), reverse=True):
+        if np.sqrt(last) - np.sqrt(value) >= 0.09 * np.sqrt(top) and value > 0.006 * top:
+            kept.append(float(value))
+            last = value
+    return sorted(kept)

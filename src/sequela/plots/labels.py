@@ -1,0 +1,224 @@
+"""Labels are others' text: shown as they are, short enough to fit, and beside each other.
+
+Nothing in a label is read as mathematics or TeX. What a picture cannot hold (line breaks, control
+characters, those that turn the direction of what follows) is replaced.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["LITERAL", "clean", "legend", "place_beside", "short", "shorten", "text_width"]
+
+# Properties of every text that contains a label.
+LITERAL: dict[str, Any] = {"parse_math": False, "usetex": False}
+
+_LONGEST = 18
+_TURNS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
+_GLUE = "\u200d\ufe0e\ufe0f"  # joins two signs to one, or says how to draw the one before
+# Where a label may stand: distances from its point in points, and directions.
+_RADII = (4.0, 9.0, 16.0, 26.0, 38.0, 52.0, 70.0, 90.0, 115.0, 140.0)
+_ANGLES = np.deg2rad([0, 45, 315, 135, 225, 90, 270, 180, 22, 338, 158, 202, 68, 292, 112, 248])
+_WORST = 14.0  # the price of a place beyond which a label is left out
+
+
+def clean(label: object) -> str:
+    """Return a label as one line of text that every format can hold."""
+
+    def sign(x: str) -> str:
+        if x in "\n\r\t\v\f\x85\u2028\u2029":
+            return " "
+        unfit = unicodedata.category(x) in ("Cc", "Cs") or ord(x) & 0xFFFE == 0xFFFE
+        return "\ufffd" if unfit or ord(x) in _TURNS else x
+
+    return "".join(map(sign, str(label)))
+
+
+def _columns(x: str) -> int:
+    if unicodedata.combining(x) or x in _GLUE:
+        return 0
+    return 2 if unicodedata.east_asian_width(x) in "WF" else 1
+
+
+def shorten(label: object, most: int = _LONGEST) -> str:
+    """Return a label of at most `most` columns: its middle gives way to an ellipsis."""
+    text = clean(label)
+    if sum(map(_columns, text)) <= most:
+        return text
+    room = most - 1
+    last = room * 2 // 5
+    head, tail = _front(text, room - last), _front(text[::-1], last)[::-1]
+    # No half of a compound sign at the cut.
+    while tail and (unicodedata.combining(tail[0]) or tail[0] in _GLUE):
+        tail = tail[1:]
+    return f"{head.rstrip(_GLUE)}…{tail}"
+
+
+def _front(text: str, columns: int) -> str:
+    used = 0
+    for place, x in enumerate(text):
+        used += _columns(x)
+        if used > columns:
+            return text[:place]
+    return text
+
+
+def short(labels: Iterable[object], most: int = _LONGEST) -> list[str]:
+    """Shorten several labels; those that become alike are numbered."""
+    found = [shorten(label, most) for label in labels]
+    times = Counter(found)
+    seen: Counter[str] = Counter()
+    for place, text in enumerate(found):
+        if times[text] > 1:
+            seen[text] += 1
+            found[place] = f"{text} #{seen[text]}"
+    return found
+
+
+def text_width(text: str, size: float) -> float:
+    """Return about how wide a text is, in points: rather too much than too little.
+
+    An estimate needs no renderer, and is the same for every font and machine.
+    """
+    ems = 0.0
+    for x in text:
+        if not _columns(x):
+            continue
+        if _columns(x) == 2 or x in "WM@%…→":
+            ems += 1.05
+        elif x.isupper() or x.isdigit():
+            ems += 0.72
+        else:
+            ems += 0.42 if x in "ijl.,:;'|!()[] It" else 0.66
+    return ems * size
+
+
+def legend(ax: Axes, handles: Sequence[Any], labels: Sequence[str], **options: Any) -> Any:
+    """Add a legend whose labels are taken literally."""
+    # Set afterwards: matplotlib leaves out what begins with an underscore.
+    found = ax.legend(handles, [str(k) for k in range(len(handles))], **options)
+    for text, label in zip(found.get_texts(), labels, strict=True):
+        text.update(LITERAL)
+        text.set_text(label)
+    return found
+
+
+def place_beside(
+    ax: Axes,
+    points: ArrayLike,
+    labels: Sequence[tuple[int, str]],
+    *,
+    size: float,
+    color: str,
+    most: int,
+) -> list[Any]:
+    """Write labels beside points so that no label covers another; return the annotations.
+
+    The first labels get the best places. A label that finds none is left out: the point still
+    stands.
+
+    Parameters
+    ----------
+    ax : Axes
+        Its limits and layout are final.
+    points : array, (n, 2)
+        All points in data coordinates; labels keep off them where they can.
+    labels : list of (row of points, text)
+        What to write, the most important first.
+    size, color
+        Of the text.
+    most : int
+        At most so many labels.
+    """
+    dpi = float(ax.figure.dpi)
+    at: NDArray[np.float64] = ax.transData.transform(np.asarray(points, dtype=float)) * 72.0 / dpi
+    frame = ax.get_window_extent()
+    low, high = np.array([frame.p0, frame.p1]) * 72.0 / dpi
+    taken: list[NDArray[np.float64]] = []  # left, bottom, right, top
+    leaders: list[NDArray[np.float64]] = []
+    made: list[Any] = []
+    for place, text in labels:
+        if len(made) == most:
+            break
+        half = np.array([text_width(text, size) / 2 + 1.5, 0.65 * size + 1.0])
+        best = _best(at[place], half, at, taken, leaders, low, high)
+        if best is None:
+            continue
+        centre, leader, radius = best
+        taken.append(np.concatenate([centre - half, centre + half]))
+        leaders.append(leader)
+        line = {"arrowstyle": "-", "color": "0.55", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2}
+        written = ax.annotate(
+            text, np.asarray(points)[place], xytext=tuple(centre - at[place]),
+            textcoords="offset points", ha="center", va="center", fontsize=size, color=color,
+            arrowprops=line if radius > _RADII[1] else None, zorder=5, **LITERAL,
+        )  # fmt: skip
+        made.append(written)
+    return made
+
+
+def _best(
+    point: NDArray[np.float64],
+    half: NDArray[np.float64],
+    at: NDArray[np.float64],
+    taken: list[NDArray[np.float64]],
+    leaders: list[NDArray[np.float64]],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float] | None:
+    """Return the cheapest free place for a label: its centre, its leader, its distance."""
+    best, cost = None, _WORST
+    for radius in _RADII:
+        for turn, angle in enumerate(_ANGLES):
+            way = np.array([np.cos(angle), np.sin(angle)])
+            # The label's near edge is `radius` away, whatever its shape.
+            reach = radius + min(
+                half[k] / abs(way[k]) if abs(way[k]) > 1e-9 else np.inf for k in (0, 1)
+            )
+            centre = point + way * reach
+            lower, upper = centre - half, centre + half
+            if (lower < low).any() or (upper > high).any():
+                continue
+            box = np.concatenate([lower, upper])
+            leader = point + np.linspace(0.0, radius, 40)[:, None] * way
+            if (
+                any(_overlap(box, other) or _hits(leader, other) for other in taken)
+                or any(_hits(other, box) for other in leaders)
+                or any(_cross(leader, other) for other in leaders)
+            ):
+                continue
+            covered = np.count_nonzero(((at > lower - 2) & (at < upper + 2)).all(axis=1))
+            along, aside = (at - point) @ way, np.abs((at - point) @ [-way[1], way[0]])
+            passed = np.count_nonzero((aside < 2.5) & (along > 3.0) & (along < radius))
+            price = 2.0 * covered + 0.5 * passed + 0.08 * radius + 0.01 * turn
+            if price < cost:
+                best, cost = (centre, leader, radius), price
+    return best
+
+
+def _hits(line: NDArray[np.float64], box: NDArray[np.float64]) -> bool:
+    return bool(((line > box[:2]) & (line < box[2:])).all(axis=1).any())
+
+
+def _cross(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
+    """Tell whether two straight lines cross, given by points along them."""
+    (p, q), (r, s) = (a[0], a[-1]), (b[0], b[-1])
+
+    def turn(x: NDArray[np.float64], y: NDArray[np.float64], z: NDArray[np.float64]) -> float:
+        return float((y[0] - x[0]) * (z[1] - x[1]) - (y[1] - x[1]) * (z[0] - x[0]))
+
+    return turn(p, q, r) * turn(p, q, s) < 0.0 and turn(r, s, p) * turn(r, s, q) < 0.0
+
+
+def _overlap(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
+    return bool(a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3])

@@ -1,0 +1,74 @@
+"""How many items samples have: in the data against what the model expects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela._errors import InputError
+from sequela.plots.labels import legend
+from sequela.plots.style import LINE, OUTLIER, SMALL, TEXT, load, open_axes
+from sequela.questions.goodness import GoodnessOfFit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_set_sizes"]
+
+_NEGLIGIBLE = 0.05  # expected samples below which a size is left out if it was not observed
+
+
+def plot_set_sizes(goodness: GoodnessOfFit, *, ax: Axes | None = None) -> Axes:
+    """Draw how many samples have 0, 1, 2, ... items, and how many the model expects.
+
+    Bars on the expected numbers are two standard deviations of chance.
+
+    Parameters
+    ----------
+    goodness : GoodnessOfFit
+        From `goodness_of_fit`.
+    ax : Axes or None
+        Where to draw; None makes a new figure.
+
+    Examples
+    --------
+    >>> import sequela
+    >>> from matplotlib.figure import Figure
+    >>> theta = sequela.example_theta()
+    >>> data = sequela.simulate(theta, 300, random_state=1).to_dataset()
+    >>> found = sequela.goodness_of_fit(theta, data, draws=2000, random_state=2)
+    >>> plot_set_sizes(found, ax=Figure().subplots()).get_xlabel()
+    'items in a sample'
+    """
+    if not isinstance(goodness, GoodnessOfFit):
+        raise InputError(
+            f"goodness is of type {type(goodness).__name__}; expected GoodnessOfFit, as "
+            "goodness_of_fit(model, data) returns"
+        )
+    table = goodness.sizes
+    total = float(table["observed"].sum())
+    seen = (table["observed"] > 0) | (table["expected"] >= _NEGLIGIBLE)
+    last = int(np.nonzero(seen.to_numpy())[0][-1])
+    table = table.iloc[: last + 1]
+    size = table.index.to_numpy(dtype=float)
+    expected = table["expected"].to_numpy(dtype=float)
+    share = expected / total
+    spread = np.sqrt(total * share * (1.0 - share) + table["se"].to_numpy(dtype=float) ** 2)
+    ax = open_axes(ax, 6.0, 4.0)
+    bars = ax.bar(size, table["observed"], width=0.85, color=LINE, alpha=0.45)
+    points = ax.errorbar(
+        size, expected, yerr=[np.minimum(2 * spread, expected), 2 * spread], color=OUTLIER,
+        marker="o", markersize=3 if last > 40 else 4, linewidth=1.0, elinewidth=0.8,
+        capsize=0 if last > 40 else 2,
+    )  # fmt: skip
+    ax.set_xlim(-0.7, last + 0.7)
+    ax.set_ylim(bottom=0.0)
+    ax.xaxis.set_major_locator(load("matplotlib.ticker").MaxNLocator(integer=True))
+    ax.set_xlabel("items in a sample", fontsize=TEXT)
+    ax.set_ylabel("samples", fontsize=TEXT)
+    legend(
+        ax, [bars, points], [f"observed ({total:.0f} samples)", "expected, two sd of chance"],
+        frameon=False, fontsize=SMALL, loc="upper right",
+    )  # fmt: skip
+    return ax

@@ -1,0 +1,249 @@
+"""What the plots share: colours, sizes, axes to draw on, and files to write to.
+
+Colours are apart for colour-blind eyes; where two meanings meet they also differ in line style or
+marker, for print without colours. Nothing here changes matplotlib's global settings.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from sequela._errors import InputError, SequelaError
+from sequela._files import replacing
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator
+
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "DIAGONAL",
+    "FAINT",
+    "INHIBITS",
+    "LINE",
+    "NOTHING",
+    "OUTLIER",
+    "PROMOTES",
+    "SMALL",
+    "TEXT",
+    "check_columns",
+    "diverging",
+    "load",
+    "open_axes",
+    "root",
+    "save_figure",
+    "series",
+    "settle",
+    "side",
+]
+
+# Dark blue and orange, as in the plot of the cross-validation.
+LINE = "#1f4e79"
+OUTLIER = "#c8590b"
+PROMOTES = "#c8590b"
+INHIBITS = "#1f4e79"
+FAINT = "0.6"
+NOTHING = "0.9"  # a cell about which nothing is known
+DIAGONAL = "0.6"
+
+# Font sizes in points.
+TEXT = 9.0
+SMALL = 7.5
+_MARGIN = 0.06  # inches
+_MOST_LAYOUTS = 12
+
+# Of the first, second, ... of several curves (Okabe and Ito's colours without the yellow, which is
+# lost on white paper). The numbers are coprime, so that it takes long until a curve repeats.
+_COLOURS = ["#1f4e79", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#000000", "#e69f00"]
+_STYLES: list[Any] = ["-", "--", "-.", ":", (0, (4, 1, 1, 1, 1, 1))]
+_MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<"]
+
+_BLUES = ["#12375a", "#2f6da3", "#93bfdf"]
+_ORANGES = ["#f6b583", "#cc6215", "#7a2f05"]
+
+
+# What would change from day to day is left out.
+_METADATA: dict[str, dict[str, Any]] = {
+    "png": {},
+    "svg": {"Date": None},
+    "pdf": {"CreationDate": None},
+}
+_SETTINGS = {
+    "svg.hashsalt": "sequela",
+    "svg.fonttype": "none",  # text stays text: it can be searched, copied and edited
+    "pdf.fonttype": 42,
+}
+
+
+def load(name: str) -> Any:
+    """Import a module that the extra `plot` brings, or say what to install."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        package = name.split(".", maxsplit=1)[0]
+        raise SequelaError(
+            f'plots need {package}, which is not installed: pip install "sequela[plot]"'
+        ) from None
+
+
+def open_axes(ax: Any, width: float, height: float) -> Axes:
+    """Return `ax`, or the axes of a new figure of `width` x `height` inches."""
+    plt = load("matplotlib.pyplot")
+    if ax is None:
+        figure, ax = plt.subplots(figsize=(width, height), layout="constrained")
+        # Panels beside the axes use up the margin of the layout: one more.
+        w, h = _MARGIN / width, _MARGIN / height
+        figure.get_layout_engine().set(rect=(w, h, 1.0 - 2 * w, 1.0 - 2 * h))
+    elif not isinstance(ax, plt.Axes):
+        raise InputError(f"ax is of type {type(ax).__name__}; expected a matplotlib Axes or None")
+    opened: Axes = ax
+    return opened
+
+
+def side(ax: Axes) -> tuple[float, float]:
+    """Return width and height of the axes in inches, as they are before the layout."""
+    box = ax.get_window_extent()
+    dpi = float(ax.figure.dpi)
+    return box.width / dpi, box.height / dpi
+
+
+def diverging(*, step: bool = False) -> Any:
+    """Return our colour map from blue through white to orange; what is missing is grey.
+
+    With `step` only the very middle is white, so that the weakest effect can be told from none.
+    """
+    colors = load("matplotlib.colors")
+    if step:
+        parts = [*_BLUES, "#cfe1ee", "#fbdcc3", *_ORANGES]
+        places = [0.0, 0.2, 0.4, 0.5, 0.5, 0.6, 0.8, 1.0]
+        smooth = colors.LinearSegmentedColormap.from_list(
+            "sequela", list(zip(places, parts, strict=True))
+        )
+        shades = [smooth(k / 2048) for k in range(2049)]
+        shades[1024] = (1.0, 1.0, 1.0, 1.0)
+        found = colors.ListedColormap(shades, "sequela")
+    else:
+        found = colors.LinearSegmentedColormap.from_list("sequela", [*_BLUES, "#f7f7f7", *_ORANGES])
+    return found.with_extremes(bad=NOTHING)
+
+
+def series(place: int) -> tuple[str, Any, str]:
+    """Return colour, line style and marker of one of several curves."""
+    return (
+        _COLOURS[place % len(_COLOURS)],
+        _STYLES[place % len(_STYLES)],
+        _MARKERS[place % len(_MARKERS)],
+    )
+
+
+def check_columns(name: str, table: Any, columns: Iterable[str], maker: str) -> pd.DataFrame:
+    """Return a table that has these columns and at least one row; `maker` says where to get one."""
+    if not isinstance(table, pd.DataFrame):
+        raise InputError(
+            f"{name} is of type {type(table).__name__}; expected a DataFrame, as from {maker}"
+        )
+    missing = [column for column in columns if column not in table.columns]
+    if missing:
+        raise InputError(
+            f"{name} has no column {missing[0]!r} (it has {', '.join(map(repr, table.columns))}); "
+            f"expected a table as from {maker}"
+        )
+    if table.empty:
+        raise InputError(f"{name} has no rows; expected a table as from {maker}")
+    return table
+
+
+def save_figure(figure: Any, path: str | os.PathLike[str], *, dpi: float = 200.0) -> None:
+    """Write a figure to a file; the suffix says in which format.
+
+    What is drawn the same way gives the same bytes: no date and no random names are written. In SVG and PDF
+    text stays text. An existing file is replaced only once the new one is whole.
+
+    Parameters
+    ----------
+    figure : Figure or Axes
+        What a plot returned, or its figure.
+    path : str or path
+        A name that ends in .png, .svg or .pdf.
+    dpi : float
+        Pixels an inch, of a PNG and of images inside other formats.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from matplotlib.figure import Figure
+    >>> import sequela
+    >>> from sequela.plots.theta import plot_theta
+    >>> ax = plot_theta(sequela.example_theta(), ax=Figure().subplots())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_figure(ax, Path(folder, "theta.svg"))
+    ...     "step 2" in Path(folder, "theta.svg").read_text()
+    True
+    """
+    mpl = load("matplotlib")
+    whole = root(figure)
+    suffix = Path(path).suffix.lower().removeprefix(".")
+    if suffix not in _METADATA:
+        raise InputError(
+            f"path is {str(path)!r}; expected a name that ends in .png, .svg or .pdf, which says "
+            "the format"
+        )
+    options: dict[str, Any] = {}
+    if whole.get_layout_engine() is None:
+        options["bbox_inches"] = "tight"  # nobody made room for the labels
+    else:
+        settle(whole)
+    with mpl.rc_context(_SETTINGS), _missing_signs_allowed(), replacing(path) as file:
+        whole.savefig(file, format=suffix, dpi=dpi, metadata=_METADATA[suffix], **options)
+
+
+def root(figure: Any) -> Any:
+    """Return the figure of axes or of a part of a figure."""
+    parts = load("matplotlib.figure")
+    found = getattr(figure, "figure", None)
+    if isinstance(figure, parts.Figure):
+        return figure
+    if isinstance(found, parts.Figure):
+        return found
+    if isinstance(found, parts.SubFigure) and found is not figure:
+        return root(found)
+    if isinstance(figure, parts.SubFigure):
+        return figure.canvas.figure
+    raise InputError(
+        f"figure is of type {type(figure).__name__}; expected a matplotlib Figure or Axes"
+    )
+
+
+def settle(ax: Any, *, close: float = 1e-4) -> None:
+    """Do the layout of the figure now, so that places in it can be measured.
+
+    Panels beside axes move with them, which the layout notices only when it is done again: it is
+    repeated until no axes move by more than `close`, a share of the figure.
+    """
+    whole = root(ax)
+    with _missing_signs_allowed():
+        whole.draw_without_rendering()
+        engine = whole.get_layout_engine()
+        before: list[float] = []
+        for _ in range(_MOST_LAYOUTS if engine is not None else 0):
+            engine.execute(whole)
+            after = [float(x) for part in whole.axes for x in part.get_position(True).extents]
+            if before and max(abs(a - b) for a, b in zip(before, after, strict=True)) <= close:
+                break
+            before = after
+
+
+@contextmanager
+def _missing_signs_allowed() -> Iterator[None]:
+    """Let a label have signs that the font lacks, such as emoji: they become empty boxes."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        yield

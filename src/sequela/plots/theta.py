@@ -1,0 +1,232 @@
+"""theta as a picture: who acts on whom, and how fast items come on their own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from sequela._errors import InputError
+from sequela._validation import is_number, positive_integer
+from sequela.plots.labels import short
+from sequela.plots.style import (
+    DIAGONAL,
+    SMALL,
+    TEXT,
+    diverging,
+    load,
+    open_axes,
+    settle,
+    side,
+)
+from sequela.plots.ticks import item_ticks, plain_ticks
+from sequela.questions.arguments import as_model
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+__all__ = ["plot_theta", "structural_order"]
+
+_ANNOTATED = 12  # items up to which the numbers are written into the cells
+_LINED = 60  # items up to which cells have borders
+_CLIPPED = 0.98  # share of the interactions whose strength the colours can tell
+
+
+def plot_theta(
+    model: Any,
+    *,
+    order: Literal["structure", "given"] = "structure",
+    fold: bool = True,
+    most: int | None = None,
+    limit: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the interactions as a heat map: rows act on columns; base rates stand in a strip above.
+
+    Items that are linked stand together, those that act before those they act on.
+
+    Parameters
+    ----------
+    model : Model, fitted SetChain, or theta
+        The chain.
+    order : {"structure", "given"}
+        The order of the items: by who interacts with whom, or that of the model.
+    fold : bool
+        Leave out items without interactions; their number is written below.
+    most : int or None
+        Draw only so many items: those with the strongest interactions.
+    limit : float or None
+        The effect at which the colours end; None: nearly the strongest one.
+    ax : Axes or None
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    Axes
+        Those of the heat map.
+
+    Examples
+    --------
+    >>> import sequela
+    >>> from matplotlib.figure import Figure
+    >>> ax = plot_theta(sequela.example_theta(), ax=Figure().subplots())
+    >>> [label.get_text() for label in ax.get_yticklabels()][:3]
+    ['step 1', 'step 2', 'step 3']
+    """
+    chain = as_model(model)
+    if order not in ("structure", "given"):
+        raise InputError(f"order is {order!r}; expected 'structure' or 'given'")
+    if limit is not None and not (is_number(limit) and 0.0 < limit < np.inf):
+        raise InputError(f"limit is {limit!r}; expected a positive number or None")
+    effects = chain.theta.copy()
+    np.fill_diagonal(effects, 0.0)
+    strength = np.maximum(np.abs(effects).max(axis=0), np.abs(effects).max(axis=1))
+    shown = _chosen(strength, fold, most)
+    if order == "structure":
+        shown = shown[structural_order(effects[np.ix_(shown, shown)])]
+    n = shown.size
+    inches = float(np.clip(0.24 * n, 2.4, 10.0))
+    own = ax is None
+    ax = open_axes(ax, inches + 2.6, inches + 2.0)
+    inches = min(side(ax))
+    part = effects[np.ix_(shown, shown)]
+    np.fill_diagonal(part, np.nan)
+    image = _draw_effects(ax, part, limit)
+    labels = short(chain.items[k] for k in shown)
+    item_ticks(ax.yaxis, labels, inches)
+    item_ticks(ax.xaxis, labels, inches)
+    ax.set_ylabel("this item", fontsize=TEXT)
+    ax.set_xlabel(
+        "\n".join(["acts on this one", *_notes(chain.theta, strength, shown)]), fontsize=TEXT
+    )
+    _draw_base_rates(ax, chain.theta.diagonal()[shown], inches, image)
+    if own:
+        settle(ax)
+    return ax
+
+
+def structural_order(effects: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the places of the items in an order that puts linked items beside each other.
+
+    Hierarchical clustering of the lengths of the shortest paths between items, where a strong
+    interaction is a short step; items that no path links come last to each other, so that
+    components are blocks. Of the two directions that in which items act on later ones.
+    """
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.sparse.csgraph import shortest_path
+    from scipy.spatial.distance import squareform
+
+    n = len(effects)
+    links = np.abs(effects) + np.abs(effects.T)
+    np.fill_diagonal(links, 0.0)
+    if n < 3 or not links.any():
+        found = np.arange(n)
+    else:
+        scale = links.max()
+        steps = np.where(links > 0.0, 1.0 + scale / np.maximum(links, 1e-3 * scale), 0.0)
+        far = shortest_path(steps, directed=False)
+        finite = far[np.isfinite(far)]
+        far[np.isinf(far)] = 2.0 * finite.max() + 1.0
+        far = (far + far.T) / 2.0
+        np.fill_diagonal(far, 0.0)
+        tree = linkage(squareform(far, checks=False), "average", optimal_ordering=n <= 400)
+        found = leaves_list(tree).astype(np.int64)
+    ahead = np.abs(effects[np.ix_(found, found)])
+    return found[::-1].copy() if np.tril(ahead).sum() > np.triu(ahead).sum() else found
+
+
+def _chosen(strength: NDArray[np.float64], fold: bool, most: int | None) -> NDArray[np.int64]:
+    shown = np.arange(strength.size)
+    if fold and strength.any():
+        shown = np.nonzero(strength)[0]
+    if most is not None:
+        count = positive_integer("most", most)
+        shown = np.sort(shown[np.argsort(-strength[shown], kind="stable")[:count]])
+    return shown
+
+
+def _notes(
+    theta: NDArray[np.float64], strength: NDArray[np.float64], shown: NDArray[np.int64]
+) -> list[str]:
+    """Return what is not in the picture."""
+    left = np.setdiff1d(np.arange(strength.size), shown)
+    silent, weak = left[strength[left] == 0.0], left[strength[left] > 0.0]
+    notes = []
+    if silent.size:
+        rates = np.exp(theta.diagonal()[silent])
+        low, high = f"{rates.min():.2g}", f"{rates.max():.2g}"
+        span = low if low == high else f"{low} to {high}"
+        plural = "s" if silent.size > 1 else ""
+        notes.append(f"+ {silent.size} item{plural} without interactions, base rate {span}")
+    if weak.size:
+        notes.append(f"+ {weak.size} item{'s' if weak.size > 1 else ''} with weaker interactions")
+    if not strength.any():
+        notes.append("no interactions")
+    return notes
+
+
+def _draw_effects(ax: Axes, part: NDArray[np.float64], limit: float | None) -> Any:
+    n = len(part)
+    sizes = np.abs(part[np.isfinite(part) & (part != 0.0)])
+    if limit is None:
+        limit = float(np.quantile(sizes, _CLIPPED, method="higher")) if sizes.size else 1.0
+    colours = diverging(step=True).with_extremes(bad=DIAGONAL)
+    image = ax.imshow(part, cmap=colours, vmin=-limit, vmax=limit, interpolation="nearest")
+    ax.grid(visible=False)
+    if n <= _LINED:
+        ax.set_xticks(np.arange(n - 1) + 0.5, minor=True)
+        ax.set_yticks(np.arange(n - 1) + 0.5, minor=True)
+        ax.grid(visible=True, which="minor", color="0.85", linewidth=0.4)
+        ax.tick_params(which="minor", length=0)
+    if n <= _ANNOTATED:
+        for i, j in np.argwhere(np.isfinite(part) & (part != 0.0)):
+            colour = "white" if abs(part[i, j]) > 0.6 * limit else "black"
+            ax.text(
+                j, i, f"{part[i, j]:.1f}".replace("-", "−"), ha="center", va="center",
+                fontsize=SMALL, color=colour,
+            )  # fmt: skip
+    return image
+
+
+def _draw_base_rates(ax: Axes, log_rates: NDArray[np.float64], inches: float, image: Any) -> None:
+    colors = load("matplotlib.colors")
+    n = log_rates.size
+    height = min(max(1.0 / n, 0.12 / inches), 0.3 / inches)
+    strip = ax.inset_axes((0.0, 1.0 + 0.08 / inches, 1.0, height))
+    rates = np.exp(log_rates)
+    low, high = float(rates.min()), float(rates.max())
+    if high < 1.2 * low:
+        low, high = low / 1.5, high * 1.5  # a scale needs two ends
+    band = strip.imshow(
+        rates[None, :], cmap="Greys", norm=colors.LogNorm(low, high), aspect="auto",
+        interpolation="nearest",
+    )  # fmt: skip
+    strip.set_xticks([])
+    strip.set_yticks([0], ["base rate"], fontsize=SMALL)
+    strip.tick_params(length=0, pad=2.0)
+    strip.grid(visible=False)
+    strip.set_label("base rates")
+    if n <= _ANNOTATED:
+        middle = np.sqrt(low * high)
+        for j, rate in enumerate(rates):
+            strip.text(
+                j, 0, f"{rate:.2g}", ha="center", va="center", fontsize=SMALL,
+                color="white" if rate > middle else "black",
+            )  # fmt: skip
+    left, thick = 1.0 + 0.2 / inches, 0.14 / inches
+    top = 1.0 + 0.08 / inches + height
+    figure = ax.figure
+    largest = np.nanmax(np.abs(image.get_array().filled(np.nan)), initial=0.0)
+    bar = figure.colorbar(
+        image, cax=ax.inset_axes((left, 0.0, thick, 0.56)),
+        extend="both" if largest > image.norm.vmax else "neither",
+    )  # fmt: skip
+    bar.set_label("effect on the log-rate", fontsize=SMALL)
+    bar.ax.tick_params(labelsize=SMALL)
+    rate_bar = figure.colorbar(band, cax=ax.inset_axes((left, 0.68, thick, top - 0.68)))
+    rate_bar.set_label("base rate", fontsize=SMALL)
+    rate_bar.ax.tick_params(labelsize=SMALL, which="both")
+    steps = (1, 2, 5) if high < 30 * low else (1,)
+    marks = [step * 10.0**power for power in range(-220, 220) for step in steps]
+    plain_ticks(rate_bar.ax.yaxis, [x for x in marks if low <= x <= high] or [low, high], ax)

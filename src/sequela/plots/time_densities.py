@@ -1,0 +1,117 @@
+"""When samples were taken: posterior densities of their times (Fig. 1 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sequela._errors import InputError
+from sequela.plots.labels import legend, short
+from sequela.plots.style import SMALL, TEXT, open_axes, series
+from sequela.questions.clock import TimePosterior
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_time_densities"]
+
+_HELD = 0.995  # share of every posterior that the picture holds
+
+
+def plot_time_densities(
+    posteriors: TimePosterior | Sequence[TimePosterior] | Mapping[Any, TimePosterior],
+    labels: Iterable[Any] | None = None,
+    *,
+    times: Sequence[float] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the posterior densities of observation times; a dot and a line down mark each mean.
+
+    Where a density was sampled a band shows two standard errors on either side.
+
+    Parameters
+    ----------
+    posteriors : TimePosterior, list of them, or mapping from label to them
+        From `time_posterior`.
+    labels : list or None
+        One for each posterior; None: those of the mapping, or 1, 2, ...
+    times : sequence of float or None
+        Where to evaluate the densities; None: on a grid of its own for each.
+    ax : Axes or None
+        Where to draw; None makes a new figure.
+
+    Examples
+    --------
+    >>> import sequela
+    >>> from matplotlib.figure import Figure
+    >>> found = sequela.time_posterior(sequela.example_theta(), {"first", "second"})
+    >>> ax = plot_time_densities([found], labels=["both"], ax=Figure().subplots())
+    >>> ax.get_legend().get_texts()[0].get_text()
+    'both: mean 0.75'
+    """
+    listed, names = _read(posteriors, labels)
+    ax = open_axes(ax, 6.0, 4.0)
+    handles = []
+    last = 0.0
+    for place, posterior in enumerate(listed):
+        table = posterior.density(times)
+        colour, style, _ = series(place)
+        x, y = table.index.to_numpy(), table["density"].to_numpy()
+        error = table["se"].to_numpy()
+        if (error > 0.0).any():
+            ax.fill_between(
+                x, np.maximum(y - 2 * error, 0.0), y + 2 * error, color=colour, alpha=0.25,
+                linewidth=0,
+            )  # fmt: skip
+        handles += ax.plot(x, y, color=colour, linestyle=style, linewidth=1.6)
+        beyond = np.nonzero(table["cumulative"].to_numpy() >= _HELD)[0]
+        last = max(last, float(x[-1] if times is not None or not beyond.size else x[beyond[0]]))
+        height = float(np.interp(posterior.mean, x, y))
+        ax.vlines(posterior.mean, 0.0, height, color=colour, linestyle=style, linewidth=0.8)
+        ax.plot([posterior.mean], [height], color=colour, marker="o", markersize=4)
+    ax.set_xlim(0.0, last)
+    ax.set_ylim(bottom=0.0)
+    ax.set_xlabel("observation time", fontsize=TEXT)
+    ax.set_ylabel("posterior density", fontsize=TEXT)
+    texts = [
+        f"{name}: mean {p.mean:.2f}{f' ± {p.mean_se:.1g}' if p.mean_se > 0.0 else ''}"
+        for name, p in zip(short(names, 40), listed, strict=True)
+    ]
+    where: dict[str, Any] = {"loc": "upper right"}
+    if len(listed) > 7:
+        where = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+    legend(ax, handles, texts, frameon=False, fontsize=SMALL, handlelength=3.0, **where)
+    return ax
+
+
+def _read(posteriors: Any, labels: Any) -> tuple[list[TimePosterior], list[Any]]:
+    if isinstance(posteriors, TimePosterior):
+        posteriors = [posteriors]
+    names: list[Any] | None = None
+    if isinstance(posteriors, Mapping):
+        names, posteriors = list(posteriors), list(posteriors.values())
+    if not isinstance(posteriors, Iterable) or isinstance(posteriors, (str, bytes)):
+        raise InputError(
+            f"posteriors is of type {type(posteriors).__name__}; expected TimePosterior, as "
+            "time_posterior(model, sample) returns, or several of them"
+        )
+    listed = list(posteriors)
+    for place, posterior in enumerate(listed):
+        if not isinstance(posterior, TimePosterior):
+            raise InputError(
+                f"posteriors, position {place}: found {type(posterior).__name__}; expected a "
+                "TimePosterior, as time_posterior(model, sample) returns"
+            )
+    if not listed:
+        raise InputError("posteriors is empty; expected at least one TimePosterior")
+    if labels is not None:
+        names = [labels] if isinstance(labels, str) else list(labels)
+    if names is None:
+        names = list(range(1, len(listed) + 1))
+    if len(names) != len(listed):
+        raise InputError(
+            f"labels has {len(names)} entries for {len(listed)} posteriors; expected one for each"
+        )
+    return listed, names

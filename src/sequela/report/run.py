@@ -1,0 +1,109 @@
+"""The record of a run: options, seed, versions, checksum of the data; enough to repeat it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sequela import __version__
+from sequela._errors import InputError
+from sequela._files import replacing
+
+if TYPE_CHECKING:
+    import os
+
+__all__ = ["RUN_NAME", "Run", "checksum", "package_versions"]
+
+RUN_NAME = "run.json"
+_FORMAT = "sequela run"
+_VERSION = 1
+_PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn")
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions of sequela, Python and the packages that numbers depend on."""
+    found = {"sequela": __version__, "python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def checksum(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a command did.
+
+    Attributes
+    ----------
+    command : str
+        Its name.
+    options : dict
+        Everything that the numbers depend on, the seed among it.
+    data : dict
+        "path", "sha256", "samples" and "items" of what was read.
+    result : dict
+        The numbers that a repetition must give again.
+    versions : dict
+        Of sequela, Python and the packages that numbers depend on.
+    """
+
+    command: str
+    options: dict[str, Any]
+    data: dict[str, Any]
+    result: dict[str, Any] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=package_versions)
+
+    def write(self, folder: Path) -> None:
+        """Write ``run.json``."""
+        content = {"format": _FORMAT, "version": _VERSION, **asdict(self)}
+        with replacing(folder / RUN_NAME) as file:
+            file.write((json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Run:
+        """Read a ``run.json``, or the one in a folder."""
+        place = Path(path)
+        if place.is_dir():
+            place = place / RUN_NAME
+        try:
+            content = json.loads(place.read_text("utf-8"))
+        except FileNotFoundError:
+            raise InputError(f"there is no file {str(place)!r}") from None
+        except (OSError, ValueError) as error:
+            raise InputError(f"{str(place)!r} cannot be read as a run ({error})") from None
+        if not isinstance(content, dict) or content.get("format") != _FORMAT:
+            raise InputError(f"{str(place)!r} is not the run.json of a sequela run")
+        if content.get("version") != _VERSION:
+            raise InputError(
+                f"{str(place)!r} has version {content.get('version')!r}; this sequela reads "
+                f"{_VERSION}"
+            )
+        parts: dict[str, Any] = {
+            name: content.get(name) for name in ("command", "options", "data", "result", "versions")
+        }
+        wrong = [name for name, value in parts.items() if value is None]
+        if wrong:
+            raise InputError(f"{str(place)!r} has no {wrong[0]!r}; it is damaged")
+        return cls(**parts)
+
+    def check_data(self, path: str | os.PathLike[str]) -> None:
+        """Refuse data that are not those of this run."""
+        found = checksum(path)
+        if found != self.data["sha256"]:
+            raise InputError(
+                f"{str(path)!r} is not the file that the run was made of: its SHA-256 is "
+                f"{found[:12]}..., expected {self.data['sha256'][:12]}..."
+            )

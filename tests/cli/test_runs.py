@@ -1,0 +1,291 @@
+"""From a table to a model and its answers, by the commands that users type."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import sequela
+from sequela.cli import main
+from sequela.data.examples import example_path, example_samples
+
+LABELS = ["=cmd()", "a,b", "+1", "plain"]
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(main, [str(x) for x in arguments])
+    assert result.exit_code == code, result.output + repr(result.exception)
+    if code:
+        assert "Traceback" not in result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A small table in a file, with labels that mean mischief."""
+    rng = np.random.default_rng(1)
+    theta = np.diag([0.3, -0.5, 0.0, -1.0])
+    theta[0, 1] = 1.5
+    drawn = sequela.simulate(theta, 120, items=LABELS, random_state=rng).to_dataset()
+    path = tmp_path_factory.mktemp("data") / "samples.csv"
+    frame = drawn.to_frame().astype(int)
+    frame.insert(0, "time", drawn.times)
+    frame.to_csv(path, index_label="sample")
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(table, tmp_path_factory):
+    """The folder of a fit of that table, with figures."""
+    made = tmp_path_factory.mktemp("fits") / "fit"
+    run("fit", table, "-o", made, "--times", "time", "--seed", 5, "--figures", "svg")
+    return made
+
+
+def test_a_fit_leaves_everything_in_one_folder(folder, table):
+    model = sequela.Model.load(folder / "model.npz")
+    assert list(model.items) == LABELS
+    data = sequela.Dataset(pd.read_csv(table, index_col=[0, 1]).droplevel("time"))
+    times = pd.read_csv(table)["time"]
+    expected = sequela.SetChain(0.01, random_state=5).fit(data, times=times)
+    assert np.array_equal(model.theta, expected.theta_)
+    assert sequela.Model.from_csv(folder / "theta.csv") == model
+    record = json.loads((folder / "run.json").read_text())
+    assert record["options"]["seed"] == 5
+    assert record["data"]["samples"] == 120
+    assert record["result"]["objective"] == expected.objective_
+    figures = {path.name for path in (folder / "figures").iterdir()}
+    assert {"theta.svg", "orders.svg", "timeline.svg", "frequencies.svg"} <= figures
+    pseudo = pd.read_csv(folder / "pseudo_times.csv", index_col="sample")
+    assert len(pseudo) == 120
+    asked = sequela.pseudo_times(model, data)
+    assert pseudo["mean"].to_numpy() == pytest.approx(asked["mean"].to_numpy(), rel=1e-15)
+
+
+def test_no_cell_of_a_table_is_a_formula(folder):
+    for path in folder.glob("*.csv"):
+        with path.open(newline="") as file:
+            for row in csv.reader(file):
+                for cell in row:
+                    number = cell.lstrip("+-").replace(".", "").replace("e-", "").isdigit()
+                    assert number or not cell.startswith(("=", "+", "-", "@")), (path, cell)
+
+
+def test_figures_show_labels_as_text(folder):
+    text = (folder / "figures" / "theta.svg").read_text()
+    assert "=cmd()" in text
+
+
+def test_a_run_is_repeated_bit_for_bit(folder, table, tmp_path):
+    again = tmp_path / "again"
+    done = run("fit", "--repeat", folder, "-o", again, "--figures", "none", "--threads", 1)
+    assert "the same as in the run that was repeated, bit for bit" in done.stdout
+    assert sequela.Model.load(again / "model.npz") == sequela.Model.load(folder / "model.npz")
+    other = tmp_path / "other.csv"
+    other.write_text(table.read_text().replace("1", "0", 1))
+    refused = run("fit", other, "--repeat", folder, "-o", tmp_path / "no", code=2)
+    assert "SHA-256" in refused.stderr
+    assert not (tmp_path / "no").exists()
+    changed = run("fit", "--repeat", folder, "-o", tmp_path / "no", "--penalty", "0.1", code=2)
+    assert "--penalty cannot be changed" in changed.stderr
+
+
+def test_an_existing_folder_is_kept(folder, table, tmp_path):
+    before = (folder / "run.json").read_bytes()
+    refused = run("fit", table, "-o", folder, "--times", "time", code=2)
+    assert "--force" in refused.stderr
+    assert (folder / "run.json").read_bytes() == before
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "thesis.tex").write_text("years of work")
+    refused = run("fit", table, "-o", foreign, "--times", "time", "--force", code=2)
+    assert "did not make it" in refused.stderr
+    assert (foreign / "thesis.tex").read_text() == "years of work"
+    assert "there is no folder" in run("fit", table, "-o", tmp_path / "a" / "b", code=2).stderr
+
+
+def test_force_replaces_an_earlier_fit_and_a_failure_does_not(table, tmp_path, monkeypatch):
+    made = tmp_path / "fit"
+    options = ("--times", "time", "--figures", "none", "--seed", 1)
+    run("fit", table, "-o", made, *options)
+    (made / "mine.txt").write_text("a note")
+    from sequela.report import fit_folder
+
+    def fail(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(fit_folder, "write_table", fail)
+    run("fit", table, "-o", made, *options, "--force", code=1)
+    assert (made / "mine.txt").exists()
+    assert (made / "model.npz").exists()
+    monkeypatch.undo()
+    run("fit", table, "-o", made, *options, "--force")
+    assert not (made / "mine.txt").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["fit"]  # nothing half-made is left
+
+
+def test_order(folder):
+    report = json.loads(run("order", folder, "a,b", "plain", "--json").stdout)
+    model = sequela.Model.load(folder / "model.npz")
+    expected = sequela.order_probability(model, "a,b", "plain").value
+    row = report["pairs"][0]
+    found = row["probability"] if row["first"] == "a,b" else 1 - row["probability"]
+    assert found == pytest.approx(expected, abs=1e-12)
+    assert row["method"] == "exact"
+    shown = run("order", folder).stdout
+    assert len([line for line in shown.splitlines() if "exact" in line]) == 6
+    unknown = run("order", folder, "a,b", "plane", code=2)
+    assert "closest: 'plain'" in unknown.stderr
+    assert "--likely is for a sample" in run("order", folder, "--likely", 2, code=2).stderr
+
+
+def test_order_in_a_sample(folder):
+    given = '"a,b",plain,+1'
+    report = json.loads(run("order", folder, "--given", given, "--likely", 6, "--json").stdout)
+    assert report["given"] == ["a,b", "plain", "+1"]
+    assert sum(row["probability"] for row in report["likely_orders"]) == pytest.approx(1.0)
+    assert sorted(report["likely_orders"][0]["order"]) == sorted(["a,b", "plain", "+1"])
+    assert " > " in run("order", folder, "--given", given, "--likely", 1).stdout
+
+
+def test_time_and_score(folder, table, tmp_path):
+    output = tmp_path / "times.csv"
+    without = tmp_path / "without.csv"
+    pd.read_csv(table).drop(columns="time").to_csv(without, index=False)
+    run("time", folder, without, "-o", output)
+    found = pd.read_csv(output, index_col="sample")
+    model = sequela.Model.load(folder / "model.npz")
+    data = sequela.Dataset(pd.read_csv(without, index_col="sample"))
+    assert found["q50"].to_numpy() == pytest.approx(
+        sequela.pseudo_times(model, data)["q50"].to_numpy(), rel=1e-12
+    )
+    assert run("time", folder, without).stdout == output.read_text()
+    report = json.loads(run("score", folder, without, "--json").stdout)
+    assert report["log_likelihood"] == pytest.approx(
+        sequela.log_likelihood(model.to_frame(), data), abs=1e-12
+    )
+    timed = json.loads(run("score", folder, table, "--times", "time", "--json").stdout)
+    assert timed["log_likelihood"] != pytest.approx(report["log_likelihood"], abs=1e-3)
+    assert "120 samples" in run("score", folder, without).stdout
+
+
+def test_next(folder):
+    report = json.loads(run("next", folder, "--state", "plain", "--within", 0.5, "--json").stdout)
+    total = report["observed_first"] + sum(row["probability"] for row in report["items"])
+    assert total == pytest.approx(1.0)
+    assert {row["item"] for row in report["items"]} == set(LABELS) - {"plain"}
+    assert all(0 < row["within"] < 1 for row in report["items"])
+    assert "and 1 more" in run("next", folder, "--state", "plain", "--most", 2).stdout
+    twice = run("next", folder, "--state", "plain,plain", code=2)
+    assert "'plain' more than once" in twice.stderr
+
+
+def test_simulate_and_learn_again(folder, tmp_path):
+    drawn = tmp_path / "drawn.csv"
+    done = run("simulate", folder, "-n", 50, "--seed", 3, "-o", drawn)
+    assert "seed 3" in done.stderr
+    frame = pd.read_csv(drawn, index_col="sample")
+    model = sequela.Model.load(folder / "model.npz")
+    expected = sequela.simulate(model.theta, 50, random_state=3).to_dataset()
+    assert np.array_equal(frame.iloc[:, 1:].to_numpy(bool), expected.values)
+    assert frame["time"].to_numpy() == pytest.approx(expected.times)
+    listed = tmp_path / "arrivals.csv"
+    run("simulate", folder, "-n", 50, "--seed", 3, "--sequences", "-o", listed)
+    arrivals = pd.read_csv(listed)
+    assert len(arrivals) == expected.values.sum()
+    assert (arrivals["arrival"] < arrivals["observed"]).all()
+
+
+def test_path(table, tmp_path):
+    output = tmp_path / "path.csv"
+    arguments = ("path", table, "--times", "time", "--penalties", 3, "--seed", 1)
+    shown = run(*arguments, "-o", output)
+    found = pd.read_csv(output)
+    assert len(found) == 3
+    assert found["penalty"].is_monotonic_decreasing
+    assert found["interactions"].iloc[0] == 0
+    assert "penalty" in shown.stdout
+    report = json.loads(run(*arguments, "--cv", "--folds", 3, "--json").stdout)
+    chosen = [row["penalty"] for row in report["table"] if row["chosen"]]
+    assert chosen == [report["penalty"]]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["theta", "interactions", "orders", "times", "timeline", "frequencies", "co-occurrence",
+     "sizes", "clock"],
+)  # fmt: skip
+def test_plot(kind, folder, table, tmp_path):
+    without = tmp_path / "without.csv"
+    pd.read_csv(table).drop(columns="time").to_csv(without, index=False)
+    output = tmp_path / f"{kind}.svg"
+    run("plot", kind, folder, without, "-o", output)
+    text = output.read_text()
+    assert text.lstrip().startswith("<?xml")
+    assert "--force" in run("plot", kind, folder, without, "-o", output, code=2).stderr
+    assert output.read_text() == text
+    again = tmp_path / "again.svg"
+    run("plot", kind, folder, without, "-o", again)
+    assert again.read_text() == text
+
+
+def test_plot_refuses_what_it_cannot_draw(folder, table, tmp_path):
+    assert "needs DATA" in run("plot", "sizes", folder, "-o", tmp_path / "x.png", code=2).stderr
+    assert ".png" in run("plot", "theta", folder, "-o", tmp_path / "x.gif", code=2).stderr
+    no_sample = run(
+        "plot", "times", folder, table, "--samples", "nobody", "-o", tmp_path / "x.png", code=2
+    )
+    assert not (tmp_path / "x.png").exists()
+    assert no_sample.stderr.startswith("Error:")
+
+
+@pytest.mark.parametrize("what", ["nothing", "empty.npz", "text.npz"])
+def test_a_model_that_is_none_is_refused(what, tmp_path):
+    path = tmp_path / what
+    if what == "empty.npz":
+        path.write_bytes(b"")
+    elif what == "text.npz":
+        path.write_text("no model")
+    for arguments in (("order", path), ("next", path), ("simulate", path, "-n", 1)):
+        assert run(*arguments, code=2).stderr.startswith("Error:")
+    tmp_path.joinpath("folder").mkdir()
+    assert "without model.npz" in run("order", tmp_path / "folder", code=2).stderr
+
+
+def test_import_a_table(table, tmp_path):
+    output = tmp_path / "imported.csv"
+    done = run("import", "--table", table, "--times", "time", "--most-frequent", 3, "-o", output)
+    assert "120" in done.stdout
+    read = sequela.Dataset(pd.read_csv(output, index_col=[0, 1]).droplevel("time"))
+    assert read.n_items == 3
+    assert "exists" in run("import", "--table", table, "-o", output, code=2).stderr
+    report = json.loads(
+        run("import", "--table", table, "--times", "time", "-o", output, "--force", "--json").stdout
+    )
+    assert report["written"] == str(output)
+    assert "one source" in run("import", "-o", tmp_path / "x.csv", code=2).stderr
+    wrong = run("import", "--table", table, "--profiled", table, "-o", tmp_path / "x.csv", code=2)
+    assert "belongs to --maf" in wrong.stderr
+
+
+def test_the_demo_does_the_whole_of_it(tmp_path):
+    made = tmp_path / "demo"
+    done = run("demo", "-o", made, "--seed", 2, "--figures", "none")
+    assert "P(EGFR(A) before EGFR)" in done.stdout
+    model = sequela.Model.load(made / "model.npz")
+    assert model.items == example_samples().items
+    assert "--force" in run("demo", "-o", made, code=2).stderr
+
+
+def test_the_embedded_example_is_what_it_says():
+    samples = example_samples()
+    assert (samples.n_samples, samples.n_items) == (400, 50)
+    true = sequela.Model.from_csv(example_path("theta.csv"))
+    assert true.items == samples.items
+    drawn = sequela.simulate(true.theta, 400, random_state=20211).to_dataset()
+    assert np.array_equal(drawn.values, samples.values)
