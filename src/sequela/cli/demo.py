@@ -85,7 +85,7 @@ def make_report(
     from sequela.cli.inputs import load_model
     from sequela.data.examples import example_path
     from sequela.questions.order import order_probability
-    from sequela.report.folders import check_folder
+    from sequela._folders import check_folder
 
     check_folder(output, force=force)
     options = {**DEFAULTS, "penalty": _PENALTY, "seed": seed}

@@ -71,7 +71,7 @@ def fit(
     figures, and a run.json with versions, seed, options and the checksum of the data, from which
     the run can be repeated exactly.
     """
-    from sequela.report.folders import check_folder
+    from sequela._folders import check_folder
 
     check_folder(output, force=force)
     formats = read_formats(figures)
@@ -157,7 +157,7 @@ def make_report(
 ) -> dict[str, Any]:
     """Learn, write the folder, and return what happened."""
     from sequela.report.fit_folder import write_fit
-    from sequela.report.folders import new_folder
+    from sequela._folders import new_folder
     from sequela.report.run import Run, checksum
 
     samples = load_data(data, options["times"])

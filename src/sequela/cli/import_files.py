@@ -28,6 +28,9 @@ _FILE = click.Path(path_type=Path)
 @click.option("--cna", type=_FILE, help="Copy numbers, as cBioPortal's results view gives them.")
 @click.option("--study-folder", type=_FILE, help="A study folder of cBioPortal.")
 @click.option("--maf", type=_FILE, help="A MAF file.")
+@click.option("--study", help="The id of a study, to be downloaded from cBioPortal.")
+@click.option("--host", default=None, help="With --study: another host of the same API.")
+@click.option("--refresh", is_flag=True, help="With --study: download again.")
 @click.option("-o", "--output", type=_FILE, required=True, help="The table to write (CSV).")
 @click.option("--times", help="With --table: the column with observation times.")
 @click.option("--amplification", type=int, default=2, show_default=True, help="Least level.")
@@ -51,7 +54,7 @@ def import_files(
 ) -> None:
     """Read real files into a table of samples and items.
 
-    Name one source: --table, --mutations and/or --cna, --study-folder, or --maf. Items are called
+    Name one source: --table, --mutations and/or --cna, --study-folder, --maf, or --study. Items are called
     as in the paper: EGFR is a mutation, EGFR(A) an amplification, EGFR(D) a deletion. A sample
     without any alteration stays, as an empty set. The summary says what was read, dropped and
     merged.
@@ -80,6 +83,7 @@ def read(given: dict[str, Any]) -> Imported:
         "--mutations/--cna": given["mutations"] or given["cna"],
         "--study-folder": given["study_folder"],
         "--maf": given["maf"],
+        "--study": given["study"],
     }
     named = [name for name, value in sources.items() if value is not None]
     if len(named) != 1:
@@ -109,17 +113,26 @@ def read(given: dict[str, Any]) -> Imported:
         )  # fmt: skip
     from sequela.data.cbioportal import read_cbioportal
 
+    folder = given["study_folder"]
+    if source == "--study":
+        from sequela.data.download import PUBLIC_HOST, download_study
+
+        host = given["host"] or PUBLIC_HOST
+        folder = download_study(given["study"], host=host, refresh=given["refresh"])
     return read_cbioportal(
-        given["mutations"], given["cna"], folder=given["study_folder"],
+        given["mutations"], given["cna"], folder=folder,
         amplification=given["amplification"], deletion=given["deletion"], **selection,
     )  # fmt: skip
 
 
 def _check_only(source: str, given: dict[str, Any]) -> None:
     """Refuse options that belong to another source: they would be ignored."""
-    belongs = {"times": "--table", "consequences": "--maf", "profiled": "--maf"}
+    belongs = {
+        "times": "--table", "consequences": "--maf", "profiled": "--maf", "host": "--study",
+        "refresh": "--study",
+    }  # fmt: skip
     for name, owner in belongs.items():
-        if given[name] is not None and source != owner:
+        if given[name] not in (None, False) and source != owner:
             raise click.UsageError(f"--{name} belongs to {owner}, not to {source}")
 
 
