@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,46 @@ def test_python_blocks_print_what_the_document_shows(document):
 
 def test_the_readme_has_an_example_with_its_output():
     assert [shown is not None for _, shown in examples(ROOT / "README.md")] == [True]
+
+
+def write_export(folder: Path) -> None:
+    """Write the embedded example as cBioPortal's results view gives downloads."""
+    from sequela import example_samples
+
+    frame = example_samples().to_frame()
+    ids = "\t".join(frame.index)
+    mutations, levels = [], {}
+    for item in frame.columns:
+        gene, _, kind = item.rpartition("(")
+        if kind in ("A)", "D)"):
+            sign = 2 if kind == "A)" else -2
+            levels[gene] = levels.get(gene, 0) + sign * frame[item].astype(int)
+        else:
+            mutations.append("\t".join([item, *("p.X1Y" if x else "WT" for x in frame[item])]))
+    study = "\t".join(["STUDY_ID", *["example"] * len(frame)])
+    head = f"{study}\nSAMPLE_ID\t{ids}\n"
+    (folder / "mutations.txt").write_text(head + "\n".join(mutations) + "\n")
+    rows = ["\t".join([gene, *map(str, level)]) for gene, level in levels.items()]
+    (folder / "cna.txt").write_text(head + "\n".join(rows) + "\n")
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/tutorial.md"])
+def test_the_commands_that_a_document_shows_work(name, tmp_path, monkeypatch):
+    from click.testing import CliRunner
+
+    from sequela.cli import main
+
+    write_export(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / name).read_text("utf-8")
+    blocks = [m["body"] for m in _BLOCK.finditer(text) if m["language"] == "console"]
+    lines = [line for block in blocks for line in block.splitlines()]
+    commands = [line.removeprefix("$ sequela ") for line in lines if line.startswith("$ sequela ")]
+    assert len(commands) >= 5
+    for command in commands:
+        done = CliRunner().invoke(main, shlex.split(command))
+        assert done.exit_code == 0, f"{command}\n{done.output}"
+    assert (tmp_path / "orders.png").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)

@@ -156,8 +156,8 @@ def make_report(
     repeat: Path | None,
 ) -> dict[str, Any]:
     """Learn, write the folder, and return what happened."""
-    from sequela.report.fit_folder import write_fit
     from sequela._folders import new_folder
+    from sequela.report.fit_folder import write_fit
     from sequela.report.run import Run, checksum
 
     samples = load_data(data, options["times"])

@@ -54,10 +54,10 @@ def import_files(
 ) -> None:
     """Read real files into a table of samples and items.
 
-    Name one source: --table, --mutations and/or --cna, --study-folder, --maf, or --study. Items are called
-    as in the paper: EGFR is a mutation, EGFR(A) an amplification, EGFR(D) a deletion. A sample
-    without any alteration stays, as an empty set. The summary says what was read, dropped and
-    merged.
+    Name one source: --table, --mutations and/or --cna, --study-folder, --maf, or --study. Items
+    are called as in the paper: EGFR is a mutation, EGFR(A) an amplification, EGFR(D) a deletion. A
+    sample without any alteration stays, as an empty set. The summary says what was read, dropped
+    and merged.
     """
     from sequela._errors import InputError
 

@@ -20,7 +20,7 @@ from sequela._random import materialise_seed
 from sequela._threads import resolve_threads, run_pieces
 from sequela._validation import positive_integer
 from sequela.likelihood._kernels.contour import tilted_moments
-from sequela.likelihood._kernels.passage import laplace_transform
+from sequela.likelihood._kernels.passage import LANES, laplace_transform
 from sequela.likelihood.budget import check_budget
 from sequela.likelihood.exact import Passage
 from sequela.likelihood.observations import Observations
@@ -46,8 +46,6 @@ __all__ = ["TimePosterior", "pseudo_times", "time_posterior"]
 # Orders drawn for one sample beyond the budget; in a table of many samples.
 DEFAULT_ORDERS = 320
 _TABLE_ORDERS = 160
-# Points of the transform that one pass of the kernel does side by side.
-_LANES = 8
 # Closer to 1 rounding would decide about the quantile.
 _HIGHEST_CHANCE = 1.0 - 1e-9
 
@@ -296,18 +294,19 @@ def _exact(passage: Passage) -> TimePosterior:
         passage.low_log, passage.high_log, k, passage.low,
     )  # fmt: skip
     exits = passage.Q + z
-    scratch = np.empty((2, 1 << k, _LANES))
+    scratch = np.empty((1 << k, 2 * LANES))
 
     def transform(points: NDArray[np.complex128]) -> NDArray[np.complex128]:
-        values = np.empty((1, points.size), dtype=np.complex128)
-        for first in range(0, points.size, _LANES):
-            here = points[first : first + _LANES]
-            re, im = np.empty(here.size), np.empty(here.size)
-            call(
-                laplace_transform, re, im, here.real.copy(), here.imag.copy(), steps, exits,
-                scratch, k,
-            )  # fmt: skip
-            values[0, first : first + _LANES] = re + 1j * im
+        padded = np.zeros(-(-points.size // LANES) * LANES, dtype=np.complex128)
+        padded[: points.size] = points
+        values = np.empty((1, padded.size), dtype=np.complex128)
+        found = np.empty(2 * LANES)
+        for first in range(0, padded.size, LANES):
+            here = padded[first : first + LANES]
+            shifts = np.concatenate([here.real, here.imag])
+            call(laplace_transform, found, shifts, steps, exits, scratch, k)
+            values[0, first : first + LANES] = found[:LANES] + 1j * found[LANES:]
+        values = values[:, : points.size]
         return values
 
     return TimePosterior(

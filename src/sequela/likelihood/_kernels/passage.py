@@ -15,6 +15,9 @@ import numpy as np
 
 from sequela._jit import helper, kernel
 
+# Points of the Laplace transform that one pass does side by side.
+LANES = 8
+
 
 @kernel
 def log_tables(low_log, high_log, theta, columns, m, k, low):
@@ -96,44 +99,37 @@ def arrival(log_F, Q, z, low_log, high_log, low, R, c):
 
 
 @kernel
-def laplace_transform(re, im, shift_re, shift_im, steps, exits, u, k):
-    """Fill (re, im) = F_{z + shift}(S) / F_z(S), for as many shifts as u has lanes.
+def laplace_transform(values, shifts, steps, exits, u, k):
+    """Fill ``values`` = F_{z + shift}(S) / F_z(S) for `LANES` shifts side by side.
 
     It is the posterior mean of exp(-shift T), T the observation time given S. `exits` are z + Q,
-    ``steps[R, c]`` is the probability that c came last given R (`contour.tilted_moments`),
-    ``u[0]`` and ``u[1]`` are scratch (states, lanes).
+    ``steps[R, c]`` is the probability that c came last given R (`contour.tilted_moments`).
+    `values`, `shifts` and the rows of the scratch `u` hold `LANES` real and as many imaginary
+    parts. The number of lanes is a constant so that the loops over them are whole vectors.
     """
-    lanes = re.shape[0]
-    u_re = u[0]
-    u_im = u[1]
+    total = np.empty(2 * LANES)
     for R in range(1 << k):
-        a = u_re[R]
-        b = u_im[R]
-        for i in range(lanes):
-            a[i] = 0.0
-            b[i] = 0.0
+        for i in range(2 * LANES):
+            total[i] = 0.0
         for c in range(k):
             if R >> c & 1:
-                before_re = u_re[R ^ (1 << c)]
-                before_im = u_im[R ^ (1 << c)]
+                before = u[R ^ (1 << c)]
                 p = steps[R, c]
-                for i in range(lanes):
-                    a[i] += p * before_re[i]
-                    b[i] += p * before_im[i]
+                for i in range(2 * LANES):
+                    total[i] += p * before[i]
         if R == 0:
-            for i in range(lanes):
-                a[i] = 1.0
+            for i in range(LANES):
+                total[i] = 1.0
+        here = u[R]
         hold = 1.0 / exits[R]
-        for i in range(lanes):
-            x = 1.0 + shift_re[i] * hold
-            y = shift_im[i] * hold
+        for i in range(LANES):
+            x = 1.0 + shifts[i] * hold
+            y = shifts[LANES + i] * hold
             size = 1.0 / (x * x + y * y)
-            old = a[i]
-            a[i] = (old * x + b[i] * y) * size
-            b[i] = (b[i] * x - old * y) * size
-    for i in range(lanes):
-        re[i] = u_re[(1 << k) - 1, i]
-        im[i] = u_im[(1 << k) - 1, i]
+            here[i] = (total[i] * x + total[LANES + i] * y) * size
+            here[LANES + i] = (total[LANES + i] * x - total[i] * y) * size
+    for i in range(2 * LANES):
+        values[i] = u[(1 << k) - 1, i]
 
 
 @kernel
