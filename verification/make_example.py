@@ -11,8 +11,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-
 from benchmarks.datasets import data_folder, glioblastoma
+
 from sequela import Model, SetChain, simulate
 from sequela.report.tables import write_table
 

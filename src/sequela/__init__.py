@@ -55,6 +55,8 @@ _WHERE = {
     "clock_curve": "sequela.questions.clock_information",
     "clock_items": "sequela.questions.clock_information",
     "Estimate": "sequela.questions.precision",
+    "Imported": "sequela.data.importing",
+    "ImportSummary": "sequela.data.importing",
     "read_table": "sequela.data.tables",
     "read_cbioportal": "sequela.data.cbioportal",
     "read_maf": "sequela.data.maf",
@@ -80,6 +82,7 @@ if TYPE_CHECKING:
     from sequela.data import Dataset
     from sequela.data.cbioportal import read_cbioportal
     from sequela.data.examples import example_samples, example_theta
+    from sequela.data.importing import Imported, ImportSummary
     from sequela.data.maf import read_maf
     from sequela.data.merging import propose_merges
     from sequela.data.tables import read_table
@@ -139,6 +142,8 @@ __all__ = [
     "Estimate",
     "Evaluation",
     "GoodnessOfFit",
+    "ImportSummary",
+    "Imported",
     "InputError",
     "Likelihood",
     "Model",

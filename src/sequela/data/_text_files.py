@@ -17,7 +17,6 @@ import lzma
 import re
 import stat
 import zipfile
-import zlib
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -183,19 +182,10 @@ def _blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
             stream = _decompressed(file, name)
             while block := stream.read(_BLOCK):
                 yield block
-        except InputError:
+        except (InputError, MemoryError):
             raise
         # A damaged archive raises whatever its format raises; only reading happens in here.
-        except (
-            EOFError,
-            OSError,
-            ValueError,
-            RuntimeError,
-            NotImplementedError,
-            zlib.error,
-            lzma.LZMAError,
-            zipfile.BadZipFile,
-        ) as error:
+        except Exception as error:  # noqa: BLE001
             raise InputError(
                 f"{name} cannot be decompressed or read to its end ({str(error) or 'damaged'}); it "
                 "is incomplete or damaged. Copy or download it again."

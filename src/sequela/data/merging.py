@@ -193,8 +193,11 @@ def propose_merges(
     counts = counts[order]
     rows, columns, close = [], [], []
     for begin in range(0, len(order), _BLOCK):
-        shared = (table[:, begin : begin + _BLOCK].T @ table).tocoo()
-        i, j = shared.row.astype(np.int64) + begin, shared.col.astype(np.int64)
+        # Counts fall from left to right, and whoever is much rarer cannot be similar.
+        least = similarity * counts[min(begin + _BLOCK, len(order)) - 1] * (1 - 1e-9)
+        stop = int(np.searchsorted(-counts, -least, side="right"))
+        shared = (table[:, begin : begin + _BLOCK].T @ table[:, begin:stop]).tocoo()
+        i, j = shared.row.astype(np.int64) + begin, shared.col.astype(np.int64) + begin
         jaccard = shared.data / (counts[i] + counts[j] - shared.data)
         pair = (i < j) & (jaccard >= similarity)
         rows.append(i[pair])

@@ -167,15 +167,16 @@ def _text_rows(
     """Return the rows with the numbers of their lines, and what separates their cells."""
     lines = text_lines(path, encoding)
     first, begin = 1, next(lines, None)
-    # '# text' and '##text' are remarks; '#sample' is a header as some programs write it.
-    while begin is not None and (not begin.strip() or begin.startswith(("##", "# "))):
+    while begin is not None:
+        told = re.fullmatch(r'"?sep=(.)"?', begin.strip())  # Excel's way to say what separates
+        if told:
+            separator = told[1] if separator is None else separator
+        # '# text' and '##text' are remarks; '#sample' is a header as some programs write it.
+        elif begin.strip("# \t") and not begin.startswith(("##", "# ")):
+            break
         first, begin = first + 1, next(lines, None)
     if begin is None:
         raise InputError(f"{name} is empty; expected a line of labels and a line for each sample.")
-    told = re.fullmatch(r'"?sep=(.)"?', begin.strip())
-    if told:  # Excel's way to say what separates
-        separator = told[1] if separator is None else separator
-        first, begin = first + 1, next(lines, "")
     sample = [begin.removeprefix("#")]
     size = len(begin)
     for line in lines:

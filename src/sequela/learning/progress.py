@@ -76,9 +76,7 @@ class FitProgress:
 
     def update(self, objective: float, residual: float, interactions: int) -> None:
         """Show where the fit stands."""
-        state = (
-            f"objective {objective:.6g}, residual {residual:.1e}, {interactions} interactions"
-        )
+        state = f"objective {objective:.6g}, residual {residual:.1e}, {interactions} interactions"
         if self._lines and time.monotonic() - self._last_line >= _BETWEEN_LINES:
             self._last_line = time.monotonic()
             sys.stderr.write(f"{self._description}: {state}\n")

@@ -199,8 +199,8 @@ def _best(
                 continue
             covered = np.count_nonzero(((at > lower - 2) & (at < upper + 2)).all(axis=1))
             along, aside = (at - point) @ way, np.abs((at - point) @ [-way[1], way[0]])
-            passed = np.count_nonzero((aside < 2.5) & (along > 3.0) & (along < radius))
-            price = 2.0 * covered + 0.5 * passed + 0.08 * radius + 0.01 * turn
+            passed = int(((aside < 2.5) & (along > 3.0) & (along < radius)).sum())
+            price = 2.0 * covered + 0.5 * min(passed, 6) + 0.08 * radius + 0.01 * turn
             if price < cost:
                 best, cost = (centre, leader, radius), price
     return best

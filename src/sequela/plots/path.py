@@ -70,8 +70,10 @@ def plot_path(path: PenaltyPath, *, label: int = 10, ax: Axes | None = None) -> 
         f"{shorten(path.items[sources[k]], _LONGEST)} → {shorten(path.items[targets[k]], _LONGEST)}"
         for k in named
     ]
-    _name_lines(ax, float(penalties[-1]), final[named], texts)
     _draw_likelihood(ax, path)
+    if own:
+        settle(ax)  # the panel takes room, which decides how far names must be apart
+    _name_lines(ax, float(penalties[-1]), final[named], texts)
     if own:
         settle(ax)
     return ax

@@ -57,7 +57,7 @@ DIAGONAL = "0.6"
 TEXT = 9.0
 SMALL = 7.5
 _MARGIN = 0.06  # inches
-_MOST_LAYOUTS = 12
+_MOST_LAYOUTS = 5
 
 # Of the first, second, ... of several curves (Okabe and Ito's colours without the yellow, which is
 # lost on white paper). The numbers are coprime, so that it takes long until a curve repeats.
@@ -163,8 +163,8 @@ def check_columns(name: str, table: Any, columns: Iterable[str], maker: str) -> 
 def save_figure(figure: Any, path: str | os.PathLike[str], *, dpi: float = 200.0) -> None:
     """Write a figure to a file; the suffix says in which format.
 
-    What is drawn the same way gives the same bytes: no date and no random names are written. In SVG and PDF
-    text stays text. An existing file is replaced only once the new one is whole.
+    What is drawn the same way gives the same bytes: no date and no random names are written. In
+    SVG and PDF text stays text. An existing file is replaced only once the new one is whole.
 
     Parameters
     ----------
@@ -222,23 +222,28 @@ def root(figure: Any) -> Any:
     )
 
 
-def settle(ax: Any, *, close: float = 1e-4) -> None:
+def settle(ax: Any) -> None:
     """Do the layout of the figure now, so that places in it can be measured.
 
     Panels beside axes move with them, which the layout notices only when it is done again: it is
-    repeated until no axes move by more than `close`, a share of the figure.
+    repeated until no axes move by more than a thousandth of the figure.
     """
     whole = root(ax)
     with _missing_signs_allowed():
-        whole.draw_without_rendering()
         engine = whole.get_layout_engine()
-        before: list[float] = []
+        before: list[float] = _places(whole)
         for _ in range(_MOST_LAYOUTS if engine is not None else 0):
             engine.execute(whole)
-            after = [float(x) for part in whole.axes for x in part.get_position(True).extents]
-            if before and max(abs(a - b) for a, b in zip(before, after, strict=True)) <= close:
+            after = _places(whole)
+            if all(abs(a - b) < 1e-3 for a, b in zip(before, after, strict=True)):
                 break
             before = after
+        for part in whole.axes:
+            part.apply_aspect()
+
+
+def _places(figure: Any) -> list[float]:
+    return [float(x) for ax in figure.axes for x in ax.get_position(original=True).extents]
 
 
 @contextmanager

@@ -72,7 +72,7 @@ def plot_theta(
     >>> from matplotlib.figure import Figure
     >>> ax = plot_theta(sequela.example_theta(), ax=Figure().subplots())
     >>> [label.get_text() for label in ax.get_yticklabels()][:3]
-    ['step 1', 'step 2', 'step 3']
+    ['first', 'second', 'step 1']
     """
     chain = as_model(model)
     if order not in ("structure", "given"):

@@ -12,7 +12,7 @@ from sequela.likelihood.posterior import sample_posteriors
 from sequela.plots.labels import short
 from sequela.plots.style import LINE, SMALL, TEXT, load, open_axes, settle, side
 from sequela.plots.ticks import item_ticks
-from sequela.questions.arguments import as_model, as_samples
+from sequela.questions.arguments import as_model, as_samples, rate_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,7 @@ def plot_timeline(
     *,
     most: int = 20,
     relative: bool = False,
-    observation_rate: float = 1.0,
+    observation_rate: float | None = None,
     budget: Budget | None = None,
     random_state: RandomState = 0,
     n_threads: int | None = None,
@@ -75,7 +75,8 @@ def plot_timeline(
     if not frequent.size:
         raise InputError("no sample has any item; expected data with items to draw")
     found = sample_posteriors(
-        chain.theta, samples.without_times(), observation_rate=observation_rate, budget=budget,
+        chain.theta, samples.without_times(), budget=budget,
+        observation_rate=rate_of(chain, observation_rate),
         random_state=random_state, n_threads=n_threads,
     )  # fmt: skip
     columns = np.argsort(found.time_mean, kind="stable")

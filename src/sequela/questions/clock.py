@@ -328,8 +328,11 @@ def _sampled(
     def transform(points: NDArray[np.complex128]) -> NDArray[np.complex128]:
         values = np.empty((sampling.chains, points.size), dtype=np.complex128)
         for chain, exits in enumerate(found.exits):
-            ratio = 1.0 + points[:, None, None] / exits
-            values[chain] = (1.0 / ratio.prod(axis=2)).mean(axis=1)
+            # Far from 0 a product of many ratios leaves the range of a double; its inverse is 0.
+            with np.errstate(over="ignore", invalid="ignore"):
+                product = (1.0 + points[:, None, None] / exits).prod(axis=2)
+                inverse = np.where(np.isfinite(product), 1.0 / product, 0.0)
+            values[chain] = inverse.mean(axis=1)
         return values
 
     return TimePosterior(

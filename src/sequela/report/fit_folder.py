@@ -83,7 +83,7 @@ def _draw(
     formats: tuple[str, ...],
     options: dict[str, Any],
 ) -> None:
-    from matplotlib.figure import Figure
+    from matplotlib import pyplot as plt
 
     from sequela.plots.frequencies import plot_frequencies
     from sequela.plots.interactions import plot_interactions
@@ -106,6 +106,4 @@ def _draw(
         axes = draw()
         for suffix in formats:
             save_figure(axes, folder / "figures" / f"{name}.{suffix}")
-        figure = axes.figure
-        if isinstance(figure, Figure):
-            figure.clear()
+        plt.close(axes.figure)

@@ -1,0 +1,15 @@
+"""Plots are drawn without a screen, and every figure is closed again."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def plt():
+    mpl = pytest.importorskip("matplotlib")
+    mpl.use("agg")
+    import matplotlib.pyplot as plt
+
+    before = mpl.rcParams.copy()
+    yield plt
+    plt.close("all")
+    assert mpl.rcParams == before, "a plot changed the global settings"
