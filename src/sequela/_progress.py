@@ -54,7 +54,11 @@ class WorkProgress:
 
     def advance(self) -> None:
         """One more piece is done."""
-        self._done += 1
+        self.reach(self._done + 1)
+
+    def reach(self, done: int) -> None:
+        """So many pieces are done."""
+        self._done = done
         if not self._watched:
             return
         if self._bar is None:

@@ -14,6 +14,7 @@ import difflib
 import gzip
 import hashlib
 import lzma
+import os
 import re
 import stat
 import zipfile
@@ -23,9 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from sequela._errors import InputError
+from sequela._progress import WorkProgress
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator, Sequence
     from io import BufferedReader
 
@@ -174,13 +175,22 @@ def _decompressed(file: BinaryIO, name: str) -> BinaryIO:
     return file
 
 
+def _size(file: BinaryIO) -> int:
+    try:
+        return os.fstat(file.fileno()).st_size
+    except OSError:
+        return 0
+
+
 def _blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
     """Yield the decompressed content."""
     name = file_name(path)
-    with _binary(path) as file:
+    with _binary(path) as file, WorkProgress(f"reading {name}", _size(file)) as bar:
         try:
             stream = _decompressed(file, name)
             while block := stream.read(_BLOCK):
+                # Of a compressed file, too: how much of it is used up.
+                bar.reach(file.tell())
                 yield block
         except (InputError, MemoryError):
             raise
