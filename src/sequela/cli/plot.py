@@ -65,7 +65,7 @@ def plot(
 ) -> None:
     """Draw a figure of MODEL, and of DATA where it needs samples."""
     from sequela._errors import InputError
-    from sequela.plots.style import save_figure
+    from sequela.plots.style import load, save_figure
 
     if output.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InputError(f"{str(output)!r} has no known format; end it in .png, .svg or .pdf")
@@ -79,7 +79,9 @@ def plot(
     chosen = {
         "items": split_items(items), "samples": split_items(samples), "most": most, **options,
     }  # fmt: skip
-    save_figure(_DRAW[kind](chain, table, chosen), output)
+    axes = _DRAW[kind](chain, table, chosen)
+    save_figure(axes, output)
+    load("matplotlib.pyplot").close(axes.figure)
     click.echo(f"written: {output}")
 
 
