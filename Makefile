@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.installed-docs
 
-.PHONY: demo test lint types check benchmark clean
+.PHONY: demo test lint types check benchmark docs clean
 
 demo: $(STAMP)
 	$(BIN)/sequela demo --force
@@ -25,6 +26,10 @@ check: lint types test
 benchmark: $(STAMP)
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.learning
+	$(BIN)/python -m benchmarks.questions
+
+docs: $(DOCS_STAMP)
+	$(BIN)/sphinx-build -n -W --keep-going -q -b html docs docs/_build/html
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +37,10 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev
 	@touch $(STAMP)
 
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --quiet --group docs
+	@touch $(DOCS_STAMP)
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find src -name '*.nb?' -delete

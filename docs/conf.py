@@ -1,0 +1,78 @@
+"""The documentation site: sphinx-build -W --keep-going -b html docs docs/_build/html."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from docutils import nodes
+from sphinx.domains.python import PyXRefRole
+from sphinx.util import logging
+
+import sequela
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+    from sphinx.environment import BuildEnvironment
+
+project = "sequela"
+version = release = sequela.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
+exclude_patterns = ["_build"]
+
+html_theme = "furo"
+html_title = f"sequela {release}"
+html_copy_source = False
+html_show_copyright = False
+
+myst_heading_anchors = 3  # so that a link may lead to a heading of another page
+
+# Docstrings are numpydoc: names stand in single backticks, types are prose.
+default_role = "name"
+numpydoc_show_class_members = False  # autodoc lists them
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
+# scikit-learn adds these methods when a class is defined; their text links into its own manual.
+autodoc_default_options = {"exclude-members": "set_fit_request, set_score_request"}
+
+# For -n: the types in signatures belong to other packages, or to modules that may move.
+nitpick_ignore_regex = [("py:(class|data|exc)", ".*"), ("py:obj", r"(?!sequela\.).*")]
+
+
+def name(
+    role: str,  # noqa: ARG001 - what docutils passes
+    rawtext: str,
+    text: str,
+    lineno: int,
+    inliner: Any,
+    options: Any = None,
+    content: Any = (),
+) -> Any:
+    """Single backticks: a link where they hold a public name, else code, such as an argument."""
+    owner, _, member = text.removeprefix("sequela.").partition(".")
+    if owner in sequela.__all__:
+        # What a fit leaves behind, such as cv_results_, has no entry of its own.
+        known = member and hasattr(getattr(sequela, owner), member)
+        target = f"{text} <sequela.{owner}{'.' + member if known else ''}>"
+        return PyXRefRole()("py:obj", rawtext, target, lineno, inliner, options or {}, content)
+    return [nodes.literal(rawtext, text)], []
+
+
+def every_name_is_documented(app: Sphinx, env: BuildEnvironment) -> None:  # noqa: ARG001
+    """Warn of public names without an entry in docs/api; -W makes that an error."""
+    described = env.get_domain("py").objects
+    for public in sequela.__all__:
+        if not public.startswith("__") and f"sequela.{public}" not in described:
+            logging.getLogger(__name__).warning(
+                "sequela.%s is public but in no page of docs/api; add it to the page of its group",
+                public,
+            )
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the role of single backticks and the check of the API reference."""
+    app.add_role("name", name)
+    app.connect("env-check-consistency", every_name_is_documented)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
