@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference as ref
+import sequela
 from sequela import InputError, Model
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
@@ -125,3 +126,15 @@ def test_interactions_are_all_of_theta(seed, n):
 def test_what_is_no_model(theta, items, words):
     with pytest.raises(InputError, match=words):
         Model(theta, items)
+
+
+def test_a_model_is_as_good_as_its_table():
+    model = sequela.Model([[0.2, 1.5], [0.0, -1.0]], ["a", "b"])
+    data = sequela.Dataset.from_sets([{"b"}, {"a", "b"}, set()], items=["b", "a"])
+    assert sequela.log_likelihood(model, data) == sequela.log_likelihood(model.to_frame(), data)
+    assert sequela.simulate(model, 5, random_state=1).items == ("a", "b")
+    sequences = [["a"], ["a", "b"]]
+    assert np.array_equal(
+        sequela.sequence_log_likelihood(model, sequences),
+        sequela.sequence_log_likelihood(model.to_frame(), sequences),
+    )

@@ -18,7 +18,7 @@ from sequela._errors import InputError
 from sequela._jit import call
 from sequela._random import materialise_seed, stream
 from sequela._threads import resolve_threads, run_pieces
-from sequela._validation import check_observation_rate, check_theta, positive_integer
+from sequela._validation import as_table, check_observation_rate, check_theta, positive_integer
 from sequela.data._reading import read_labels
 from sequela.data.dataset import Dataset
 from sequela.likelihood._kernels import simulate as _kernel
@@ -165,7 +165,7 @@ def simulate(
 
     Parameters
     ----------
-    theta : array-like or DataFrame, n x n
+    theta : array-like, DataFrame or Model, n x n
         ``theta[j, j]`` is the log of item j's base rate, ``theta[i, j]`` the log-effect of item i
         on the rate of item j.
     size : int
@@ -246,6 +246,7 @@ def _read_model(
 ) -> tuple[npt.NDArray[np.float64], tuple[str, ...]]:
     """Check theta and settle the labels of its items."""
     given = None if items is None else read_labels("items", items)
+    theta = as_table(theta)
     if isinstance(theta, pd.DataFrame):
         own = read_labels("items (the columns of theta)", theta.columns)
         if given is not None and sorted(given) != sorted(own):

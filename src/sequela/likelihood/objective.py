@@ -207,7 +207,7 @@ class Likelihood:
 
         Parameters
         ----------
-        theta : array or DataFrame, (n, n)
+        theta : array, DataFrame or Model, (n, n)
             theta[i, j] is the log-effect of item i on the rate of item j, theta[j, j] the log
             base rate.
         value, gradient : bool
@@ -381,7 +381,7 @@ def log_likelihood(
 
     Parameters
     ----------
-    theta : array or DataFrame, (n, n)
+    theta : array, DataFrame or Model, (n, n)
         theta[i, j] is the log-effect of item i on the rate of item j, theta[j, j] the log base
         rate of item j.
     X : Dataset, DataFrame, array or list of sets

@@ -11,7 +11,7 @@ import pandas as pd
 from sequela._errors import InputError
 from sequela._jit import call
 from sequela._threads import resolve_threads, run_pieces
-from sequela._validation import check_observation_rate, check_theta
+from sequela._validation import as_table, check_observation_rate, check_theta
 from sequela.likelihood._kernels.sequence import COMPLETE, MARGINAL, TIMED, sequences_block
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def sequence_log_likelihood(
 
     Parameters
     ----------
-    theta : array or DataFrame, (n, n)
+    theta : array, DataFrame or Model, (n, n)
         theta[i, j] is the log-effect of item i on the rate of item j.
     sequences : list of sequences
         Items in the order in which they arrived: labels if theta is a DataFrame or `items` is
@@ -95,6 +95,7 @@ def sequence_log_likelihood(
     >>> round(sequence_log_likelihood(theta, [[0, 1]], complete=True), 6)
     -0.01815
     """
+    theta = as_table(theta)
     labels = _labels(theta, items)
     matrix = check_theta(theta, items)
     n = matrix.shape[0]
