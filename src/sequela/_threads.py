@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
 from sequela._errors import InputError
 from sequela._progress import WorkProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["resolve_threads", "run_pieces"]
+__all__ = ["at_most", "resolve_threads", "run_pieces"]
+
+_most: ContextVar[int | None] = ContextVar("most", default=None)
 
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
@@ -21,14 +25,16 @@ Result = TypeVar("Result")
 def resolve_threads(n_threads: int | None) -> int:
     """Return how many threads to use: the given number, or what this process may use.
 
-    None reads what a batch system granted (``SLURM_CPUS_PER_TASK``) and the process's CPU
-    affinity and container limits, never the number of cores of the machine.
+    None reads what `at_most` says, or what a batch system granted (``SLURM_CPUS_PER_TASK``) and
+    the process's CPU affinity and container limits, never the number of cores of the machine.
 
     Examples
     --------
     >>> resolve_threads(3)
     3
     """
+    if n_threads is None and _most.get() is not None:
+        return int(_most.get() or 1)
     if n_threads is None:
         from joblib import cpu_count
 
@@ -41,6 +47,19 @@ def resolve_threads(n_threads: int | None) -> int:
             "that this process may use"
         )
     return int(n_threads)
+
+
+@contextlib.contextmanager
+def at_most(threads: int) -> Iterator[None]:
+    """Let everything inside that is not told otherwise use so many threads.
+
+    For workers that stand beside others on the same cores.
+    """
+    token = _most.set(threads)
+    try:
+        yield
+    finally:
+        _most.reset(token)
 
 
 def run_pieces(
