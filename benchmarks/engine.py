@@ -283,6 +283,14 @@ def table(title, rows):
         print("  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)))
 
 
+def measure_start_up_again():
+    """Replace the start-up times in the result, which other work on the machine spoils first."""
+    result = json.loads(RESULTS.read_text())
+    result["start-up"] = start_up()
+    table("start-up", [result["start-up"]])
+    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+
+
 def main():
     """Run all and write the result."""
     result = {
@@ -318,4 +326,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    measure_start_up_again() if sys.argv[1:] == ["start-up"] else main()
