@@ -34,11 +34,10 @@ def materialise_seed(random_state: RandomState) -> int:
     7
     """
     if random_state is None:
-        entropy = np.random.SeedSequence().entropy
-        assert isinstance(entropy, int)  # noqa: S101 - what SeedSequence() makes of no argument
-        return entropy
+        # 53 bits: what every reader of JSON keeps, so that a seed can be copied from anywhere.
+        return int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) >> 11
     if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**63))
+        return int(random_state.integers(2**53))
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):

@@ -144,6 +144,42 @@ def test_order(folder):
     assert "--likely is for a sample" in run("order", folder, "--likely", 2, code=2).stderr
 
 
+def test_a_named_pair_stays_as_it_was_named(folder):
+    for pair in (("a,b", "plain"), ("plain", "a,b")):
+        row = json.loads(run("order", folder, *pair, "--json").stdout)["pairs"][0]
+        assert (row["first"], row["second"]) == pair
+
+
+def test_data_may_have_more_items_than_the_model(folder, table, tmp_path):
+    more = tmp_path / "more.csv"
+    frame = pd.read_csv(table).drop(columns="time")
+    frame.assign(other=1).to_csv(more, index=False)
+    frame.to_csv(tmp_path / "same.csv", index=False)
+    found = run("time", folder, more)
+    assert "1 items of the data are not in the model" in found.stderr
+    assert found.stdout == run("time", folder, tmp_path / "same.csv").stdout
+    frame.drop(columns="plain").to_csv(tmp_path / "less.csv", index=False)
+    assert "lack 1 of the model's 4, for example 'plain'" in (
+        run("score", folder, tmp_path / "less.csv", code=2).stderr
+    )
+
+
+def test_no_file_is_lost(folder, table, tmp_path):
+    mine = tmp_path / "mine.csv"
+    pd.read_csv(table).drop(columns="time").to_csv(mine, index=False)
+    before = mine.read_bytes()
+    for arguments in (
+        ("time", folder, mine), ("simulate", folder, "-n", 2), ("path", mine, "--penalties", 2),
+        ("import", "--table", mine),
+    ):  # fmt: skip
+        assert "--force" in run(*arguments, "-o", mine, code=2).stderr
+        assert "is a folder" in run(*arguments, "-o", tmp_path, "--force", code=2).stderr
+        assert "no folder" in run(*arguments, "-o", tmp_path / "no" / "x.csv", code=2).stderr
+    assert mine.read_bytes() == before
+    run("simulate", folder, "-n", 2, "-o", mine, "--force")
+    assert mine.read_bytes() != before
+
+
 def test_order_in_a_sample(folder):
     given = '"a,b",plain,+1'
     report = json.loads(run("order", folder, "--given", given, "--likely", 6, "--json").stdout)

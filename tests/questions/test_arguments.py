@@ -218,14 +218,22 @@ def test_samples():
 
 def test_samples_of_other_items():
     frame = pd.DataFrame(np.zeros((2, 4), dtype=int), columns=["TP53", "KRAS", "EGFR", "PTEN"])
-    with pytest.raises(InputError, match="different items, for example 'IDH1', 'PTEN'"):
+    with pytest.raises(InputError, match="lack 1 of the model's 4, for example 'IDH1'"):
         as_samples(GENES, frame)
-    with pytest.raises(InputError, match="different items, for example 'IDH1'; select"):
+    with pytest.raises(InputError, match="lack 1 of the model's 4, for example 'IDH1'"):
         as_samples(GENES, frame[["TP53", "KRAS", "EGFR"]])
-    with pytest.raises(InputError, match="different items"):
+    with pytest.raises(InputError, match="lack 4 of the model's 4"):
         as_samples(GENES, np.zeros((2, 3)))
     with pytest.raises(InputError, match="PTEN"):
         as_samples(GENES, [{"PTEN"}, {"TP53"}])
+
+
+def test_items_that_the_model_does_not_have_are_left_out_with_a_notice(caplog):
+    frame = pd.DataFrame(np.eye(5, dtype=int), columns=["PTEN", *GENES.items])
+    read = as_samples(GENES, frame)
+    assert read.items == GENES.items
+    assert np.array_equal(read.values, np.eye(5, dtype=bool)[:, 1:])
+    assert "1 items of the data are not in the model" in caplog.text
 
 
 def test_questions_use_the_rate_of_observation_that_the_model_was_learned_with():

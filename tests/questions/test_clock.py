@@ -371,7 +371,7 @@ def test_sampled_pseudo_times_do_not_depend_on_threads():
         (lambda m: sequela.pseudo_times(m, [{"a"}], quantiles=[0]), r"quantiles are \[0\]"),
         (lambda m: sequela.pseudo_times(m, [{"a"}], draws="x"), "draws is 'x'; expected"),
         (lambda m: sequela.pseudo_times(m, [{"a"}], n_threads=0), "n_threads"),
-        (lambda m: sequela.pseudo_times(m, [[1, 0]]), "different items"),
+        (lambda m: sequela.pseudo_times(m, [[1, 0]]), "lack 3 of the model's 3"),
     ],
 )  # fmt: skip
 def test_bad_arguments_are_named(call, message):

@@ -32,7 +32,7 @@ __all__ = ["main"]
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="\b\nExample:\n  sequela demo --samples 500 --seed 7",
+    epilog="\b\nExample:\n  sequela demo -o sequela-demo",
 )
 @click.version_option(__version__, prog_name="sequela", message="%(prog)s %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")

@@ -39,9 +39,7 @@ _PENALTY = 0.01
 @click.option(
     "--samples",
     type=click.IntRange(1, 1_000_000),
-    default=1000,
-    show_default=True,
-    help="With --known: how many samples to draw.",
+    help="With --known: how many samples to draw. Default: 1000.",
 )
 @click.option(
     "--seed",
@@ -56,7 +54,7 @@ def demo(
     force: bool,
     figures: str,
     known: bool,
-    samples: int,
+    samples: int | None,
     seed: int,
     as_json: bool,
 ) -> None:
@@ -67,9 +65,11 @@ def demo(
     `sequela import` and `sequela fit`.
     """
     if known:
-        found = demo_known.make_report(samples, seed)
+        found = demo_known.make_report(1000 if samples is None else samples, seed)
         print_json(found) if as_json else demo_known.show(found)
         return
+    if samples is not None:
+        raise click.UsageError("--samples is for --known; the other example has 400 samples")
     report = make_report(output, seed, force=force, figures=read_formats(figures))
     if as_json:
         print_json(report)

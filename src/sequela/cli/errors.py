@@ -9,7 +9,7 @@ import click
 
 from sequela._errors import InputError, SequelaError
 
-__all__ = ["Commands"]
+__all__ = ["INTERRUPTED", "Commands"]
 
 BAD_INPUT = 2  # also click's code for a wrong option
 FAILURE = 1

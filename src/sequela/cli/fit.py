@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from sequela.cli.errors import INTERRUPTED
 from sequela.cli.inputs import load_data
 from sequela.cli.output import json_option, make_console, print_json, print_table
 
@@ -84,6 +85,8 @@ def fit(
         print_json(report)
     else:
         show(report)
+    if report["interrupted"]:
+        click.get_current_context().exit(INTERRUPTED)
 
 
 def read_formats(figures: str) -> tuple[str, ...]:
@@ -172,6 +175,7 @@ def make_report(
         "objective": chain.objective_,
         "objective_se": chain.objective_se_,
         "kkt_residual": chain.kkt_residual_,
+        "kkt_floor": chain.kkt_floor_,
         "converged": bool(chain.converged_),
         "interactions": len(chain.model_.interactions()),
         "optima": len(chain.optima_),
@@ -207,6 +211,7 @@ def make_report(
             for _, row in strongest.iterrows()
         ],
         "notices": notices,
+        "interrupted": any(notice.startswith("the fit was interrupted") for notice in notices),
         "same_as_repeated": None if repeat is None else _same(repeat, result),
     }
 
@@ -247,11 +252,15 @@ def show(report: dict[str, Any]) -> None:
     """Print what was learned and where it is."""
     console = make_console()
     error = f" +- {report['objective_se']:.1g}" if report["objective_se"] else ""
+    floor = report["kkt_floor"]
+    reached = "converged" if report["converged"] else "NOT converged"
+    reached += f" (KKT residual {report['kkt_residual']:.1e}"
+    reached += f", Monte Carlo floor {floor:.1e})" if floor else ")"
     console.print(
         f"{report['samples']} samples, {report['items']} items, penalty {report['penalty']:g}, "
         f"seed {report['seed']}\n"
-        f"{report['interactions']} interactions; objective {report['objective']:.6f}{error}, KKT "
-        f"residual {report['kkt_residual']:.1e}\n",
+        f"{report['interactions']} interactions; objective {report['objective']:.6f}{error}, "
+        f"{reached}\n",
         soft_wrap=True,
     )
     print_table(

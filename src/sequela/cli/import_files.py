@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sequela.cli.inputs import split_items
+from sequela.cli.inputs import check_output, force_option, split_items
 from sequela.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--propose-merges", is_flag=True, help="List items that nearly always occur together."
 )
-@click.option("--force", is_flag=True, help="Replace an existing file.")
+@force_option
 @json_option
 def import_files(
     output: Path, force: bool, propose_merges: bool, as_json: bool, **given: Any
@@ -59,10 +59,7 @@ def import_files(
     sample without any alteration stays, as an empty set. The summary says what was read, dropped
     and merged.
     """
-    from sequela._errors import InputError
-
-    if output.exists() and not force:
-        raise InputError(f"{str(output)!r} exists; name another file, or replace it with --force")
+    check_output(output, force=force)
     found = read(given)
     _write(found, output)
     report = {"written": str(output), **found.summary.to_dict()}

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MODEL_NAME",
+    "check_output",
     "data_argument",
+    "force_option",
     "load_data",
     "load_model",
     "model_argument",
@@ -57,6 +59,30 @@ def precision_options(command: Command) -> Command:
         "--target-se", type=float, help="Instead of --draws: the standard error that is wanted."
     )
     return draws(target(command))
+
+
+def force_option(command: Command) -> Command:
+    """Add ``--force``."""
+    return click.option("--force", is_flag=True, help="Replace an existing file.")(command)
+
+
+def check_output(path: Path | None, *, force: bool) -> None:
+    """Refuse a file that cannot be written, or that would be lost: before the work, not after."""
+    import os
+
+    from sequela._errors import InputError
+
+    if path is None:
+        return
+    if path.is_dir():
+        raise InputError(f"{str(path)!r} is a folder; expected the name of a file to write")
+    if path.exists() and not force:
+        raise InputError(f"{str(path)!r} exists; name another file, or replace it with --force")
+    parent = path.absolute().parent
+    if not parent.is_dir():
+        raise InputError(f"there is no folder {str(parent)!r} to write {path.name!r} in")
+    if not os.access(parent, os.W_OK):
+        raise InputError(f"the folder {str(parent)!r} cannot be written to")
 
 
 def load_model(path: Path) -> Model:

@@ -76,7 +76,7 @@ def make_report(
     chain = load_model(model)
     found = order_matrix(chain, items or None, given=given, **options)
     report: dict[str, Any] = {
-        "pairs": records(found.pairs()),
+        "pairs": records(found.pairs(as_given=bool(items))),
         "given": given,
         "draws": found.draws,
         "seed": found.seed,
@@ -122,6 +122,10 @@ def show(report: dict[str, Any]) -> None:
         )
     if report["seed"] is not None:
         console.print(f"\n{report['draws']:,} draws, seed {report['seed']}", soft_wrap=True)
+    console.print(
+        "\nOf this model: others may fit the data as well in other orders (`sequela fit --starts`)",
+        soft_wrap=True,
+    )
 
 
 def _with_error(value: float | None, error: float | None) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sequela.cli.inputs import load_data, run_options
+from sequela.cli.inputs import check_output, force_option, load_data, run_options
 from sequela.cli.output import json_option, make_console, print_json, print_table
 
 __all__ = ["path"]
@@ -27,6 +27,7 @@ __all__ = ["path"]
 @click.option(
     "--most-frequent", type=click.IntRange(min=1), help="Only so many of the most frequent items."
 )
+@force_option
 @run_options
 @json_option
 def path(
@@ -38,6 +39,7 @@ def path(
     folds: int,
     times: str | None,
     most_frequent: int | None,
+    force: bool,
     seed: int | None,
     threads: int | None,
     as_json: bool,
@@ -47,6 +49,7 @@ def path(
     With --cv the penalty within one standard error of the best is marked: give it to
     `sequela fit`, or let `sequela fit --cv` do both.
     """
+    check_output(output, force=force)
     samples = load_data(data, times)
     if most_frequent is not None:
         samples = samples.most_frequent(min(most_frequent, samples.n_items))

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sequela.cli.inputs import load_data, load_model, model_argument, run_options, split_items
+from sequela.cli.inputs import (
+    check_output,
+    force_option,
+    load_data,
+    load_model,
+    model_argument,
+    run_options,
+    split_items,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +57,7 @@ _KINDS = {
 @click.option("--items", help="Which items, separated by commas (orders).")
 @click.option("--samples", help="Which samples, by id, separated by commas (times).")
 @click.option("--most", type=click.IntRange(min=1), default=20, show_default=True)
-@click.option("--force", is_flag=True, help="Replace an existing file.")
+@force_option
 @run_options
 def plot(
     kind: str,
@@ -69,8 +77,7 @@ def plot(
 
     if output.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InputError(f"{str(output)!r} has no known format; end it in .png, .svg or .pdf")
-    if output.exists() and not force:
-        raise InputError(f"{str(output)!r} exists; name another file, or replace it with --force")
+    check_output(output, force=force)
     chain = load_model(model)
     table = None if data is None else load_data(data)
     if table is None and kind in _NEEDS_DATA:

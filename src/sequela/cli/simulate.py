@@ -6,7 +6,13 @@ from pathlib import Path
 
 import click
 
-from sequela.cli.inputs import load_model, model_argument, run_options
+from sequela.cli.inputs import (
+    check_output,
+    force_option,
+    load_model,
+    model_argument,
+    run_options,
+)
 
 __all__ = ["simulate"]
 
@@ -18,12 +24,14 @@ __all__ = ["simulate"]
 @click.option(
     "--sequences", is_flag=True, help="The order and time of each arrival instead of a table."
 )
+@force_option
 @run_options
 def simulate(
     model: Path,
     samples: int,
     output: Path | None,
     sequences: bool,
+    force: bool,
     seed: int | None,
     threads: int | None,
 ) -> None:
@@ -37,6 +45,7 @@ def simulate(
     from sequela.report.tables import write_table
     from sequela.simulation import simulate as draw
 
+    check_output(output, force=force)
     chain = load_model(model)
     drawn = draw(chain.theta, samples, items=chain.items, random_state=seed, n_threads=threads)
     index = pd.RangeIndex(samples, name="sample")

@@ -7,7 +7,15 @@ from typing import Any
 
 import click
 
-from sequela.cli.inputs import data_argument, load_data, load_model, model_argument, run_options
+from sequela.cli.inputs import (
+    check_output,
+    data_argument,
+    force_option,
+    load_data,
+    load_model,
+    model_argument,
+    run_options,
+)
 from sequela.cli.output import json_option, print_json
 
 __all__ = ["time"]
@@ -18,6 +26,7 @@ __all__ = ["time"]
 @data_argument
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: standard output.")
 @click.option("--draws", type=click.IntRange(min=2), help="Orders drawn of each large set.")
+@force_option
 @run_options
 @json_option
 def time(
@@ -25,6 +34,7 @@ def time(
     data: Path,
     output: Path | None,
     draws: int | None,
+    force: bool,
     seed: int | None,
     threads: int | None,
     as_json: bool,
@@ -38,11 +48,14 @@ def time(
     from sequela.questions.clock import pseudo_times
     from sequela.report.tables import records, write_table
 
+    check_output(output, force=force)
     chain = load_model(model)
     options: dict[str, Any] = {"draws": draws, "random_state": seed, "n_threads": threads}
     found = pseudo_times(chain, load_data(data), **options)
     if output is not None or not as_json:
         write_table(found, output)
+        if output is not None:
+            click.echo(f"sequela: written: {output}", err=True)
     if as_json:
         print_json(
             {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import signal
 import threading
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["StopRequest", "graceful_stop"]
+
+_log = logging.getLogger("sequela")
 
 # What a terminal, a batch system at its time limit, and a user of a batch system send.
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
@@ -41,6 +44,10 @@ def graceful_stop() -> Iterator[StopRequest]:
         if request:
             raise KeyboardInterrupt
         request.signal = signal.Signals(number).name
+        _log.warning(
+            "%s: stopping after the step under way, with the best so far; once more stops at once",
+            request.signal,
+        )
 
     numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
     before = {number: signal.signal(number, handle) for number in numbers}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["as_model", "as_samples", "find_item", "find_items", "rate_of"]
+
+_log = logging.getLogger("sequela")
 
 _SHOWN = 5
 
@@ -63,12 +66,16 @@ def as_samples(model: Model, data: Any) -> Dataset:
         return read
     if not isinstance(data, (Dataset, pd.DataFrame)) and read.n_items == model.n_items:
         return Dataset(read.values, items=model.items)
-    odd = sorted(set(read.items).symmetric_difference(model.items))
+    odd = sorted(set(model.items).difference(read.items))
     if odd:
         raise InputError(
-            f"the data and the model have different items, for example "
-            f"{', '.join(map(repr, odd[:_SHOWN]))}; select the model's {model.n_items} items"
+            f"the data have {read.n_items} items and lack {len(odd)} of the model's "
+            f"{model.n_items}, for example {', '.join(map(repr, odd[:_SHOWN]))}; give data with "
+            "all items that the model was learned from"
         )
+    extra = read.n_items - model.n_items
+    if extra:
+        _log.warning("%d items of the data are not in the model and were left out", extra)
     return read.select_items(model.items)
 
 

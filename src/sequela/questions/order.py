@@ -77,8 +77,11 @@ class Orders:
     draws: int
     seed: int | None
 
-    def pairs(self) -> pd.DataFrame:
+    def pairs(self, *, as_given: bool = False) -> pd.DataFrame:
         """Return one row for each pair, the surest orders first: ``first`` came before ``second``.
+
+        Each pair is turned so that its probability is at least one half; with `as_given` pairs
+        and rows stay in the order of the items.
 
         Examples
         --------
@@ -92,7 +95,8 @@ class Orders:
         rows = []
         for i, a in enumerate(labels):
             for b in labels[i + 1 :]:
-                ahead = self.probability.loc[a, b] >= 0.5 or np.isnan(self.probability.loc[a, b])
+                p = self.probability.loc[a, b]
+                ahead = as_given or p >= 0.5 or np.isnan(p)
                 one, other = (a, b) if ahead else (b, a)
                 rows.append(
                     {
@@ -106,6 +110,8 @@ class Orders:
                 )
         columns = ["first", "second", "probability", "se", "observed", "method"]
         table = pd.DataFrame(rows, columns=columns)
+        if as_given:
+            return table
         return table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
 
 
