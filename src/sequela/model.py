@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from sequela._model_files import (
     unpack,
     writing,
 )
+from sequela._spreadsheets import guarded, unguarded
 from sequela._validation import check_theta
 from sequela.data._reading import read_labels
 
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["Model"]
 
 _CORNER = "row acts on column"  # the first cell of our CSV; mhn has none and acts the other way
-# What a spreadsheet takes for a formula or lets slip into the next cell, in full width too.
-_LIVE = r"(?:\s*[=+\-@＝＋－＠]|[\t\r\n])"
 
 
 class Model:
@@ -198,9 +196,7 @@ class Model:
         "'=second",0.0,-4.0
         <BLANKLINE>
         """
-        # Labels that already look like guarded ones are guarded as well, so that none is lost.
-        guarded = [f"'{x}" if re.match(f"'*{_LIVE}", x) else x for x in self._items]
-        table = table_text(_CORNER, guarded, self._theta)
+        table = table_text(_CORNER, [guarded(label) for label in self._items], self._theta)
         with writing(path) as file:
             file.write(table)
 
@@ -229,7 +225,7 @@ class Model:
         """
         _, labels, theta = read_table(path)
         with naming(path):
-            return cls(theta, [x[1:] if re.match(f"'+{_LIVE}", x) else x for x in labels])
+            return cls(theta, [unguarded(label) for label in labels])
 
     def to_mhn(self, path: str | os.PathLike[str]) -> None:
         """Write the files that the Python package `mhn` saves and loads.

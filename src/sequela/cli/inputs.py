@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sequela.report.run import MODEL_NAME
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -14,7 +16,6 @@ if TYPE_CHECKING:
     from sequela.model import Model
 
 __all__ = [
-    "MODEL_NAME",
     "check_output",
     "data_argument",
     "force_option",
@@ -27,8 +28,6 @@ __all__ = [
 ]
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
-
-MODEL_NAME = "model.npz"  # in the folder of a fit
 
 
 def model_argument(command: Command) -> Command:

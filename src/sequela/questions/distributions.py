@@ -18,7 +18,7 @@ from sequela.likelihood.sequences import sequence_log_likelihood
 from sequela.questions.arguments import as_model, as_samples, find_items, rate_of
 from sequela.questions.dependence import ancestors, arrivals_on_lattice, fits_lattice
 from sequela.questions.order import DEFAULT_DRAWS
-from sequela.questions.precision import Estimate, until_precise
+from sequela.questions.precision import Estimate, share_error, until_precise
 from sequela.questions.samples import one_sample
 from sequela.simulation import simulate
 
@@ -203,7 +203,7 @@ def item_frequencies(
             chain.theta, size, observation_rate=rate, random_state=seed, n_threads=threads
         )
         hits = np.bincount(drawn.sequence, minlength=chain.n_items)
-        error = np.sqrt((hits + 0.5) * (size - hits + 0.5) / (size + 1.0) ** 2 / (size + 2.0))
+        error = share_error(hits, size - hits)
         return table(np.where(missing, hits / size, exact), np.where(missing, error, 0.0), size)
 
     return until_precise(

@@ -17,7 +17,7 @@ from sequela._validation import is_number
 from sequela.likelihood.budget import check_budget
 from sequela.questions.arguments import as_model, find_items, rate_of
 from sequela.questions.dependence import ancestors, given_state
-from sequela.questions.precision import until_precise
+from sequela.questions.precision import share_error, until_precise
 from sequela.simulation import simulate
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def items_within(
         )  # fmt: skip
         early = drawn.sequence[drawn.arrival_times <= time]
         hits = np.bincount(early, minlength=absent.size)[places]
-        error = np.sqrt((hits + 0.5) * (size - hits + 0.5) / (size + 1.0) ** 2 / (size + 2.0))
+        error = share_error(hits, size - hits)
         return table(np.where(missing, hits / size, exact), np.where(missing, error, 0.0), size)
 
     return until_precise(

@@ -23,7 +23,7 @@ from sequela.likelihood._kernels.pairs import count_pairs
 from sequela.likelihood.budget import Budget, check_budget
 from sequela.questions.arguments import as_model, find_items, rate_of
 from sequela.questions.dependence import ancestors, arrivals_on_lattice, fits_lattice
-from sequela.questions.precision import Estimate, check_precision, until_precise
+from sequela.questions.precision import Estimate, check_precision, share_error, until_precise
 from sequela.questions.samples import posterior_until_precise
 from sequela.simulation import simulate
 
@@ -360,10 +360,8 @@ def _combine(
     together = counts + counts.T
     np.fill_diagonal(together, np.diagonal(counts))
     found = _from_joint(np.where(missing, counts / size, joint), labels, "exact", size, seed)
-    # Binomial given the number of draws with both; never zero, as the spread of a Beta(x + 1/2,
-    # y + 1/2) is not when all draws agree.
-    x, y = counts + 0.5, counts.T + 0.5
-    error = np.sqrt(x * y / ((x + y) ** 2 * (x + y + 1.0)))
+    # Binomial given the number of draws with both.
+    error = share_error(counts, counts.T)
     error[together == 0] = np.inf
     np.fill_diagonal(error, 0.0)
     probability = found.probability.to_numpy().copy()
@@ -455,7 +453,6 @@ def _sample_errors(found: SampleAnswer) -> NDArray[np.float64]:
     error = found.posterior.before_se(0).copy()
     if found.draws:
         before = found.posterior.before(0)
-        x, y = found.draws * before + 0.5, found.draws * before.T + 0.5
         agreed = (error == 0.0) & ~np.eye(len(error), dtype=np.bool_)
-        error[agreed] = np.sqrt(x * y / ((x + y) ** 2 * (x + y + 1.0)))[agreed]
+        error[agreed] = share_error(found.draws * before, found.draws * before.T)[agreed]
     return error

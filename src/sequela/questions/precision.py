@@ -13,7 +13,9 @@ from sequela._validation import is_number, positive_integer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MOST_DRAWS", "Estimate", "check_precision", "until_precise"]
+    from numpy.typing import NDArray
+
+__all__ = ["MOST_DRAWS", "Estimate", "check_precision", "share_error", "until_precise"]
 
 Answer = TypeVar("Answer")
 
@@ -66,6 +68,16 @@ def check_precision(draws: int | None, target_se: float | None) -> None:
         positive_integer("draws", draws, least=2)
     if target_se is not None and not (is_number(target_se) and 0.0 < target_se < np.inf):
         raise InputError(f"target_se is {target_se!r}; expected a positive number, such as 0.01")
+
+
+def share_error(hits: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the standard error of the share of hits among draws.
+
+    Never zero: as the spread of a Beta(hits + 1/2, others + 1/2) is not when all draws agree.
+    """
+    x, y = hits + 0.5, others + 0.5
+    error: NDArray[np.float64] = np.sqrt(x * y / ((x + y) ** 2 * (x + y + 1.0)))
+    return error
 
 
 def until_precise(

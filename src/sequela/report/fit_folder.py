@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sequela.questions.clock import pseudo_times
 from sequela.questions.distributions import item_frequencies
 from sequela.questions.order import order_matrix
+from sequela.report.run import MODEL_NAME
 from sequela.report.tables import write_table
 
 if TYPE_CHECKING:
@@ -16,9 +17,8 @@ if TYPE_CHECKING:
     from sequela.data.dataset import Dataset
     from sequela.learning.estimator import SetChain
 
-__all__ = ["MODEL_NAME", "write_fit"]
+__all__ = ["write_fit"]
 
-MODEL_NAME = "model.npz"
 # Orders are listed for this many of the most frequent items: a hundred items have 4,950 pairs.
 _ORDERED_ITEMS = 20
 

@@ -17,9 +17,10 @@ from sequela._files import replacing
 if TYPE_CHECKING:
     import os
 
-__all__ = ["RUN_NAME", "Run", "checksum", "package_versions"]
+__all__ = ["MODEL_NAME", "RUN_NAME", "Run", "checksum", "package_versions"]
 
 RUN_NAME = "run.json"
+MODEL_NAME = "model.npz"
 _FORMAT = "sequela run"
 _VERSION = 1
 _PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn")

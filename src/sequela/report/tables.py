@@ -7,22 +7,18 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
+from sequela._spreadsheets import guarded
+
 if TYPE_CHECKING:
     import os
 
     import pandas as pd
 
-__all__ = ["guard", "records", "table_text", "write_table"]
-
-# What a spreadsheet takes for a formula, in full width too, or lets slip into the next cell.
-_LIVE = "=+-@\t\r\n＝＋－＠"
+__all__ = ["records", "table_text", "write_table"]
 
 
-def guard(value: Any) -> Any:
-    """Return a text so that a spreadsheet shows it and does not run it."""
-    if isinstance(value, str) and value.lstrip()[:1] and value.lstrip()[0] in _LIVE:
-        return f"'{value}"
-    return value
+def _safe(value: Any) -> Any:
+    return guarded(value) if isinstance(value, str) else value
 
 
 def table_text(frame: pd.DataFrame, *, index: bool = True) -> str:
@@ -30,12 +26,12 @@ def table_text(frame: pd.DataFrame, *, index: bool = True) -> str:
     import pandas as pd
 
     safe = frame.copy()
-    safe.columns = pd.Index([guard(str(name)) for name in frame.columns])
+    safe.columns = pd.Index([guarded(str(name)) for name in frame.columns])
     for place, kind in enumerate(frame.dtypes):
         if not pd.api.types.is_numeric_dtype(kind):
-            safe.isetitem(place, [guard(value) for value in frame.iloc[:, place]])
+            safe.isetitem(place, [_safe(value) for value in frame.iloc[:, place]])
     if index:
-        safe.index = pd.Index([guard(label) for label in frame.index], name=frame.index.name)
+        safe.index = pd.Index([_safe(label) for label in frame.index], name=frame.index.name)
     buffer = io.StringIO()
     safe.to_csv(buffer, index=index, lineterminator="\n")
     return buffer.getvalue()
