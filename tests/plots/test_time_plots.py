@@ -180,7 +180,7 @@ def test_wrong_arguments_of_the_timeline_are_named(data):
         plot_timeline(example_theta(), data, most=0)
     with pytest.raises(InputError, match="no sample has any item"):
         plot_timeline(example_theta(), [set(), set()])
-    with pytest.raises(InputError, match="different items"):
+    with pytest.raises(InputError, match="lack 10 of the model"):
         plot_timeline(example_theta(), pd.DataFrame({"x": [1, 0]}))
 
 
