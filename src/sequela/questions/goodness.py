@@ -12,6 +12,7 @@ from sequela._random import materialise_seed
 from sequela._validation import positive_integer
 from sequela.questions.arguments import as_model, as_samples, rate_of
 from sequela.questions.order import DEFAULT_DRAWS
+from sequela.questions.precision import share_error
 from sequela.simulation import simulate
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def _table(
 ) -> pd.DataFrame:
     # Half a draw more on either side: an event that was never drawn is rare, not impossible.
     share = (drawn + 0.5) / (draws + 1.0)
-    error = np.sqrt(share * (1.0 - share) / (draws + 2.0))
+    error = share_error(drawn, draws - drawn)
     spread = np.sqrt(share * (1.0 - share) / samples + error**2)
     return pd.DataFrame(
         {

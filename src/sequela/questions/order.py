@@ -18,13 +18,12 @@ from sequela._errors import BudgetError, InputError
 from sequela._jit import call
 from sequela._random import materialise_seed
 from sequela._threads import resolve_threads, run_pieces
-from sequela.data.dataset import Dataset
 from sequela.likelihood._kernels.pairs import count_pairs
 from sequela.likelihood.budget import Budget, check_budget
 from sequela.questions.arguments import as_model, find_items, rate_of
 from sequela.questions.dependence import ancestors, arrivals_on_lattice, fits_lattice
 from sequela.questions.precision import Estimate, check_precision, share_error, until_precise
-from sequela.questions.samples import posterior_until_precise
+from sequela.questions.samples import one_sample, posterior_until_precise
 from sequela.simulation import simulate
 
 if TYPE_CHECKING:
@@ -408,7 +407,7 @@ def _in_sample(
     random_state: RandomState,
     n_threads: int,
 ) -> Orders:
-    present = np.sort(find_items(chain, given, "given"))
+    present, data = one_sample(chain, given, "given")
     places = present if items is None else find_items(chain, items)
     absent = [chain.items[place] for place in places if place not in present]
     if absent:
@@ -419,11 +418,9 @@ def _in_sample(
     if places.size < 2:
         raise InputError(f"an order needs two items; {places.size} given")
     at = np.searchsorted(present, places)
-    row = np.zeros((1, chain.n_items), dtype=np.bool_)
-    row[0, present] = True
     found = posterior_until_precise(
         chain.theta,
-        Dataset(row, items=chain.items),
+        data,
         lambda answer: float(np.max(_sample_errors(answer)[np.ix_(at, at)])),
         draws,
         target_se,

@@ -47,9 +47,14 @@ class SampleAnswer:
     seed: int | None
 
 
-def one_sample(model: Model, sample: Iterable[Any]) -> tuple[NDArray[np.int64], Dataset]:
-    """Return the items of a sample, in the model's order, and a data set of this one sample."""
-    present = np.sort(find_items(model, sample, "sample"))
+def one_sample(
+    model: Model, sample: Iterable[Any], what: str = "sample"
+) -> tuple[NDArray[np.int64], Dataset]:
+    """Return the items of a sample, in the model's order, and a data set of this one sample.
+
+    `what` is the name of the argument, for errors.
+    """
+    present = np.sort(find_items(model, sample, what))
     row = np.zeros((1, model.n_items), dtype=np.bool_)
     row[0, present] = True
     return present, Dataset(row, items=model.items)
