@@ -31,9 +31,14 @@ _WHERE = {
     "SetChain": "sequela.learning.estimator",
     "SeveralOptimaWarning": "sequela.learning.estimator",
     "fit": "sequela.learning.estimator",
+    "Refit": "sequela.learning.refit",
+    "compare_optima": "sequela.learning.refit",
+    "refit": "sequela.learning.refit",
     "SetChainCV": "sequela.learning.path",
     "path": "sequela.learning.path",
     "penalty_max": "sequela.learning.penalty_max",
+    "Rivals": "sequela.questions.rivals",
+    "rival_orders": "sequela.questions.rivals",
     "Orders": "sequela.questions.order",
     "order_matrix": "sequela.questions.order",
     "order_probability": "sequela.questions.order",
@@ -94,6 +99,7 @@ if TYPE_CHECKING:
     )
     from sequela.learning.path import SetChainCV, path
     from sequela.learning.penalty_max import penalty_max
+    from sequela.learning.refit import Refit, compare_optima, refit
     from sequela.likelihood import (
         Budget,
         Evaluation,
@@ -132,6 +138,7 @@ if TYPE_CHECKING:
     from sequela.questions.next_item import NextStep, items_within, next_items
     from sequela.questions.order import Orders, order_matrix, order_probability
     from sequela.questions.precision import Estimate
+    from sequela.questions.rivals import Rivals, rival_orders
     from sequela.questions.samples import sample_arrivals
     from sequela.simulation import Simulation, simulate
 
@@ -149,6 +156,8 @@ __all__ = [
     "Model",
     "NextStep",
     "Orders",
+    "Refit",
+    "Rivals",
     "Sampling",
     "SeparationWarning",
     "SequelaError",
@@ -160,6 +169,7 @@ __all__ = [
     "__version__",
     "clock_curve",
     "clock_items",
+    "compare_optima",
     "evaluate",
     "example_samples",
     "example_theta",
@@ -192,6 +202,8 @@ __all__ = [
     "read_cbioportal",
     "read_maf",
     "read_table",
+    "refit",
+    "rival_orders",
     "sample_arrivals",
     "sample_posteriors",
     "save_figure",

@@ -59,6 +59,8 @@ class SetChain(BaseEstimator):
         around it. All ends are kept in `starts_`; the best is the result.
     start_widths : tuple of float, default (0.2, 2.0)
         Random interactions are uniform in [-width, width], the widths in turn; the paper has 0.2.
+    independent_start : bool, default True
+        Whether the first start is the model without interactions; otherwise all are random.
     max_iter : int, default 1000
         Most iterations of a start.
     tol : float, default 1e-4
@@ -126,6 +128,7 @@ class SetChain(BaseEstimator):
         solver: str = "auto",
         n_starts: int = 1,
         start_widths: Sequence[float] = (0.2, 2.0),
+        independent_start: bool = True,
         max_iter: int = 1000,
         tol: float = 1e-4,
         observation_rate: float = 1.0,
@@ -141,6 +144,7 @@ class SetChain(BaseEstimator):
         self.solver = solver
         self.n_starts = n_starts
         self.start_widths = start_widths
+        self.independent_start = independent_start
         self.max_iter = max_iter
         self.tol = tol
         self.observation_rate = observation_rate
@@ -265,6 +269,7 @@ class SetChain(BaseEstimator):
             solver="newton" if self.solver == "auto" else self.solver,
             n_starts=positive_integer("n_starts", self.n_starts),
             start_widths=tuple(float(width) for width in widths),
+            independent_start=bool(self.independent_start),
             tol=float(self.tol),
             max_iter=positive_integer("max_iter", self.max_iter),
             observation_rate=check_observation_rate(self.observation_rate),

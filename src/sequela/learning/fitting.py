@@ -46,6 +46,7 @@ class FitOptions:
     solver: str
     n_starts: int
     start_widths: tuple[float, ...]
+    independent_start: bool
     tol: float
     max_iter: int
     observation_rate: float
@@ -144,10 +145,12 @@ class Fitter:
         return self.finished
 
     def _width(self, index: int) -> float:
-        """Return the width of a start: none first, then the given ones in turn."""
+        """Return the width of a start: none first, unless told, then the given ones in turn."""
         if self.options.solver == "adagrad":
             return _PAPER_WIDTH
         widths = self.options.start_widths
+        if not self.options.independent_start:
+            return widths[index % len(widths)]
         return 0.0 if index == 0 else widths[(index - 1) % len(widths)]
 
     def _one(

@@ -1,0 +1,111 @@
+"""Where repeats run, as options that every command of many fits shares."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from sequela.cli.errors import INTERRUPTED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+__all__ = ["repeats_options", "resumable", "run_arguments"]
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+
+def repeats_options(command: Command) -> Command:
+    """Add ``--backend``, ``--workers``, ``--cluster``, ``--index`` and ``--of``."""
+    options = (
+        click.option(
+            "--backend",
+            type=click.Choice(["threads", "processes", "dask"]),
+            default=None,
+            help="Where the repeats run; no number depends on it. Default: processes, or dask with "
+            "--cluster.",
+        ),
+        click.option(
+            "--workers",
+            type=click.IntRange(min=1),
+            help="How many repeats at once on this machine. Default: one for each core.",
+        ),
+        click.option(
+            "--cluster",
+            metavar="ADDRESS",
+            help="A Dask scheduler, such as tcp://node7:8786, whose workers do the repeats.",
+        ),
+        click.option(
+            "--index",
+            type=click.IntRange(min=0),
+            help="With --of: do one share of the repeats only, counted from 0. In a SLURM script "
+            "with #SBATCH --array=0-7: --index $SLURM_ARRAY_TASK_ID --of $SLURM_ARRAY_TASK_COUNT.",
+        ),
+        click.option(
+            "--of",
+            type=click.IntRange(min=1),
+            help="Into how many shares the repeats are divided.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def run_arguments(
+    backend: str | None,
+    workers: int | None,
+    cluster: str | None,
+    index: int | None,
+    of: int | None,
+) -> dict[str, Any]:
+    """Return the keyword arguments of `sequela.repeats.run` that the options stand for."""
+    if cluster is not None and backend not in (None, "dask"):
+        raise click.UsageError(
+            f"--cluster {cluster} and --backend {backend} exclude each other; leave one out"
+        )
+    if cluster is not None and workers is not None:
+        raise click.UsageError(
+            f"--workers {workers} is for this machine; the workers of the cluster {cluster} are "
+            "started with it. Leave one out"
+        )
+    if (index is None) != (of is None):
+        given, absent = ("--index", "--of") if of is None else ("--of", "--index")
+        raise click.UsageError(f"{given} needs {absent}: one share is --index I --of N")
+    share = None
+    if index is not None and of is not None:
+        if index >= of:
+            raise click.UsageError(
+                f"--index is {index} and --of is {of}; expected an index from 0 to {of - 1}. "
+                f"A SLURM array that fits is --array=0-{of - 1}"
+            )
+        share = (index, of)
+    if backend is None:
+        backend = "processes" if cluster is None else "dask"
+    return {"backend": backend, "workers": workers, "cluster": cluster, "share": share}
+
+
+@contextlib.contextmanager
+def resumable(folder: Path) -> Iterator[None]:
+    """Let Ctrl-C and a batch system's SIGTERM end repeats in good order, and say how to go on."""
+    before = None
+    if threading.current_thread() is threading.main_thread():
+        before = signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))
+    try:
+        yield
+    except KeyboardInterrupt:
+        done = len(list(folder.glob("[0-9]*.json")))
+        click.echo(
+            f"sequela: interrupted; {done} {'repeat is' if done == 1 else 'repeats are'} recorded "
+            f"in {str(folder)!r}. The same command goes on from there",
+            err=True,
+        )
+        click.get_current_context().exit(INTERRUPTED)
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,109 @@
+"""The paper's data: where they are, and what is drawn anew where they are not needed."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela._errors import InputError
+from sequela.data.cbioportal import read_cbioportal
+from sequela.data.tables import read_table
+from sequela.model import Model
+from sequela.simulation import simulate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sequela.data.dataset import Dataset
+
+__all__ = [
+    "GLIOBLASTOMA",
+    "SCHILL_TABLE",
+    "TRUE_MODELS",
+    "check_files",
+    "data_folder",
+    "glioblastoma",
+    "schill_table",
+    "synthetic",
+]
+
+GLIOBLASTOMA = ("gbm/mutations.txt", "gbm/cna.txt", "gbm/merge.json")
+SCHILL_TABLE = ("gbm/schill20.csv",)
+
+# Appendix F. Rows act on columns.
+TRUE_MODELS = {
+    "two": np.array([[0.0, 4.0], [0.0, -4.0]]),
+    "five": np.array(
+        [
+            [-1.0, 4.0, 0.0, 0.0, 0.0],
+            [0.0, -1.0, -2.0, -2.0, 0.0],
+            [0.0, -2.0, -1.0, -2.0, 0.0],
+            [0.0, -2.0, -2.0, -0.5, 4.0],
+            [0.0, 0.0, 0.0, 0.0, -4.0],
+        ]
+    ),
+}
+_FILES = {"two": "synthetic/synth2.csv", "five": "synthetic/synth5.csv"}
+_CLOCKS = 200
+_SAMPLES = 500
+
+
+def data_folder(given: str | os.PathLike[str] | None) -> Path | None:
+    """Return the folder with the data: the given one, SEQUELA_DATA, or None."""
+    named = given or os.environ.get("SEQUELA_DATA")
+    if named is None:
+        return None
+    folder = Path(named)
+    if not folder.is_dir():
+        raise InputError(f"there is no data folder {str(folder)!r}; name one with --data")
+    return folder.absolute()
+
+
+def check_files(folder: Path | None, files: Iterable[str], name: str) -> None:
+    """Refuse an experiment whose data are not there, before any work."""
+    for file in files:
+        if folder is None:
+            raise InputError(
+                f"{name} needs {file!r}: name the folder that holds it with --data FOLDER, or in "
+                "the environment variable SEQUELA_DATA"
+            )
+        if not (folder / file).is_file():
+            raise InputError(f"{name} needs {file!r}, which is not in {str(folder)!r}")
+
+
+@functools.lru_cache(maxsize=4)
+def synthetic(name: str, folder: str | None) -> tuple[Dataset, Model]:
+    """Return 500 samples with times of the two- or five-item model and 200 clocks, and the model.
+
+    Those of the data folder if it has them, else drawn anew with a fixed seed; the model has the
+    interacting items alone, which are the first of the data.
+    """
+    theta = TRUE_MODELS[name]
+    truth = Model(theta, [f"item{i + 1}" for i in range(len(theta))])
+    if folder is not None and (Path(folder) / _FILES[name]).is_file():
+        return read_table(Path(folder) / _FILES[name], times="time").data, truth
+    n = len(theta)
+    rng = np.random.default_rng([2021, n])
+    whole = np.diag(np.concatenate([np.zeros(n), rng.uniform(-4.0, -2.0, _CLOCKS)]))
+    whole[:n, :n] = theta
+    items = [*truth.items, *(f"clock{i + 1}" for i in range(_CLOCKS))]
+    drawn = simulate(Model(whole, items).to_frame(), _SAMPLES, random_state=2021 + n)
+    return drawn.to_dataset(), truth
+
+
+@functools.lru_cache(maxsize=2)
+def glioblastoma(folder: str) -> Dataset:
+    """Return the 378 glioblastomas with the items that occur in at least 4, by frequency."""
+    mutations, cna, merge = (Path(folder) / file for file in GLIOBLASTOMA)
+    data = read_cbioportal(mutations, cna, merge=merge, at_least=4).data
+    return data.most_frequent(data.n_items)
+
+
+@functools.lru_cache(maxsize=2)
+def schill_table(folder: str) -> Dataset:
+    """Return the older glioblastoma table of 20 items."""
+    return read_table(Path(folder) / SCHILL_TABLE[0]).data

@@ -1,0 +1,161 @@
+"""Refits without penalty, against a plain optimiser on a likelihood of its own."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import reference
+from sequela import InputError, Model, SetChain, compare_optima, evaluate, fit, refit, simulate
+from sequela.learning.refit import OnSupport
+
+THETA = np.array([[-0.5, 1.5, 0.0], [0.0, -1.5, 0.0], [-1.0, 0.0, -0.3]])
+
+
+def drawn(theta, size, seed):
+    return simulate(theta, size, random_state=seed).to_dataset().without_times()
+
+
+SETS = drawn(THETA, 300, 3)
+
+
+def dense_value(theta, data):
+    """Return the log-likelihood of all samples by the dense solve of the reference."""
+    p = reference.set_distribution(theta)
+    codes = data.values @ (1 << np.arange(data.n_items))
+    return float(np.log(p[codes]).sum())
+
+
+def test_refit_is_the_best_on_its_support():
+    model = fit(SETS, penalty=0.02)
+    found = refit(model, SETS, tol=1e-7)
+    support = (model.theta != 0.0) | np.eye(3, dtype=bool)
+    assert found.n_interactions == support.sum() - 3 > 0
+    assert (found.model.theta[~support] == 0.0).all()
+
+    def loss(free):
+        theta = np.zeros((3, 3))
+        theta[support] = free
+        return -dense_value(theta, SETS)
+
+    best = minimize(loss, model.theta[support], method="BFGS", options={"gtol": 1e-6})
+    assert found.log_likelihood == pytest.approx(-best.fun, abs=1e-5)
+    np.testing.assert_allclose(found.model.theta[support], best.x, atol=2e-3)
+    assert found.log_likelihood > dense_value(model.theta, SETS)
+    assert found.converged
+    assert found.log_likelihood_se == 0.0
+
+
+def test_gradient_vanishes_on_the_support_alone():
+    model = fit(SETS, penalty=0.05)
+    again = refit(model, SETS, tol=1e-6).model
+    gradient = evaluate(again.theta, SETS).gradient
+    support = (model.theta != 0.0) | np.eye(3, dtype=bool)
+    assert np.abs(gradient[support]).max() < 1e-6
+    assert np.abs(gradient[~support]).max() > 1e-4
+
+
+def test_what_the_data_push_to_infinity_stops():
+    never_together = [{"a"}] * 40 + [{"b"}] * 40 + [set()] * 40
+    model = Model([[-0.5, -1.0], [-1.0, -0.5]], ["a", "b"])
+    found = refit(model, never_together, tol=1e-4)
+    assert found.converged
+    assert np.isfinite(found.model.theta).all()
+    assert found.model.theta[0, 1] < -3.0
+    # The supremum: a third each.
+    assert found.log_likelihood == pytest.approx(120 * math.log(1 / 3), abs=0.05)
+
+
+def test_refit_with_times():
+    data = simulate(THETA, 200, random_state=5).to_dataset()
+    model = fit(data, penalty=0.03)
+    found = refit(model, data, tol=1e-6)
+    gradient = evaluate(found.model.theta, data).gradient
+    support = (model.theta != 0.0) | np.eye(3, dtype=bool)
+    assert np.abs(gradient[support]).max() < 1e-6
+
+
+def test_akaike():
+    found = refit(fit(SETS, penalty=0.02), SETS)
+    parameters = 3 + np.count_nonzero(found.model.theta - np.diag(np.diag(found.model.theta)))
+    assert found.aic == pytest.approx(2 * parameters - 2 * dense_value(found.model.theta, SETS))
+
+
+def test_items_of_the_data_may_stand_in_another_order():
+    model = fit(SETS, penalty=0.02)
+    turned = SETS.select_items(["2", "0", "1"])
+    one, two = refit(model, SETS), refit(model, turned)
+    assert one.model.items == two.model.items
+    assert one.log_likelihood == pytest.approx(two.log_likelihood, abs=1e-9)
+
+
+def test_the_penalty_of_a_support():
+    support = np.array([[True, True], [False, True]])
+    theta = np.array([[0.3, -2.0], [0.0, 0.1]])
+    gradient = np.array([[0.2, -0.4], [5.0, 0.0]])
+    free, charged = OnSupport(support), OnSupport(support, 0.5)
+    np.testing.assert_array_equal(free.weights(2), [[0.0, 0.0], [np.inf, 0.0]])
+    np.testing.assert_array_equal(charged.weights(2), [[0.0, 0.5], [np.inf, 0.0]])
+    assert (free.value(theta), charged.value(theta)) == (0.0, 1.0)
+    np.testing.assert_allclose(free.subdiff_distance(theta, gradient), [[0.2, 0.4], [0.0, 0.0]])
+    np.testing.assert_allclose(charged.subdiff_distance(theta, gradient), [[0.2, 0.1], [0.0, 0.0]])
+
+
+# --- Optima side by side --------------------------------------------------------------------------
+
+
+# The paper's model of five items (appendix F), which has several optima.
+FIVE = np.array(
+    [
+        [-1.0, 4.0, 0.0, 0.0, 0.0],
+        [0.0, -1.0, -2.0, -2.0, 0.0],
+        [0.0, -2.0, -1.0, -2.0, 0.0],
+        [0.0, -2.0, -2.0, -0.5, 4.0],
+        [0.0, 0.0, 0.0, 0.0, -4.0],
+    ]
+)
+
+
+@pytest.mark.filterwarnings("ignore::sequela.SeveralOptimaWarning")
+def test_optima_are_weighed_without_the_penalty():
+    data = drawn(FIVE, 500, 4)
+    chain = SetChain(0.01, n_starts=8, start_widths=(2.0,), random_state=1).fit(data)
+    table, refits = compare_optima(chain, data)
+    assert len(table) == len(refits) == len(chain.optima_) > 1
+    assert table["behind"].iloc[0] == 0.0
+    assert table["behind"].is_monotonic_increasing
+    assert table["penalised"].min() == 0.0
+    assert table["starts"].sum() == 8
+    for row, again in zip(table.itertuples(), refits, strict=True):
+        end = chain.starts_[row.first_start]
+        assert row.objective == end.objective
+        assert row.refit == again.log_likelihood
+        assert again.log_likelihood > 500 * evaluate(end.theta, data).value
+        other = 0.5 * (again.aic - refits[0].aic)
+        assert row.behind == pytest.approx(other, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"tol": 0.0}, "tol"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"chains": 1}, "chains"),
+        ({"observation_rate": -1.0}, "observation_rate"),
+    ],
+)
+def test_bad_options_are_named(options, named):
+    with pytest.raises(InputError, match=named):
+        refit(Model(THETA), SETS, **options)
+
+
+def test_random_first_start():
+    def widths(**options):
+        chain = SetChain(0.3, n_starts=3, random_state=1, **options).fit(SETS)
+        return [start.width for start in chain.starts_]
+
+    assert widths() == [0.0, 0.2, 2.0]
+    assert widths(independent_start=False) == [0.2, 2.0, 0.2]

@@ -1,0 +1,170 @@
+"""Orders against their reverse: what Proposition 1 forbids to tell, and what clocks can tell."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.optimize import minimize
+
+from questions.enumeration import order_table
+from reference import set_distribution
+from sequela import (
+    InputError,
+    Model,
+    SetChain,
+    evaluate,
+    fit,
+    order_probability,
+    refit,
+    rival_orders,
+    simulate,
+)
+from sequela.questions.rivals import reverse_order
+
+quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+PREREQUISITE = np.array([[0.0, 4.0], [0.0, -4.0]])
+
+
+def with_clocks(first, count, rate=-2.0):
+    theta = np.diag([*np.diag(first), *([rate] * count)])
+    theta[: len(first), : len(first)] = first
+    return theta
+
+
+def drawn(theta, size, seed):
+    return simulate(theta, size, random_state=seed).to_dataset().without_times()
+
+
+def first_of_two(theta):
+    return order_table(theta, 1.0)[0][0, 1]
+
+
+@quick
+@given(arrays(float, (2, 2), elements=st.floats(-3.0, 3.0)))
+def test_reversed_pair_keeps_its_sets_and_turns_its_order(theta):
+    turned = reverse_order(theta, 0, 1)
+    np.testing.assert_allclose(set_distribution(turned), set_distribution(theta), rtol=1e-9)
+    if abs(first_of_two(theta) - 0.5) > 1e-9:  # a draw has no reverse
+        assert (first_of_two(theta) > 0.5) == (first_of_two(turned) < 0.5)
+    assert min(first_of_two(turned), 1.0 - first_of_two(turned)) == pytest.approx(0.02, abs=1e-9)
+
+
+def test_other_items_stay_as_they_are():
+    theta = with_clocks(PREREQUISITE, 2)
+    theta[2, 0] = 1.0
+    turned = reverse_order(theta, 0, 1)
+    changed = turned != theta
+    assert changed[:2, :2].any()
+    changed[:2, :2] = False
+    assert not changed.any()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_two_items_alone_cannot_tell(seed):
+    rng = np.random.default_rng(seed)
+    theta = rng.uniform(-1.0, 0.5, (2, 2))
+    theta[0, 1] = rng.uniform(1.0, 3.0)
+    theta[1, 0] = 0.0
+    data = drawn(theta, 400, seed)
+    model = fit(data, penalty=0.005)
+    found = rival_orders(model, data, least_effect=0.2, search=False, tol=1e-6, random_state=1)
+    assert len(found.table) == 1
+    # The likelihood is the same along the whole family: no evidence, whatever the penalty says.
+    row = found.table.iloc[0]
+    assert abs(row["evidence"]) < 0.05
+    assert row["rival_probability"] < row["probability"] - 0.1
+
+
+TRUE = with_clocks(PREREQUISITE, 12)
+SETS = drawn(TRUE, 500, 5)
+MODEL = fit(SETS, penalty=0.01)
+
+
+def test_clocks_tell():
+    found = rival_orders(MODEL, SETS, random_state=1)
+    row = found.table.iloc[0]
+    assert (row["first"], row["second"]) == ("0", "1")
+    assert row["probability"] > 0.9 > 0.5 > row["rival_probability"]
+    assert row["evidence"] > 2.0
+
+
+def test_evidence_is_the_likelihood_lost_by_turning_the_arrow():
+    row = rival_orders(MODEL, SETS, search=False, tol=1e-5, random_state=1).table.iloc[0]
+    turned = reverse_order(MODEL.theta, 0, 1)
+    turned[0, 1] = 0.0
+    free = (turned != 0.0) | np.eye(len(turned), dtype=bool)
+
+    def loss(values):
+        theta = np.zeros_like(turned)
+        theta[free] = values
+        found = evaluate(theta, SETS)
+        return -found.value, -found.gradient[free]
+
+    other = minimize(loss, turned[free], jac=True, method="L-BFGS-B", options={"maxiter": 500})
+    lost = 500 * (other.fun + evaluate(refit(MODEL, SETS, tol=1e-6).model.theta, SETS).value)
+    assert not row["optimum"]  # learning goes back to the first order, so the arrow is held
+    assert row["evidence"] == pytest.approx(lost, abs=0.1)
+
+
+def test_search_leaves_a_wrong_order():
+    turned = reverse_order(MODEL.theta, 0, 1)
+    turned[0, 1] = 0.0
+    wrong = refit(Model(turned, MODEL.items, {"penalty": 0.01}), SETS).model
+    before = float(order_probability(wrong, "0", "1"))
+    assert before < 0.5
+    stays = rival_orders(wrong, SETS, search=False, penalty=0.01, random_state=1)
+    assert stays.moves == 0
+    assert stays.model == wrong
+    assert stays.table["evidence"].iloc[0] < -2.0
+    found = rival_orders(wrong, SETS, penalty=0.01, random_state=1)
+    assert found.moves >= 1
+    assert float(order_probability(found.model, "0", "1")) > 0.9
+
+
+def test_pairs_by_name_and_in_either_order():
+    model = MODEL
+    one = rival_orders(model, SETS, pairs=[("0", "1")], search=False, random_state=1).table
+    two = rival_orders(model, SETS, pairs=[("1", "0")], search=False, random_state=1).table
+    assert one[["first", "second"]].equals(two[["first", "second"]])
+    assert one["evidence"].iloc[0] == pytest.approx(two["evidence"].iloc[0], abs=0.02)
+
+
+def test_threads_change_nothing():
+    chain = SetChain(0.01, random_state=1).fit(SETS)
+    one, two = (
+        rival_orders(chain, SETS, random_state=1, n_threads=threads).table for threads in (1, 2)
+    )
+    assert one.equals(two)
+
+
+def test_nothing_to_try():
+    data = drawn(np.diag([-1.0, -1.0, -1.0]), 100, 1)
+    found = rival_orders(fit(data, penalty=0.5), data, random_state=1)
+    assert found.table.empty
+    assert "evidence" in found.table.columns
+
+
+def test_items_that_are_never_together():
+    data = [{"a"}] * 30 + [{"b", "c"}] * 10 + [{"b"}] * 20 + [set()] * 30 + [{"c"}] * 5
+    model = fit(data, penalty=0.02)
+    found = rival_orders(model, data, pairs=[("a", "b")], search=False, random_state=1)
+    assert np.isfinite(found.table["evidence"]).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"least_effect": 0.0}, "least_effect"),
+        ({"pairs": [("0", "nine")]}, "nine"),
+        ({"pairs": [("0",)]}, "pair"),
+        ({"pairs": ["01"]}, "pair"),
+        ({"penalty": -1.0}, "penalty"),
+        ({"most_pairs": 0}, "most_pairs"),
+    ],
+)
+def test_bad_arguments_are_named(options, named):
+    with pytest.raises(InputError, match=named):
+        rival_orders(Model(TRUE), SETS, **options)
