@@ -73,8 +73,9 @@ def test_two_items_alone_cannot_tell(seed):
     found = rival_orders(model, data, least_effect=0.2, search=False, tol=1e-6, random_state=1)
     assert len(found.table) == 1
     # The likelihood is the same along the whole family: no evidence, whatever the penalty says.
+    # What is left is the weak prior of refits, which shrinks the two by different amounts.
     row = found.table.iloc[0]
-    assert abs(row["evidence"]) < 0.05
+    assert abs(row["evidence"]) < 0.3
     assert row["rival_probability"] < row["probability"] - 0.1
 
 
@@ -101,10 +102,17 @@ def test_evidence_is_the_likelihood_lost_by_turning_the_arrow():
         theta = np.zeros_like(turned)
         theta[free] = values
         found = evaluate(theta, SETS)
-        return -found.value, -found.gradient[free]
+        off = theta - np.diag(np.diag(theta))  # the weak prior of refits, standard deviation 2
+        loss = -found.value + np.sum(off**2) / 8.0 / 500
+        return loss, -found.gradient[free] + (off / 4.0 / 500)[free]
 
     other = minimize(loss, turned[free], jac=True, method="L-BFGS-B", options={"maxiter": 500})
-    lost = 500 * (other.fun + evaluate(refit(MODEL, SETS, tol=1e-6).model.theta, SETS).value)
+    turned[free] = other.x
+    here, there = (
+        500 * evaluate(theta, SETS).value
+        for theta in (refit(MODEL, SETS, tol=1e-6).model.theta, turned)
+    )
+    lost = here - there
     assert not row["optimum"]  # learning goes back to the first order, so the arrow is held
     assert row["evidence"] == pytest.approx(lost, abs=0.1)
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -9,10 +10,18 @@ import numpy as np
 
 from sequela import SetChain, example_theta, simulate
 from sequela._threads import resolve_threads
+from sequela.learning.interrupt import graceful_stop
+from sequela.repeats.fit_task import learn as learn_of_a_plan
+from sequela.repeats.work import where
 
 
 def draw(n, seed):
     return {"mean": float(np.random.default_rng(seed).normal(size=n).mean())}
+
+
+def draw_slowly(n, seed):
+    time.sleep(0.2)
+    return draw(n, seed)
 
 
 def learn(penalty, seed):
@@ -21,8 +30,23 @@ def learn(penalty, seed):
     return {"objective": chain.objective_, "theta": chain.theta_.ravel().tolist()}
 
 
+def linear_algebra_threads():
+    from threadpoolctl import threadpool_info
+
+    return max(library["num_threads"] for library in threadpool_info())
+
+
 def threads(seed):
-    return {"threads": resolve_threads(None), "process": os.getpid()}
+    """What one repeat may use, and when it ran."""
+    start = time.time()
+    time.sleep(0.1)
+    return {
+        "threads": resolve_threads(None),
+        "linear_algebra": linear_algebra_threads(),
+        "process": os.getpid(),
+        "start": start,
+        "end": time.time(),
+    }
 
 
 def fail_once(folder, number, seed):
@@ -33,10 +57,43 @@ def fail_once(folder, number, seed):
     return {"number": number}
 
 
+def fail_on_one_worker(folder, number, seed):
+    """Repeat 0 fails on the worker that had it first, always."""
+    mark = Path(folder) / "sick"
+    if number == 0 and not mark.exists():
+        mark.write_text(where())
+    if number == 0 and mark.read_text() == where():
+        raise RuntimeError("this worker is sick")
+    return {"where": where()}
+
+
 def fail(number, seed):
     if number == 1:
         raise ValueError("never works")
     return {"number": number}
+
+
+def leave(number, seed):
+    if number == 1:
+        sys.exit(3)
+    return {"number": number}
+
+
+class StubbornError(Exception):
+    """An error that cannot be unpickled."""
+
+    def __init__(self, one, two):
+        super().__init__(one + two)
+
+
+def raise_what_does_not_travel(number, seed):
+    if number == 1:
+        raise StubbornError("st", "ay")
+    return {"number": number}
+
+
+def return_what_does_not_travel(number, seed):
+    return {"number": (lambda: 1) if number == 1 else number}
 
 
 def kill_the_worker_once(folder, number, seed):
@@ -48,5 +105,46 @@ def kill_the_worker_once(folder, number, seed):
     return {"value": float(np.random.default_rng(seed).random())}
 
 
+def kill_the_worker(number, seed):
+    if number == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"number": number}
+
+
+def be_stopped(number, seed):
+    """A fit that gets a signal while it is under way."""
+    with graceful_stop():
+        if number == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(10)
+    return {"number": number}
+
+
 def not_a_dictionary(seed):
     return [1, 2]
+
+
+def with_data(data, number, seed):
+    return {"items": list(data.items), "ones": int(data.values.sum()), "id": id(data)}
+
+
+def kernels():
+    """The compiled functions of sequela that this process knows."""
+    found = {}
+    for name, module in list(sys.modules.items()):
+        if name.startswith("sequela"):
+            for value in vars(module).values():
+                if hasattr(value, "stats") and hasattr(value, "signatures"):
+                    found[id(value)] = value
+    return list(found.values())
+
+
+def learn_and_count_compilations(**case):
+    """A fit of a plan, and how many kernels this process had to compile until now."""
+    result = learn_of_a_plan(**case)
+    compiled = [k.__name__ for k in kernels() if sum(k.stats.cache_misses.values())]
+    used = [k.__name__ for k in kernels() if k.signatures]
+    return {
+        "objective": result["objective"], "compiled": compiled, "used": used,
+        "process": os.getpid(),
+    }  # fmt: skip

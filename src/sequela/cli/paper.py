@@ -8,16 +8,12 @@ from typing import Any
 import click
 
 from sequela.cli.output import json_option, make_console, print_json, print_table
-from sequela.cli.repeat_options import repeats_options, run_arguments
+from sequela.cli.repeat_options import repeats_options, resumable, run_arguments
 
 __all__ = ["paper"]
 
 
-@click.command(
-    epilog="\b\nExamples:\n  sequela paper list\n  sequela paper fig2 --quick\n"
-    "  sequela paper fig3 --data FOLDER -o fig3\n"
-    "  sequela paper fig2 -o fig2 --index $SLURM_ARRAY_TASK_ID --of 8   (then --collect)"
-)
+@click.command(epilog="\b\nExample:\n  sequela paper fig2 --quick -o fig2")
 @click.argument("name")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path),
@@ -65,7 +61,8 @@ def paper(
     """Make the figure or table NAME of the paper again; `sequela paper list` shows all.
 
     It writes the data (CSV), the figure (SVG, PDF, PNG) and whether the paper's claim holds, with
-    the numbers. What is done is recorded: the same command goes on where it was cut off.
+    the numbers. What is done is recorded: the same command goes on where it was cut off. As an
+    array of jobs: each does its share with --index and --of, then one run with --collect.
     """
     where = run_arguments(backend, workers, cluster, index, of)
     if name == "list":
@@ -105,7 +102,8 @@ def make_report(
     """Make it; return the verdict and the files."""
     from sequela.paper.running import make
 
-    made = make(name, settings, folder, collect_only=collect, **where)
+    with resumable(folder / "records"):
+        made = make(name, settings, folder, collect_only=collect, **where)
     if made is None:
         return {"name": name, "folder": str(folder), "finished": False}
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import logging
 import signal
 import threading
@@ -11,12 +12,28 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["StopRequest", "graceful_stop"]
+__all__ = ["StopRequest", "graceful_stop", "whole_or_nothing"]
 
 _log = logging.getLogger("sequela")
 
 # What a terminal, a batch system at its time limit, and a user of a batch system send.
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
+
+
+_at_once: contextvars.ContextVar[bool] = contextvars.ContextVar("at_once", default=False)
+
+
+@contextlib.contextmanager
+def whole_or_nothing() -> Iterator[None]:
+    """Let signals end a fit at once in this block: where nobody sees that it was cut short.
+
+    A repeat that a batch system stops must not be recorded with what it had by then.
+    """
+    token = _at_once.set(True)
+    try:
+        yield
+    finally:
+        _at_once.reset(token)
 
 
 class StopRequest:
@@ -36,7 +53,7 @@ def graceful_stop() -> Iterator[StopRequest]:
     Signals reach the main thread only; elsewhere (a worker's thread) nothing is changed.
     """
     request = StopRequest()
-    if threading.current_thread() is not threading.main_thread():
+    if _at_once.get() or threading.current_thread() is not threading.main_thread():
         yield request
         return
 

@@ -139,10 +139,18 @@ class Problem:
             for s in np.nonzero(~fits)[0]
         ]
         self.effective = 1.0
+        self.ridge = 0.0
 
     def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Return loss and gradient; `effective` then holds the smallest share of orders in use."""
+        """Return loss and gradient; `effective` then holds the smallest share of orders in use.
+
+        With a `ridge`, half of it times the squares of the interactions is part of the loss.
+        """
         loss, gradient = self.exact(theta)
+        if self.ridge:
+            off = theta - np.diag(np.diagonal(theta))
+            loss += 0.5 * self.ridge * float(np.sum(off * off))
+            gradient = gradient + self.ridge * off
         if self.large:
             parameters = Parameters(theta, self.observation_rate)
             shares, values, effective = self._weights(parameters)

@@ -2,9 +2,11 @@
 
 The penalty that makes models sparse also takes sides. It costs an order that needs two strong
 effects more than one that needs a single weaker effect, and over a few hundred samples that can
-outweigh all that the data say. So the likelihoods of different optima are compared after a refit in
-which their interactions, and no others, are free, and each free interaction is charged one nat, as
-Akaike's criterion does.
+outweigh all that the data say. So different optima are compared after a refit in which their
+interactions, and no others, are free. Instead of the penalty there is a weak prior, normal with
+standard deviation 2: effects that the data push to infinity (of items that are never together)
+would otherwise count as if they were known. Each free interaction is charged one nat, as Akaike's
+criterion does.
 """
 
 from __future__ import annotations
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OnSupport", "Refit", "WarmFits", "compare_optima", "refit"]
 
+# Of log-effects: two thirds of them change a rate by less than e^2 = 7.4.
+PRIOR_SD = 2.0
 # Values of sampled sets, as at the end of a fit.
 _VALUE_SAMPLING = Sampling(chains=8, sweeps=2, burn_in=1)
 
@@ -81,7 +85,7 @@ class Refit:
     log_likelihood, log_likelihood_se : float
         Of all samples together, in nats, and its Monte Carlo standard error (0: exact).
     n_interactions : int
-        Interactions; there are `n_items` base rates besides.
+        Interactions; there are base rates besides.
     n_samples : int
         Samples that it was learned from.
     converged : bool
@@ -96,9 +100,15 @@ class Refit:
     converged: bool
 
     @property
-    def aic(self) -> float:
-        """Akaike's criterion: 2 (parameters - log-likelihood); smaller is better."""
-        return 2.0 * (self.model.n_items + self.n_interactions - self.log_likelihood)
+    def log_prior(self) -> float:
+        """What the weak prior takes for the size of the interactions, in nats; at most 0."""
+        off = self.model.theta - np.diag(np.diagonal(self.model.theta))
+        return -0.5 * float(np.sum(off * off)) / PRIOR_SD**2
+
+    @property
+    def score(self) -> float:
+        """Log-likelihood, prior, and one nat for each interaction; larger is better."""
+        return self.log_likelihood + self.log_prior - self.n_interactions
 
 
 class WarmFits:
@@ -159,7 +169,11 @@ class WarmFits:
         support = (model.theta != 0.0) | np.eye(model.n_items, dtype=bool)
         if allowed is not None:
             support |= allowed
-        state = self.fit(model.theta, OnSupport(support))
+        self.problem.ridge = 1.0 / (PRIOR_SD**2 * len(self.data))
+        try:
+            state = self.fit(model.theta, OnSupport(support))
+        finally:
+            self.problem.ridge = 0.0
         value, error = self.log_likelihood(state.theta)
         details = {"refit": True, "penalty": 0.0, "seed": self.seed, "samples": len(self.data)}
         return Refit(
@@ -187,8 +201,7 @@ def refit(
 ) -> Refit:
     """Learn a model's base rates and interactions again, without penalty; what is zero stays zero.
 
-    Effects that the data push to infinity (items that never occur together) stop where the
-    likelihood has no more than about `tol` for each sample to gain.
+    A weak prior (normal, standard deviation 2) keeps effects finite that the data push to infinity.
 
     Parameters
     ----------
@@ -237,9 +250,9 @@ def compare_optima(
     Returns
     -------
     table : DataFrame
-        One row an optimum, the best by Akaike's criterion first: "behind" (half the difference of
-        the criterion from the best, in nats: less than about 2 is no evidence), "refit"
-        (log-likelihood of the refit, of all samples) and "refit_se", "interactions", "objective"
+        One row an optimum, the best by the `score` of its refit first: "behind" (how far the score
+        is below the best, in nats: less than about 2 is no evidence), "refit" (log-likelihood of
+        the refit, of all samples) and "refit_se", "interactions", "objective"
         (penalised, a sample), "penalised" (how far below the best that is, over all samples),
         "starts", "first_start", "converged".
     refits : list of Refit
@@ -268,7 +281,7 @@ def compare_optima(
         refits.append(again)
         rows.append(
             {
-                "behind": 0.5 * again.aic,
+                "behind": -again.score,
                 "refit": again.log_likelihood,
                 "refit_se": again.log_likelihood_se,
                 "interactions": again.n_interactions,

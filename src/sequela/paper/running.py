@@ -6,6 +6,7 @@ import dataclasses
 import json
 import platform
 import time
+import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,12 +17,16 @@ import pandas as pd
 from sequela._errors import InputError
 from sequela._files import replacing
 from sequela._threads import resolve_threads
+from sequela.data.examples import example_theta
+from sequela.learning.estimator import SetChain
 from sequela.paper.registry import find_experiment
 from sequela.paper.sources import check_files, data_folder
 from sequela.plots.style import save_figure
+from sequela.questions.rivals import rival_orders
 from sequela.repeats import Plan, collect, run
 from sequela.report.run import package_versions
 from sequela.report.tables import write_table
+from sequela.simulation import simulate
 
 if TYPE_CHECKING:
     import os
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Made", "judge_again", "make", "read_tables"]
 
 FORMATS = ("svg", "pdf", "png")
+WARM_UP = "sequela.paper.running:warm_up"
 _DPI = 150.0
 
 
@@ -79,7 +85,10 @@ def make(
     check_files(data, experiment.data, name)
     settings = dataclasses.replace(settings, data=data)
     place = Path(folder)
-    plan = Plan(experiment.task, experiment.cases(settings), settings.seed)
+    plan = Plan(
+        experiment.task, experiment.cases(settings), settings.seed,
+        warm_up=WARM_UP if experiment.solvers else None,
+    )  # fmt: skip
     began = time.monotonic()
     records = place / "records"
     results = collect(plan, records) if collect_only else run(plan, records, **where)
@@ -92,6 +101,14 @@ def make(
         "repeats": len(results),
     }
     return _write(experiment, settings, place, tables, spent)
+
+
+def warm_up() -> None:
+    """Compile what fits and the questions to them need, in a moment's work on made-up samples."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sets = simulate(example_theta(), 60, random_state=1).to_dataset().without_times()
+        rival_orders(SetChain(0.05, progress=False).fit(sets), sets, most_pairs=1, random_state=1)
 
 
 def _write(

@@ -85,7 +85,7 @@ def task(
         "order": float(order_probability(chain.model_, FIRST, SECOND)),
         "refit_log_likelihood": again.log_likelihood,
         "interactions": again.n_interactions,
-        "aic": again.aic,
+        "score": again.score,
     }
 
 
@@ -137,7 +137,7 @@ def tables(results: pd.DataFrame, settings: Settings) -> Tables:
                 name: results[name].to_numpy()
                 for name in (
                     "objective", "kkt_residual", "converged", "evaluations", "order",
-                    "refit_log_likelihood", "interactions", "aic",
+                    "refit_log_likelihood", "interactions", "score",
                 )
             },
         }
@@ -146,8 +146,8 @@ def tables(results: pd.DataFrame, settings: Settings) -> Tables:
     optima = starts.iloc[[group[0] for group in groups]].copy()
     best = float(optima["objective"].max())
     optima["nats_below_best"] = (best - optima["objective"]) * samples
-    # Half the difference of Akaike's criterion is in nats; less than about 2 is no evidence.
-    optima["behind"] = 0.5 * (optima["aic"] - optima["aic"].min())
+    # The score of a refit is in nats; a difference of less than about 2 is no evidence.
+    optima["behind"] = optima["score"].max() - optima["score"]
     for solver in ("ours", "adagrad"):
         ends = starts.loc[starts["solver"] == solver, "group"]
         optima[f"starts_{solver}"] = [int((ends == group).sum()) for group in optima["group"]]

@@ -216,7 +216,7 @@ def _candidates(theta: NDArray[np.float64], least: float, most: int) -> list[tup
 class _Rival:
     """The reverse of one order: the evidence against it, and whether it is an optimum.
 
-    `advantage` is that of the model at hand over the whole rival, by Akaike's criterion.
+    `advantage` is that of the model at hand over the whole rival, by the score of refits.
     """
 
     evidence: float
@@ -271,9 +271,7 @@ def _weigh(
     """Weigh a rival: by evidence about the pair alone, and as a whole.
 
     For the evidence both are refitted with the interactions of either, but for the pair's own:
-    otherwise one elsewhere, which only one of them happened to pick up, would count. In simulated
-    data with the paper's models (`verification/rival_orders.py`) such evidence was never above 2
-    nats for the wrong order; differences of information criteria sometimes were.
+    otherwise one elsewhere, which only one of them happened to pick up, would count.
     """
     either = (current.theta != 0.0) | (rival.theta != 0.0)
     either[list(pair), list(pair[::-1])] = False
@@ -283,7 +281,7 @@ def _weigh(
     return _Rival(
         evidence=here.log_likelihood - wide.log_likelihood,
         error=float(np.hypot(wide.log_likelihood_se, here.log_likelihood_se)),
-        advantage=0.5 * (again.aic - at_hand.aic),
+        advantage=at_hand.score - again.score,
         model=rival,
         refit=again,
         optimum=optimum,

@@ -5,8 +5,23 @@ an array of jobs, and writes one record for each as it comes; `collect` reads wh
 way it ran changes no number.
 """
 
+from sequela.repeats.errors import RepeatsError
+from sequela.repeats.fit_results import fit_table, models, pair_orders, summarise
+from sequela.repeats.fits import plan_fits
 from sequela.repeats.plan import Plan
-from sequela.repeats.records import collect, missing
-from sequela.repeats.running import RepeatsError, run
+from sequela.repeats.records import collect, missing, read_plan
+from sequela.repeats.running import run
 
-__all__ = ["Plan", "RepeatsError", "collect", "missing", "run"]
+__all__ = [
+    "Plan",
+    "RepeatsError",
+    "collect",
+    "fit_table",
+    "missing",
+    "models",
+    "pair_orders",
+    "plan_fits",
+    "read_plan",
+    "run",
+    "summarise",
+]

@@ -5,17 +5,22 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sequela._errors import InputError
+from sequela.data.dataset import Dataset
+from sequela.repeats.data_file import fingerprint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "find_function"]
+
+_GIVEN = ("seed", "data")
 
 
 @dataclass(frozen=True)
@@ -26,12 +31,21 @@ class Plan:
     ----------
     task : str
         The function, as "package.module:name": every worker imports it by this name. It is called
-        with the entries of a case and ``seed=`` as keyword arguments and returns a dictionary of
-        plain values (numbers, texts, lists of them).
+        with the entries of a case and of `common`, ``seed=`` and, if there are data, ``data=`` as
+        keyword arguments. It returns a dictionary of plain values (numbers, texts, lists of them).
     cases : sequence of dict
         One for each repeat; plain JSON values.
     seed : int
         What the seed of every repeat is derived from.
+    common : dict
+        Entries that all cases share; plain JSON values.
+    data : Dataset or None
+        Samples that all repeats read. They are written once, beside the records, and each worker
+        reads them once and compares their checksum with the plan's.
+    warm_up : str or None
+        A function, named as `task` is, that makes ready what repeats need, such as compiled code.
+        It is called with the entries of `common`, and ``data=`` if there are data, once on each
+        machine before repeats start there. It changes no number.
 
     Examples
     --------
@@ -43,22 +57,31 @@ class Plan:
     task: str
     cases: Sequence[Mapping[str, Any]]
     seed: int
+    common: Mapping[str, Any] = field(default_factory=dict)
+    data: Dataset | None = None
+    warm_up: str | None = None
 
     def __post_init__(self) -> None:
-        module, _, name = str(self.task).partition(":")
-        if not module or not name:
-            raise InputError(f"task is {self.task!r}; expected a function as 'package.module:name'")
+        for argument in ("task", "warm_up"):
+            name = getattr(self, argument)
+            if name is not None and not all(str(name).partition(":")[::2]):
+                raise InputError(
+                    f"{argument} is {name!r}; expected a function as 'package.module:name'"
+                )
         if not self.cases:
             raise InputError("a plan has no cases; expected at least one")
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise InputError(f"seed is {self.seed!r}; expected an integer that is not negative")
-        try:
-            plain = json.loads(json.dumps([dict(case) for case in self.cases], allow_nan=False))
-        except (TypeError, ValueError) as error:
-            raise InputError(f"a case is not made of plain JSON values ({error})") from None
-        if any("seed" in case for case in plain):
-            raise InputError("a case has the entry 'seed', which the plan gives itself")
-        object.__setattr__(self, "cases", tuple(plain))
+        if self.data is not None and not isinstance(self.data, Dataset):
+            raise InputError(f"data is a {type(self.data).__name__}; expected a Dataset or None")
+        cases = [_plain(case, "a case") for case in self.cases]
+        common = _plain(self.common, "common")
+        for case in cases:
+            both = sorted(common.keys() & case.keys())
+            if both:
+                raise InputError(f"the entry {both[0]!r} is in common and in a case; expected one")
+        object.__setattr__(self, "cases", tuple(cases))
+        object.__setattr__(self, "common", common)
 
     def __len__(self) -> int:
         """Return the number of repeats."""
@@ -71,18 +94,42 @@ class Plan:
 
     def function(self) -> Callable[..., Any]:
         """Import the task."""
-        module, _, name = self.task.partition(":")
-        try:
-            found: Any = importlib.import_module(module)
-            for part in name.split("."):
-                found = getattr(found, part)
-        except (ImportError, AttributeError) as error:
-            raise InputError(f"the task {self.task!r} cannot be imported ({error})") from None
-        if not callable(found):
-            raise InputError(f"the task {self.task!r} is not a function")
-        return found  # type: ignore[no-any-return]
+        return find_function(self.task)
 
     def digest(self) -> str:
         """Return what tells this plan from others."""
-        content = json.dumps([self.task, self.seed, list(self.cases)], sort_keys=True)
-        return hashlib.sha256(content.encode()).hexdigest()
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
+        # Every record carries it; of many cases and samples it is not made anew for each.
+        parts: list[Any] = [self.task, self.seed, list(self.cases)]
+        if self.common or self.data is not None:
+            parts += [self.common, None if self.data is None else fingerprint(self.data)]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def _plain(entries: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """Return entries as JSON gives them back; refuse those that it cannot hold."""
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(dict(entries), allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} is not made of plain JSON values ({error})") from None
+    for name in _GIVEN:
+        if name in plain:
+            raise InputError(f"{what} has the entry {name!r}, which the plan gives itself")
+    return plain
+
+
+def find_function(name: str) -> Callable[..., Any]:
+    """Import the function "package.module:name"."""
+    module, _, inside = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in inside.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"the task {name!r} cannot be imported ({error})") from None
+    if not callable(found):
+        raise InputError(f"the task {name!r} is not a function")
+    return found  # type: ignore[no-any-return]

@@ -1,8 +1,13 @@
-"""One file for each repeat: written whole, read back, and told from those of other plans."""
+"""The folder of a plan: the plan itself, its samples, and one file for each repeat.
+
+Every file is written whole or not at all, so that jobs may work on one folder at the same time and
+whatever ends one of them leaves a state that can be gone on with.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,17 +15,21 @@ import pandas as pd
 
 from sequela._errors import InputError
 from sequela._files import replacing
+from sequela.repeats.data_file import DATA_NAME, fingerprint, keep_data, read_data
+from sequela.repeats.errors import RepeatsError
+from sequela.repeats.plan import Plan
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterator
 
-    from sequela.repeats.plan import Plan
-
-__all__ = ["collect", "missing", "open_folder", "write_record"]
+__all__ = ["collect", "missing", "open_folder", "read_plan", "records", "write_record"]
 
 _PLAN_NAME = "plan.json"
 _FORMAT = "sequela repeats"
 _VERSION = 1
+# What jobs that start at the same moment find of each other, temporary files included.
+_OURS = re.compile(rf"\.?({re.escape(_PLAN_NAME)}|{re.escape(DATA_NAME)}|\d{{6,}}\.json)(\..*)?")
 
 
 def _path(folder: Path, index: int) -> Path:
@@ -29,31 +38,69 @@ def _path(folder: Path, index: int) -> Path:
 
 def open_folder(plan: Plan, folder: str | os.PathLike[str]) -> Path:
     """Return the folder of a plan, made if need be; one of another plan is refused."""
-    place = Path(folder)
-    header = {
-        "format": _FORMAT, "version": _VERSION, "plan": plan.digest(), "task": plan.task,
-        "repeats": len(plan), "seed": plan.seed,
-    }  # fmt: skip
+    place = Path(folder).absolute()
     known = place / _PLAN_NAME
     if known.exists():
-        found = _read(known)
-        if found.get("plan") != header["plan"]:
-            raise InputError(
-                f"the folder {str(folder)!r} holds the repeats of another plan (task "
-                f"{found.get('task')!r}, seed {found.get('seed')!r}); name another folder"
-            )
+        _refuse_another(plan, _read(known), folder)
+        if plan.data is not None:
+            keep_data(plan.data, place)
         return place
     try:
         place.mkdir(parents=True, exist_ok=True)
+        foreign = [path.name for path in place.iterdir() if not _OURS.fullmatch(path.name)]
+        if foreign:
+            raise InputError(
+                f"the folder {str(folder)!r} is not empty ({foreign[0]!r}) and holds no plan; name "
+                "another folder"
+            )
+        # The plan last: where it is, everything else is.
+        if plan.data is not None:
+            keep_data(plan.data, place)
+        with replacing(known) as file:
+            file.write((json.dumps(_header(plan), indent=1) + "\n").encode())
     except OSError as error:
-        raise InputError(f"the folder {str(folder)!r} cannot be made ({error.strerror})") from None
-    if any(place.iterdir()):
         raise InputError(
-            f"the folder {str(folder)!r} is not empty and holds no plan; name another folder"
-        )
-    with replacing(known) as file:
-        file.write((json.dumps(header, indent=1) + "\n").encode())
+            f"the folder {str(folder)!r} cannot be made or written to ({error.strerror or error}); "
+            "name another folder"
+        ) from None
     return place
+
+
+def _header(plan: Plan) -> dict[str, Any]:
+    return {
+        "format": _FORMAT, "version": _VERSION, "plan": plan.digest(), "task": plan.task,
+        "repeats": len(plan), "seed": plan.seed, "warm_up": plan.warm_up,
+        "data": None if plan.data is None else fingerprint(plan.data),
+        "common": plan.common, "cases": plan.cases,
+    }  # fmt: skip
+
+
+def _refuse_another(plan: Plan, found: dict[str, Any], folder: str | os.PathLike[str]) -> None:
+    if found.get("plan") == plan.digest():
+        return
+    mine = json.loads(json.dumps(_header(plan)))
+    for name in ("task", "common", "data", "seed", "repeats", "cases"):
+        if name in found and found[name] != mine[name]:
+            difference = _difference(name, found[name], mine[name])
+            break
+    else:
+        difference = "what it was begun with differs"
+    raise InputError(
+        f"the folder {str(folder)!r} holds the repeats of another plan: {difference}. Name another "
+        "folder, or give what it was begun with"
+    )
+
+
+def _difference(name: str, found: Any, expected: Any) -> str:
+    """Say how an entry differs; of entries in entries, the first."""
+    if isinstance(found, dict) and isinstance(expected, dict):
+        for key in {**expected, **found}:
+            if found.get(key) != expected.get(key):
+                return _difference(key, found.get(key), expected.get(key))
+    texts = [json.dumps(value) for value in (found, expected)]
+    if name == "data" or max(map(len, texts)) > 100:
+        return f"its {name} differ from those here"
+    return f"its {name} was {texts[0]}, here it is {texts[1]}"
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -66,28 +113,110 @@ def _read(path: Path) -> dict[str, Any]:
     return content
 
 
-def write_record(
-    folder: Path, plan: Plan, index: int, result: dict[str, Any], seconds: float
-) -> None:
-    """Write what one repeat returned."""
-    record = {
-        "plan": plan.digest(), "index": index, "seed": plan.seed_of(index),
-        "case": plan.cases[index], "result": result, "seconds": seconds,
-    }  # fmt: skip
-    try:
-        text = json.dumps(record, allow_nan=True)
-    except (TypeError, ValueError) as error:
+def read_plan(folder: str | os.PathLike[str]) -> Plan:
+    """Return the plan that a folder was begun with, its data included.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sequela.repeats import Plan, run
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = run(Plan("builtins:dict", [{"n": 10}], seed=1), folder, backend="threads")
+    ...     read_plan(folder).cases
+    ({'n': 10},)
+    """
+    place = Path(folder)
+    path = place / _PLAN_NAME
+    if not path.exists():
         raise InputError(
-            f"the task {plan.task!r} returned what is not made of plain values ({error})"
+            f"{str(folder)!r} holds no plan of repeats ({_PLAN_NAME}); name the folder of one"
+        )
+    found = _read(path)
+    if found.get("format") != _FORMAT or found.get("version") != _VERSION:
+        raise InputError(
+            f"{str(path)!r} has format {found.get('format')!r}, version {found.get('version')!r}; "
+            f"expected {_FORMAT!r}, version {_VERSION}"
+        )
+    try:
+        data = None
+        if found["data"] is not None:
+            data = read_data(str(place.absolute() / DATA_NAME), found["data"])
+        plan = Plan(
+            found["task"], found["cases"], found["seed"], found["common"], data, found["warm_up"]
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{str(path)!r} is damaged ({type(error).__name__}: {error}); begin in another folder"
         ) from None
-    with replacing(_path(folder, index)) as file:
-        file.write(text.encode())
+    if plan.digest() != found.get("plan"):
+        raise InputError(
+            f"{str(path)!r} was changed since it was written (its checksum differs); begin in "
+            "another folder"
+        )
+    return plan
+
+
+def write_record(folder: Path, plan: Plan, index: int, result: str, seconds: float) -> None:
+    """Write what one repeat returned, which is JSON text."""
+    head = {
+        "plan": plan.digest(), "index": index, "seed": plan.seed_of(index),
+        "case": plan.cases[index], "seconds": seconds,
+    }  # fmt: skip
+    text = f'{json.dumps(head)[:-1]}, "result": {result}}}\n'
+    try:
+        with replacing(_path(folder, index)) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise RepeatsError(
+            f"the record of repeat {index} cannot be written to {str(folder)!r} "
+            f"({error.strerror or error}). What is recorded stays; make room or mend the disk, "
+            "and run again to go on"
+        ) from None
 
 
 def missing(plan: Plan, folder: str | os.PathLike[str]) -> list[int]:
     """Return which repeats of a plan are still to be done."""
     place = Path(folder)
     return [index for index in range(len(plan)) if not _path(place, index).exists()]
+
+
+def records(
+    plan: Plan, folder: str | os.PathLike[str], *, partial: bool = False
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the number and the record of every repeat, in the order of the plan."""
+    place = open_folder(plan, folder)
+    left = missing(plan, place)
+    if left and not partial:
+        raise InputError(
+            f"{len(left)} of {len(plan)} repeats are missing in {str(folder)!r} "
+            f"({listed(left)}); run them, or take what there is with partial=True"
+        )
+    digest = plan.digest()
+    for index in sorted(set(range(len(plan))) - set(left)):
+        record = _read(_path(place, index))
+        if record.get("plan") != digest:
+            raise InputError(
+                f"{str(_path(place, index))!r} belongs to another plan; delete it and run again"
+            )
+        yield index, record
+
+
+def listed(indices: list[int], most: int = 8) -> str:
+    """Return numbers as text, runs of them shortened.
+
+    Examples
+    --------
+    >>> listed([0, 1, 2, 5, 7, 8])
+    '0-2, 5, 7-8'
+    """
+    runs: list[list[int]] = []
+    for index in indices:
+        if runs and index == runs[-1][1] + 1:
+            runs[-1][1] = index
+        else:
+            runs.append([index, index])
+    shown = [f"{a}" if a == b else f"{a}-{b}" for a, b in runs[:most]]
+    return ", ".join(shown) + (", ..." if len(runs) > most else "")
 
 
 def collect(plan: Plan, folder: str | os.PathLike[str], *, partial: bool = False) -> pd.DataFrame:
@@ -106,26 +235,24 @@ def collect(plan: Plan, folder: str | os.PathLike[str], *, partial: bool = False
     -------
     DataFrame
         Indexed by repeat: its seed, the entries of its case, what the task returned, "seconds".
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sequela.repeats import Plan, run
+    >>> plan = Plan("builtins:dict", [{"n": 10}, {"n": 20}], seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = run(plan, folder, backend="threads")
+    ...     collect(plan, folder)["n"].tolist()
+    [10, 20]
     """
-    place = open_folder(plan, folder)
-    left = missing(plan, place)
-    if left and not partial:
-        raise InputError(
-            f"{len(left)} of {len(plan)} repeats are missing in {str(folder)!r} (the first is "
-            f"{left[0]}); run them, or take what there is with partial=True"
-        )
-    rows = []
-    done = [index for index in range(len(plan)) if index not in set(left)]
-    for index in done:
-        record = _read(_path(place, index))
-        if record.get("plan") != plan.digest():
-            raise InputError(
-                f"{str(_path(place, index))!r} belongs to another plan; delete it and run again"
-            )
+    done, rows = [], []
+    for index, record in records(plan, folder, partial=partial):
+        done.append(index)
         rows.append(
             {
                 "seed": record["seed"], **record["case"], **record["result"],
                 "seconds": record["seconds"],
             }
         )  # fmt: skip
-    return pd.DataFrame(rows, index=pd.Index(done, name="repeat"))
+    return pd.DataFrame(rows, index=pd.Index(done, name="repeat", dtype="int64"))

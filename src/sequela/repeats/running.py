@@ -2,21 +2,31 @@
 
 Scheduling is joblib's (threads, loky processes, Dask). What is ours: records are written where the
 results arrive, one after the other; what has a record is not done again; a repeat that fails is
-tried once more and then reported, and the others go on.
+tried once more, elsewhere if there is an elsewhere, and then reported, and the others go on.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib
-import time
-import traceback
+import warnings
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from sequela._errors import InputError, SequelaError
 from sequela._progress import WorkProgress
-from sequela._threads import at_most, resolve_threads
-from sequela.repeats.records import collect, missing, open_folder, write_record
+from sequela._threads import resolve_threads
+from sequela._validation import positive_integer
+from sequela.repeats.cluster import (
+    cluster_parallel,
+    connect,
+    elsewhere,
+    prepare_hosts,
+    watching,
+)
+from sequela.repeats.errors import RepeatsError
+from sequela.repeats.records import collect, listed, missing, open_folder, write_record
+from sequela.repeats.work import Done, Work, do, make_ready
 
 if TYPE_CHECKING:
     import os
@@ -27,13 +37,10 @@ if TYPE_CHECKING:
 
     from sequela.repeats.plan import Plan
 
-__all__ = ["RepeatsError", "run"]
+__all__ = ["run"]
 
 _TRIES = 2
-
-
-class RepeatsError(SequelaError, RuntimeError):
-    """Some repeats failed every time; the others are done and recorded."""
+_BACKENDS = {"threads": "threading", "processes": "loky", "dask": "dask"}
 
 
 def run(
@@ -59,6 +66,7 @@ def run(
         Threads or processes; None: one for each core that may be used. The task gets one thread.
     cluster : str or None
         With "dask": the address of a scheduler, such as "tcp://node7:8786"; None starts one here.
+        If the plan has data, its workers must see the folder.
     share : (index, of) or None
         Only every `of`-th repeat, from `index` on: one task of an array of jobs. The tasks may run
         at the same time, on one folder.
@@ -71,120 +79,202 @@ def run(
     Raises
     ------
     RepeatsError
-        If repeats failed twice. All others are recorded; running again tries the failed ones.
+        If repeats failed twice, or the workers are gone. All others are recorded; running again
+        goes on from there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sequela.repeats import Plan
+    >>> plan = Plan("builtins:dict", [{"n": 10}, {"n": 20}], seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run(plan, folder, backend="threads")["n"].tolist()
+    [10, 20]
     """
-    place = open_folder(plan, folder)
+    count = _check(backend, workers, cluster)
+    mine = _share(plan, share)
     plan.function()  # refuse here, not on every worker
-    todo = missing(plan, place)
-    if share is not None:
-        index, of = share
-        if not (0 <= index < of):
-            raise InputError(f"share is {share!r}; expected (index, of) with 0 <= index < of")
-        todo = [repeat for repeat in todo if repeat % of == index]
-    failures: dict[int, str] = {}
-    for attempt in range(_TRIES):
-        failures = _attempt(plan, place, todo, backend, workers, cluster, attempt)
-        todo = sorted(failures)
-        if not todo:
-            break
-    if failures:
-        first = min(failures)
-        raise RepeatsError(
-            f"{len(failures)} of {len(plan)} repeats failed {_TRIES} times; the first is {first}: "
-            f"{failures[first].strip().splitlines()[-1]}. The others are recorded in "
-            f"{str(folder)!r}; run again to try these once more"
-        )
+    place = open_folder(plan, folder)
+    todo = [index for index in missing(plan, place) if index in mine]
+    if todo:
+        work = Work.of(plan, place)
+        with _pool(backend, count, cluster, work) as pool:
+            _try(plan, place, todo, work, pool)
     return None if missing(plan, place) else collect(plan, place)
+
+
+def _check(backend: str, workers: int | None, cluster: str | None) -> int:
+    """Return the number of workers; refuse what does not go together."""
+    if backend not in _BACKENDS:
+        raise InputError(f"backend is {backend!r}; expected 'threads', 'processes' or 'dask'")
+    if cluster is not None and backend != "dask":
+        raise InputError(f"cluster={cluster!r} is for backend='dask', not {backend!r}")
+    return resolve_threads(None if workers is None else positive_integer("workers", workers))
+
+
+def _share(plan: Plan, share: tuple[int, int] | None) -> range:
+    if share is None:
+        return range(len(plan))
+    index, of = share
+    if not (0 <= index < of):
+        raise InputError(f"share is {share!r}; expected (index, of) with 0 <= index < of")
+    return range(index, len(plan), of)
+
+
+@dataclass
+class _Pool:
+    """Where repeats run; makes joblib's Parallel for each attempt."""
+
+    backend: str
+    workers: int
+    client: Any = None
+
+    @contextlib.contextmanager
+    def parallel(self, only: list[str]) -> Iterator[Any]:
+        import joblib
+
+        if self.client is not None:
+            made = cluster_parallel(self.client, only)
+            with watching(self.client, made, only):
+                yield made
+            return
+        yield joblib.Parallel(
+            n_jobs=self.workers, backend=_BACKENDS[self.backend], batch_size=1,
+            return_as="generator_unordered",
+        )  # fmt: skip
+
+    def elsewhere(self, failures: dict[int, Done]) -> list[str]:
+        """Return on which workers to try again; none means any."""
+        if self.client is not None and failures:
+            with contextlib.suppress(OSError):  # a lost scheduler is noticed soon enough
+                return elsewhere(self.client.nthreads(), {d.where for d in failures.values()})
+        return []
+
+
+@contextlib.contextmanager
+def _pool(backend: str, workers: int, cluster: str | None, work: Work) -> Iterator[_Pool]:
+    # Compiled code is kept on disk: what is ready here, workers of this machine only load.
+    if cluster is None:
+        make_ready(work)
+    if backend != "dask":
+        yield _Pool(backend, workers)
+        return
+    with connect(cluster, workers) as client:
+        if cluster is not None:
+            prepare_hosts(client, work)
+        yield _Pool(backend, workers, client)
+
+
+@dataclass
+class _Outcome:
+    """What went wrong: repeats failed, the worker processes died, or all chosen workers left."""
+
+    failures: dict[int, Done] = field(default_factory=dict)
+    collapse: str | None = None
+    abandoned: bool = False
+
+
+def _try(plan: Plan, place: Path, todo: list[int], work: Work, pool: _Pool) -> None:
+    """Do repeats, those that fail or whose workers died a second time; report what is left."""
+    only: list[str] = []
+    outcome = _Outcome()
+    for attempt in range(_TRIES):
+        outcome = _attempt(plan, place, todo, work, pool, only, attempt)
+        todo = _left(plan, place, todo)
+        if outcome.abandoned:
+            outcome = _attempt(plan, place, todo, work, pool, [], attempt)
+            todo = _left(plan, place, todo)
+        if not todo:
+            return
+        only = pool.elsewhere(outcome.failures)
+        if outcome.collapse:
+            # Among the first of the unfinished is the one that killed its worker, if one did:
+            # last, it cannot keep the others from being done.
+            suspects = 2 * pool.workers
+            todo = todo[suspects:] + todo[:suspects]
+    raise _error(plan, place, sorted(todo), outcome)
+
+
+def _left(plan: Plan, place: Path, todo: list[int]) -> list[int]:
+    undone = set(missing(plan, place))
+    return [index for index in todo if index in undone]
+
+
+def _error(plan: Plan, place: Path, left: list[int], outcome: _Outcome) -> RepeatsError:
+    again = (
+        f"The other {len(plan) - len(missing(plan, place))} are recorded in {str(place)!r}; run "
+        "again to try these once more"
+    )
+    if outcome.collapse:
+        return RepeatsError(
+            f"{len(left)} of {len(plan)} repeats are not done ({listed(left)}): worker processes "
+            f"died {_TRIES} times, which is what too little memory looks like, or a crash "
+            f"({outcome.collapse}). {again}, with fewer workers"
+        )
+    texts = {index: str(done.error) for index, done in outcome.failures.items()}
+    reason = texts[left[0]].strip().splitlines()[-1]
+    return RepeatsError(
+        f"{len(left)} of {len(plan)} repeats failed {_TRIES} times ({listed(left)}); the first is "
+        f"{left[0]} (on {outcome.failures[left[0]].where}): {reason}. {again}",
+        texts,
+    )
 
 
 def _attempt(
     plan: Plan,
     place: Path,
     todo: list[int],
-    backend: str,
-    workers: int | None,
-    cluster: str | None,
+    work: Work,
+    pool: _Pool,
+    only: list[str],
     attempt: int,
-) -> dict[int, str]:
-    """Do the repeats `todo`; return what went wrong with which."""
-    if not todo:
-        return {}
+) -> _Outcome:
+    """Do the repeats `todo` and write their records; return what went wrong."""
     import joblib
 
-    failures: dict[int, str] = {}
-    # Results that come back are a record at once; whatever ends the run later costs nothing.
-    with (
-        _where(backend, workers, cluster) as how,
-        WorkProgress(f"repeats (attempt {attempt + 1})", len(todo)) as bar,
-    ):
-        parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, **how)
-        calls = (joblib.delayed(_do)(plan, index) for index in todo)
+    outcome = _Outcome()
+    again = "" if attempt == 0 else ", once more"
+    with pool.parallel(only) as parallel, WorkProgress(f"repeats{again}", len(todo)) as bar:
+        calls = (
+            joblib.delayed(do)(work, index, plan.cases[index], plan.seed_of(index))
+            for index in todo
+        )
         try:
-            for index, result, error, seconds in parallel(calls):
-                if error is None:
-                    write_record(place, plan, index, result, seconds)
-                else:
-                    failures[index] = error
-                bar.advance()
-        except (OSError, RuntimeError) as error:
-            if isinstance(error, SequelaError):
+            with _closing(parallel(calls)) as results:
+                for done in results:
+                    if done.error is None:
+                        # Whatever ends the run after this line costs nothing.
+                        write_record(place, plan, done.repeat, done.result, done.seconds)
+                    else:
+                        outcome.failures[done.repeat] = done
+                    bar.advance()
+        except SequelaError:
+            raise
+        except BrokenExecutor as error:
+            outcome.collapse = " ".join(str(error).split())[:200]
+        except Exception as error:
+            if pool.client is None:
                 raise
+            if pool.client.status == "running" and only:
+                outcome.abandoned = True
+                return outcome
             left = len(missing(plan, place))
+            reason = f"{type(error).__name__}: {error}".splitlines()[0]
             raise RepeatsError(
-                f"the workers are gone ({type(error).__name__}: {error}); {left} repeats are still "
-                f"to be done. What is done is recorded in {str(place)!r}: run again to go on"
+                f"the connection to the Dask scheduler is lost ({reason}); {left} of {len(plan)} "
+                f"repeats are still to be done. What is done is recorded in "
+                f"{str(place)!r}: run again to go on, on this cluster or elsewhere"
             ) from None
-    return failures
+    return outcome
 
 
 @contextlib.contextmanager
-def _where(backend: str, workers: int | None, cluster: str | None) -> Iterator[dict[str, Any]]:
-    count = resolve_threads(workers)
-    if backend not in ("threads", "processes", "dask"):
-        raise InputError(f"backend is {backend!r}; expected 'threads', 'processes' or 'dask'")
-    if cluster is not None and backend != "dask":
-        raise InputError(f"cluster={cluster!r} is for backend='dask', not {backend!r}")
-    if backend != "dask":
-        yield {"n_jobs": count, "backend": "threading" if backend == "threads" else "loky"}
-        return
+def _closing(results: Any) -> Iterator[Any]:
+    """Close a generator of joblib's without its warning that results were not asked for."""
     try:
-        distributed: Any = importlib.import_module("distributed")
-    except ImportError:
-        raise InputError(
-            "backend='dask' needs distributed, which is not installed: "
-            "pip install 'sequela[cluster]'"
-        ) from None
-    import joblib
-
-    with contextlib.ExitStack() as stack:
-        if cluster is None:
-            scheduler = stack.enter_context(
-                distributed.LocalCluster(
-                    n_workers=count, threads_per_worker=1, dashboard_address=None
-                )
-            )
-            client = stack.enter_context(distributed.Client(scheduler))
-        else:
-            try:
-                client = stack.enter_context(distributed.Client(cluster, timeout=20))
-            except (OSError, TimeoutError) as error:
-                raise InputError(
-                    f"there is no Dask scheduler at {cluster!r} ({type(error).__name__})"
-                ) from None
-        stack.enter_context(joblib.parallel_config("dask", client=client))
-        yield {"n_jobs": -1}
-
-
-def _do(plan: Plan, index: int) -> tuple[int, Any, str | None, float]:
-    """Do one repeat on a worker; an error comes back as text, for not all errors travel."""
-    start = time.perf_counter()
-    try:
-        # A worker has one core: more threads in each would only stand in each other's way.
-        with at_most(1):
-            result = plan.function()(**plan.cases[index], seed=plan.seed_of(index))
-    except Exception:  # noqa: BLE001 - whatever a task raises is its failure, not ours
-        return index, None, traceback.format_exc(), time.perf_counter() - start
-    error = None
-    if not isinstance(result, dict):
-        error = f"the task {plan.task!r} returned {type(result).__name__}; expected a dictionary"
-    return index, result, error, time.perf_counter() - start
+        yield results
+    except BaseException:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results.close()
+        raise

@@ -1,0 +1,73 @@
+"""Where the paper's text slips: what is printed, what is right, and how we know.
+
+The numbers of the first two are computed here; the others are checked by tests.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sequela.questions.theory import identical_items_posterior, two_item_family_of
+
+__all__ = ["slips"]
+
+
+def _printed_lemma(w: float, m: int, k: int) -> tuple[float, float]:
+    """Return mean and variance of the posterior time with the printed alpha (one too many).
+
+    exp(-w t) is Beta(alpha', beta)-distributed with alpha' = alpha + 1 as printed; its logarithm
+    has the mean psi(alpha') - psi(alpha' + beta).
+    """
+    from scipy.special import polygamma, psi
+
+    alpha = 1.0 / w + (m - k) + 1.0
+    beta = k + 1.0
+    mean = (psi(alpha + beta) - psi(alpha)) / w
+    variance = (polygamma(1, alpha) - polygamma(1, alpha + beta)) / w**2
+    return float(mean), float(variance)
+
+
+def slips() -> list[tuple[str, str]]:
+    """Return where, and what about it, in Markdown."""
+    w, m, k = 0.3, 20, 6
+    right = identical_items_posterior(w, m, k)
+    printed = _printed_lemma(w, m, k)
+    low, high = two_item_family_of([[0.0, 4.0], [0.0, -4.0]]).interval
+    return [
+        (
+            "Lemma 1",
+            'The Jacobian of y = exp(-w t) is missing: alpha is 1/w + (1 - r) m, without "+ 1". '
+            f"With w = {w}, m = {m} and {k} items present the posterior has mean {right[0]:.5f} "
+            f"and variance {right[1]:.5f}; as printed they would be {printed[0]:.5f} and "
+            f"{printed[1]:.5f}. The limits of Theorem 1 stay as they are.",
+        ),
+        (
+            "Proposition 1",
+            "The printed interval for s, (0, 1/p0 - 1), allows negative rates. For alpha = 4 the "
+            f"rates are non-negative for s from {low:.5f} to {high:.5f} (theta_11 from "
+            f"{math.log(low):.3f} to {math.log(high):.3f}), which is what the paper's own figure "
+            "shows.",
+        ),
+        (
+            "Algorithm 1",
+            "It adds the item that arrives after the observation. An item counts only if it "
+            "arrives before, and the loop also ends when no item is left.",
+        ),
+        (
+            "Algorithm 2",
+            "The value of the proposal starts at 1, not at 0, and v_j in the last line is u_j. "
+            "It is exact for all sets of at most two items, not only if there are but two items; "
+            "its worst ratio to the target can be worse than that of the uniform proposal.",
+        ),
+        (
+            "Section 4.2",
+            "The rates are the total exit rates of the prefixes of the sequence, not those of "
+            "single items as the notation suggests.",
+        ),
+        (
+            "Proof of Theorem 1",
+            "log((1 - r) exp(-w t)) should read log((1 - r) exp(+w t)), as the next line uses, and "
+            "the printed m_3 is not sufficient (w = 1, t = 2: it gives 1.02 where 1,614 are "
+            "needed).",
+        ),
+    ]

@@ -1,0 +1,228 @@
+"""Repeats on a Dask cluster, through joblib's backend for it: connect, look around, keep watch."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import os
+import platform
+import signal
+import threading
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from sequela import __version__
+from sequela._errors import InputError, SequelaError
+from sequela.repeats.work import Done, Work, make_ready
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["cluster_parallel", "connect", "elsewhere", "prepare_hosts", "watching"]
+
+_log = logging.getLogger("sequela")
+
+# Seconds to wait for a scheduler to answer, and for it to have a worker.
+_FOR_SCHEDULER = 10
+_FOR_WORKERS = 30
+# Seconds between two looks at the connection.
+_BETWEEN_LOOKS = 0.5
+
+
+@contextlib.contextmanager
+def connect(cluster: str | None, workers: int) -> Iterator[Any]:
+    """Give a client of the scheduler at an address, or of a cluster made here for the purpose."""
+    try:
+        distributed: Any = importlib.import_module("distributed")
+    except ImportError:
+        raise InputError(
+            "backend='dask' needs distributed, which is not installed: "
+            "pip install 'sequela[cluster]'"
+        ) from None
+    with contextlib.ExitStack() as stack:
+        if cluster is None:
+            made = distributed.LocalCluster(
+                n_workers=workers, threads_per_worker=1, dashboard_address=None
+            )
+            client = distributed.Client(stack.enter_context(made))
+            # A terminal sends Ctrl-C to all processes; it is the parent that ends its workers.
+            client.run(_ignore_interrupts)
+        else:
+            try:
+                client = distributed.Client(cluster, timeout=_FOR_SCHEDULER)
+            except (OSError, TimeoutError, ValueError) as error:
+                raise InputError(
+                    f"there is no Dask scheduler at {cluster!r} ({type(error).__name__}); give the "
+                    "address that `dask scheduler` prints, such as tcp://node7:8786"
+                ) from None
+        stack.callback(_close, client)
+        try:
+            client.wait_for_workers(1, timeout=_FOR_WORKERS)
+        except TimeoutError:
+            raise InputError(
+                f"the Dask scheduler at {client.scheduler.address!r} has had no worker for "
+                f"{_FOR_WORKERS} seconds; start some, one thread each: dask worker "
+                f"{client.scheduler.address} --nworkers 8 --nthreads 1"
+            ) from None
+        yield client
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _close(client: Any) -> None:
+    """Close the connection; where the scheduler is gone, our own error has said so."""
+    log = logging.getLogger("distributed.client")
+    level = log.level
+    if client.status != "running":
+        log.setLevel(logging.CRITICAL)
+    try:
+        client.close(timeout=5)
+    finally:
+        log.setLevel(level)
+
+
+def prepare_hosts(client: Any, work: Work) -> None:
+    """Look at the workers of a cluster, and warm up once on each machine.
+
+    Workers of another version are refused: their numbers would be others. Workers that have more
+    threads than cores are told of.
+    """
+    found = client.run(_describe, on_error="return")
+    hosts: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
+    for address, answer in found.items():
+        if isinstance(answer, ImportError):
+            raise InputError(
+                f"the Dask worker {address} cannot import sequela ({answer}); install sequela "
+                f"{__version__} where the workers run"
+            )
+        if not isinstance(answer, dict):
+            continue  # it has died, and the scheduler will know what to do
+        if answer["sequela"] != __version__:
+            raise InputError(
+                f"the Dask worker {address} has sequela {answer['sequela']}, here it is "
+                f"{__version__}; install the same version in both places"
+            )
+        hosts[answer["host"]].append((address, answer))
+    threads = client.nthreads()
+    for host, there in hosts.items():
+        busy = sum(threads.get(address, 0) for address, _ in there)
+        cores = len(set().union(*(answer["cores"] for _, answer in there)))
+        if busy > cores:
+            _log.warning(
+                "the Dask workers on %s do %d repeats at once on %d cores; fewer would be as fast "
+                "(dask worker ... --nworkers %d --nthreads 1)",
+                host, busy, cores, cores,
+            )  # fmt: skip
+    first = [there[0][0] for there in hosts.values()]
+    ready = [client.submit(make_ready, work, workers=[one], pure=False) for one in first]
+    for future in ready:
+        try:
+            future.result()
+        except SequelaError:
+            raise
+        except Exception as error:  # noqa: BLE001 - workers come and go; repeats do not depend on it
+            _log.warning("a Dask worker could not be made ready (%s)", error)
+
+
+def _describe() -> dict[str, Any]:
+    """Return what the machine that runs the repeats must know of a worker."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = affinity(0) if affinity else range(os.cpu_count() or 1)
+    return {"sequela": __version__, "host": platform.node(), "cores": sorted(cores)}
+
+
+def elsewhere(addresses: Iterable[str], avoid: set[str]) -> list[str]:
+    """Return the workers on other machines than those in `avoid`, or else the other workers.
+
+    Nothing, which means anywhere, if none of those in `avoid` is there any more.
+
+    Examples
+    --------
+    >>> elsewhere(["tcp://a:1", "tcp://a:2", "tcp://b:1"], {"tcp://a:1"})
+    ['tcp://b:1']
+    >>> elsewhere(["tcp://a:1", "tcp://a:2"], {"tcp://a:1"})
+    ['tcp://a:2']
+    >>> elsewhere(["tcp://a:2"], {"tcp://a:1"})
+    []
+    """
+    there = set(addresses) & avoid
+    if not there:
+        return []
+    hosts = {address.rpartition(":")[0] for address in there}
+    return [one for one in addresses if one.rpartition(":")[0] not in hosts] or [
+        one for one in addresses if one not in there
+    ]
+
+
+def cluster_parallel(client: Any, only: list[str]) -> Any:
+    """Return joblib's Parallel on a cluster, on the workers in `only` if there are any in it.
+
+    Everything is handed to the scheduler at once, so that workers that come later get work too.
+    """
+    import joblib
+
+    backend = _backend()(client=client, **({"workers": only} if only else {}))
+    return joblib.Parallel(
+        n_jobs=-1, backend=backend, return_as="generator_unordered", batch_size=1,
+        pre_dispatch="all",
+    )  # fmt: skip
+
+
+def _backend() -> type[Any]:
+    """Return joblib's backend for Dask with two holes mended (joblib 1.4 to 1.6)."""
+    base: type[Any] = importlib.import_module("joblib._dask").DaskDistributedBackend
+
+    class Backend(base):  # type: ignore[misc]
+        def effective_n_jobs(self, n_jobs: int) -> int:
+            # Of a cluster with one core joblib makes no use at all: it works here, in sequence.
+            return max(2, int(super().effective_n_jobs(n_jobs)))
+
+        def submit(self, func: Any, callback: Any = None) -> Any:
+            # Of a task whose workers died again and again, joblib waits for the end for ever. For
+            # us that is a repeat that failed.
+            future = super().submit(func, callback)
+            index = func.items[0][1][1]
+
+            def tell(ended: Any) -> None:
+                error = ended.exception()
+                if error is not None:
+                    last = str(getattr(getattr(error, "last_worker", None), "address", ""))
+                    text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                    callback([Done(index, None, text, 0.0, last)])
+
+            future.add_done_callback(tell)
+            return future
+
+    return Backend
+
+
+@contextlib.contextmanager
+def watching(client: Any, parallel: Any, only: list[str]) -> Iterator[None]:
+    """End the wait for results that cannot come any more.
+
+    That is so when the connection to the scheduler is lost: the client cancels what was asked for,
+    and joblib mostly sees it, but what is handed in at that very moment is never answered. And it
+    is so when all workers in `only` have gone. joblib reads its time limit anew all the time: a
+    limit of nothing ends the wait with an error.
+    """
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(_BETWEEN_LOOKS):
+            lost = client.status != "running"
+            with contextlib.suppress(Exception):  # the next look will tell
+                lost = lost or bool(only and not set(only) & set(client.nthreads()))
+            if lost:
+                parallel.timeout = 0.0
+                return
+
+    thread = threading.Thread(target=look, name="sequela-watch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(10 * _BETWEEN_LOOKS)

@@ -1,0 +1,69 @@
+"""The samples of a plan as one file beside its records, read once by every worker process."""
+
+from __future__ import annotations
+
+import io
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sequela._errors import InputError
+from sequela._files import replacing
+from sequela.data.dataset import Dataset
+from sequela.learning.checkpoint import fingerprint
+
+__all__ = ["DATA_NAME", "fingerprint", "keep_data", "read_data"]
+
+DATA_NAME = "data.npz"
+
+
+def keep_data(data: Dataset, folder: Path) -> None:
+    """Write the samples into a folder, or check that those there are the same."""
+    path = folder / DATA_NAME
+    if path.exists():
+        read_data(str(path), fingerprint(data))
+        return
+    content: dict[str, Any] = {
+        "values": np.packbits(data.values, axis=1),
+        "labels": np.array(json.dumps({"items": data.items, "samples": data.samples})),
+    }
+    if data.times is not None:
+        content["times"] = data.times.astype("<f8")
+    with replacing(path) as file:
+        np.savez_compressed(file, **content)
+
+
+# A worker does many repeats of one plan; threads share what one of them has read.
+@lru_cache(maxsize=2)
+def read_data(path: str, digest: str) -> Dataset:
+    """Return the samples in a file; others than those that the digest stands for are refused."""
+    try:
+        # Through memory: an open file would keep a folder on a network disk from being deleted.
+        with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as file:
+            labels = json.loads(str(file["labels"]))
+            values = np.unpackbits(file["values"], axis=1, count=len(labels["items"]))
+            data = Dataset(
+                values.astype(bool),
+                items=labels["items"],
+                samples=labels["samples"],
+                times=file["times"] if "times" in file.files else None,
+            )
+    except FileNotFoundError:
+        raise InputError(
+            f"there is no file {path!r} here; the folder of a plan must lie on a disk that all "
+            "workers see"
+        ) from None
+    except Exception as error:  # noqa: BLE001 - a damaged archive raises whatever its parts raise
+        raise InputError(
+            f"the samples in {path!r} cannot be read ({type(error).__name__}: {error}); copy the "
+            "file again from where it was made, or name another folder"
+        ) from None
+    if fingerprint(data) != digest:
+        raise InputError(
+            f"the samples in {path!r} are not those of the plan (their checksum differs); give "
+            "the data that the folder was begun with, or name another folder"
+        )
+    return data

@@ -1,0 +1,21 @@
+"""What ends a run of repeats before its end."""
+
+from __future__ import annotations
+
+from sequela._errors import SequelaError
+
+__all__ = ["RepeatsError"]
+
+
+class RepeatsError(SequelaError, RuntimeError):
+    """Some repeats are not done; the others are recorded, and running again goes on from there.
+
+    Attributes
+    ----------
+    failures : dict of int to str
+        The traceback of each repeat that failed every time.
+    """
+
+    def __init__(self, message: str, failures: dict[int, str] | None = None) -> None:
+        super().__init__(message)
+        self.failures = dict(failures or {})

@@ -1,0 +1,234 @@
+"""What fits of a plan found: a table, a model for each, and how stable interactions are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from sequela._errors import InputError
+from sequela._validation import is_number
+from sequela.model import Model
+from sequela.repeats.fit_task import TASK, item_places
+from sequela.repeats.records import read_plan, records
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from sequela.data.dataset import Dataset
+    from sequela.repeats.plan import Plan
+
+__all__ = ["fit_table", "models", "pair_orders", "summarise"]
+
+
+def _read_fits(folder: str | os.PathLike[str]) -> tuple[Plan, Dataset]:
+    plan = read_plan(folder)
+    if plan.task != TASK or plan.data is None:
+        raise InputError(
+            f"{str(folder)!r} holds repeats of {plan.task!r}, not of fits; `collect` reads them"
+        )
+    return plan, plan.data
+
+
+def fit_table(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.DataFrame:
+    """Return one row for each fit of a plan of `plan_fits`.
+
+    Parameters
+    ----------
+    folder : path
+        Where the plan was run.
+    partial : bool
+        Whether missing repeats may be left out; otherwise they are an error.
+
+    Returns
+    -------
+    DataFrame
+        Indexed by repeat: "seed", "penalty" and what else varies, "objective", "objective_se",
+        "kkt_residual", "converged", "interactions", "message" (why it ended), of folds "held_out"
+        (mean log-likelihood) and "held_out_samples", and "seconds".
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sequela import example_theta, simulate
+    >>> from sequela.repeats import fit_table, plan_fits, run
+    >>> sets = simulate(example_theta(), 300, random_state=1).to_dataset().without_times()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = run(plan_fits(sets, penalties=[0.1, 0.02], seed=1), folder, backend="threads")
+    ...     table = fit_table(folder)
+    >>> table[["penalty", "interactions"]].to_dict("list")
+    {'penalty': [0.1, 0.02], 'interactions': [0, 7]}
+    """
+    plan, _ = _read_fits(folder)
+    done, rows = [], []
+    for index, record in records(plan, folder, partial=partial):
+        values = {k: v for k, v in record["result"].items() if not isinstance(v, dict | list)}
+        done.append(index)
+        rows.append(
+            {"seed": record["seed"], **record["case"], **values, "seconds": record["seconds"]}
+        )
+    return pd.DataFrame(rows, index=pd.Index(done, name="repeat", dtype="int64"))
+
+
+def models(folder: str | os.PathLike[str], *, partial: bool = False) -> dict[int, Model]:
+    """Return the learned model of each fit of a plan of `plan_fits`, by repeat.
+
+    The metadata of a model are the seed, the case and the numbers of its fit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sequela import example_theta, order_probability, simulate
+    >>> from sequela.repeats import models, plan_fits, run
+    >>> sets = simulate(example_theta(), 300, random_state=1).to_dataset().without_times()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = run(plan_fits(sets, bootstraps=3, seed=1), folder, backend="threads")
+    ...     learned = models(folder)
+    >>> {repeat: model.n_items for repeat, model in learned.items()}
+    {0: 10, 1: 10, 2: 10}
+    """
+    plan, data = _read_fits(folder)
+    return {
+        index: Model(theta, items, _metadata(plan, record))
+        for index, record, theta, items in _thetas(plan, data, folder, partial)
+    }
+
+
+def _thetas(
+    plan: Plan, data: Dataset, folder: str | os.PathLike[str], partial: bool
+) -> Iterator[tuple[int, dict[str, Any], np.ndarray, list[str]]]:
+    """Yield (repeat, record, theta, items) of each fit."""
+    for index, record in records(plan, folder, partial=partial):
+        case = record["case"]
+        places = item_places(data, plan.common["plan_seed"], case.get("items"), case.get("subset"))
+        theta = np.zeros((data.n_items, data.n_items))
+        entries = record["result"]["theta"]
+        theta[entries["rows"], entries["columns"]] = entries["values"]
+        yield index, record, theta[np.ix_(places, places)], [data.items[i] for i in places]
+
+
+def _metadata(plan: Plan, record: dict[str, Any]) -> dict[str, Any]:
+    result = record["result"]
+    names = ("objective", "kkt_residual", "converged")
+    return {
+        **record["case"],
+        "seed": record["seed"],
+        "observation_rate": plan.common["options"].get("observation_rate", 1.0),
+        **{name: result[name] for name in names},
+    }
+
+
+def summarise(
+    folder: str | os.PathLike[str], *, level: float = 0.9, partial: bool = False
+) -> pd.DataFrame:
+    """Return how often and how strongly each interaction was found by fits of `plan_fits`.
+
+    Fits with different penalties or numbers of items are summarised apart; bootstraps, folds,
+    starts and random subsets of one size together.
+
+    Parameters
+    ----------
+    folder : path
+        Where the plan was run.
+    level : float
+        Between "lower" and "upper" lies this share of the fits.
+    partial : bool
+        Whether missing repeats may be left out; otherwise they are an error.
+
+    Returns
+    -------
+    DataFrame
+        "penalty" and "items" where they vary, then "from", "to", "share" (of the fits with both
+        items, those in which the interaction is not zero), "median", "lower" and "upper" (of its
+        values in these fits, zeros included), and "fits" (how many have both items). Interactions
+        that no fit found are left out; those found most often come first.
+
+    Examples
+    --------
+    See `plan_fits`.
+    """
+    if not (is_number(level) and 0.0 < level < 1.0):
+        raise InputError(f"level is {level!r}; expected a number between 0 and 1, such as 0.9")
+    plan, data = _read_fits(folder)
+    varied = [
+        name for name in ("penalty", "items") if len({case.get(name) for case in plan.cases}) > 1
+    ]
+    groups: dict[tuple[Any, ...], list[tuple[np.ndarray, np.ndarray]]] = {}
+    position = {label: place for place, label in enumerate(data.items)}
+    for _, record, theta, items in _thetas(plan, data, folder, partial):
+        key = tuple(record["case"].get(name) for name in varied)
+        places = np.array([position[label] for label in items])
+        groups.setdefault(key, []).append((places, theta))
+    tables = []
+    for key, fits in groups.items():
+        table = _stability(fits, data, level)
+        for at, name in enumerate(varied):
+            table.insert(at, name, key[at])
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
+
+
+def _stability(
+    fits: list[tuple[np.ndarray, np.ndarray]], data: Dataset, level: float
+) -> pd.DataFrame:
+    tail = (1.0 - level) / 2.0
+    rows = []
+    for i in range(data.n_items):
+        # One row of theta at a time: all entries of all fits may be more than memory holds.
+        values = np.full((len(fits), data.n_items), np.nan)
+        for at, (places, theta) in enumerate(fits):
+            mine = np.flatnonzero(places == i)
+            if mine.size:
+                values[at, places] = theta[mine[0]]
+        values[:, i] = np.nan
+        for j in np.flatnonzero(np.nan_to_num(values).any(axis=0)):
+            there = values[~np.isnan(values[:, j]), j]
+            lower, median, upper = np.quantile(there, [tail, 0.5, 1.0 - tail])
+            share = np.count_nonzero(there) / there.size
+            rows.append(
+                (data.items[i], data.items[j], share, median, lower, upper, there.size)
+            )  # fmt: skip
+    names = ["from", "to", "share", "median", "lower", "upper", "fits"]
+    table = pd.DataFrame(rows, columns=names)
+    order = np.lexsort((-table["median"].abs().to_numpy(), -table["share"].to_numpy()))
+    return table.iloc[order].reset_index(drop=True)
+
+
+def pair_orders(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.DataFrame:
+    """Return which item came first in every fit of a plan with ``plan_fits(..., orders=...)``.
+
+    Returns
+    -------
+    DataFrame
+        "repeat", "first", "second", "probability" (that first came before second, among
+        observations of both) and "se", its Monte Carlo standard error.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sequela import example_theta, simulate
+    >>> from sequela.repeats import pair_orders, plan_fits, run
+    >>> sets = simulate(example_theta(), 300, random_state=1).to_dataset().without_times()
+    >>> plan = plan_fits(sets, bootstraps=3, orders=["step 1", "step 2"], seed=1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = run(plan, folder, backend="threads")
+    ...     pair_orders(folder)[["repeat", "first", "second"]]
+       repeat   first  second
+    0       0  step 1  step 2
+    1       1  step 1  step 2
+    2       2  step 1  step 2
+    """
+    plan, _ = _read_fits(folder)
+    if "orders" not in plan.common:
+        raise InputError(
+            f"the plan in {str(folder)!r} records no orders; make one with orders=[...], or ask "
+            "the models of `models`"
+        )
+    rows = [
+        (index, *pair)
+        for index, record in records(plan, folder, partial=partial)
+        for pair in record["result"]["orders"]
+    ]
+    return pd.DataFrame(rows, columns=["repeat", "first", "second", "probability", "se"])

@@ -1,0 +1,148 @@
+"""One repeat on a worker: with one thread, and with nothing on the way back that cannot travel."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import platform
+import signal
+import sys
+import threading
+import time
+import traceback
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sequela._threads import at_most
+from sequela.learning.interrupt import whole_or_nothing
+from sequela.repeats.data_file import DATA_NAME, fingerprint, read_data
+from sequela.repeats.plan import find_function
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from sequela.repeats.plan import Plan
+
+__all__ = ["Done", "Work", "do", "make_ready", "one_thread", "where"]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What repeats of one plan share, small enough to be sent with each of them."""
+
+    task: str
+    common: Mapping[str, Any]
+    data: tuple[str, str] | None
+    warm_up: str | None
+    parent: int
+
+    @classmethod
+    def of(cls, plan: Plan, place: Path) -> Work:
+        """Return the work of a plan whose folder is `place`."""
+        data = None
+        if plan.data is not None:
+            data = (str(place / DATA_NAME), fingerprint(plan.data))
+        return cls(plan.task, plan.common, data, plan.warm_up, os.getpid())
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what is the same for all repeats; the samples are read once a process."""
+        data = {} if self.data is None else {"data": read_data(*self.data)}
+        return {**self.common, **data}
+
+
+class Done(NamedTuple):
+    """How one repeat ended: its result as JSON text, or an error."""
+
+    repeat: int
+    result: str | None
+    error: str | None
+    seconds: float
+    where: str
+
+
+def do(work: Work, index: int, case: Mapping[str, Any], seed: int) -> Done:
+    """Do one repeat; an error comes back as text, for not all errors travel."""
+    if os.getpid() != work.parent:
+        _leave_interrupts_to_the_parent()
+    start = time.perf_counter()
+    result = error = None
+    try:
+        task = find_function(work.task)  # which brings the libraries that are limited next
+        with at_most(1), one_thread(), whole_or_nothing():
+            found = task(**work.arguments(), **case, seed=seed)
+        if isinstance(found, dict):
+            result = json.dumps(found)
+        else:
+            error = f"the task {work.task!r} returned {type(found).__name__}; expected a dictionary"
+    except (Exception, SystemExit):  # noqa: BLE001 - whatever a task raises is its failure, not ours
+        error = traceback.format_exc()
+    return Done(index, result, error, time.perf_counter() - start, where())
+
+
+def make_ready(work: Work) -> None:
+    """Call what the plan names to be called before repeats start on a machine."""
+    if work.warm_up is not None:
+        find_function(work.warm_up)(**work.arguments())
+
+
+def where() -> str:
+    """Return which worker this is: its address in a Dask cluster, or machine and process."""
+    distributed: Any = sys.modules.get("distributed")
+    if distributed is not None:
+        with contextlib.suppress(ValueError):
+            return str(distributed.get_worker().address)
+    return f"{platform.node()}, process {os.getpid()}"
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    """Keep Ctrl-C, which a terminal sends to all processes, from ending a fit half-way.
+
+    The parent gets it too and ends its workers.
+    """
+    on_main = threading.current_thread() is threading.main_thread()
+    if on_main and hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
+_limit_lock = threading.Lock()
+_limit_users = 0
+_limit: Any = None
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> tuple[Any, Any]:
+    """Return OpenMP and the libraries of linear algebra in this process, to be limited apart.
+
+    Looking for them takes longer than a small fit, so it is done once.
+    """
+    found = importlib.import_module("threadpoolctl").ThreadpoolController()  # scikit-learn's
+    return found.select(user_api="openmp"), found.select(user_api="blas")
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Let linear algebra use one thread while repeats are under way in this process.
+
+    Workers stand beside others on the same cores, and sums that are shared among threads may
+    differ in the last bit.
+    """
+    global _limit, _limit_users
+    openmp, blas = _libraries()
+    # OpenMP has a limit for each thread, the libraries of linear algebra one for the process: of
+    # repeats that run on threads the first sets that one and the last lifts it.
+    with openmp.limit(limits=1):
+        with _limit_lock:
+            _limit_users += 1
+            if _limit_users == 1:
+                _limit = blas.limit(limits=1)
+        try:
+            yield
+        finally:
+            with _limit_lock:
+                _limit_users -= 1
+                if _limit_users == 0:
+                    _limit.restore_original_limits()

@@ -1,0 +1,73 @@
+"""A Dask cluster of processes of its own, whose parts a test may kill."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+
+def environment(**more):
+    """The variables of a process that imports what this one imports."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **more}
+
+
+def _start(module, *arguments, **variables):
+    return subprocess.Popen(  # noqa: S603 - our own command
+        [sys.executable, "-m", module, *map(str, arguments)],
+        env=environment(**variables), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def _stop(process):
+    process.terminate()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+class Cluster:
+    """A scheduler and its workers."""
+
+    def __init__(self, folder, workers, allowed_failures, stack):
+        file = Path(folder) / "scheduler.json"
+        self.scheduler = _start(
+            "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", 0, "--no-dashboard",
+            "--scheduler-file", file,
+            DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES=str(allowed_failures),
+        )  # fmt: skip
+        stack.callback(_stop, self.scheduler)
+        self.address = None
+        end = time.monotonic() + 60
+        while self.address is None:
+            assert time.monotonic() < end, "the scheduler does not start"
+            time.sleep(0.05)
+            # Dask does not write it whole or not at all.
+            with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
+                self.address = json.loads(file.read_text())["address"]
+        if workers:
+            self.workers = _start(
+                "distributed.cli.dask_worker", self.address, "--nworkers", workers,
+                "--nthreads", 1, "--no-dashboard", "--local-directory", folder,
+            )  # fmt: skip
+            stack.callback(_stop, self.workers)
+            self.wait_for(workers)
+
+    def wait_for(self, workers):
+        import distributed
+
+        with distributed.Client(self.address, set_as_default=False) as client:
+            client.wait_for_workers(workers, timeout=60)
+
+
+@contextlib.contextmanager
+def cluster_of(folder, workers, allowed_failures=3):
+    """Start a cluster; a repeat may kill so many workers before Dask gives it up."""
+    with contextlib.ExitStack() as stack:
+        yield Cluster(folder, workers, allowed_failures, stack)
