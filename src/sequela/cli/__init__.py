@@ -24,6 +24,7 @@ from sequela.cli.paper import paper
 from sequela.cli.path import path
 from sequela.cli.plot import plot
 from sequela.cli.repeat import collect, repeat
+from sequela.cli.rivals import rivals
 from sequela.cli.score import score
 from sequela.cli.simulate import simulate
 from sequela.cli.time import time
@@ -49,7 +50,7 @@ def main(ctx: click.Context, debug: bool) -> None:  # noqa: ARG001 - `Commands` 
 
 
 for _command in (
-    import_files, fit, path, repeat, collect, order, time, next_command, simulate, score, plot,
-    demo, paper, info, compile_kernels, cite,
+    import_files, fit, path, repeat, collect, order, rivals, time, next_command, simulate, score,
+    plot, demo, paper, info, compile_kernels, cite,
 ):  # fmt: skip
     main.add_command(_command)

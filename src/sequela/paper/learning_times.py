@@ -213,7 +213,7 @@ def cases(settings: Settings) -> list[dict[str, Any]]:
     else:
         sizes = {
             "sizes": [10, 15, 20, 50, 100], "full_sizes": [10, 15, 20],
-            "iterations": _ITERATIONS, "time_limit": 600.0,
+            "iterations": _ITERATIONS, "time_limit": 150.0,
         }  # fmt: skip
     return [{"folder": str(settings.data), **sizes}]
 

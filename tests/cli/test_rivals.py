@@ -1,0 +1,75 @@
+"""``sequela rivals``, end to end."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from sequela import Model, fit, rival_orders, simulate
+from sequela.cli import main
+from sequela.data.tables import read_table
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rivals")
+    theta = np.diag([0.0, -4.0, *([-2.0] * 8)])
+    theta[0, 1] = 4.0
+    names = ["first", "second", *(f"clock {k}" for k in range(8))]
+    data = simulate(Model(theta, names).to_frame(), 400, random_state=3).to_dataset()
+    data.without_times().to_frame().astype(int).to_csv(folder / "data.csv", index_label="sample")
+    samples = read_table(folder / "data.csv").data
+    fit(samples, penalty=0.01).save(folder / "model.npz")
+    return folder
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["rivals", *map(str, arguments)])
+
+
+def test_the_table_is_that_of_rival_orders(files, tmp_path):
+    result = run(files / "model.npz", files / "data.csv", "--seed", 5, "-o", tmp_path / "t.csv",
+                 "--json")  # fmt: skip
+    assert result.exit_code == 0
+    report = json.loads(result.stdout)
+    samples = read_table(files / "data.csv").data
+    expected = rival_orders(Model.load(files / "model.npz"), samples, random_state=5)
+    assert report["seed"] == 5
+    assert report["moves"] == expected.moves
+    assert [row["evidence"] for row in report["table"]] == expected.table["evidence"].tolist()
+    written = pd.read_csv(tmp_path / "t.csv")
+    assert written["first"].tolist() == expected.table["first"].tolist()
+    shown = run(files / "model.npz", files / "data.csv", "--seed", 5).output
+    assert "can the data tell" in shown
+    assert "second" in shown
+
+
+def test_a_pair(files):
+    result = run(files / "model.npz", files / "data.csv", "--pair", "clock 1,first", "--json")
+    rows = json.loads(result.stdout)["table"]
+    assert [{row["first"], row["second"]} for row in rows] == [{"clock 1", "first"}]
+
+
+def test_nothing_strong_enough(files):
+    result = run(files / "model.npz", files / "data.csv", "--least-effect", "50")
+    assert result.exit_code == 0
+    assert "--least-effect" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--pair", "first"], "expected two items"),
+        (["--pair", "first,thrid"], "thrid"),
+        (["--least-effect", "-1"], "least_effect"),
+    ],
+)
+def test_bad_input_is_explained(files, options, said):
+    result = run(files / "model.npz", files / "data.csv", *options)
+    assert result.exit_code == 2
+    assert said in result.output
+    assert "Traceback" not in result.output
