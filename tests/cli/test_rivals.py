@@ -64,7 +64,7 @@ def test_nothing_strong_enough(files):
     ("options", "said"),
     [
         (["--pair", "first"], "expected two items"),
-        (["--pair", "first,thrid"], "thrid"),
+        (["--pair", "first,nine"], "nine"),
         (["--least-effect", "-1"], "least_effect"),
     ],
 )
