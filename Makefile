@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
 
-.PHONY: demo test lint types check benchmark results docs clean
+.PHONY: demo test lint types check benchmark peers results docs clean
 
 demo: $(STAMP)
 	$(BIN)/sequela demo --force
@@ -27,6 +27,10 @@ benchmark: $(STAMP)
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.learning
 	$(BIN)/python -m benchmarks.questions
+
+# About an hour; PEERS holds options, such as --resume or --quick.
+peers: $(STAMP)
+	$(BIN)/python -m benchmarks.peers $(PEERS)
 
 # The page of the paper's results, from the files that `sequela paper NAME -o docs/paper/NAME` made.
 results: $(STAMP)

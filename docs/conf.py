@@ -18,7 +18,8 @@ project = "sequela"
 version = release = sequela.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
-exclude_patterns = ["_build"]
+# peers.md includes what `make peers` writes; it joins the site once that has been run in full.
+exclude_patterns = ["_build", "paper", "peers.md"]
 
 html_theme = "furo"
 html_title = f"sequela {release}"

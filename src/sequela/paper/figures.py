@@ -9,7 +9,7 @@ from sequela.plots.style import SMALL, TEXT, load, series
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["curve", "finish", "panels"]
+__all__ = ["curve", "finish", "legend_below", "panels"]
 
 
 def panels(rows: int, columns: int, width: float = 3.3, height: float = 2.6) -> tuple[Any, Any]:
@@ -57,3 +57,11 @@ def finish(ax: Any, *, title: str = "", x: str = "", y: str = "", legend: bool =
         ax.spines[spine].set_visible(False)
     if legend and ax.get_legend_handles_labels()[0]:
         ax.legend(fontsize=SMALL, frameon=False)
+
+
+def legend_below(figure: Any, ax: Any, columns: int) -> None:
+    """Explain the curves of one panel, which are those of all, below the panels."""
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False
+    )

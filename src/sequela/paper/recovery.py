@@ -18,7 +18,7 @@ import pandas as pd
 
 from sequela.learning.estimator import SetChain
 from sequela.paper.experiment import Experiment, Settings, Tables, Verdict
-from sequela.paper.figures import curve, finish, panels
+from sequela.paper.figures import curve, finish, legend_below, panels
 from sequela.paper.sources import synthetic
 from sequela.plots.style import series
 from sequela.questions.divergence import sequence_divergence
@@ -39,7 +39,6 @@ _QUICK = {"two": (0, 5, 20), "five": (0, 15)}
 _QUICK_OF_PAPER_SOLVER = {"two": (0, 5), "five": (0,)}
 _PENALTY = 0.01
 _WIDTH = 0.2  # of the random start, as in the paper
-_TOLERANCE = 1e-3  # of the gradient
 _PAPER_ITERATIONS = 3000
 _QUICK_ITERATIONS = 400
 _DASHED = {"two": 0.015, "five": 0.044}
@@ -121,10 +120,10 @@ def _paper_solver(sets: Dataset, truth: Model, iterations: int, seed: int) -> di
 
 def _ours(sets: Dataset, truth: Model, seed: int) -> dict[str, Any]:
     chain = SetChain(
-        _PENALTY, independent_start=False, start_widths=(_WIDTH,), tol=_TOLERANCE,
+        _PENALTY, independent_start=False, start_widths=(_WIDTH,),
         random_state=seed, n_threads=1, progress=False,
     ).fit(sets)  # fmt: skip
-    found = rival_orders(chain, sets, tol=_TOLERANCE, random_state=seed, n_threads=1)
+    found = rival_orders(chain, sets, random_state=seed, n_threads=1)
     return {
         "kl": _divergence(found.model, truth, seed),
         "kl_refit": _divergence(found.refit.model, truth, seed),
@@ -191,8 +190,9 @@ def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
         finish(
             ax, title=_TITLES[dataset], x="clock items m",
             y="KL divergence from the truth (nats)" if dataset == "two" else "",
-            legend=dataset == "two",
+            legend=False,
         )  # fmt: skip
+    legend_below(figure, axes[0, 0], 3)
     return figure
 
 

@@ -1,0 +1,131 @@
+"""The data of the comparison: real tables where they are found, and simulated ones."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.datasets import data_folder, glioblastoma
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PENALTY = 0.01
+
+# The items of simulated data that act on each other; all others are clocks.
+INTERACTING = 6
+# Clock items that arrive in a unit of time, whatever their number: many tell the time well, few
+# keep sets small, so that N and n can grow.
+_CLOCK_RATES = {"sim": 2.5, "grow": 1.0}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One data set.
+
+    Attributes
+    ----------
+    name, title : str
+        For files, and for people.
+    X : array (N, n) of bool
+        The samples.
+    truth : array (n, n) or None
+        The theta that they were drawn from.
+    """
+
+    name: str
+    title: str
+    X: np.ndarray
+    truth: np.ndarray | None = None
+
+    @property
+    def n(self) -> int:
+        """The number of items."""
+        return int(self.X.shape[1])
+
+    def up_to(self, largest: int | None) -> np.ndarray:
+        """Return the samples with at most so many items."""
+        return self.X if largest is None else self.X[self.X.sum(axis=1) <= largest]
+
+
+def known_theta(n: int, clock_rate: float, interactions: int = INTERACTING) -> np.ndarray:
+    """Return a sparse theta whose first six items act on each other; the others are clocks.
+
+    A cascade of three, of which each opens the next; two that exclude each other; and one that
+    opens the first of these. Clocks have different base rates, lower the more of them there are,
+    so that sets do not grow with n. Interactions beyond the first six are between clocks.
+    """
+    rng = np.random.default_rng([n, interactions])
+    clocks = n - INTERACTING
+    level = np.log(clock_rate / clocks)
+    theta = np.diag(np.concatenate([[0.0, -2.5, -3.0, -0.5, -0.5, -1.0], np.full(clocks, level)]))
+    at = np.arange(INTERACTING, n)
+    theta[at, at] += rng.uniform(-0.7, 0.7, clocks)
+    theta[0, 1] = theta[1, 2] = 3.0
+    theta[3, 4] = theta[4, 3] = -2.5
+    theta[5, 3] = 2.0
+    theta[2, 5] = 1.0
+    more = interactions - INTERACTING
+    while more > 0:
+        i, j = rng.choice(at, 2, replace=False)
+        if theta[i, j] == 0.0:
+            theta[i, j] = rng.choice([-1.5, 1.5])
+            more -= 1
+    return theta
+
+
+def simulated_name(kind: str, n: int, N: int, interactions: int = INTERACTING) -> str:
+    """Return the name of a simulated case: of the kind "sim" (accuracy) or "grow" (cost)."""
+    return f"{kind}-n{n}-N{N}" + (f"-i{interactions}" if interactions != INTERACTING else "")
+
+
+def load(name: str) -> Case | None:
+    """Return a case by its name, or None if its data are not here."""
+    match = re.fullmatch(r"(sim|grow)-n(\d+)-N(\d+)(?:-i(\d+))?", name)
+    if match:
+        return _simulated(match[1], int(match[2]), int(match[3]), int(match[4] or INTERACTING))
+    folder = data_folder()
+    if folder is None:
+        return None
+    if name.startswith("gbm-"):
+        n = int(name.removeprefix("gbm-"))
+        X = _glioblastoma(folder).iloc[:, :n].to_numpy(dtype=bool)
+        return Case(name, f"glioblastoma, n = {n}", X)
+    if name == "table-20":
+        frame = pd.read_csv(folder / "gbm" / "schill20.csv")
+        return Case(name, "20-item table", frame.to_numpy(dtype=bool))
+    if name == "pan-cancer":
+        frame = pd.read_csv(folder / "pancancer" / "mutations.tsv", sep="\t")
+        return Case(name, f"pan-cancer, n = {frame.shape[1]}", (frame != 0).to_numpy(dtype=bool))
+    raise KeyError(f"no case is called {name!r}")
+
+
+@lru_cache(maxsize=1)
+def _glioblastoma(folder: Path) -> pd.DataFrame:
+    return glioblastoma(folder)
+
+
+def _simulated(kind: str, n: int, N: int, interactions: int) -> Case:
+    from sequela import simulate
+
+    theta = known_theta(n, _CLOCK_RATES[kind], interactions)
+    X = simulate(theta, N, random_state=n + N).to_dataset().without_times().values
+    title = f"simulated, n = {n:,}, N = {N:,}" + (", few clock items" if kind == "grow" else "")
+    if interactions != INTERACTING:
+        title += f", {interactions} interactions"
+    return Case(simulated_name(kind, n, N, interactions), title, np.asarray(X, dtype=bool), theta)
+
+
+def dense_theta(X: np.ndarray, seed: int = 1) -> np.ndarray:
+    """Return the paper's random start around the frequencies: a theta without zeros."""
+    n = X.shape[1]
+    # An item may be in none or in all of the samples that are left for a tool.
+    share = (X.sum(axis=0) + 0.5) / (len(X) + 1.0)
+    theta = np.random.default_rng(seed).uniform(-0.2, 0.2, (n, n))
+    np.fill_diagonal(theta, np.log(share / (1.0 - share)))
+    return theta

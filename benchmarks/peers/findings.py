@@ -1,0 +1,207 @@
+"""The sentences of the report: what was asked, and what came out; every number from the records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.peers.gather import AIMS, GEMM_AIM
+from benchmarks.peers.plan import PAPER
+from benchmarks.peers.tables import number
+
+
+def sentences(found: dict[str, Any]) -> list[str]:
+    """Return the findings, one a line."""
+    rows = found["side by side"]
+    lines = [
+        *_against(rows, "mhn"),
+        *_against_paper(rows),
+        *_beyond(found["ours"]),
+        *_growing(found["growth"]["slopes"]),
+        *_kernel(found["kernel"]),
+    ]
+    return [line for line in lines if line]
+
+
+def better_elsewhere(found: dict[str, Any]) -> list[str]:
+    """Return where a peer was ahead of ours in what was measured."""
+    rows = [row for row in found["side by side"] if row["status"] in ("finished", "stopped")]
+    lines = []
+    for tool in ("mhn", "fastmhn"):
+        own = [row for row in rows if row["tool"] == tool]
+        lower = [row for row in own if _less(row, "peak memory, MB", "our peak memory, MB")]
+        if lower:
+            ratios = [row["our peak memory, MB"] / row["peak memory, MB"] for row in lower]
+            before = min(row["our memory when ready, MB"] for row in lower)
+            lines.append(
+                f"Memory: {tool} needed less in {len(lower)} of {len(own)} cases, ours up to "
+                f"{max(ratios):.1f} times as much; {before:.0f} MB of ours are the libraries that "
+                "are loaded before a fit begins."
+            )
+        quick = [row for row in own if _less(row, "start-up, s", "our start-up, s")]
+        if quick:
+            theirs, ours = (
+                number(float(np.median([row[key] for row in quick])), 2)
+                for key in ("start-up, s", "our start-up, s")
+            )
+            lines.append(
+                f"Start-up: {tool} is ready after {theirs} s, ours after {ours} s (imports, and "
+                "compiled code from the disk)."
+            )
+        ahead = [row for row in own if _is_ahead(row)]
+        lines += [
+            f"Objective: on {row['title']} {tool} ended at "
+            f"{max(row['objective'], row['objective, rounded'] or -np.inf):.6f}, "
+            f"ours at {row['our objective']:.6f}."
+            for row in ahead
+        ]
+    return lines + _faster_sets(found["one set"])
+
+
+def _faster_sets(records: dict[str, Any]) -> list[str]:
+    """Say at which sizes mhn's value and gradient of a set is faster than ours."""
+    curves = [
+        records.get(name, {}).get("seconds by size") or {}
+        for name in ("mhn-dense", "sequela-dense")
+    ]
+    theirs, ours = curves
+    sizes = [k for k in theirs if k in ours and theirs[k] < ours[k]]
+    return (
+        [f"Sets of {', '.join(sizes)} items: mhn's value and gradient is faster."] if sizes else []
+    )
+
+
+def conditions(run: dict[str, Any]) -> list[str]:
+    """Return where and when, and what to keep in mind."""
+    limits = ", ".join(f"{value:.0f}" for value in run["limits, s"])
+    lines = [
+        f"Machine: {'; '.join(run['machines'])}. Date: {', '.join(run['dates'])}. "
+        f"A learning was stopped after {limits} s; {run['measurements']} measurements, one after "
+        "the other."
+    ]
+    if len(run["machines"]) > 1:
+        lines.append("**The records are from more than one machine: times do not compare.**")
+    if run["busy"]:
+        lines.append(
+            f"**Other work was going on during {run['busy']} of them: times are too long there, "
+            "and ratios are uncertain.**"
+        )
+    return lines
+
+
+def _range(values: list[float]) -> str:
+    """Return the smallest and the largest, or the only one."""
+    low, high = number(min(values), 2), number(max(values), 2)
+    return low if low == high else f"{low} to {high}"
+
+
+def _less(row: dict[str, Any], theirs: str, ours: str) -> bool:
+    return row[theirs] is not None and row[ours] is not None and row[theirs] < row[ours]
+
+
+def _is_ahead(row: dict[str, Any]) -> bool:
+    """Tell whether the peer's objective is better, by more than sampling explains."""
+    if row["objective"] is None or row["our objective"] is None:
+        return False
+    best = max(row["objective"], row["objective, rounded"] or -np.inf)
+    return best > row["our objective"] + 2.0 * ((row["error"] or 0.0) + (row["our error"] or 0.0))
+
+
+def _against(rows: list[dict[str, Any]], tool: str) -> list[str]:
+    """Say how much sooner ours was as good as a peer."""
+    done = [row for row in rows if row["tool"] == tool and row["objective"] is not None]
+    if not done:
+        return []
+    reached = [row for row in done if row["times sooner"] is not None]
+    missed = [row["title"] for row in done if row["times sooner"] is None]
+    lines = []
+    if reached:
+        ratios = [row["times sooner"] for row in reached]
+        single = [r["times sooner, one thread"] for r in reached if r["times sooner, one thread"]]
+        aim = AIMS[tool]
+        lines.append(
+            f"{tool} learned {len(done)} data sets. On {len(reached)} of them sequela reached "
+            f"{tool}'s final objective, {_range(ratios)} times sooner than {tool} ended (median "
+            f"{number(float(np.median(ratios)), 2)}"
+            + (f"; on one thread {_range(single)}" if single else "")
+            + f"). The aim was {aim:.0f} times."
+        )
+        below = [row for row in reached if row["times sooner"] < aim]
+        if below:
+            each = [f"{row['title']} ({number(row['times sooner'], 2)})" for row in below]
+            lines.append(f"Below the aim: {', '.join(each)}.")
+    if missed:
+        lines.append(f"Not reached with one start: {', '.join(missed)}.")
+    return lines
+
+
+def _against_paper(rows: list[dict[str, Any]]) -> list[str]:
+    """Say the same of the paper's method, at n = 100 or the largest n that it learned."""
+    done = [r for r in rows if r["tool"] == PAPER and r["objective"] is not None]
+    real = [row for row in done if row["case"].startswith("gbm-")] or done
+    if not real:
+        return []
+    row = next((r for r in real if r["n"] == 100), real[-1])
+    ended = "was stopped" if row["status"] == "stopped" else "ended"
+    sooner = row["times sooner"]
+    had = (
+        f"sequela had reached this after {number(row['we reached it after, s'], 2)} s, "
+        f"{number(sooner, 2)} times sooner (the aim at n = 100 is {AIMS[PAPER]:.0f})"
+        if sooner
+        else "sequela did not reach this"
+    )
+    lines = [
+        f"On {row['title']} the paper's method {ended} after {number(row['seconds'])} s; {had}. "
+        f"One of its gradients takes {number(row['gradient, s'], 2)} s, one of ours "
+        f"{number(row['our gradient, s'], 2)} s."
+    ]
+    others = [r for r in done if r is not row and r["times sooner"]]
+    if others:
+        lines.append(
+            f"On the other data sets: {_range([r['times sooner'] for r in others])} times."
+        )
+    return lines
+
+
+def _beyond(rows: list[dict[str, Any]]) -> list[str]:
+    alone = [
+        row
+        for row in rows
+        if not row["peers that finished it"] and not row["case"].startswith("grow")
+    ]
+    if not alone:
+        return []
+    each = ", ".join(f"{row['title']} ({number(row['seconds'], 2)} s)" for row in alone)
+    return [
+        "With all samples, and within the limit, only sequela finished: "
+        f"{each}. What the others left out is in the tables."
+    ]
+
+
+def _growing(slopes: dict[str, Any]) -> list[str]:
+    if not slopes:
+        return []
+    parts = []
+    for name, fitted in slopes.items():
+        cost, varied = name.split(" against ")
+        what = "learning" if cost == "seconds" else "one gradient"
+        low, high = fitted["from to"]
+        parts.append(f"{what} as {varied}^{fitted['slope']:.2f} ({varied} = {low:,} to {high:,})")
+    return ["The cost of ours grows, as fitted to the table of growth: " + "; ".join(parts) + "."]
+
+
+def _kernel(rows: list[dict[str, Any]]) -> list[str]:
+    if not rows:
+        return []
+    shares = [row["share of GEMM peak"] for row in rows]
+    below = [f"n = {r['n']}, k = {r['k']}" for r in rows if r["share of GEMM peak"] < GEMM_AIM]
+    floors = [row["times the floor"] for row in rows]
+    text = (
+        f"The exact kernel reaches {min(shares):.0%} to {max(shares):.0%} of the measured peak of "
+        f"a matrix product at k >= {min(row['k'] for row in rows)}, and takes {min(floors):.1f} to "
+        f"{max(floors):.1f} times what arithmetic and memory allow at best."
+    )
+    if below:
+        text += f" Below {GEMM_AIM:.0%}: {'; '.join(below)}."
+    return [text]

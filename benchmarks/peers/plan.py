@@ -1,0 +1,130 @@
+"""What is measured, the most telling first; and which samples are beyond a tool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.peers.cases import simulated_name
+
+OURS = "sequela"
+ONE_THREAD = "sequela-1"
+PAPER = "paper"
+TITLES = {
+    OURS: "sequela",
+    ONE_THREAD: "sequela, one thread",
+    PAPER: "the paper's method",
+    "mhn": "mhn",
+    "fastmhn": "fastmhn",
+}
+
+# mhn holds the items of a sample in eight words of 32 bits.
+MHN_MOST_ITEMS = 256
+# Evaluations of a fit by mhn: 117 to 235 in all that we have seen.
+MHN_EVALUATIONS = 220
+
+SET_SIZES = list(range(5, 21))
+SET_SIZE_ITEMS = 100
+
+
+@dataclass(frozen=True)
+class Job:
+    """One measurement: a tool on a case.
+
+    Attributes
+    ----------
+    case, tool : str
+        By name.
+    same_as : str or None
+        Take only the samples that this other tool could take.
+    learn : bool
+        Learn, besides the time of one value and gradient.
+    """
+
+    case: str
+    tool: str
+    same_as: str | None = None
+    learn: bool = True
+
+    @property
+    def name(self) -> str:
+        """The name of its record; jobs on the samples of a peer are called after it."""
+        return f"{self.case}--{self.tool}" + (f"--as-{self.same_as}" if self.same_as else "")
+
+    def worker_options(self) -> dict[str, Any]:
+        """Return what the worker of the tool must know."""
+        return {
+            "learn": self.learn,
+            "solver": "adagrad" if self.tool == PAPER else "auto",
+            "threads": 1 if self.tool == ONE_THREAD else None,
+            "seed": 1,
+        }
+
+
+def side_by_side(case: str, *, paper: bool = True, fast: bool = True) -> list[Job]:
+    """Return the jobs of a case that all tools are to learn."""
+    jobs = [
+        Job(case, "mhn"),
+        Job(case, OURS),
+        Job(case, OURS, same_as="mhn"),
+        Job(case, ONE_THREAD, same_as="mhn"),
+        # Where its learning would go on for hours, the time of its gradient must do.
+        Job(case, PAPER, learn=paper),
+    ]
+    return [*jobs, Job(case, "fastmhn")] if fast else jobs
+
+
+def plan(*, quick: bool = False) -> list[Job]:
+    """Return all jobs in order."""
+    if quick:
+        return [
+            *side_by_side("gbm-10"),
+            *side_by_side(simulated_name("sim", 12, 300)),
+            Job(simulated_name("grow", 20, 500), OURS),
+            Job(simulated_name("grow", 20, 2000), OURS),
+            Job(simulated_name("grow", 40, 500), OURS),
+            Job(simulated_name("grow", 40, 500, 60), OURS, learn=False),
+        ]
+    jobs = []
+    for n in (20, 100, 50, 10):
+        jobs += side_by_side(f"gbm-{n}")
+    jobs += side_by_side("table-20")
+    jobs += side_by_side("gbm-410", paper=False)
+    jobs += side_by_side("pan-cancer", paper=False)
+    jobs += growth()
+    for n in (20, 100, 50, 200):
+        case = simulated_name("sim", n, 500)
+        jobs += side_by_side(case, paper=n in (20, 100), fast=n <= 100)
+    jobs += side_by_side(simulated_name("sim", 20, 5000), paper=False, fast=False)
+    for n in (15, 30, 200):
+        jobs += side_by_side(f"gbm-{n}", paper=n < 200)
+    return jobs
+
+
+def growth() -> list[Job]:
+    """Return the fits and gradients whose cost is to be seen growing: ours, on simulated data."""
+    sizes = [(n, 5000) for n in (20, 50, 100, 200, 500, 1000)] + [(100, 500), (100, 50_000)]
+    jobs = [Job(simulated_name("grow", n, N), OURS) for n, N in sizes]
+    more = (24, 96, 384, 1536, 6144)
+    return jobs + [Job(simulated_name("grow", 200, 5000, i), OURS, learn=False) for i in more]
+
+
+def mhn_seconds(sizes: np.ndarray, n: int, measured: dict[str, float]) -> np.ndarray:
+    """Predict what sets of these sizes cost mhn, from its measured times of single sets.
+
+    A set of k items costs in proportion to n k 2^k. The largest sets measured set the scale,
+    because with small ones the call is most of the cost.
+    """
+    top = max(int(k) for k in measured)
+    unit = measured[str(top)] / (SET_SIZE_ITEMS * top * 2.0**top)
+    return unit * n * sizes * 2.0**sizes
+
+
+def largest_for_mhn(X: np.ndarray, measured: dict[str, float], limit: float) -> int:
+    """Return the size of the largest sets with which mhn should end within the limit."""
+    sizes = np.sort(X.sum(axis=1).astype(float))
+    spent = MHN_EVALUATIONS * np.cumsum(mhn_seconds(sizes, X.shape[1], measured))
+    beyond = sizes[spent > limit]
+    return int(sizes[-1] if beyond.size == 0 else beyond[0] - 1)

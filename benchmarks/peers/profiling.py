@@ -1,0 +1,203 @@
+"""The stage `profile`: where our fits spend their time, instructions, and the machine's limits."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.peers.cases import PENALTY, dense_theta, load
+from benchmarks.peers.environments import python_of, usable
+from benchmarks.peers.machine_limits import kernel, limits
+from benchmarks.peers.running import WORKERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from benchmarks.peers.records import Places
+
+_SECONDS = 6.0
+_RATE = 200
+_MOST_SECONDS = 600
+# Gradients on top of the first: more of the short ones, so that they stand out.
+_COUNTED = {20: 50, 100: 5, 410: 1}
+# Only sets that are exact for all three, so that the work is known.
+_COUNTED_SETS = 16
+# What a program emulated by valgrind may use; it knows nothing newer.
+_EMULATED = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "+sse2,+avx,+avx2,+fma"}
+# Wrappers of whatever runs inside them.
+_WRAPPERS = ("sequela/_jit.py", "sequela/_threads.py")
+
+
+def profile(places: Places, *, quick: bool = False) -> None:
+    """Measure limits and kernel, look into fits, count instructions; write a record of each."""
+    places.forget(("profile",))
+    found = limits()
+    print(", ".join(f"{name}: {value:.1f}" for name, value in found.items()))
+    rows = [] if quick else kernel(found)
+    places.write("profile", "machine", {"limits": found, "kernel": rows})
+    sizes = (10,) if quick else (20, 100, 410)
+    for n in sizes:
+        case = load(f"gbm-{n}")
+        if case is None:
+            print("profiles are skipped, the glioblastoma data are not here")
+            return
+        print(f"profile at n = {n}: ", end="", flush=True)
+        record = _profile(places, case.X, 1.0 if quick else _SECONDS)
+        places.write("profile", f"fit-{n}", {"n": n, **record})
+        print(", ".join(f"{row['share']:.0%} {row['entry']}" for row in record["rows"][:3]))
+    if not quick:
+        places.write("profile", "instructions", _instructions(sizes))
+
+
+def _profile(places: Places, X: np.ndarray, seconds: float) -> dict[str, Any]:
+    """Return the entries of a profile of repeated fits on one thread, the largest first."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        np.savez_compressed(folder / "samples.npz", X=X)
+        job = {
+            "folder": name, "samples": str(folder / "samples.npz"), "penalty": PENALTY,
+            "seconds": seconds, "threads": 1,
+        }  # fmt: skip
+        stacks = _py_spy(places, folder, job) if usable(places, "py-spy") else None
+        if stacks is not None:
+            shares = count_entries(stacks.splitlines())
+            return {"profiler": "py-spy", "rows": _rows(shares), "lines": _rows(_by_line(stacks))}
+        _start([sys.executable], folder, {**job, "cprofile": True})
+        rows = json.loads((folder / "result.json").read_text())["rows"]
+        return {"profiler": "cProfile", "rows": _rows(Counter(dict(rows))), "lines": []}
+
+
+def _py_spy(places: Places, folder: Path, job: dict[str, Any]) -> str | None:
+    """Return the stacks that py-spy has seen, or None where it may not look."""
+    spy = python_of(places, "py-spy").with_name("py-spy")
+    raw = folder / "stacks.txt"
+    record = ["record", "--rate", str(_RATE), "--format", "raw", "--output", str(raw), "--"]
+    done = _start([str(spy), *record, sys.executable], folder, job)
+    return raw.read_text() if done and raw.exists() else None
+
+
+def _start(command: list[str], folder: Path, job: dict[str, Any]) -> bool:
+    asked = folder / "job.json"
+    asked.write_text(json.dumps(job))
+    worker = str(WORKERS / "profile_worker.py")
+    done = subprocess.run(  # noqa: S603 - our own worker
+        [*command, worker, str(asked)], capture_output=True, check=False, timeout=_MOST_SECONDS
+    )
+    return done.returncode == 0
+
+
+def count_entries(stacks: list[str], *, lines: bool = False) -> Counter[str]:
+    """Count the samples of each innermost function of sequela, wrappers apart.
+
+    A line of `stacks` is the frames of a stack, outermost first, between semicolons, and how often
+    it was seen. Compiled code and NumPy count for the function that calls them.
+    """
+    found: Counter[str] = Counter()
+    for line in stacks:
+        frames, _, count = line.rpartition(" ")
+        if "measured_part" not in frames:
+            continue
+        inside = [frame for frame in frames.split(";") if "(sequela/" in frame]
+        inside = [frame for frame in inside if not any(name in frame for name in _WRAPPERS)]
+        if not inside:
+            continue
+        match = re.fullmatch(r"(.*) \((.*):(\d+)\)", inside[-1])
+        if match:
+            function, file, number = match.groups()
+            function = function.replace(".<locals>", "")
+            key = f"{file}:{number}" if lines else f"{function} ({Path(file).name})"
+            found[key] += int(count)
+    return found
+
+
+def _by_line(stacks: str) -> Counter[str]:
+    return count_entries(stacks.splitlines(), lines=True)
+
+
+def _rows(counts: Counter[str]) -> list[dict[str, Any]]:
+    total = sum(counts.values()) or 1
+    return [{"entry": name, "share": own / total} for name, own in counts.most_common(8)]
+
+
+def _instructions(sizes: tuple[int, ...]) -> dict[str, Any]:
+    """Return the instructions of a gradient, by the processor's counters or by emulation."""
+    perf, valgrind = shutil.which("perf"), shutil.which("valgrind")
+    count: Callable[[str, list[str], dict[str, str]], int | None]
+    with tempfile.TemporaryDirectory() as folder:
+        if perf and _count_perf(perf, ["-c", "pass"], dict(os.environ)) is not None:
+            tool, count, environment = "perf stat", _count_perf, dict(os.environ)
+        elif valgrind:
+            # Compiled by itself, for a processor that the emulator can be.
+            tool, count = "valgrind, AVX2 build", _count_valgrind
+            environment = {**os.environ, **_EMULATED, "NUMBA_CACHE_DIR": folder}
+        else:
+            return {"tool": None, "message": "neither perf counters nor valgrind", "rows": []}
+        environment["PYTHONHASHSEED"] = "0"
+        program = perf if tool == "perf stat" else valgrind
+        worker = str(WORKERS / "count_worker.py")
+        rows: list[dict[str, Any]] = []
+        base = 0
+        for n in sizes:
+            case = load(f"gbm-{n}")
+            if case is None:
+                break
+            X = case.up_to(_COUNTED_SETS)
+            samples = Path(folder) / f"{n}.npz"
+            np.savez_compressed(samples, X=X, theta=dense_theta(X))
+            asked = [worker, str(samples)]
+            if not rows:
+                _plain([*asked, "1"], environment)
+                base = count(program or "", [*asked, "1"], environment) or 0
+            more = _COUNTED[n]
+            print(f"instructions at n = {n}: ", end="", flush=True)
+            total = count(program or "", [*asked, str(1 + more)], environment)
+            if total is None or not base:
+                return {"tool": tool, "message": f"{tool} gave no count", "rows": rows}
+            sizes_of = np.unique(X, axis=0).sum(axis=1)
+            # The first gradient of a run is in `base`, at the smallest n; with large n it counts.
+            gradients = more if not rows else more + 1
+            each = (total - base) / gradients
+            operations = float(np.sum(6 * n * 2.0**sizes_of))
+            rows.append({"n": n, "instructions": each, "operations": operations})
+            print(f"{each:.3g}")
+        return {"tool": tool, "message": "", "rows": rows}
+
+
+def _plain(arguments: list[str], environment: dict[str, str]) -> None:
+    subprocess.run(  # noqa: S603 - our own worker
+        [sys.executable, *arguments], env=environment, capture_output=True, check=False,
+        timeout=_MOST_SECONDS,
+    )  # fmt: skip
+
+
+def _count(command: list[str], environment: dict[str, str], pattern: str) -> int | None:
+    try:
+        done = subprocess.run(  # noqa: S603 - our own worker
+            command, env=environment, capture_output=True, text=True, check=False,
+            timeout=_MOST_SECONDS,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = re.search(pattern, done.stderr)
+    return int(match[1].replace(",", "")) if match and done.returncode == 0 else None
+
+
+def _count_perf(perf: str, arguments: list[str], environment: dict[str, str]) -> int | None:
+    command = [perf, "stat", "-x", ";", "-e", "instructions:u", sys.executable, *arguments]
+    return _count(command, environment, r"(?m)^(\d+);")
+
+
+def _count_valgrind(valgrind: str, arguments: list[str], environment: dict[str, str]) -> int | None:
+    options = ["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+    command = [valgrind, *options, sys.executable, *arguments]
+    return _count(command, environment, r"I\s+refs:\s+([\d,]+)")

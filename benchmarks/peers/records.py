@@ -1,0 +1,100 @@
+"""One JSON file a measurement, written whole as soon as it is there; and what machine this is."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sequela._files import replacing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "peers"
+
+
+def default_cache() -> Path:
+    """Return the folder for environments and learned thetas, outside the repository."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(home) / "sequela-peers"
+
+
+def processor() -> str:
+    """Return what the processor calls itself, where that can be found out."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or "unknown"
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def machine() -> str:
+    """Return machine, processor and cores, as they stand in every record."""
+    return f"{platform.machine()}, {processor()}, {os.cpu_count()} cores, {platform.system()}"
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a run keeps its things.
+
+    Attributes
+    ----------
+    results : Path
+        Records, tables and plots; they are committed.
+    cache : Path
+        Environments, samples and thetas; they are not.
+    run : str
+        Which run the thetas belong to.
+    """
+
+    results: Path
+    cache: Path
+    run: str = "full"
+
+    @property
+    def records(self) -> Path:
+        """The folder of the records."""
+        return self.results / "records"
+
+    def thetas(self, name: str) -> Path:
+        """Return the folder of what a measurement leaves besides its record."""
+        return self.cache / "thetas" / self.run / name
+
+    def write(self, kind: str, name: str, content: dict[str, Any]) -> dict[str, Any]:
+        """Write a record and return it, with the date and the machine that it is from."""
+        self.records.mkdir(parents=True, exist_ok=True)
+        record = {
+            "kind": kind,
+            "name": name,
+            **content,
+            "machine": machine(),
+            "date": date.today().isoformat(),
+        }
+        with replacing(self._path(kind, name)) as file:
+            file.write((json.dumps(record, indent=1) + "\n").encode())
+        return record
+
+    def read(self, kind: str, name: str) -> dict[str, Any] | None:
+        """Return a record, or None."""
+        path = self._path(kind, name)
+        return json.loads(path.read_text()) if path.exists() else None
+
+    def all(self, kind: str) -> Iterator[dict[str, Any]]:
+        """Return all records of a kind, by name."""
+        for path in sorted(self.records.glob(f"{kind}--*.json")):
+            yield json.loads(path.read_text())
+
+    def forget(self, kinds: tuple[str, ...]) -> None:
+        """Remove the records of an earlier run."""
+        for kind in kinds:
+            for path in self.records.glob(f"{kind}--*.json"):
+                path.unlink()
+
+    def _path(self, kind: str, name: str) -> Path:
+        return self.records / f"{kind}--{name}.json"

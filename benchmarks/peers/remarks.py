@@ -1,0 +1,44 @@
+"""What the places are that profiles name, and what was done about each of them.
+
+They stand beside the measured shares, which change from run to run, so that a remark never goes
+with another place's number. A place without a remark is new at the top: look into it.
+"""
+
+from __future__ import annotations
+
+_START = (
+    "The model without interactions, where a fit starts: one grid of times for all samples, matrix "
+    "products, L-BFGS in units of each item's curvature. Paid once a fit, so it shows in fits that "
+    "are over at once."
+)
+_REMARKS: dict[str, str] = {
+    "ExactSets.work": (
+        "The exact lattices. Equal samples are evaluated once; exit rates and gradient are matrix "
+        "products over a split of the subsets; items that nothing in the set acts on are one sum "
+        "for all sets; blocks of equal work go to the threads."
+    ),
+    "Problem._advance": (
+        "Orders of the sets beyond the budget, drawn by block relocation. They are drawn again "
+        "only when fewer than half of the old ones still count, and more of them only at the end."
+    ),
+    "Problem._weigh": (
+        "The same orders at another theta: importance weights in place of new draws, compiled, one "
+        "piece for each chain."
+    ),
+    "ChainRun": (
+        "Values of the sets beyond the budget, once at the end of a fit, along a path from the "
+        "model without interactions."
+    ),
+    "independent_fit.py": _START,
+    "_model_minimum": (
+        "The quadratic model of the solver, by compiled coordinate descent on the entries that are "
+        "not zero or want to leave it."
+    ),
+    "_line_search": "Steps that are tried along a direction; nearly always the first is taken.",
+    "_add_up": "Sums of the blocks' gradients, in a fixed order, so that threads change no bit.",
+}
+
+
+def remark(entry: str) -> str:
+    """Return the remark on a place such as ``ExactSets.work (exact.py)``."""
+    return next((text for name, text in _REMARKS.items() if name in entry), "No remark yet.")

@@ -1,0 +1,164 @@
+"""What the workers share. Runs in a peer's environment: nothing but NumPy is taken for granted.
+
+A worker is started as ``python worker.py job.json``. The job names a task, the samples (an .npz
+file) and a folder for what comes out: ``result.json``, and the thetas on the way as .npy files with
+one line each in ``trajectory.jsonl``, written at once, so that what a crash or the limit leaves
+behind can still be scored. All thetas are handed over in our orientation.
+"""
+
+import json
+import platform
+import resource
+import sys
+import time
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+
+# Every theta is kept at first; after so many bytes only where the clock has moved on by a share.
+_ALL_KEPT = 5e7
+_LATER = 1.05
+SMALL = 10
+# A learning that is over sooner than this is repeated, and the fastest counts.
+_SHORT = 2.0
+_REPEATS = 3
+
+
+class Stopped(Exception):  # noqa: N818 - no error: the limit that was asked for
+    """The limit of a learning has passed."""
+
+
+class Recorder:
+    """The clock of one learning, and the thetas on its way; writing does not count as time."""
+
+    def __init__(self, folder, limit):
+        self.folder = Path(folder)
+        self.limit = limit
+        self.start()
+
+    def start(self):
+        """Begin a learning; what an earlier one has left is written over."""
+        (self.folder / "trajectory.jsonl").unlink(missing_ok=True)
+        self.steps = []
+        self.written = 0
+        self.seen = 0
+        self.paused = 0.0
+        self.began = time.perf_counter()
+
+    def now(self):
+        return time.perf_counter() - self.began - self.paused
+
+    def keep(self, theta, always=False):
+        """Write a theta if it is due; return whether the limit has passed."""
+        at = self.now()
+        entered = time.perf_counter()
+        self.seen += 1
+        early = self.written < _ALL_KEPT
+        if always or early or at >= _LATER * self.steps[-1]["seconds"]:
+            name = f"theta_{len(self.steps):05d}.npy"
+            np.save(self.folder / name, np.asarray(theta, dtype=np.float64), allow_pickle=False)
+            self.written += theta.nbytes
+            self.steps.append({"seconds": at, "file": name, "iteration": self.seen})
+            self._write(self.steps[-1:])
+        self.paused += time.perf_counter() - entered
+        return at > self.limit
+
+    def _write(self, steps):
+        with (self.folder / "trajectory.jsonl").open("a") as file:
+            file.writelines(json.dumps(step) + "\n" for step in steps)
+
+    def fastest(self, learn):
+        """Run a learning, a short one again, and return what the fastest returned.
+
+        `learn` gives its result with the seconds. All tools do the same steps every time, so that
+        thetas written over are the same, and only the times are those of another repeat.
+        """
+        found = []
+        while not found or (found[0][0]["seconds"] < _SHORT and len(found) < _REPEATS):
+            self.start()
+            found.append((learn(), self.steps))
+        result, steps = min(found, key=lambda pair: pair[0]["seconds"])
+        (self.folder / "trajectory.jsonl").unlink()
+        self._write(steps)
+        return {**result, "repeats": len(found)}
+
+
+def peak_memory():
+    """Return the peak memory of this process in MB.
+
+    Not `ru_maxrss` where it can be avoided: on Linux it also counts the parent's memory, which a
+    new process shares until it starts its own program.
+    """
+    try:
+        text = Path("/proc/self/status").read_text()
+        return int(text.split("VmHWM:")[1].split()[0]) / 1e3
+    except (OSError, IndexError):
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak / (1e6 if sys.platform == "darwin" else 1e3)
+
+
+def time_of(work, seconds=1.0, most=200):
+    """Return the shortest time of a call: as many as fit into `seconds`, after one to warm up.
+
+    One that takes far longer is not repeated.
+    """
+    start = time.perf_counter()
+    work()
+    first = time.perf_counter() - start
+    if first > 5 * seconds:
+        return first
+    times = []
+    began = time.perf_counter()
+    while not times or (len(times) < most and time.perf_counter() - began < seconds):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def curve(sizes, orders, some_sets, most=6.0):
+    """Return the seconds of a value and gradient of one set for each size that is affordable.
+
+    `some_sets` returns the work of evaluating a table; each row of `orders` gives one set, its
+    first k items. Small sets come in numbers, so that the call itself is a small part.
+    """
+    found = {}
+    for k in sizes:
+        chosen = orders if k <= SMALL else orders[:1]
+        table = np.zeros(chosen.shape, dtype=np.int32)
+        np.put_along_axis(table, chosen[:, :k], 1, axis=1)
+        seconds = time_of(some_sets(table), seconds=0.3, most=50) / len(chosen)
+        found[str(k)] = seconds
+        if seconds > most:
+            break
+    return found
+
+
+def versions(*names):
+    found = {"python": platform.python_version()}
+    for name in names:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            # Run from its source, as ours may be.
+            found[name] = getattr(import_module(name), "__version__", "unknown")
+    return found
+
+
+def ready(job):
+    """Return what it took to come to the point where learning can begin."""
+    return {"start-up, s": time.time() - job["launched"], "memory when ready, MB": peak_memory()}
+
+
+def run(tasks, names):
+    """Do what the job says with the function of its task, and write what it returns."""
+    job = json.loads(Path(sys.argv[1]).read_text())
+    folder = Path(job["folder"])
+    with np.load(job["samples"], allow_pickle=False) as file:
+        X, theta = file["X"], file["theta"]
+    result = {"versions": versions(*names), **ready(job)}
+    result.update(tasks[job["task"]](job, X, theta, Recorder(folder, job["limit"])))
+    result["peak memory, MB"] = result.get("peak memory, MB", peak_memory())
+    (folder / "result.json").write_text(json.dumps(result))

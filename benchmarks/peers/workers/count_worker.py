@@ -1,0 +1,17 @@
+"""Gradients to count instructions of: ``count_worker.py samples.npz count``.
+
+Few imports, because a counter that emulates the processor makes each of them dear.
+"""
+
+import sys
+
+import numpy as np
+
+from sequela.likelihood import Likelihood
+
+if __name__ == "__main__":
+    with np.load(sys.argv[1], allow_pickle=False) as file:
+        likelihood = Likelihood(file["X"], random_state=1, n_threads=1)
+        theta = file["theta"]
+    for _ in range(int(sys.argv[2])):
+        likelihood.evaluate(theta)

@@ -1,0 +1,63 @@
+"""The worker of fastmhn: clusters of events and Adam, with the settings that its README shows.
+
+Its theta is oriented as that of mhn. It starts processes of its own, one a core.
+"""
+
+import resource
+import warnings
+
+import fastmhn
+import numpy as np
+from common import Stopped, peak_memory, run, time_of
+from joblib import cpu_count
+from joblib.externals.loky import get_reusable_executor
+
+CLUSTER = 10
+ADAM = {"alpha": 0.1, "beta1": 0.7, "beta2": 0.9, "eps": 1e-8, "verbose": False}
+
+
+def learn(job, X, theta, recorder):
+    data = X.astype(np.int32)
+    inwards = np.ascontiguousarray(theta.T)
+    evaluate = fastmhn.approx.approx_gradient_and_score
+    evaluate(inwards, data[:2], max_cluster_size=CLUSTER)  # starts its processes
+    result = {"gradient, s": time_of(lambda: evaluate(inwards, data, max_cluster_size=CLUSTER))}
+
+    # `learn_mhn` tells nobody how far it is; its gradient is the only place to look in.
+    def watched(theta, *args, **options):
+        if recorder.keep(theta.T):
+            raise Stopped
+        return evaluate(theta, *args, **options)
+
+    fastmhn.learn.approx_gradient_and_score = watched
+
+    def once():
+        stopped = False
+        try:
+            found = fastmhn.learn.learn_mhn(
+                data,
+                reg=job["penalty"],
+                gradient_and_score_params={"max_cluster_size": CLUSTER},
+                adam_params=dict(ADAM),
+            )
+            seconds = recorder.now()
+            recorder.keep(found.T, always=True)
+        except Stopped:
+            seconds = recorder.now()
+            stopped = True
+        return {
+            "seconds": seconds, "iterations": recorder.seen, "stopped": stopped, "message": ""
+        }  # fmt: skip
+
+    if job["learn"]:
+        result.update(recorder.fastest(once))
+    # A process's memory is known once it has ended.
+    get_reusable_executor().shutdown(wait=True)
+    worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3
+    result["peak memory, MB"] = peak_memory() + cpu_count() * worker
+    return result
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    run({"learn": learn}, ["fastmhn", "mhn", "numpy", "joblib"])
