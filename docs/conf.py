@@ -18,8 +18,7 @@ project = "sequela"
 version = release = sequela.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
-# peers.md includes what `make peers` writes; it joins the site once that has been run in full.
-exclude_patterns = ["_build", "paper", "peers.md"]
+exclude_patterns = ["_build", "paper"]
 
 html_theme = "furo"
 html_title = f"sequela {release}"
