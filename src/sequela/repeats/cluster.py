@@ -42,8 +42,9 @@ def connect(cluster: str | None, workers: int) -> Iterator[Any]:
         ) from None
     with contextlib.ExitStack() as stack:
         if cluster is None:
+            # Any free port: with None it would be 8787, which another cluster may have.
             made = distributed.LocalCluster(
-                n_workers=workers, threads_per_worker=1, dashboard_address=None
+                n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0"
             )
             client = distributed.Client(stack.enter_context(made))
             # A terminal sends Ctrl-C to all processes; it is the parent that ends its workers.
