@@ -11,21 +11,12 @@ import time
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 import sequela
+from cli.invoking import run
 from repeats.clusters import cluster_of, environment
 from sequela import repeats
-from sequela.cli import main
 from sequela.cli.repeat_options import run_arguments
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(main, [str(x) for x in arguments])
-    assert result.exit_code == code, result.output + repr(result.exception)
-    if code:
-        assert "Traceback" not in result.output
-    return result
 
 
 @pytest.fixture(scope="module")

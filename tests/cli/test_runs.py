@@ -8,21 +8,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 import sequela
-from sequela.cli import main
+from cli.invoking import run
 from sequela.data.examples import example_path, example_samples
 
 LABELS = ["=cmd()", "a,b", "+1", "plain"]
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(main, [str(x) for x in arguments])
-    assert result.exit_code == code, result.output + repr(result.exception)
-    if code:
-        assert "Traceback" not in result.output
-    return result
 
 
 @pytest.fixture(scope="module")

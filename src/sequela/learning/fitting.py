@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from sequela.data.dataset import Dataset
 
-__all__ = ["FitOptions", "Fitter", "Start"]
+__all__ = ["VALUE_SAMPLING", "FitOptions", "Fitter", "Start"]
 
 # Values of sampled sets along the path to theta (`Sampling.nodes`), once at the end of a start.
-_VALUE_SAMPLING = Sampling(chains=8, sweeps=2, burn_in=1)
+VALUE_SAMPLING = Sampling(chains=8, sweeps=2, burn_in=1)
 # Section 5: M = 50 draws of one chain a set, after 10 of burn-in; 50 epochs of base rates first.
 _PAPER_SAMPLING = Sampling(chains=1, draws=50, draws_burn_in=10)
 _PAPER_DIAGONAL_EPOCHS = 50
@@ -251,7 +251,7 @@ class Fitter:
         if not self.problem.large and self.options.solver != "adagrad":
             return state.objective, 0.0
         found = Likelihood(
-            self.data, budget=self.options.budget, sampling=_VALUE_SAMPLING,
+            self.data, budget=self.options.budget, sampling=VALUE_SAMPLING,
             observation_rate=self.options.observation_rate, random_state=self.options.seed,
             n_threads=self.n_threads,
         ).evaluate(state.theta, gradient=self.options.solver == "adagrad")  # fmt: skip

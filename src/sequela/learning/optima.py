@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from sequela.learning.fitting import Start
 
-__all__ = ["differing_entries", "distinct_optima", "group_starts"]
+__all__ = ["SAME", "differing_entries", "distinct_optima", "group_starts"]
 
-# Two ends are the same optimum if no entry differs by more than _SAME. The likelihood is flat, so
+# Two ends are the same optimum if no entry differs by more than SAME. The likelihood is flat, so
 # ends of one optimum may differ by more, up to _NEAR, as long as their objectives differ by no more
 # than their KKT residuals leave open.
-_SAME = 0.25
+SAME = 0.25
 _NEAR = 1.0
 
 
@@ -39,7 +39,7 @@ def group_starts(starts: Sequence[Start]) -> list[list[int]]:
 
 def _same_optimum(a: Start, b: Start) -> bool:
     apart = np.abs(a.theta - b.theta)
-    if apart.max() <= _SAME:
+    if apart.max() <= SAME:
         return True
     # Where the objective is concave, it cannot rise by more than this between the two.
     open_ = (a.kkt_residual + b.kkt_residual) * apart.sum()

@@ -20,6 +20,8 @@ import pandas as pd
 from sequela._random import materialise_seed
 from sequela._validation import check_observation_rate, positive_integer
 from sequela.data.dataset import Dataset
+from sequela.learning.estimator import check_tolerance
+from sequela.learning.fitting import VALUE_SAMPLING
 from sequela.learning.optima import group_starts
 from sequela.learning.penalties import OffDiagonalL1
 from sequela.learning.problem import Problem
@@ -44,8 +46,6 @@ __all__ = ["OnSupport", "Refit", "WarmFits", "compare_optima", "refit"]
 
 # Of log-effects: two thirds of them change a rate by less than e^2 = 7.4.
 PRIOR_SD = 2.0
-# Values of sampled sets, as at the end of a fit.
-_VALUE_SAMPLING = Sampling(chains=8, sweeps=2, burn_in=1)
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,7 @@ class OnSupport:
 
     def value(self, theta: NDArray[np.float64]) -> float:
         """Return the penalty of theta, which is zero outside the support."""
-        off = np.abs(theta).sum() - np.abs(np.diagonal(theta)).sum()
-        return float(self.strength * off)
+        return OffDiagonalL1(self.strength).value(theta)
 
     def subdiff_distance(
         self, theta: NDArray[np.float64], gradient: NDArray[np.float64]
@@ -86,8 +85,6 @@ class Refit:
         Of all samples together, in nats, and its Monte Carlo standard error (0: exact).
     n_interactions : int
         Interactions; there are base rates besides.
-    n_samples : int
-        Samples that it was learned from.
     converged : bool
         Whether the gradient vanishes within the tolerance.
     """
@@ -96,7 +93,6 @@ class Refit:
     log_likelihood: float
     log_likelihood_se: float
     n_interactions: int
-    n_samples: int
     converged: bool
 
     @property
@@ -136,8 +132,6 @@ class WarmFits:
         chains: int = 16,
         n_threads: int | None = None,
     ) -> None:
-        from sequela.learning.estimator import check_tolerance
-
         check_tolerance(tol)
         self.data = data
         self.seed = seed
@@ -151,7 +145,7 @@ class WarmFits:
         )  # fmt: skip
         self.unit = units(self.problem)
         self._values = Likelihood(
-            data, budget=limits, sampling=_VALUE_SAMPLING, observation_rate=rate,
+            data, budget=limits, sampling=VALUE_SAMPLING, observation_rate=rate,
             random_state=seed, n_threads=n_threads,
         )  # fmt: skip
 
@@ -181,7 +175,6 @@ class WarmFits:
             log_likelihood=value,
             log_likelihood_se=error,
             n_interactions=int(support.sum()) - model.n_items,
-            n_samples=len(self.data),
             converged=bool(state.converged),
         )
 

@@ -19,7 +19,7 @@ from sequela.paper.slips import slips
 if TYPE_CHECKING:
     import os
 
-    from sequela.paper.experiment import Experiment
+    from sequela.paper.experiment import Experiment, Verdict
 
 __all__ = ["page_text", "write_page"]
 
@@ -44,31 +44,31 @@ def page_text(folder: str | os.PathLike[str], prefix: str = "paper") -> str:
     for name in NAMES:
         path = place / name / f"{name}.json"
         if path.is_file():
-            found.append((find_experiment(name), json.loads(path.read_text("utf-8"))))
+            record = json.loads(path.read_text("utf-8"))
+            found.append((find_experiment(name), record, judge_again(path.parent, record)))
     if not found:
         raise InputError(f"there is no result of `sequela paper` in {str(folder)!r}")
     parts = [_HEAD, _overview(found)]
-    parts += [_section(one, record, place, prefix) for one, record in found]
+    parts += [_section(one, record, verdict, prefix) for one, record, verdict in found]
     parts.append(_slips())
     return "\n".join(parts)
 
 
-def _overview(found: list[tuple[Experiment, dict[str, Any]]]) -> str:
+def _overview(found: list[tuple[Experiment, dict[str, Any], Verdict]]) -> str:
     lines = [
         "| in the paper | what | the claim is | repeats | work |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for one, record in found:
+    for one, record, verdict in found:
         where = one.where.partition(",")[0]
         lines.append(
-            f"| [{where}](#{one.name}) | {one.title} | {_word(record['holds'])} | "
+            f"| [{where}](#{one.name}) | {one.title} | {verdict.word} | "
             f"{record['spent']['repeats']:,} | {_duration(record['spent']['work_seconds'])} |"
         )
     return "\n".join(lines) + "\n"
 
 
-def _section(one: Experiment, record: dict[str, Any], place: Path, prefix: str) -> str:
-    verdict = judge_again(place / one.name, record)
+def _section(one: Experiment, record: dict[str, Any], verdict: Verdict, prefix: str) -> str:
     spent = record["spent"]
     tables = ", ".join(f"`{prefix}/{one.name}/{table}.csv`" for table in record["tables"])
     lines = [
@@ -77,7 +77,7 @@ def _section(one: Experiment, record: dict[str, Any], place: Path, prefix: str) 
         "",
         f"The paper ({one.where.partition(', ')[2]}): {_claim(one)}.",
         "",
-        f"**{_word(verdict.holds).capitalize()}.** {_escaped(verdict.text)}",
+        f"**{verdict.word.capitalize()}.** {_escaped(verdict.text)}",
         "",
         f"![{one.title}]({prefix}/{one.name}/{one.name}.svg)",
         "",
@@ -120,10 +120,6 @@ def _slips() -> str:
     lines = ["## Slips in the text", ""]
     lines += [f"- **{where}.** {_escaped(text)}" for where, text in slips()]
     return "\n".join(lines) + "\n"
-
-
-def _word(holds: bool | None) -> str:
-    return {True: "confirmed", False: "not confirmed", None: "open"}[holds]
 
 
 def _duration(seconds: float) -> str:

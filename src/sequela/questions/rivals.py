@@ -21,6 +21,7 @@ from sequela._progress import WorkProgress
 from sequela._random import materialise_seed
 from sequela._validation import is_number, positive_integer
 from sequela.data.dataset import Dataset
+from sequela.learning.optima import SAME
 from sequela.learning.penalties import OffDiagonalL1
 from sequela.learning.refit import OnSupport, Refit, WarmFits
 from sequela.model import Model
@@ -39,8 +40,6 @@ __all__ = ["Rivals", "reverse_order", "rival_orders"]
 
 # Neither order of a reversed pair is made impossible: the solver could not come back from there.
 _LEAST_SHARE = 0.02
-# Two ends are the same where no entry differs by more (as `learning.optima` has it).
-_SAME = 0.25
 _MOST_MOVES = 20
 _RISE = 1e-2  # nats: less is not worth a move
 _COLUMNS = [
@@ -256,7 +255,7 @@ def _rival(
 
 
 def _differ(a: Model, b: Model) -> bool:
-    return bool(np.abs(a.theta - b.theta).max() > _SAME)
+    return bool(np.abs(a.theta - b.theta).max() > SAME)
 
 
 def _weigh(
@@ -285,7 +284,7 @@ def _weigh(
         model=rival,
         refit=again,
         optimum=optimum,
-    )  # fmt: skip
+    )
 
 
 def _row(

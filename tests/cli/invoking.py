@@ -1,0 +1,16 @@
+"""Commands run in this process, for tests that look at what they print and leave."""
+
+from __future__ import annotations
+
+from click.testing import CliRunner
+
+from sequela.cli import main
+
+
+def run(*arguments, code=0):
+    """Run a command; it must end with `code`, and never with a traceback."""
+    result = CliRunner().invoke(main, [str(x) for x in arguments])
+    assert result.exit_code == code, result.output + repr(result.exception)
+    if code:
+        assert "Traceback" not in result.output
+    return result
