@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sequela._files import replacing
+from sequela.report.run import processor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,16 +23,6 @@ def default_cache() -> Path:
     """Return the folder for environments and learned thetas, outside the repository."""
     home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(home) / "sequela-peers"
-
-
-def processor() -> str:
-    """Return what the processor calls itself, where that can be found out."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or "unknown"
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
 
 
 def machine() -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import platform
 import time
 import warnings
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from sequela.paper.sources import check_files, data_folder
 from sequela.plots.style import save_figure
 from sequela.questions.rivals import rival_orders
 from sequela.repeats import Plan, collect, run
-from sequela.report.run import package_versions
+from sequela.report.run import package_versions, processor
 from sequela.report.tables import write_table
 from sequela.simulation import simulate
 
@@ -138,7 +137,7 @@ def _write(
         "settings": {
             key: value for key, value in dataclasses.asdict(settings).items() if key != "data"
         },
-        "spent": {**spent, "cores": resolve_threads(None), "processor": _processor()},
+        "spent": {**spent, "cores": resolve_threads(None), "processor": processor()},
         "date": datetime.now(UTC).date().isoformat(),
         "versions": package_versions(),
     }
@@ -162,14 +161,3 @@ def read_tables(folder: Path, names: Any) -> dict[str, pd.DataFrame]:
 def judge_again(folder: Path, record: Mapping[str, Any]) -> Verdict:
     """Return the verdict that the tables of a folder give now."""
     return find_experiment(record["name"]).judge(read_tables(folder, record["tables"]))
-
-
-def _processor() -> str:
-    try:
-        with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
-            for line in lines:
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

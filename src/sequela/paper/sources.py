@@ -18,6 +18,8 @@ from sequela.simulation import simulate
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from numpy.typing import NDArray
+
     from sequela.data.dataset import Dataset
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "TRUE_MODELS",
     "check_files",
     "data_folder",
+    "drawn_clocks",
     "glioblastoma",
     "schill_table",
     "synthetic",
@@ -78,6 +81,11 @@ def check_files(folder: Path | None, files: Iterable[str], name: str) -> None:
             raise InputError(f"{name} needs {file!r}, which is not in {str(folder)!r}")
 
 
+def drawn_clocks(n: int) -> NDArray[np.float64]:
+    """Return the log-rates of the clocks beside n items where the data are drawn (section 3.3)."""
+    return np.random.default_rng([2021, n]).uniform(-4.0, -2.0, _CLOCKS)
+
+
 @functools.lru_cache(maxsize=4)
 def synthetic(name: str, folder: str | None) -> tuple[Dataset, Model]:
     """Return 500 samples with times of the two- or five-item model and 200 clocks, and the model.
@@ -90,8 +98,7 @@ def synthetic(name: str, folder: str | None) -> tuple[Dataset, Model]:
     if folder is not None and (Path(folder) / _FILES[name]).is_file():
         return read_table(Path(folder) / _FILES[name], times="time").data, truth
     n = len(theta)
-    rng = np.random.default_rng([2021, n])
-    whole = np.diag(np.concatenate([np.zeros(n), rng.uniform(-4.0, -2.0, _CLOCKS)]))
+    whole = np.diag(np.concatenate([np.zeros(n), drawn_clocks(n)]))
     whole[:n, :n] = theta
     items = [*truth.items, *(f"clock{i + 1}" for i in range(_CLOCKS))]
     drawn = simulate(Model(whole, items).to_frame(), _SAMPLES, random_state=_SEEDS[name])

@@ -16,7 +16,7 @@ import pandas as pd
 
 from sequela.paper.experiment import Experiment, Verdict
 from sequela.paper.figures import finish, panels
-from sequela.paper.sources import check_files, synthetic
+from sequela.paper.sources import check_files, drawn_clocks, synthetic
 from sequela.plots.style import LINE, OUTLIER, SMALL, TEXT, load
 
 if TYPE_CHECKING:
@@ -86,17 +86,14 @@ def clocks_log_likelihood(
 
 
 def clock_rates(folder: str | None, data: Dataset) -> NDArray[np.float64]:
-    """Return the true rates of the clocks of `synthetic("two", folder)`, from file or drawn again.
-
-    Drawn as there: theta uniform in [-4, -2] (section 3.3), with the same seed.
-    """
+    """Return the true rates of the clocks of `synthetic("two", folder)`."""
     items = list(data.items[2:])
     if folder is not None and (Path(folder) / "synthetic/synth2.csv").is_file():
         check_files(Path(folder), [_TRUTH_FILE], "fig1")
         truth = pd.read_csv(Path(folder) / _TRUTH_FILE, index_col=0)
         theta = np.diag(truth.loc[items, items].to_numpy(dtype=np.float64))
     else:
-        theta = np.random.default_rng([2021, 2]).uniform(-4.0, -2.0, len(items))
+        theta = drawn_clocks(2)
     return np.exp(theta)
 
 

@@ -17,7 +17,7 @@ from sequela._files import replacing
 if TYPE_CHECKING:
     import os
 
-__all__ = ["MODEL_NAME", "RUN_NAME", "Run", "checksum", "package_versions"]
+__all__ = ["MODEL_NAME", "RUN_NAME", "Run", "checksum", "package_versions", "processor"]
 
 RUN_NAME = "run.json"
 MODEL_NAME = "model.npz"
@@ -35,6 +35,18 @@ def package_versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[name] = "not installed"
     return found
+
+
+def processor() -> str:
+    """Return what the processor calls itself, where that can be found out."""
+    try:
+        with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
 
 
 def checksum(path: str | os.PathLike[str]) -> str:
