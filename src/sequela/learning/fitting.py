@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sequela import __version__
+from sequela._linear_algebra import blas_on_one_thread
 from sequela._random import stream
 from sequela.learning.checkpoint import damaged, fingerprint, read_checkpoint, write_checkpoint
 from sequela.learning.interrupt import StopRequest, graceful_stop
@@ -127,6 +128,7 @@ class Fitter:
         self._saved = time.monotonic()
         self._began = time.monotonic()
 
+    @blas_on_one_thread()
     def run(self) -> list[Start]:
         """Run all starts, or those that a checkpoint has left; return them in order."""
         state = self._resume()

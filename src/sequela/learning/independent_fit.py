@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import minimize
 
+from sequela._linear_algebra import blas_on_one_thread
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -76,6 +78,7 @@ def grid_posterior(
     return _T[kept] / observation_rate, weights[kept]
 
 
+@blas_on_one_thread()
 def fit_independent(
     sets: NDArray[np.float64], weights: NDArray[np.float64], observation_rate: float = 1.0
 ) -> IndependentFit:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from sequela._linear_algebra import one_thread
 from sequela.learning.estimator import SetChain
 from sequela.likelihood.budget import Budget
 from sequela.paper.experiment import Experiment, Settings, Tables, Verdict
@@ -86,7 +86,7 @@ def task(
     """
     data = glioblastoma(folder)
     # NumPy's own threads would help one method and disturb another.
-    with threadpool_limits(1), warnings.catch_warnings():
+    with one_thread(), warnings.catch_warnings():
         # Items that never occur together, and fits that are cut off, are expected here.
         warnings.simplefilter("ignore")
         _warm_up(data, seed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import os
 import platform
@@ -13,21 +12,21 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sequela._linear_algebra import one_thread
 from sequela._threads import at_most
 from sequela.learning.interrupt import whole_or_nothing
 from sequela.repeats.data_file import DATA_NAME, fingerprint, read_data
 from sequela.repeats.plan import find_function
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from sequela.repeats.plan import Plan
 
-__all__ = ["Done", "Work", "do", "make_ready", "one_thread", "where"]
+__all__ = ["Done", "Work", "do", "make_ready", "where"]
 
 
 @dataclass(frozen=True)
@@ -106,43 +105,3 @@ def _leave_interrupts_to_the_parent() -> None:
     on_main = threading.current_thread() is threading.main_thread()
     if on_main and hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-
-
-_limit_lock = threading.Lock()
-_limit_users = 0
-_limit: Any = None
-
-
-@lru_cache(maxsize=1)
-def _libraries() -> tuple[Any, Any]:
-    """Return OpenMP and the libraries of linear algebra in this process, to be limited apart.
-
-    Looking for them takes longer than a small fit, so it is done once.
-    """
-    found = importlib.import_module("threadpoolctl").ThreadpoolController()  # scikit-learn's
-    return found.select(user_api="openmp"), found.select(user_api="blas")
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Let linear algebra use one thread while repeats are under way in this process.
-
-    Workers stand beside others on the same cores, and sums that are shared among threads may
-    differ in the last bit.
-    """
-    global _limit, _limit_users
-    openmp, blas = _libraries()
-    # OpenMP has a limit for each thread, the libraries of linear algebra one for the process: of
-    # repeats that run on threads the first sets that one and the last lifts it.
-    with openmp.limit(limits=1):
-        with _limit_lock:
-            _limit_users += 1
-            if _limit_users == 1:
-                _limit = blas.limit(limits=1)
-        try:
-            yield
-        finally:
-            with _limit_lock:
-                _limit_users -= 1
-                if _limit_users == 0:
-                    _limit.restore_original_limits()

@@ -20,6 +20,7 @@ import numpy as np
 
 from sequela._errors import InputError
 from sequela._jit import call
+from sequela._linear_algebra import blas_on_one_thread
 from sequela.learning.solvers._descent import descend
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def begin(
     )
 
 
+@blas_on_one_thread()
 def proximal_newton(
     evaluate: Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]],
     state: Iterate,
