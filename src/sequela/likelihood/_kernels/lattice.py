@@ -40,10 +40,28 @@ LOW_BITS = 6
 TILE_BITS = 5
 
 
+def _by_number_of_items():
+    """Return the rows of a tile of b bits by their number of items, and where each number begins.
+
+    Rows of as many items do not depend on each other. Solved side by side they hide each other's
+    waiting: inside a row nearly every state waits for the one before.
+    """
+    order = np.zeros((TILE_BITS + 1, 1 << TILE_BITS), np.int64)
+    begin = np.zeros((TILE_BITS + 1, TILE_BITS + 2), np.int64)
+    for bits in range(TILE_BITS + 1):
+        count = np.array([row.bit_count() for row in range(1 << bits)])
+        order[bits, : 1 << bits] = np.argsort(count, kind="stable")
+        begin[bits, : bits + 2] = np.searchsorted(np.sort(count), np.arange(bits + 2))
+    return order, begin
+
+
+ROW_ORDER, LEVEL_BEGIN = _by_number_of_items()
+
+
 @helper
 def split_bits(k):
     """Return (low, tile, top): how many bits index a row, the rows of a tile, and the tiles."""
-    low = min(max(k, 2), LOW_BITS)
+    low = min(max(k, 3), LOW_BITS)
     if k == LOW_BITS + 1:
         low = LOW_BITS - 1  # four rows, which the matrix product likes better than two
     tile = min(max(k - low, 0), TILE_BITS)
@@ -101,106 +119,200 @@ def holding_times(I, h, base, table, l, rate, W, columns, m, k, rest, observatio
 
 
 @helper
+def arrive(target, source, row, l, h, H, low, k, present):
+    """Add to row `target` what comes over a high item, from or to the rows of `source`.
+
+    Forward (`present` 1) from the row without each item that the row has, backward (0) from the row
+    with each that it lacks. Two items at a time, which halves the loads and stores of the target.
+    """
+    width = target.shape[0]
+    waiting = -1
+    for b in range(low, k):
+        if row >> (b - low) & 1 != present:
+            continue
+        if waiting < 0:
+            waiting = b
+            continue
+        one = source[row ^ 1 << (waiting - low)]
+        one_effects = l[waiting]
+        one_rate = h[H, waiting]
+        other = source[row ^ 1 << (b - low)]
+        other_effects = l[b]
+        other_rate = h[H, b]
+        for x in range(width):
+            target[x] += one[x] * (one_effects[x] * one_rate) + other[x] * (
+                other_effects[x] * other_rate
+            )
+        waiting = -1
+    if waiting >= 0:
+        one = source[row ^ 1 << (waiting - low)]
+        one_effects = l[waiting]
+        one_rate = h[H, waiting]
+        for x in range(width):
+            target[x] += one[x] * (one_effects[x] * one_rate)
+
+
+@helper
 def forward(F, I, h, base, table, l, rate, W, columns, k):
-    """Fill F: ``F(R) = I(R) * sum_c F(R - c) r_c(R - c)``, rows in increasing order."""
+    """Fill F: ``F(R) = I(R) * sum_c F(R - c) r_c(R - c)``, tiles in increasing order."""
     low, tile, tops = split_bits(k)
     width = 1 << low
     rows = 1 << tile
+    present = k - k + 1
+    order = ROW_ORDER[tile]
+    begins = LEVEL_BEGIN[tile]
     l0 = l[0]
     l1 = l[1]
+    l2 = l[2]
     for top in range(1 << tops):
         tile_rates(h, base, table, rate, W, columns, k, k, low + tile, top)
-        for H in range(rows):
-            row = top * rows + H
-            f = F[row]
-            inverse = I[row]
-            for x in range(width):
-                f[x] = 0.0
-            if row == 0:
-                f[0] = 1.0
-            # Arrivals of a high item, from the row without it.
-            for b in range(low, k):
-                bit = 1 << (b - low)
-                if row & bit:
-                    before = F[row ^ bit]
-                    effects = l[b]
-                    r = h[H, b]
-                    for x in range(width):
-                        f[x] += before[x] * (effects[x] * r)
-            # Arrivals of low items, inside the row: solve four states, then hand the finished
-            # half to its sibling, so that all but the last two bits run on whole vectors.
-            r0 = h[H, 0]
-            r1 = h[H, 1]
-            for x in range(0, width, 4):
-                f0 = f[x] * inverse[x]
-                f1 = (f[x + 1] + f0 * (r0 * l0[x])) * inverse[x + 1]
-                f2 = (f[x + 2] + f0 * (r1 * l1[x])) * inverse[x + 2]
-                f3 = f[x + 3] + f1 * (r1 * l1[x + 1]) + f2 * (r0 * l0[x + 2])
-                f[x] = f0
-                f[x + 1] = f1
-                f[x + 2] = f2
-                f[x + 3] = f3 * inverse[x + 3]
-                after = x + 4
-                if after < width:
-                    b = 2
-                    while not after >> b & 1:
-                        b += 1
-                    r = h[H, b]
-                    effects = l[b]
-                    there = np.uintp(after)
-                    here = there - np.uintp(1 << b)
-                    for y in range(np.uintp(1 << b)):
-                        f[there + y] += f[here + y] * (effects[here + y] * r)
+        for level in range(tile + 1):
+            begin = begins[level]
+            end = begins[level + 1]
+            for at in range(begin, end):
+                H = order[at]
+                row = top * rows + H
+                f = F[row]
+                for x in range(width):
+                    f[x] = 0.0
+                if row == 0:
+                    f[0] = 1.0
+                arrive(f, F, row, l, h, H, low, k, present)
+            # Arrivals of low items, inside the rows: solve eight states, then hand the finished
+            # half to its sibling, so that all but the last three bits run on whole vectors.
+            for x in range(0, width, 8):
+                after = x + 8
+                b = 3
+                while after < width and not after >> b & 1:
+                    b += 1
+                size = np.uintp(1 << b)
+                there = np.uintp(after)
+                here = there - size
+                effects = l[b]
+                e0_0 = l0[x]
+                e0_2 = l0[x + 2]
+                e0_4 = l0[x + 4]
+                e0_6 = l0[x + 6]
+                e1_0 = l1[x]
+                e1_1 = l1[x + 1]
+                e1_4 = l1[x + 4]
+                e1_5 = l1[x + 5]
+                e2_0 = l2[x]
+                e2_1 = l2[x + 1]
+                e2_2 = l2[x + 2]
+                e2_3 = l2[x + 3]
+                for at in range(begin, end):
+                    H = order[at]
+                    row = top * rows + H
+                    f = F[row]
+                    inverse = I[row]
+                    r0 = h[H, 0]
+                    r1 = h[H, 1]
+                    r2 = h[H, 2]
+                    f0 = f[x] * inverse[x]
+                    f1 = (f[x + 1] + f0 * (r0 * e0_0)) * inverse[x + 1]
+                    f2 = (f[x + 2] + f0 * (r1 * e1_0)) * inverse[x + 2]
+                    f3 = f[x + 3] + f1 * (r1 * e1_1) + f2 * (r0 * e0_2)
+                    f3 = f3 * inverse[x + 3]
+                    f4 = (f[x + 4] + f0 * (r2 * e2_0)) * inverse[x + 4]
+                    f5 = f[x + 5] + f1 * (r2 * e2_1) + f4 * (r0 * e0_4)
+                    f5 = f5 * inverse[x + 5]
+                    f6 = f[x + 6] + f2 * (r2 * e2_2) + f4 * (r1 * e1_4)
+                    f6 = f6 * inverse[x + 6]
+                    f7 = f[x + 7] + f3 * (r2 * e2_3) + f5 * (r1 * e1_5)
+                    f7 = (f7 + f6 * (r0 * e0_6)) * inverse[x + 7]
+                    f[x] = f0
+                    f[x + 1] = f1
+                    f[x + 2] = f2
+                    f[x + 3] = f3
+                    f[x + 4] = f4
+                    f[x + 5] = f5
+                    f[x + 6] = f6
+                    f[x + 7] = f7
+                    if after < width:
+                        r = h[H, b]
+                        for y in range(size):
+                            f[there + y] += f[here + y] * (effects[here + y] * r)
 
 
 @helper
 def backward(T, I, h, base, table, l, rate, W, columns, k):
-    """Fill T: ``T(R) = I(R) * sum_c r_c(R) T(R + c)``, T(S) = I(S), rows in decreasing order."""
+    """Fill T: ``T(R) = I(R) * sum_c r_c(R) T(R + c)``, T(S) = I(S), tiles in decreasing order."""
     low, tile, tops = split_bits(k)
     width = 1 << low
     rows = 1 << tile
     last = (1 << k) - 1
+    present = k - k
+    order = ROW_ORDER[tile]
+    begins = LEVEL_BEGIN[tile]
     l0 = l[0]
     l1 = l[1]
+    l2 = l[2]
     for top in range((1 << tops) - 1, -1, -1):
         tile_rates(h, base, table, rate, W, columns, k, k, low + tile, top)
-        for H in range(rows - 1, -1, -1):
-            row = top * rows + H
-            t = T[row]
-            inverse = I[row]
-            for x in range(width):
-                t[x] = 0.0
-            if row == last >> low:
-                t[last & (width - 1)] = 1.0
-            for b in range(low, k):
-                bit = 1 << (b - low)
-                if not row & bit:
-                    after = T[row | bit]
-                    effects = l[b]
-                    r = h[H, b]
-                    for x in range(width):
-                        t[x] += after[x] * (effects[x] * r)
-            r0 = h[H, 0]
-            r1 = h[H, 1]
-            for x in range(width - 4, -1, -4):
-                t3 = t[x + 3] * inverse[x + 3]
-                t2 = (t[x + 2] + t3 * (r0 * l0[x + 2])) * inverse[x + 2]
-                t1 = (t[x + 1] + t3 * (r1 * l1[x + 1])) * inverse[x + 1]
-                t0 = t[x] + t1 * (r0 * l0[x]) + t2 * (r1 * l1[x])
-                t[x] = t0 * inverse[x]
-                t[x + 1] = t1
-                t[x + 2] = t2
-                t[x + 3] = t3
-                if x > 0:
-                    b = 2
-                    while not x >> b & 1:
-                        b += 1
-                    r = h[H, b]
-                    effects = l[b]
-                    there = np.uintp(x)
-                    here = there - np.uintp(1 << b)
-                    for y in range(np.uintp(1 << b)):
-                        t[here + y] += t[there + y] * (effects[here + y] * r)
+        for level in range(tile, -1, -1):
+            begin = begins[level]
+            end = begins[level + 1]
+            for at in range(begin, end):
+                H = order[at]
+                row = top * rows + H
+                t = T[row]
+                for x in range(width):
+                    t[x] = 0.0
+                if row == last >> low:
+                    t[last & (width - 1)] = 1.0
+                arrive(t, T, row, l, h, H, low, k, present)
+            for x in range(width - 8, -1, -8):
+                b = 3
+                while x > 0 and not x >> b & 1:
+                    b += 1
+                size = np.uintp(1 << b)
+                there = np.uintp(x)
+                here = there - size
+                effects = l[b]
+                e0_0 = l0[x]
+                e0_2 = l0[x + 2]
+                e0_4 = l0[x + 4]
+                e0_6 = l0[x + 6]
+                e1_0 = l1[x]
+                e1_1 = l1[x + 1]
+                e1_4 = l1[x + 4]
+                e1_5 = l1[x + 5]
+                e2_0 = l2[x]
+                e2_1 = l2[x + 1]
+                e2_2 = l2[x + 2]
+                e2_3 = l2[x + 3]
+                for at in range(begin, end):
+                    H = order[at]
+                    row = top * rows + H
+                    t = T[row]
+                    inverse = I[row]
+                    r0 = h[H, 0]
+                    r1 = h[H, 1]
+                    r2 = h[H, 2]
+                    t7 = t[x + 7] * inverse[x + 7]
+                    t6 = (t[x + 6] + t7 * (r0 * e0_6)) * inverse[x + 6]
+                    t5 = (t[x + 5] + t7 * (r1 * e1_5)) * inverse[x + 5]
+                    t4 = t[x + 4] + t5 * (r0 * e0_4) + t6 * (r1 * e1_4)
+                    t4 = t4 * inverse[x + 4]
+                    t3 = (t[x + 3] + t7 * (r2 * e2_3)) * inverse[x + 3]
+                    t2 = t[x + 2] + t3 * (r0 * e0_2) + t6 * (r2 * e2_2)
+                    t2 = t2 * inverse[x + 2]
+                    t1 = t[x + 1] + t3 * (r1 * e1_1) + t5 * (r2 * e2_1)
+                    t1 = t1 * inverse[x + 1]
+                    t0 = t[x] + t1 * (r0 * e0_0) + t2 * (r1 * e1_0)
+                    t[x] = (t0 + t4 * (r2 * e2_0)) * inverse[x]
+                    t[x + 1] = t1
+                    t[x + 2] = t2
+                    t[x + 3] = t3
+                    t[x + 4] = t4
+                    t[x + 5] = t5
+                    t[x + 6] = t6
+                    t[x + 7] = t7
+                    if x > 0:
+                        r = h[H, b]
+                        for y in range(size):
+                            t[here + y] += t[there + y] * (effects[here + y] * r)
 
 
 @helper
@@ -241,7 +353,7 @@ def fold_row(G, column, v, bits):
 
 
 @helper
-def gradient(G, F, T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, k):
+def gradient(G, F, T, flat_T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, k):
     """Fill ``G[b, c]``, the derivative of log p(S) by the effect of item b on column c.
 
     ``G[k, c]`` is the derivative by the column's own log base rate. Column m is about time:
@@ -249,7 +361,9 @@ def gradient(G, F, T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, 
     observation time.
 
     VS (items of S) and VA (active items, transposed) collect sums over rows for each L; U sums
-    over L for each row. Each lacks the other factor of the rate, which the folding applies.
+    over L for each row. U and VA lack the other factor of the rate, which the folding applies.
+
+    `flat_T` is T as one row, with half a row of finite numbers beyond its end.
     """
     low, tile, tops = split_bits(k)
     width = 1 << low
@@ -290,32 +404,26 @@ def gradient(G, F, T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, 
             for b in range(low, k):
                 if row >> (b - low) & 1:
                     G[b, m] += time
-            # Items of S: probability of the step minus its expected number.
-            for c in range(bits):
-                bit = np.uintp(1 << c)
+            # Items of S: probability of the step minus its expected number. A low item's step leads
+            # to the state 2^c places on; where the item is present that is another row's state, and
+            # its effect on itself, 0, takes that out again.
+            for c in range(k):
+                if c < low:
+                    at = row * width + (1 << c)
+                elif row >> (c - low) & 1:
+                    u[c] = 0.0
+                    continue
+                else:
+                    at = (row | 1 << (c - low)) * width
+                after = flat_T[at : at + width]
                 v = VS[c]
                 effects = l[c]
                 r = h[H, c]
-                for start in range(np.uintp(0), np.uintp(width), bit + bit):
-                    for x in range(start, start + bit):
-                        d = f[x] * (t[x + bit] - t[x])
-                        v[x] += r * d
-                        terms[x] = effects[x] * d
-                        terms[x + bit] = 0.0
+                for x in range(width):
+                    d = effects[x] * (f[x] * (after[x] - t[x]))
+                    v[x] += r * d
+                    terms[x] = d
                 u[c] = lane_sum(terms, width)
-            for c in range(low, k):
-                bit = 1 << (c - low)
-                u[c] = 0.0
-                if not row & bit:
-                    after = T[row | bit]
-                    v = VS[c]
-                    effects = l[c]
-                    r = h[H, c]
-                    for x in range(width):
-                        d = f[x] * (after[x] - t[x])
-                        v[x] += r * d
-                        terms[x] = effects[x] * d
-                    u[c] = lane_sum(terms, width)
             # Active items: minus the expected number of steps, by the two products below.
             for x in range(width):
                 e[x] = -e[x]
@@ -332,11 +440,7 @@ def gradient(G, F, T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, 
                     for c in range(m):
                         G[b, c] += U[0, c]
     for c in range(k):
-        v = VS[c]
-        effects = l[c]
-        for x in range(width):
-            v[x] *= effects[x]
-        G[k, c] = fold_row(G, c, v, bits)
+        G[k, c] = fold_row(G, c, VS[c], bits)
     G[k, m] = fold_row(G, m, in_row, bits)
     if active > 0:
         fold_rows(G, zero, bits, k, m, VA, lT)
@@ -404,16 +508,16 @@ def evaluate_block(
     the log-domain kernel does it.
     """
     n = rate.shape[0]
-    largest = 2
+    largest = 3
     for s in chosen:
         largest = max(largest, indptr[s + 1] - indptr[s])
     states = 1 << largest
     width = 1 << LOW_BITS
     rows = 1 << TILE_BITS
-    most = max(n, 2)
+    most = max(n, 4)
     I_ = np.empty(states)
     F_ = np.empty(states)
-    T_ = np.empty(states)
+    T_ = np.empty(states + width)
     table_ = np.empty((rows, most))
     h = np.zeros((rows, most))
     U = np.empty((rows, most))
@@ -456,8 +560,8 @@ def evaluate_block(
         F = F_[: high * wide].reshape((high, wide))
         l = l_[: most * wide].reshape((most, wide))
         table = table_[: 1 << tile]
-        # A row has four states even where a set has fewer than two items.
-        for b in range(k, 2):
+        # A row has eight states even where a set has fewer than three items.
+        for b in range(k, 3):
             for x in range(wide):
                 l[b, x] = 0.0
         low_table(l, W, columns, m, k, low)
@@ -468,6 +572,8 @@ def evaluate_block(
         log_p[s] = math.log(observation_rate * F[last >> low, last & (wide - 1)])
         if want_gradient:
             T = T_[: high * wide].reshape((high, wide))
+            for x in range(high * wide, high * wide + wide // 2):
+                T_[x] = 0.0
             VS = VS_[: (k + 1) * wide].reshape((k + 1, wide))
             VA = VA_[: wide * most].reshape((wide, most))
             E = E_[: wide << tile].reshape((1 << tile, wide))
@@ -476,7 +582,7 @@ def evaluate_block(
             for c in range(k, m):
                 for x in range(wide):
                     lT[x, c] = l[c, x]
-            gradient(G, F, T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, k)
+            gradient(G, F, T, T_, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, k)
             scatter(
                 gradient_sum, present_sum, weights[s], G, rate, shared, rare, columns, mark, m, k
             )
