@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ def sentences(found: dict[str, Any]) -> list[str]:
         *_beyond(found["ours"]),
         *_growing(found["growth"]["slopes"]),
         *_kernel(found["kernel"]),
+        *_phases(found["phases"]),
     ]
     return [line for line in lines if line]
 
@@ -205,3 +207,25 @@ def _kernel(rows: list[dict[str, Any]]) -> list[str]:
     if below:
         text += f" Below {GEMM_AIM:.0%}: {'; '.join(below)}."
     return [text]
+
+
+def _phases(rows: list[dict[str, Any]]) -> list[str]:
+    """Say where inside the kernel the peak is lost."""
+    products = [row for row in rows if "matrix product" in row["phase"]]
+    others = [row for row in rows if "matrix product" not in row["phase"]]
+    if not products or not others:
+        return []
+    spent = Counter[int]()
+    for row in others:
+        spent[row["n"]] += row["share"]
+    parts = ", ".join(f"{share:.0%} at n = {n}" for n, share in sorted(spent.items()))
+    return [
+        f"Inside the kernel (k = {rows[0]['k']}) its matrix products run at {_span(products)} of "
+        f"the peak, and what goes over the subsets between them at {_span(others)}. That is "
+        f"{parts} of the kernel's time."
+    ]
+
+
+def _span(rows: list[dict[str, Any]]) -> str:
+    shares = [row["share of GEMM peak"] for row in rows]
+    return f"{min(shares):.0%} to {max(shares):.0%}"

@@ -35,6 +35,7 @@ def gather(places: Places) -> dict[str, Any]:
         "curves": {name: score["curve"] for name, score in scores.items()},
         "limits": machine.get("limits"),
         "kernel": machine.get("kernel", []),
+        "phases": machine.get("phases", []),
         "profiles": [
             {key: record[key] for key in ("n", "profiler", "rows", "lines")}
             for name, record in sorted(profiles.items(), key=lambda pair: pair[1].get("n", 0))

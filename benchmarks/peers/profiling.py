@@ -17,6 +17,7 @@ import numpy as np
 
 from benchmarks.peers.cases import PENALTY, dense_theta, load
 from benchmarks.peers.environments import python_of, usable
+from benchmarks.peers.kernel_phases import phases
 from benchmarks.peers.machine_limits import kernel, limits
 from benchmarks.peers.running import WORKERS
 
@@ -30,6 +31,8 @@ _RATE = 200
 _MOST_SECONDS = 600
 # Gradients on top of the first: more of the short ones, so that they stand out.
 _COUNTED = {20: 50, 100: 5, 410: 1}
+# Items of the set that the kernel is looked into with.
+_INSIDE = 15
 # Only sets that are exact for all three, so that the work is known.
 _COUNTED_SETS = 16
 # What a program emulated by valgrind may use; it knows nothing newer.
@@ -44,8 +47,10 @@ def profile(places: Places, *, quick: bool = False) -> None:
     found = limits()
     print(", ".join(f"{name}: {value:.1f}" for name, value in found.items()))
     rows = [] if quick else kernel(found)
-    places.write("profile", "machine", {"limits": found, "kernel": rows})
     sizes = (10,) if quick else (20, 100, 410)
+    peak = found["GEMM, one thread, GFlop/s"]
+    inside = [row for n in sizes for row in phases(n, 8 if quick else _INSIDE, peak)]
+    places.write("profile", "machine", {"limits": found, "kernel": rows, "phases": inside})
     for n in sizes:
         case = load(f"gbm-{n}")
         if case is None:

@@ -46,6 +46,7 @@ def pages(found: dict[str, Any]) -> dict[str, str]:
         "growth.md": _if(tables.growth(found["growth"]), found["growth"]["rows"]),
         "limits.md": tables.limits(found["limits"]) if found["limits"] else "",
         "kernel.md": _if(tables.kernel(found["kernel"]), found["kernel"]),
+        "phases.md": _if(tables.phases(found["phases"]), found["phases"]),
         "profiles.md": _if(tables.profiles(found["profiles"]), found["profiles"]),
         "instructions.md": _instructions(counted) if counted else "",
     }

@@ -179,6 +179,27 @@ def kernel(rows: list[dict[str, Any]]) -> str:
     )
 
 
+def phases(rows: list[dict[str, Any]]) -> str:
+    """Return the table of the phases inside the exact kernel."""
+    columns = ["n", "k", "phase", "ms", "share of the time", "GFlop/s", "of GEMM peak"]
+    return markdown(
+        columns,
+        (
+            [
+                str(row["n"]),
+                str(row["k"]),
+                row["phase"],
+                number(row["seconds"] * 1e3),
+                f"{row['share']:.0%}",
+                f"{row['GFlop/s']:.1f}",
+                f"{row['share of GEMM peak']:.0%}",
+            ]
+            for row in rows
+        ),
+        text=3,
+    )
+
+
 def profiles(found: list[dict[str, Any]]) -> str:
     """Return the top three entries of every profile, and what was done about them."""
     columns = ["n", "share", "where", "what it is, and what was done"]

@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
-from benchmarks.peers import plan, running, score, scorer
+from benchmarks.peers import kernel_phases, plan, running, score, scorer
 from benchmarks.peers.__main__ import options
 from benchmarks.peers.cases import INTERACTING, PENALTY, dense_theta, known_theta, load
 from benchmarks.peers.findings import sentences
@@ -229,6 +229,27 @@ def test_the_limit_ends_a_fit_with_what_it_has(tmp_path, workers, monkeypatch):
         found = worker.learn(job, X, dense_theta(X), workers["common"].Recorder(tmp_path, -1.0))
     assert found["stopped"]
     assert found["message"] == "stopped by the limit"
+
+
+def test_the_phases_of_the_kernel_are_those_of_an_evaluation(monkeypatch):
+    from sequela.likelihood import Likelihood
+
+    n, k = 10, 8
+    given = kernel_phases.arrays(n, k)
+    for phase in kernel_phases.PHASES:
+        kernel_phases.run(phase, 2, n, k, given)
+    theta = np.log(given["W"])
+    np.fill_diagonal(theta, -3.0)
+    X = np.zeros((1, n), dtype=bool)
+    X[0, :k] = True
+    expected = Likelihood(X, n_threads=1).evaluate(theta).gradient
+    found = given["G"][:k, :n].copy()
+    found[np.arange(k), np.arange(k)] = given["G"][k, :k]
+    np.testing.assert_allclose(found, np.asarray(expected)[:k], rtol=1e-9, atol=1e-12)
+    monkeypatch.setattr(kernel_phases, "_SECONDS", 0.0)
+    rows = kernel_phases.phases(n, k, 50.0)
+    assert sum(row["share"] for row in rows) >= 1.0 - 1e-9
+    assert all(row["seconds"] > 0 for row in rows)
 
 
 def test_a_profile_counts_the_innermost_function_of_ours():

@@ -1,0 +1,139 @@
+"""A profile inside the exact kernel: each of its phases run alone, many times, beside the peak.
+
+Profilers of Python see one call of compiled code. Here the kernel's own parts are called one by one
+on the same set, in the order in which the kernel calls them, so that each finds its input as in a
+real evaluation. A part of the gradient, its two matrix products, is timed once more alone.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from sequela._jit import kernel
+from sequela.likelihood._kernels.columns import high_table, low_table
+from sequela.likelihood._kernels.gemm import add_product
+from sequela.likelihood._kernels.lattice import (
+    LOW_BITS,
+    TILE_BITS,
+    backward,
+    forward,
+    gradient,
+    holding_times,
+    split_bits,
+    tile_rates,
+)
+
+PHASES = _HOLDING, _FORWARD, _BACKWARD, _GRADIENT = range(4)
+_PRODUCTS = 4
+_TIMES = 5
+_SECONDS = 0.2
+
+
+@kernel
+def _run(
+    phase, repeats, k, m, rate, W, columns, I, F, T, flat_T, E, U, VS, VA, h, table, l, lT, G, base
+):
+    """Do one phase of the kernel `repeats` times for the set of the first k of m columns."""
+    low, tile, tops = split_bits(k)
+    rows = 1 << tile
+    width = 1 << low
+    zero = m - m
+    one = zero + 1
+    low_table(l, W, columns, m, k, low)
+    high_table(table, W, columns, m, low, tile)
+    for c in range(k, m):
+        for x in range(width):
+            lT[x, c] = l[c, x]
+    flat = E.reshape(-1)
+    for _ in range(repeats):
+        if phase == 0:
+            holding_times(I, h, base, table, l, rate, W, columns, m, k, 0.0, 1.0)
+        elif phase == 1:
+            forward(F, I, h, base, table, l, rate, W, columns, k)
+        elif phase == 2:
+            backward(T, I, h, base, table, l, rate, W, columns, k)
+        elif phase == 3:
+            gradient(G, F, T, flat_T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, k)
+        else:
+            for top in range(1 << tops):
+                tile_rates(h, base, table, rate, W, columns, m, k, low + tile, top)
+                add_product(VA, flat, one, E.shape[1], h, k, m, width, rows)
+                add_product(U, flat, E.shape[1], one, lT, k, m, rows, width)
+
+
+def arrays(n: int, k: int) -> dict[str, np.ndarray]:
+    """Return what the kernel works with for the set of the first k of n items; no theta is zero."""
+    width, rows = 1 << min(k, LOW_BITS), 1 << min(k - min(k, LOW_BITS), TILE_BITS)
+    flat_T = np.zeros((1 << k) + width)
+    shape = (-1, width)
+    return {
+        "rate": np.exp(np.full(n, -3.0)),
+        "W": np.exp(np.random.default_rng(0).uniform(-0.2, 0.2, (n, n))),
+        "columns": np.arange(n),
+        "I": np.empty(1 << k).reshape(shape),
+        "F": np.empty(1 << k).reshape(shape),
+        "T": flat_T[: 1 << k].reshape(shape),
+        "flat_T": flat_T,
+        "E": np.empty((rows, width)),
+        "U": np.empty((rows, n)),
+        "VS": np.empty((k + 1, width)),
+        "VA": np.empty((width, n)),
+        "h": np.zeros((rows, n)),
+        "table": np.empty((rows, n)),
+        "l": np.empty((n, width)),
+        "lT": np.empty((width, n)),
+        "G": np.empty((k + 1, n + 1)),
+        "base": np.empty(n),
+    }
+
+
+def run(phase: int, repeats: int, n: int, k: int, given: dict[str, np.ndarray]) -> float:
+    """Do one phase `repeats` times; return the seconds."""
+    start = time.perf_counter()
+    _run(phase, repeats, k, n, *given.values())
+    return time.perf_counter() - start
+
+
+def phases(n: int, k: int, peak: float) -> list[dict[str, Any]]:
+    """Return the phases of a value and gradient for one set of k of n items, one thread.
+
+    Parameters
+    ----------
+    n, k : int
+        Items, and items in the set (8 or more, so that rows and tiles are whole).
+    peak : float
+        GFlop/s of a matrix product on one thread, in this run.
+    """
+    given = arrays(n, k)
+
+    def seconds(phase: int) -> float:
+        repeats = max(1, int(_SECONDS / max(run(phase, 1, n, k, given), 1e-6)))
+        return min(run(phase, repeats, n, k, given) / repeats for _ in range(_TIMES))
+
+    states = 2.0**k
+    spent = {phase: seconds(phase) for phase in PHASES}
+    # Last, because it writes over what the gradient would read.
+    products = seconds(_PRODUCTS)
+    # Operations: three for a step of an item that a state has (half of k), or still lacks; six in
+    # the gradient; and those of the products.
+    listed = [
+        ("exit rates: a matrix product, and one division a state", spent[_HOLDING],
+         (2 * n + 1) * states),
+        ("forward over the subsets", spent[_FORWARD], 1.5 * k * states),
+        ("backward over the subsets", spent[_BACKWARD], 1.5 * k * states),
+        ("gradient: two matrix products", products, 4 * (n - k) * states),
+        ("gradient: steps of the set's own items", max(spent[_GRADIENT] - products, 1e-9),
+         (3 * k + 5) * states),
+    ]  # fmt: skip
+    total = sum(spent.values())
+    return [
+        {
+            "n": n, "k": k, "phase": name, "seconds": taken, "share": taken / total,
+            "GFlop/s": operations / taken / 1e9,
+            "share of GEMM peak": operations / taken / 1e9 / peak,
+        }
+        for name, taken, operations in listed
+    ]  # fmt: skip
