@@ -148,13 +148,13 @@ class SlowKernel:
 
     def __init__(self, seconds):
         self.seconds = seconds
-        self.signatures = []
+        self.overloads = []
         self.compiled = 0
 
     def compile(self, types):
         self.compiled += 1
         time.sleep(self.seconds)
-        self.signatures.append(types)
+        self.overloads.append(types)
 
     def __call__(self, x):
         return x + 1.0

@@ -120,14 +120,14 @@ def call(function: Any, *args: Any) -> Any:
 
     Loading from the disk cache takes milliseconds and stays silent.
     """
-    if not function.signatures:
+    if not function.overloads:  # `signatures` would make a list of them at every call
         with _compiling:
             _compile(function, args)
     return function(*args)
 
 
 def _compile(function: Any, args: tuple[Any, ...]) -> None:
-    if not function.signatures:  # another thread may have been first
+    if not function.overloads:  # another thread may have been first
         notice = threading.Timer(_NOTICE_AFTER, _announce, (function.__name__,))
         notice.daemon = True
         notice.start()

@@ -249,7 +249,8 @@ class Likelihood:
             if part is not None and spread is not None and gradient_variance is not None:
                 parts.append(weight * part)
                 gradient_variance += weight**2 * spread
-        sampler = np.array(["exact" if e else self._sampler(s) for s, e in enumerate(exact)])
+        sampler = np.full(exact.size, "exact", dtype=f"U{max(map(len, METHODS))}")
+        sampler[large] = [self._sampler(s) for s in large]
         return Evaluation(
             value=float(np.sum(observations.weights * log_p)),
             value_se=float(np.sqrt(np.sum(observations.weights**2 * variance))),

@@ -143,14 +143,18 @@ def _model_minimum(
     w = weights.ravel()[working] * scale
     gamma = 1.0
     Q = np.zeros((working.size, 0))
-    P = Q
+    P: NDArray[np.floating] = Q
     if state.steps:
         S = np.array(state.steps)
         Y = np.array(state.changes)
         sy = S @ Y.T
         gamma = float(Y[-1] @ Y[-1] / sy[-1, -1])
-        lower = np.tril(sy, -1)
-        middle = np.block([[gamma * (S @ S.T), lower], [lower.T, -np.diag(np.diagonal(sy))]])
+        count = len(sy)
+        middle = np.zeros((2 * count, 2 * count))
+        middle[:count, :count] = gamma * (S @ S.T)
+        middle[:count, count:] = np.tril(sy, -1)
+        middle[count:, :count] = middle[:count, count:].T
+        np.fill_diagonal(middle[count:, count:], -np.diagonal(sy))
         Q = np.concatenate([gamma * S[:, working], Y[:, working]]).T.copy()
         P = np.linalg.solve(middle, Q.T).T.copy()
     curvature = np.maximum(gamma - np.einsum("ij,ij->i", Q, P), 1e-3 * gamma)
