@@ -8,14 +8,18 @@ from __future__ import annotations
 
 _START = (
     "The model without interactions, where a fit starts: one grid of times for all samples, matrix "
-    "products, L-BFGS in units of each item's curvature. Paid once a fit, so it shows in fits that "
-    "are over at once."
+    "products, L-BFGS in units of each item's curvature, linear algebra held to one thread (more "
+    "cost small matrices far more than they save). Paid once a fit, so it shows in fits that are "
+    "over at once."
 )
 _REMARKS: dict[str, str] = {
     "ExactSets.work": (
         "The exact lattices. Equal samples are evaluated once; exit rates and gradient are matrix "
         "products over a split of the subsets; items that nothing in the set acts on are one sum "
-        "for all sets; blocks of equal work go to the threads."
+        "for all sets; blocks of equal work go to the threads. In the recursions rows of as many "
+        "items are solved side by side, because each state waits for those before it; in the "
+        "gradient steps read the lattice shifted, on whole vectors. Inside: the table of phases "
+        "above."
     ),
     "Problem._advance": (
         "Orders of the sets beyond the budget, drawn by block relocation. They are drawn again "
