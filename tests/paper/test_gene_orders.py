@@ -79,3 +79,24 @@ def test_the_verdict_can_fail(changed, holds):
     )
     verdict = find_experiment("fig3").judge({"fig3_summary": table})
     assert verdict.holds is holds
+
+
+def test_evidence_against_the_starts_is_said():
+    means = {
+        "EGFR(A)/EGFR": 0.8, "PDGFRA(A)/PDGFRA": 0.7, "TP53/IDH1": 0.2, "MDM2(A)/CDK4(A)": 0.5,
+    }  # fmt: skip
+    tables = {
+        "fig3_summary": pd.DataFrame(
+            [row for pair, mean in means.items() for row in summary(pair, {100: mean})]
+        ),
+        "fig3_evidence": pd.DataFrame(
+            [
+                {"pair": pair, "others": 100, "penalised": 1.5,
+                 "evidence": -4.0 if pair == "PDGFRA(A)/PDGFRA" else 0.5}
+                for pair in means
+            ]
+        ),
+    }  # fmt: skip
+    text = find_experiment("fig3").judge(tables).text
+    assert text.count("against most starts") == 1
+    assert "-4.0 with 100 others (against most starts; their order is ahead by +1.5" in text

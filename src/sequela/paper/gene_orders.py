@@ -291,6 +291,11 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
                 f", evidence {nats:+.1f} nats, {final['evidence']:+.1f} with {final['others']} "
                 "others"
             )
+            if abs(nats) > _DECIDED and (nats > 0) != (last["mean"] > 0.5):
+                text += (
+                    f" (against most starts; their order is ahead by {here['penalised']:+.1f} nats "
+                    "with the penalty)"
+                )
         agrees = _agrees(pair, mine, nats)
         verdicts.append(agrees)
         numbers[pair] = {**found, "agrees": agrees}
