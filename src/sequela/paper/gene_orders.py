@@ -221,7 +221,8 @@ def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
             part = summary[(summary["pair"] == pair) & (summary["solver"] == solver)].copy()
             part["x"] = _x(part["others"])
             curve(ax, part.sort_values("x"), "x", "mean", ("lowest", "highest"), place, label)
-        ax.set_ylim(-0.03, 1.03)
+        ax.set_ylim(-0.14, 1.14)  # room for the words
+        ax.set_yticks(np.arange(0.0, 1.1, 0.25))
         _ticks(ax, wide=wide)
         finish(
             ax,
@@ -229,9 +230,9 @@ def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
             y="share of sequences" if column == 0 else "",
             legend=False,
         )
-        ax.text(0.98, 0.95, f"{a} first", transform=ax.transAxes, ha="right", va="top",
+        ax.text(0.98, 0.99, f"{a} first", transform=ax.transAxes, ha="right", va="top",
                 fontsize=SMALL, color="0.35")  # fmt: skip
-        ax.text(0.98, 0.05, f"{b} first", transform=ax.transAxes, ha="right", va="bottom",
+        ax.text(0.98, 0.01, f"{b} first", transform=ax.transAxes, ha="right", va="bottom",
                 fontsize=SMALL, color="0.35")  # fmt: skip
         if evidence is not None:
             _draw_evidence(axes[1, column], evidence[evidence["pair"] == pair], column, wide=wide)
@@ -254,13 +255,13 @@ def _draw_evidence(ax: Any, part: pd.DataFrame, column: int, *, wide: bool) -> N
 def _x(others: pd.Series) -> NDArray[np.float64]:
     """Place what lies beyond 100 closer together."""
     given = np.asarray(others, dtype=float)
-    return np.where(given <= 100, given, 100 + 0.13 * (given - 100))
+    return np.where(given <= 100, given, 100 + 0.2 * (given - 100))
 
 
 def _ticks(ax: Any, *, wide: bool) -> None:
     if not wide:
         return
-    places = [0, 50, 100, 200, 408]
+    places = [0, 50, 100, 250, 408]
     ax.set_xticks(_x(pd.Series(places)), [str(p) for p in places])
 
 
