@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +12,7 @@ import pytest
 
 from sequela import InputError
 from sequela.paper import NAMES, Settings, Verdict, find_experiment, make
-from sequela.paper.page import page_text
+from sequela.paper.page import page_text, write_page
 from sequela.paper.running import judge_again
 from sequela.paper.slips import slips
 from sequela.paper.sources import TRUE_MODELS, check_files, data_folder, synthetic
@@ -143,6 +144,16 @@ def kept():
 def test_kept_results_are_of_the_paper():
     assert set(kept()) <= set(NAMES)
     assert set(kept()) >= {"fig1", "fig2", *(f"fig{k}" for k in range(4, 12))}
+
+
+def test_a_page_judges_anew(tmp_path):
+    shutil.copytree(KEPT / "fig5", tmp_path / "fig5")
+    path = tmp_path / "fig5" / "fig5.json"
+    first = json.loads(path.read_text())
+    path.write_text(json.dumps({**first, "holds": False, "verdict": "as it was once"}))
+    write_page(tmp_path, tmp_path / "page.md")
+    assert json.loads(path.read_text()) == first
+    assert "as it was once" not in (tmp_path / "page.md").read_text()
 
 
 @pytest.mark.parametrize("name", kept())

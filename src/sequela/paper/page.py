@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sequela._errors import InputError
 from sequela._files import replacing
 from sequela.paper.registry import NAMES, find_experiment
-from sequela.paper.running import judge_again
+from sequela.paper.running import judge_again, keep_verdict
 from sequela.paper.slips import slips
 
 if TYPE_CHECKING:
@@ -137,7 +137,11 @@ def _escaped(text: str) -> str:
 
 
 def write_page(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Write the page to a file."""
+    """Judge every table anew, and write the page to a file."""
+    for name in NAMES:
+        path = Path(folder) / name / f"{name}.json"
+        if path.is_file():
+            keep_verdict(path)
     with replacing(target) as file:
         file.write(page_text(folder).encode())
 

@@ -238,22 +238,32 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
             "known_times": dashed, "first": float(first["mean"]), "last": float(last["mean"]),
             "last_m": int(last["m"]),
         }  # fmt: skip
-        if not ours.empty and not theirs.empty:
-            both = ours.merge(theirs, on="m", suffixes=("", "_paper"))
-            worse = both["mean"] - both["mean_paper"]
-            error = np.hypot(both["se"], both["se_paper"])
-            holds &= bool((worse <= 2.0 * error + 0.005)[both["m"] > 0].all())
-            pairs = ", ".join(
-                f"{a:.3f} against {b:.3f} at m = {m}"
-                for m, a, b in zip(both["m"], both["mean"], both["mean_paper"], strict=True)
-            )
-            text += f"; beside the paper's solver: {pairs}"
+        both = _on_the_same_data(tables["fig2"], dataset)
+        if not both.empty:
+            # Without clocks no method can tell, so that a lucky start is no merit.
+            holds &= bool((both["ours"] <= both["paper"] + 0.005)[both["m"] > 0].all())
+            means = list(zip(both["m"], both["ours"], both["paper"], strict=True))
+            pairs = ", ".join(f"{a:.3f} against {b:.3f} at m = {m}" for m, a, b in means)
+            count = both["count"].max()
+            text += f"; beside the paper's solver on the same {count} repetitions: {pairs}"
             numbers[dataset]["against_paper_solver"] = {
-                str(m): [float(a), float(b)]
-                for m, a, b in zip(both["m"], both["mean"], both["mean_paper"], strict=True)
+                str(m): [float(a), float(b)] for m, a, b in means
             }
         texts.append(text)
     return Verdict(bool(holds), ". ".join(texts) + ".", numbers)
+
+
+def _on_the_same_data(whole: pd.DataFrame, dataset: str) -> pd.DataFrame:
+    """Return the means of both solvers over the repetitions, so the clocks, that both have."""
+    part = whole[whole["dataset"] == dataset]
+    both = part[part["solver"] == _OURS].merge(
+        part[part["solver"] == _PAPER], on=["m", "repetition"], suffixes=("", "_paper")
+    )
+    grouped = both.groupby("m")
+    found = pd.DataFrame(
+        {"ours": grouped["kl"].mean(), "paper": grouped["kl_paper"].mean(), "count": grouped.size()}
+    )
+    return found.reset_index()
 
 
 EXPERIMENTS = {

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from sequela.paper.experiment import Experiment, Settings, Tables, Verdict
 
-__all__ = ["Made", "judge_again", "make", "read_tables"]
+__all__ = ["Made", "judge_again", "keep_verdict", "make", "read_tables"]
 
 FORMATS = ("svg", "pdf", "png")
 WARM_UP = "sequela.paper.running:warm_up"
@@ -142,9 +142,13 @@ def _write(
         "versions": package_versions(),
     }
     path = place / f"{name}.json"
+    _write_record(path, record)
+    return Made(experiment, verdict, [*files, path], record)
+
+
+def _write_record(path: Path, record: Mapping[str, Any]) -> None:
     with replacing(path) as file:
         file.write((json.dumps(record, indent=1, allow_nan=False) + "\n").encode())
-    return Made(experiment, verdict, [*files, path], record)
 
 
 def read_tables(folder: Path, names: Any) -> dict[str, pd.DataFrame]:
@@ -161,3 +165,12 @@ def read_tables(folder: Path, names: Any) -> dict[str, pd.DataFrame]:
 def judge_again(folder: Path, record: Mapping[str, Any]) -> Verdict:
     """Return the verdict that the tables of a folder give now."""
     return find_experiment(record["name"]).judge(read_tables(folder, record["tables"]))
+
+
+def keep_verdict(path: Path) -> None:
+    """Write into a record of `make` what its tables give now, where that has changed."""
+    record = json.loads(path.read_text("utf-8"))
+    verdict = judge_again(path.parent, record)
+    now = {**record, "holds": verdict.holds, "verdict": verdict.text, "numbers": verdict.numbers}
+    if now != record:
+        _write_record(path, now)
