@@ -3,14 +3,15 @@
 Given the observation time the items of such a model are independent, so everything is an integral
 over time of products, and one grid of times serves all samples: the trapezoidal rule in u, where
 t = exp(u - exp(-u)). There the integrands are analytic and fall off doubly exponentially at both
-ends, so that the rule converges geometrically; the spacing resolves the posteriors of sets with
-hundreds of items (their width in log t is about 1 / sqrt(size)).
+ends, so that the rule converges geometrically; the spacing resolves the posterior of the largest
+set (its width in log t is about 1 / sqrt(size)).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["IndependentFit", "fit_independent", "grid_posterior"]
 
-_STEP = 0.03
-_U = np.arange(-3.8, 4.7, _STEP)
-_T = np.exp(_U - np.exp(-_U))
-_LOG_WEIGHT = np.log(_T * (1.0 + np.exp(-_U)) * _STEP)
+# The error of the rule falls as exp(-2 pi^2 (width / step)^2): e^-79 for half the width.
+_WIDEST_STEP = 0.06
+_STEP_OF_WIDTH = 0.5
+_FIRST_U, _LAST_U = -3.8, 4.7
 
 # An item that is always (never) present has no finite best rate: its log-rate stops here.
 LARGEST_LOG_RATE = 8.0
@@ -48,16 +49,32 @@ class IndependentFit:
     value: float
 
 
-def _log_joint(sets: NDArray[np.float64], rates: NDArray[np.float64]) -> NDArray[np.float64]:
+class _Grid(NamedTuple):
+    t: NDArray[np.float64]
+    log_weight: NDArray[np.float64]
+
+
+@lru_cache(maxsize=8)
+def _grid(largest: int) -> _Grid:
+    """Return times and log-weights that serve sets of up to so many items."""
+    step = min(_WIDEST_STEP, _STEP_OF_WIDTH / np.sqrt(max(largest, 1)))
+    u = np.arange(_FIRST_U, _LAST_U, step)
+    t = np.exp(u - np.exp(-u))
+    return _Grid(t, np.log(t * (1.0 + np.exp(-u)) * step))
+
+
+def _log_joint(
+    sets: NDArray[np.float64], wt: NDArray[np.float64], total: float, grid: _Grid
+) -> NDArray[np.float64]:
     """Return log of p(S, t) dt at every grid point, samples x points.
 
-    Rates and times in units of the observation's, for which the grid is made.
+    `wt` are the rates times the times, items x points, `total` the sum of the rates; both in units
+    of the observation's rate, for which the grid is made.
     """
-    wt = np.multiply.outer(rates, _T)
     log_present = np.log(-np.expm1(-wt))
     # Absent items contribute -w t; present ones log(1 - exp(-w t)) instead.
     joint: NDArray[np.float64] = sets @ (log_present + wt)
-    joint += _LOG_WEIGHT - _T * (1.0 + rates.sum())
+    joint += grid.log_weight - grid.t * (1.0 + total)
     return joint
 
 
@@ -73,9 +90,12 @@ def grid_posterior(
     present: NDArray[np.float64], rates: NDArray[np.float64], observation_rate: float = 1.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return times and their posterior weights given one set (0 and 1), for independent items."""
-    weights = _posterior(_log_joint(present[None, :], rates / observation_rate))[1][0]
+    grid = _grid(int(present.sum()))
+    relative = rates / observation_rate
+    wt = np.multiply.outer(relative, grid.t)
+    weights = _posterior(_log_joint(present[None, :], wt, float(relative.sum()), grid))[1][0]
     kept = weights > 1e-18
-    return _T[kept] / observation_rate, weights[kept]
+    return grid.t[kept] / observation_rate, weights[kept]
 
 
 @blas_on_one_thread()
@@ -105,15 +125,18 @@ def fit_independent(
     # About the curvature of each item's likelihood: in these units L-BFGS needs few steps.
     unit = 1.0 / np.sqrt(share * (1.0 - share))
 
+    grid = _grid(int(sets.sum(axis=1).max(initial=0.0)))
+    weighted = (weights[:, None] * sets).T
+
     def loss(scaled: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         rates = np.exp(scaled * unit)
-        log_p, posterior = _posterior(_log_joint(sets, rates))
-        wt = np.multiply.outer(rates, _T)
+        wt = np.multiply.outer(rates, grid.t)
+        log_p, posterior = _posterior(_log_joint(sets, wt, float(rates.sum()), grid))
         # Derivative by log w: w t / (exp(w t) - 1) where present, -w t where absent.
         with np.errstate(over="ignore"):
             present = wt / np.expm1(wt)
-        mean_time = posterior @ _T
-        pooled = (weights[:, None] * sets).T @ posterior
+        mean_time = posterior @ grid.t
+        pooled = weighted @ posterior
         slope = ((present + wt) * pooled).sum(axis=1) - rates * (weights @ mean_time)
         return -float(weights @ log_p), -slope * unit
 

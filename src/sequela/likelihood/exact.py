@@ -93,6 +93,8 @@ class ExactSets:
     def finish(self, parts: list[_Part], n_threads: int) -> NDArray[np.float64] | None:
         """Return the weighted gradient; do the sets that the blocks found out of range."""
         gradient = _add_up(self.parameters, parts) if self.want_gradient else None
+        if self.in_range.all():
+            return gradient
         careful = [int(s) for s in np.nonzero(~self.in_range)[0]]
         done = run_pieces(self._work_carefully, careful, n_threads)
         for s, (value, part) in zip(careful, done, strict=True):

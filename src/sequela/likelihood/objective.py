@@ -149,6 +149,7 @@ class Likelihood:
         self.seed = materialise_seed(random_state)
         self.n_threads = resolve_threads(n_threads)
         self.observations = Observations.of(self.data)
+        self._known = ~np.isnan(self.observations.times)
         self._surely_exact = self._fit_if_dense()
         self._chains: dict[int, list[Chain]] = {}
         self._blocks: tuple[bytes, list[NDArray[np.int64]]] = (b"", [])
@@ -162,14 +163,13 @@ class Likelihood:
             for k in np.unique(self.observations.sizes)
             for known in (False, True)
         }
-        known = ~np.isnan(self.observations.times)
-        pairs = zip(self.observations.sizes, known, strict=True)
+        pairs = zip(self.observations.sizes, self._known, strict=True)
         return np.array([fits[int(k), bool(is_known)] for k, is_known in pairs])
 
     def _choose(self, parameters: Parameters) -> NDArray[np.bool_]:
         """Tell for every observation whether it is summed exactly; see `Budget`."""
         observations = self.observations
-        timed = ~np.isnan(observations.times)
+        timed = self._known
         if self.method not in ("auto", "exact"):
             sampled = observations.sizes > 1
             if self.method == "relocation" and (sampled & timed).any():
@@ -216,7 +216,7 @@ class Likelihood:
         observations = self.observations
         parameters = Parameters(check_theta(theta, self.data.items), self.observation_rate)
         exact = self._choose(parameters)
-        known = ~np.isnan(observations.times)
+        known = self._known
         log_p = np.full(exact.size, np.nan)
         variance = np.zeros(exact.size)
         sets = ExactSets(
@@ -297,7 +297,8 @@ class Likelihood:
 
 def _add(parts: list[NDArray[np.float64] | None]) -> NDArray[np.float64]:
     """Add up gradients, in order."""
-    total: NDArray[np.float64] = np.sum([part for part in parts if part is not None], axis=0)
+    given = [part for part in parts if part is not None]
+    total: NDArray[np.float64] = given[0] if len(given) == 1 else np.sum(given, axis=0)
     return total
 
 

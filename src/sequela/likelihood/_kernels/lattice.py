@@ -353,7 +353,7 @@ def fold_row(G, column, v, bits):
 
 
 @helper
-def gradient(G, F, T, flat_T, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, k):
+def gradient(G, F, T, flat_T, scratch, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, k):
     """Fill ``G[b, c]``, the derivative of log p(S) by the effect of item b on column c.
 
     ``G[k, c]`` is the derivative by the column's own log base rate. Column m is about time:
@@ -363,7 +363,8 @@ def gradient(G, F, T, flat_T, E, U, VS, VA, h, base, table, l, lT, rate, W, colu
     VS (items of S) and VA (active items, transposed) collect sums over rows for each L; U sums
     over L for each row. U and VA lack the other factor of the rate, which the folding applies.
 
-    `flat_T` is T as one row, with half a row of finite numbers beyond its end.
+    `flat_T` is T as one row, with half a row of finite numbers beyond its end; `scratch` has room
+    for two rows.
     """
     low, tile, tops = split_bits(k)
     width = 1 << low
@@ -385,8 +386,8 @@ def gradient(G, F, T, flat_T, E, U, VS, VA, h, base, table, l, lT, rate, W, colu
         for c in range(k, m):
             VA[x, c] = 0.0
     in_row = VS[k]
-    terms = np.empty(width)
-    f = np.empty(width)
+    terms = scratch[0]
+    f = scratch[1]
     for top in range(1 << tops):
         tile_rates(h, base, table, rate, W, columns, m, k, first, top)
         for H in range(rows):
@@ -526,6 +527,7 @@ def evaluate_block(
     VS_ = np.empty((largest + 1) * width)
     VA_ = np.empty(most * width)
     E_ = np.empty(rows * width)
+    scratch = np.empty((2, width))
     base = np.empty(most)
     G = np.empty((largest + 1, most + 1))
     columns = np.empty(most, np.int64)
@@ -582,7 +584,9 @@ def evaluate_block(
             for c in range(k, m):
                 for x in range(wide):
                     lT[x, c] = l[c, x]
-            gradient(G, F, T, T_, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, k)
+            gradient(
+                G, F, T, T_, scratch, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, k
+            )
             scatter(
                 gradient_sum, present_sum, weights[s], G, rate, shared, rare, columns, mark, m, k
             )
