@@ -164,3 +164,17 @@ def test_gradient_of_a_set_of_sixty_items():
     some = np.ix_(items[:20], np.arange(0, n, 3))
     z = (sampled.gradient - found)[some] / sampled.gradient_se[some]
     assert np.abs(z[np.isfinite(z)]).max() < 7.0  # t with 15 degrees of freedom has wide tails
+
+
+@quick
+@given(st.integers(0, 2**31), st.integers(1, 40))
+def test_the_grid_resolves_rates_of_all_sizes(seed, n):
+    rng = np.random.default_rng(seed)
+    log_rates = rng.uniform(SMALLEST_LOG_RATE, LARGEST_LOG_RATE, n)
+    present = rng.random(n) < 0.5
+    t, posterior = grid_posterior(present * 1.0, np.exp(log_rates))
+    # The mean time is the derivative of -log p(S) by the rate of the observation, as p / rate.
+    items = np.nonzero(present)[0]
+    h = 1e-4
+    up, down = (log_p(log_rates, items, 1.0 + s * h) - np.log(1.0 + s * h) for s in (1, -1))
+    assert posterior @ t == pytest.approx(-(up - down) / (2 * h), rel=1e-5)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["IndependentFit", "fit_independent", "grid_posterior"]
 
 # The error of the rule falls as exp(-2 pi^2 (width / step)^2): e^-79 for half the width.
-_WIDEST_STEP = 0.06
+_WIDEST_STEP = 0.05
 _STEP_OF_WIDTH = 0.5
 _FIRST_U, _LAST_U = -3.8, 4.7
 

@@ -101,12 +101,7 @@ class Problem:
         self.observations = observations
         timed = ~np.isnan(observations.times)
         # By size alone, as if all items interacted: the choice must not change with theta.
-        fits = np.array(
-            [
-                budget.exact_fits(int(k), self.n, timed=bool(known))
-                for k, known in zip(observations.sizes, timed, strict=True)
-            ]
-        )
+        fits = budget.exact_by_size(observations.sizes, timed, self.n)
         beyond = np.nonzero(~fits & timed)[0]
         if beyond.size:
             row = int(observations.first[beyond[0]])

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from sequela._errors import InputError
 from sequela._validation import is_number
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Budget", "check_budget"]
 
@@ -94,6 +100,19 @@ class Budget:
             self.exact_memory(size, columns, timed=timed) <= _bytes(self.memory)
             and self.exact_work(size, columns, timed=timed) <= self.work
         )
+
+    def exact_by_size(
+        self, sizes: NDArray[np.int64], timed: NDArray[np.bool_], columns: int
+    ) -> NDArray[np.bool_]:
+        """Tell of many sets with so many columns whether their lattices are within budget."""
+        fits = np.array(
+            [
+                [self.exact_fits(k, columns, timed=known) for known in (False, True)]
+                for k in range(int(sizes.max(initial=0)) + 1)
+            ]
+        )
+        found: NDArray[np.bool_] = fits[sizes, timed.astype(np.int64)]
+        return found
 
 
 def check_budget(budget: Budget | None) -> Budget:

@@ -225,6 +225,9 @@ class ExactTimed:
         self.observations = observations
         self.log_p = log_p
         self.want_gradient = want_gradient
+        self.blocks: list[NDArray[np.int64]] = []
+        if not chosen.size:
+            return
         room = int(_MOST_BLOCK_BYTES / (8.0 * parameters.n**2))
         count = min(_MOST_BLOCKS, max(room, 1), chosen.size)
         # Dealt out by size, the largest first, so that the shares are about equal.

@@ -156,15 +156,9 @@ class Likelihood:
 
     def _fit_if_dense(self) -> NDArray[np.bool_]:
         """Tell which observations fit the budget even if all items interact: most do."""
+        sizes = self.observations.sizes
         # An order of at most one item needs no sampling, whatever the budget.
-        fits = {
-            (int(k), bool(known)): k <= 1
-            or self.budget.exact_fits(int(k), self.data.n_items, timed=known)
-            for k in np.unique(self.observations.sizes)
-            for known in (False, True)
-        }
-        pairs = zip(self.observations.sizes, self._known, strict=True)
-        return np.array([fits[int(k), bool(is_known)] for k, is_known in pairs])
+        return (sizes <= 1) | self.budget.exact_by_size(sizes, self._known, self.data.n_items)
 
     def _choose(self, parameters: Parameters) -> NDArray[np.bool_]:
         """Tell for every observation whether it is summed exactly; see `Budget`."""

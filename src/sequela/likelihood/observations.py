@@ -59,12 +59,13 @@ class Observations:
                 f"{int(sizes[sets.inverse[row]])} items; at time 0 nothing has happened yet, so "
                 "its probability is zero. Correct the time, or give NaN for unknown"
             )
-        # NaN is not equal to itself, so unknown times get a number that no time can have.
-        keys = np.column_stack([sets.inverse, np.where(np.isnan(times), -1.0, times)])
+        # Pairs as complex numbers, which are sorted by both parts, and much sooner than rows. NaN
+        # is not equal to itself, so unknown times get a number that no time can have.
+        keys = sets.inverse + 1j * np.where(np.isnan(times), -1.0, times)
         unique, first, inverse, counts = np.unique(
-            keys, axis=0, return_index=True, return_inverse=True, return_counts=True
+            keys, return_index=True, return_inverse=True, return_counts=True
         )
-        which = unique[:, 0].astype(np.int64)
+        which = unique.real.astype(np.int64)
         lists = [sets.indices[sets.indptr[s] : sets.indptr[s + 1]] for s in which]
         indptr = np.zeros(len(lists) + 1, dtype=np.int64)
         np.cumsum(sizes[which], out=indptr[1:])
@@ -72,7 +73,7 @@ class Observations:
             indptr=indptr,
             indices=np.concatenate(lists).astype(np.int64),
             sizes=sizes[which],
-            times=np.where(unique[:, 1] < 0.0, np.nan, unique[:, 1]),
+            times=np.where(unique.imag < 0.0, np.nan, unique.imag),
             weights=counts / data.n_samples,
             inverse=inverse.ravel().astype(np.int64),
             first=first.astype(np.int64),
