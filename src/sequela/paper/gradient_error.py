@@ -274,7 +274,7 @@ def _times(ratios: pd.DataFrame, penalty: float) -> str:
 EXPERIMENTS = {
     "fig9": Experiment(
         name="fig9",
-        title="Error of sampled gradients, uniform against informed proposal",
+        title="error of sampled gradients, uniform against informed proposal",
         where="Figure 9, appendix E",
         claim="With the informed proposal the error of the gradient is that of the uniform "
         "proposal at n = 10, and the smaller beside it the larger n is: clearly at n = 20.",

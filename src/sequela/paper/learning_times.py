@@ -328,7 +328,7 @@ def _factor(value: float) -> str:
 EXPERIMENTS = {
     "table1": Experiment(
         name="table1",
-        title="Learning times on the glioblastoma data, n = 10 to 100",
+        title="learning times on the glioblastoma data, n = 10 to 100",
         where="Table 1, section 5.2",
         claim="Learning from sampled orders takes seconds at n = 20, about 1000 times less than "
         "the exact method over all 2^n sets (Schill et al. 2019), and half an hour at n = 100.",

@@ -85,7 +85,8 @@ def _section(one: Experiment, record: dict[str, Any], verdict: Verdict, prefix: 
     if one.differs:
         lines += [f"Where ours differs: {_escaped(one.differs)}", ""]
     lines += [
-        f"`{_command(one, record)}`: {spent['repeats']:,} repeats, "
+        f"`{_command(one, record)}`: {spent['repeats']:,} "
+        f"repeat{'s' if spent['repeats'] > 1 else ''}, "
         f"{_duration(spent['work_seconds'])} of work on {spent['processor']}, {record['date']}, "
         f"sequela {record['versions']['sequela']}. Data: {tables}.",
         "",
