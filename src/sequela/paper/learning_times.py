@@ -344,7 +344,7 @@ EXPERIMENTS = {
         "after 25 to 44 s of one thread at n = 20. The method over all sets is written in NumPy "
         "and learns by L-BFGS-B over the positive and negative parts of the interactions, to a KKT "
         "residual of 1e-4 as this package does; beside the published way of solving stands "
-        "substitution, which takes far fewer operations. Fits that would take more than ten "
-        "minutes are extrapolated and marked. The verdict is on the paper's own solver.",
+        "substitution, which takes far fewer operations. Fits that would take more than two "
+        "and a half minutes are extrapolated and marked. The verdict is on the paper's own solver.",
     )
 }
