@@ -57,6 +57,9 @@ def _by_number_of_items():
 
 ROW_ORDER, LEVEL_BEGIN = _by_number_of_items()
 
+# So many active items, and half as many as a row has states, are still done one by one.
+FEW_ACTIVE = 4
+
 
 @helper
 def split_bits(k):
@@ -353,6 +356,41 @@ def fold_row(G, column, v, bits):
 
 
 @helper
+def gradient_of_row(G, F, T, flat_T, scratch, l, rate, columns, m, k):
+    """Fill G as `gradient` does, for a lattice of one row, one column of G after the other.
+
+    For the small sets that most data are made of: less is prepared, and with few active items
+    there is nothing to gain from products.
+    """
+    width = F.shape[1]
+    bits = k
+    scale = 1.0 / F[0, (1 << k) - 1]
+    weights = F[0]
+    t = T[0]
+    f = scratch[0]
+    e = scratch[1]
+    v = scratch[2]
+    for b in range(k):
+        for c in range(m + 1):
+            G[b, c] = 0.0
+    for x in range(width):
+        f[x] = weights[x] * scale
+        e[x] = f[x] * t[x]
+    for c in range(m):
+        effects = l[c]
+        r = rate[columns[c]]
+        if c < k:
+            bit = np.uintp(1 << c)
+            for x in range(np.uintp(width)):
+                v[x] = (r * effects[x]) * (f[x] * (flat_T[x + bit] - t[x]))
+        else:
+            for x in range(width):
+                v[x] = -(r * effects[x]) * e[x]
+        G[k, c] = fold_row(G, c, v, bits)
+    G[k, m] = fold_row(G, m, e, bits)
+
+
+@helper
 def gradient(G, F, T, flat_T, scratch, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, k):
     """Fill ``G[b, c]``, the derivative of log p(S) by the effect of item b on column c.
 
@@ -527,7 +565,7 @@ def evaluate_block(
     VS_ = np.empty((largest + 1) * width)
     VA_ = np.empty(most * width)
     E_ = np.empty(rows * width)
-    scratch = np.empty((2, width))
+    scratch = np.empty((3, width))
     base = np.empty(most)
     G = np.empty((largest + 1, most + 1))
     columns = np.empty(most, np.int64)
@@ -581,12 +619,16 @@ def evaluate_block(
             E = E_[: wide << tile].reshape((1 << tile, wide))
             lT = lT_[: wide * most].reshape((wide, most))
             backward(T, I, h, base, table, l, rate, W, columns, k)
-            for c in range(k, m):
-                for x in range(wide):
-                    lT[x, c] = l[c, x]
-            gradient(
-                G, F, T, T_, scratch, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, k
-            )
+            if high == 1 and m - k <= FEW_ACTIVE + wide // 2:
+                gradient_of_row(G, F, T, T_, scratch, l, rate, columns, m, k)
+            else:
+                for c in range(k, m):
+                    for x in range(wide):
+                        lT[x, c] = l[c, x]
+                gradient(
+                    G, F, T, T_, scratch, E, U, VS, VA, h, base, table, l, lT, rate, W, columns,
+                    m, k,
+                )  # fmt: skip
             scatter(
                 gradient_sum, present_sum, weights[s], G, rate, shared, rare, columns, mark, m, k
             )
