@@ -15,13 +15,12 @@ import numpy as np
 from sequela._jit import kernel
 from sequela.likelihood._kernels.columns import high_table, low_table
 from sequela.likelihood._kernels.gemm import add_product
-from sequela.likelihood._kernels.lattice import (
+from sequela.likelihood._kernels.lattice import gradient, holding_times
+from sequela.likelihood._kernels.recursion import (
     LOW_BITS,
     TILE_BITS,
     backward,
     forward,
-    gradient,
-    holding_times,
     split_bits,
     tile_rates,
 )

@@ -16,6 +16,7 @@ from benchmarks.peers import plan as plans
 from benchmarks.peers import scorer
 from benchmarks.peers.cases import INTERACTING, PENALTY, load
 from benchmarks.peers.running import trajectory
+from sequela._validation import LARGEST_THETA
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -241,6 +242,8 @@ def known_errors(theta: np.ndarray, truth: np.ndarray) -> dict[str, float]:
     """Return how far a learned theta is from the known one: entries, sequences, orders."""
     from sequela import order_matrix, sequence_divergence
 
+    # mhn gives items that are in none of its samples the log-rate -1e10: never is never.
+    theta = np.clip(theta, -LARGEST_THETA, LARGEST_THETA)
     block = np.ix_(range(INTERACTING), range(INTERACTING))
     labels = [str(i) for i in range(INTERACTING)]
     ask = partial(order_matrix, items=labels, random_state=1)
