@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from benchmarks.peers.plan import Job
     from benchmarks.peers.records import Places
 
-# Other work on the cores spoils times: a load average above this is recorded and reported. It still
-# counts the measurement before, which may have used every core: only what is beyond tells of others.
+# Other work on the cores spoils times: a load average above this is recorded and reported. It
+# still counts the measurement before, which may have used every core: only more tells of others.
 BUSY = (os.cpu_count() or 1) + 0.5
 
 
