@@ -38,6 +38,11 @@ _REMARKS: dict[str, str] = {
         "The quadratic model of the solver, by compiled coordinate descent on the entries that are "
         "not zero or want to leave it."
     ),
+    "Likelihood.evaluate": (
+        "What Python does around each gradient. The plan of blocks is kept, distinct observations "
+        "are sorted as numbers, and a budget is asked once a size; it shows where fits take "
+        "milliseconds."
+    ),
     "_line_search": "Steps that are tried along a direction; nearly always the first is taken.",
     "_add_up": "Sums of the blocks' gradients, in a fixed order, so that threads change no bit.",
 }
