@@ -155,6 +155,20 @@ def test_a_scheduler_without_workers_is_said(tmp_path, monkeypatch):
         run(plan, tmp_path / "a", backend="dask", cluster=own.address)
 
 
+def test_an_event_loop_that_starts_late_is_tried_again(tmp_path, monkeypatch):
+    tries = []
+
+    def late(*address, **options):
+        tries.append(address)
+        assert len(tries) > 1
+        raise OSError
+
+    monkeypatch.setattr("distributed.Client", late)
+    with pytest.raises(InputError, match="there is no Dask scheduler"):
+        run(plan_of("draw", [{"n": 1}]), tmp_path / "a", backend="dask", cluster="tcp://node7:1")
+    assert len(tries) == 2
+
+
 class Client:
     """What `prepare_hosts` asks of a client; the workers answer as told."""
 

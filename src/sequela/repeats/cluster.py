@@ -46,12 +46,12 @@ def connect(cluster: str | None, workers: int) -> Iterator[Any]:
             made = distributed.LocalCluster(
                 n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0"
             )
-            client = distributed.Client(stack.enter_context(made))
+            client = _client(distributed, stack.enter_context(made))
             # A terminal sends Ctrl-C to all processes; it is the parent that ends its workers.
             client.run(_ignore_interrupts)
         else:
             try:
-                client = distributed.Client(cluster, timeout=_FOR_SCHEDULER)
+                client = _client(distributed, cluster, timeout=_FOR_SCHEDULER)
             except (OSError, TimeoutError, ValueError) as error:
                 raise InputError(
                     f"there is no Dask scheduler at {cluster!r} ({type(error).__name__}); give the "
@@ -67,6 +67,17 @@ def connect(cluster: str | None, workers: int) -> Iterator[Any]:
                 f"{client.scheduler.address} --nworkers 8 --nthreads 1"
             ) from None
         yield client
+
+
+def _client(distributed: Any, *address: Any, **options: Any) -> Any:
+    """Return a client, at the second try if the machine stalled during the first.
+
+    Distributed gives its event loop ten seconds to start, and asserts that it has.
+    """
+    try:
+        return distributed.Client(*address, **options)
+    except AssertionError:
+        return distributed.Client(*address, **options)
 
 
 def _ignore_interrupts() -> None:
