@@ -19,7 +19,7 @@ from hypothesis.extra import numpy as hnp
 import reference as ref
 import sequela
 from sequela import Dataset, InputError, Simulation, simulate, simulation
-from sequela.likelihood._kernels import simulate as kernel
+from sequela.kernels import simulate as kernel
 
 # Statistical checks have fixed seeds. Were a seed drawn anew, each comparison would fail a right
 # program with this probability.

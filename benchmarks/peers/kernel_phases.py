@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from sequela._jit import kernel
-from sequela.likelihood._kernels.columns import high_table, low_table
-from sequela.likelihood._kernels.gemm import add_product
-from sequela.likelihood._kernels.lattice import gradient, holding_times
-from sequela.likelihood._kernels.recursion import (
+from sequela.kernels.columns import high_table, low_table
+from sequela.kernels.gemm import add_product
+from sequela.kernels.lattice import gradient, holding_times
+from sequela.kernels.recursion import (
     LOW_BITS,
     TILE_BITS,
     backward,
@@ -24,6 +23,7 @@ from sequela.likelihood._kernels.recursion import (
     split_bits,
     tile_rates,
 )
+from sequela.support.jit import kernel
 
 PHASES = _HOLDING, _FORWARD, _BACKWARD, _GRADIENT = range(4)
 _PRODUCTS = 4

@@ -38,7 +38,7 @@ _COUNTED_SETS = 16
 # What a program emulated by valgrind may use; it knows nothing newer.
 _EMULATED = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "+sse2,+avx,+avx2,+fma"}
 # Wrappers of whatever runs inside them.
-_WRAPPERS = ("sequela/_jit.py", "sequela/_threads.py")
+_WRAPPERS = ("sequela/support/jit.py", "sequela/support/threads.py")
 
 
 def profile(places: Places, *, quick: bool = False) -> None:

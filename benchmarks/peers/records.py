@@ -10,8 +10,8 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sequela._files import replacing
 from sequela.report.run import processor
+from sequela.support.files import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

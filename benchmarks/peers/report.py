@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.peers import findings, tables
 from benchmarks.peers.figures import draw
 from benchmarks.peers.gather import gather
-from sequela._files import replacing
+from sequela.support.files import replacing
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ from benchmarks.peers import plan as plans
 from benchmarks.peers import scorer
 from benchmarks.peers.cases import INTERACTING, PENALTY, load
 from benchmarks.peers.running import trajectory
-from sequela._validation import LARGEST_THETA
+from sequela.support.validation import LARGEST_THETA
 
 if TYPE_CHECKING:
     from collections.abc import Callable

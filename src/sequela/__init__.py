@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 _WHERE = {
-    "BudgetError": "sequela._errors",
-    "InputError": "sequela._errors",
-    "SequelaError": "sequela._errors",
+    "BudgetError": "sequela.support.errors",
+    "InputError": "sequela.support.errors",
+    "SequelaError": "sequela.support.errors",
     "Dataset": "sequela.data",
     "Budget": "sequela.likelihood",
     "Evaluation": "sequela.likelihood",
@@ -83,7 +83,6 @@ _WHERE = {
 }
 
 if TYPE_CHECKING:
-    from sequela._errors import BudgetError, InputError, SequelaError
     from sequela.data import Dataset
     from sequela.data.cbioportal import read_cbioportal
     from sequela.data.examples import example_samples, example_theta
@@ -141,6 +140,7 @@ if TYPE_CHECKING:
     from sequela.questions.rivals import Rivals, rival_orders
     from sequela.questions.samples import sample_arrivals
     from sequela.simulation import Simulation, simulate
+    from sequela.support.errors import BudgetError, InputError, SequelaError
 
 __all__ = [
     "Budget",

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from sequela import __version__
-from sequela._errors import InputError
-from sequela._model_files import (
+from sequela.data._reading import read_labels
+from sequela.model_files import (
     FORMAT,
     VERSION,
     content,
@@ -23,9 +23,9 @@ from sequela._model_files import (
     unpack,
     writing,
 )
-from sequela._spreadsheets import guarded, unguarded
-from sequela._validation import check_theta
-from sequela.data._reading import read_labels
+from sequela.support.errors import InputError
+from sequela.support.spreadsheets import guarded, unguarded
+from sequela.support.validation import check_theta
 
 if TYPE_CHECKING:
     import os

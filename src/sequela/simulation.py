@@ -14,21 +14,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela._errors import InputError
-from sequela._jit import call
-from sequela._random import materialise_seed, stream
-from sequela._threads import resolve_threads, run_pieces
-from sequela._validation import as_table, check_observation_rate, check_theta, positive_integer
 from sequela.data._reading import read_labels
 from sequela.data.dataset import Dataset
-from sequela.likelihood._kernels import simulate as _kernel
+from sequela.kernels import simulate as _kernel
+from sequela.support.errors import InputError
+from sequela.support.jit import call
+from sequela.support.random import materialise_seed, stream
+from sequela.support.threads import resolve_threads, run_pieces
+from sequela.support.validation import (
+    as_table,
+    check_observation_rate,
+    check_theta,
+    positive_integer,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy.typing as npt
 
-    from sequela._random import RandomState
+    from sequela.support.random import RandomState
 
 __all__ = ["Simulation", "simulate"]
 

@@ -257,7 +257,8 @@ def test_a_profile_counts_the_innermost_function_of_ours():
         "<module> (w.py:1);measured_part (w.py:2);SetChain.fit (sequela/learning/estimator.py:9)"
     )
     stacks = [
-        f"{outer};ExactSets.work (sequela/likelihood/exact.py:85);call (sequela/_jit.py:126) 30",
+        f"{outer};ExactSets.work (sequela/likelihood/exact.py:85);"
+        "call (sequela/support/jit.py:126) 30",
         f"{outer};dot (numpy/core.py:4) 10",
         "<module> (w.py:1);load_kernels (w.py:3);f (sequela/model.py:1) 99",
     ]

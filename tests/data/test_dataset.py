@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sequela._errors import InputError
 from sequela.data import Dataset
+from sequela.support.errors import InputError
 
 ITEMS = ["IDH1", "TP53", "ATRX"]
 SAMPLES = ["s1", "s2"]

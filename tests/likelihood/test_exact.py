@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import reference as ref
 from sequela import evaluate, log_likelihood
-from sequela.likelihood._kernels.columns import SHORTCUT_LIMIT
+from sequela.kernels.columns import SHORTCUT_LIMIT
 from sequela.likelihood.exact import Passage
 from sequela.likelihood.parameters import Parameters
 

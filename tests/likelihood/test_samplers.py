@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference as ref
-from sequela.likelihood._kernels.metropolis import metropolis, propose_informed
-from sequela.likelihood._kernels.relocation import relocate
+from sequela.kernels.metropolis import metropolis, propose_informed
+from sequela.kernels.relocation import relocate
 from sequela.likelihood.independent import (
     draw_orders,
     log_p_independent,

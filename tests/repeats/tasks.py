@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from sequela import SetChain, example_theta, simulate
-from sequela._threads import resolve_threads
 from sequela.learning.interrupt import graceful_stop
 from sequela.repeats.fit_task import learn as learn_of_a_plan
 from sequela.repeats.work import where
+from sequela.support.threads import resolve_threads
 
 
 def draw(n, seed):

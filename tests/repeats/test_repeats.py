@@ -194,13 +194,13 @@ def test_workers_do_not_crowd_the_cores(backend, tmp_path):
     assert set(table["threads"]) == {1}
     assert set(table["linear_algebra"]) == {1}
     assert most_at_once(table) <= 2
-    from sequela._threads import resolve_threads
+    from sequela.support.threads import resolve_threads
 
     assert resolve_threads(2) == 2  # asked for by name it is still given
 
 
 def test_without_a_number_there_are_as_many_workers_as_cores(tmp_path):
-    from sequela._threads import resolve_threads
+    from sequela.support.threads import resolve_threads
 
     cores = resolve_threads(None)
     table = run(plan_of("threads", [{}] * (2 * cores + 1)), tmp_path / "a", backend="threads")

@@ -44,8 +44,8 @@ def make_report() -> dict[str, Any]:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    from sequela._threads import resolve_threads
     from sequela.cli.info import make_report as make_info
+    from sequela.support.threads import resolve_threads
 
     start = time.perf_counter()
     workers = min(resolve_threads(None), len(PARTS))

@@ -81,11 +81,11 @@ def make_report(
     output: Path, seed: int, *, force: bool, figures: tuple[str, ...]
 ) -> dict[str, Any]:
     """Fit the example, and ask which of two alterations came first."""
-    from sequela._folders import check_folder
     from sequela.cli.fit import DEFAULTS
     from sequela.cli.inputs import load_model
     from sequela.data.examples import example_path
     from sequela.questions.order import order_probability
+    from sequela.support.folders import check_folder
 
     check_folder(output, force=force)
     options = {**DEFAULTS, "penalty": _PENALTY, "seed": seed}

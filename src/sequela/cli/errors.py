@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sequela._errors import InputError, SequelaError
+from sequela.support.errors import InputError, SequelaError
 
 __all__ = ["INTERRUPTED", "Commands"]
 

@@ -72,7 +72,7 @@ def fit(
     figures, and a run.json with versions, seed, options and the checksum of the data, from which
     the run can be repeated exactly.
     """
-    from sequela._folders import check_folder
+    from sequela.support.folders import check_folder
 
     check_folder(output, force=force)
     formats = read_formats(figures)
@@ -118,9 +118,9 @@ def _options(
     data: Path | None, repeat: Path | None, given: dict[str, Any]
 ) -> tuple[dict[str, Any], Path]:
     """Return what the fit depends on: given on the line, of an earlier run, or by default."""
-    from sequela._errors import InputError
-    from sequela._random import materialise_seed
     from sequela.report.run import Run
+    from sequela.support.errors import InputError
+    from sequela.support.random import materialise_seed
 
     chosen = {name: value for name, value in given.items() if value not in (None, False)}
     if repeat is None:
@@ -159,9 +159,9 @@ def make_report(
     repeat: Path | None,
 ) -> dict[str, Any]:
     """Learn, write the folder, and return what happened."""
-    from sequela._folders import new_folder
     from sequela.report.fit_folder import write_fit
     from sequela.report.run import Run, checksum
+    from sequela.support.folders import new_folder
 
     samples = load_data(data, options["times"])
     digest = checksum(data)

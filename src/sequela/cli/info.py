@@ -36,8 +36,8 @@ def make_report() -> dict[str, Any]:
     """Collect versions, the number of threads and the state of the Numba cache."""
     import platform
 
-    from sequela._threads import resolve_threads
-    from sequela.likelihood._kernels.lattice import evaluate_block
+    from sequela.kernels.lattice import evaluate_block
+    from sequela.support.threads import resolve_threads
 
     # The folder that Numba really uses: beside the source, or elsewhere if that is read-only.
     folder = evaluate_block.stats.cache_path

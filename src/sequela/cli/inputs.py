@@ -69,7 +69,7 @@ def check_output(path: Path | None, *, force: bool) -> None:
     """Refuse a file that cannot be written, or that would be lost: before the work, not after."""
     import os
 
-    from sequela._errors import InputError
+    from sequela.support.errors import InputError
 
     if path is None:
         return
@@ -86,8 +86,8 @@ def check_output(path: Path | None, *, force: bool) -> None:
 
 def load_model(path: Path) -> Model:
     """Read a model: the folder of a fit, a file that `Model.save` wrote, or a table of theta."""
-    from sequela._errors import InputError
     from sequela.model import Model
+    from sequela.support.errors import InputError
 
     if path.is_dir():
         if not (path / MODEL_NAME).exists():

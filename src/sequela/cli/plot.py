@@ -72,8 +72,8 @@ def plot(
     threads: int | None,
 ) -> None:
     """Draw a figure of MODEL, and of DATA where it needs samples."""
-    from sequela._errors import InputError
     from sequela.plots.style import load, save_figure
+    from sequela.support.errors import InputError
 
     if output.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InputError(f"{str(output)!r} has no known format; end it in .png, .svg or .pdf")
@@ -127,10 +127,10 @@ def _orders(chain: Model, data: Dataset | None, chosen: dict[str, Any]) -> Any:
 
 
 def _times(chain: Model, data: Dataset | None, chosen: dict[str, Any]) -> Any:
-    from sequela._errors import InputError
     from sequela.plots.time_densities import plot_time_densities
     from sequela.questions.arguments import as_samples
     from sequela.questions.clock import time_posterior
+    from sequela.support.errors import InputError
 
     table = as_samples(chain, data)
     wanted = chosen["samples"] or list(table.samples[:5])

@@ -154,8 +154,8 @@ def collect(
 
 
 def _refuse_missing(left: list[int], plan: Plan, folder: Path) -> None:
-    from sequela._errors import InputError
     from sequela.repeats.records import listed
+    from sequela.support.errors import InputError
 
     raise InputError(
         f"{len(left)} of {len(plan)} repeats are missing in {str(folder)!r} ({listed(left)}); run "
@@ -189,7 +189,7 @@ def _table(plan: Plan, folder: Path) -> pd.DataFrame:
 
 def _seed(seed: int | None, output: Path, of: int | None) -> int:
     """Return the seed: given, of the plan that is gone on with, or a new one."""
-    from sequela._random import materialise_seed
+    from sequela.support.random import materialise_seed
 
     if seed is None and (output / "plan.json").exists():
         from sequela.repeats import read_plan

@@ -84,9 +84,9 @@ def make_report(
     output: Path | None,
 ) -> dict[str, Any]:
     """Weigh the orders; return the table and whether a better model was found on the way."""
-    from sequela._random import materialise_seed
     from sequela.questions.rivals import rival_orders
     from sequela.report.tables import records, write_table
+    from sequela.support.random import materialise_seed
 
     known = materialise_seed(seed)
     found = rival_orders(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela._errors import InputError
 from sequela.data._text_files import check_labels, file_name, text_lines
+from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     import os

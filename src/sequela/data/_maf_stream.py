@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sequela._errors import InputError
 from sequela.data._text_files import SourceFile, check_labels, file_name, source_file, text_lines
 from sequela.data.importing import near
+from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     import os

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from sequela._errors import InputError
 from sequela.data._text_files import file_name
+from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     import os

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela._errors import InputError
+from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

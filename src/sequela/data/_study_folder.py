@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sequela._errors import InputError
 from sequela.data._text_files import SourceFile, file_name, source_file, text_lines
+from sequela.support.errors import InputError
 
 __all__ = ["Study", "look_into"]
 

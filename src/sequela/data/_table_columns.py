@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sequela._errors import InputError
 from sequela.data.importing import near
+from sequela.support.errors import InputError
 
 __all__ = ["ABSENT", "MISSING", "PRESENT", "Asked", "Columns", "settle_columns"]
 

@@ -23,8 +23,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from sequela._errors import InputError
-from sequela._progress import WorkProgress
+from sequela.support.errors import InputError
+from sequela.support.progress import WorkProgress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from sequela._errors import InputError
 from sequela.data._gene_tables import (
     ALTERED,
     AMPLIFIED,
@@ -32,6 +31,7 @@ from sequela.data.importing import (
     refuse_too_large,
 )
 from sequela.data.maf import mutation_draft, read_ids
+from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     import os

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela._errors import InputError
 from sequela.data._reading import (
     SHOWN,
     as_table,
@@ -30,6 +29,7 @@ from sequela.data._reading import (
     refuse_nothing,
     unknown,
 )
+from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -10,9 +10,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from sequela._errors import InputError, SequelaError
-from sequela._folders import new_folder
-from sequela._progress import WorkProgress
+from sequela.support.errors import InputError, SequelaError
+from sequela.support.folders import new_folder
+from sequela.support.progress import WorkProgress
 
 if TYPE_CHECKING:
     import os

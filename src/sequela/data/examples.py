@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from sequela._errors import InputError
 from sequela.data.dataset import Dataset
+from sequela.support.errors import InputError
 
 __all__ = ["example_path", "example_samples", "example_theta"]
 

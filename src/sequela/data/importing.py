@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sequela._errors import InputError
 from sequela.data._import_summary import Dropped, ImportSummary, ManyItems, many_items
 from sequela.data._reading import listed, unknown
 from sequela.data._text_files import SourceFile
 from sequela.data.dataset import Dataset
 from sequela.data.merging import merge_items, propose_merges, read_merges
+from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     import os

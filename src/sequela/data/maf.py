@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela._errors import InputError
 from sequela.data._maf_stream import Rules, stream_maf
 from sequela.data._text_files import SourceFile, check_labels, file_name, source_file, text_lines
 from sequela.data.importing import (
@@ -23,6 +22,7 @@ from sequela.data.importing import (
     finish,
     refuse_too_large,
 )
+from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

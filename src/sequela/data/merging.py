@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela._errors import InputError
 from sequela.data._text_files import SourceFile, file_name, source_file, text_lines
 from sequela.data.dataset import Dataset
+from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela._errors import InputError
 from sequela.data._table_columns import (
     ABSENT,
     MISSING,
@@ -32,6 +31,7 @@ from sequela.data._text_files import (
     text_lines,
 )
 from sequela.data.importing import Draft, Dropped, Imported, Selection, finish
+from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     import os

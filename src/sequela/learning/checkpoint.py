@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela._errors import InputError
-from sequela._files import replacing
+from sequela.support.errors import InputError
+from sequela.support.files import replacing
 
 if TYPE_CHECKING:
     import os

@@ -12,9 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from sequela import __version__
-from sequela._errors import InputError
-from sequela._random import RandomState, materialise_seed
-from sequela._validation import check_observation_rate, is_number, positive_integer
 from sequela.data.dataset import Dataset
 from sequela.learning.checkpoint import check_place, recorded_seed
 from sequela.learning.fitting import FitOptions, Fitter, Start
@@ -23,6 +20,9 @@ from sequela.learning.penalties import OffDiagonalL1
 from sequela.likelihood import Budget, evaluate
 from sequela.likelihood.budget import check_budget
 from sequela.model import Model
+from sequela.support.errors import InputError
+from sequela.support.random import RandomState, materialise_seed
+from sequela.support.validation import check_observation_rate, is_number, positive_integer
 
 if TYPE_CHECKING:
     import os

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sequela import __version__
-from sequela._linear_algebra import blas_on_one_thread
-from sequela._random import stream
 from sequela.learning.checkpoint import damaged, fingerprint, read_checkpoint, write_checkpoint
 from sequela.learning.interrupt import StopRequest, graceful_stop
 from sequela.learning.penalties import OffDiagonalL1
@@ -21,6 +19,8 @@ from sequela.learning.solvers.newton import FIRST_KEPT, SIGMAS, newton
 from sequela.learning.solvers.proximal_newton import Iterate, begin
 from sequela.learning.starts import independent_theta, random_theta, units
 from sequela.likelihood import Budget, Likelihood, Sampling
+from sequela.support.linear_algebra import blas_on_one_thread
+from sequela.support.random import stream
 
 if TYPE_CHECKING:
     import os

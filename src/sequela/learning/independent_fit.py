@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from sequela._linear_algebra import blas_on_one_thread
+from sequela.support.linear_algebra import blas_on_one_thread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

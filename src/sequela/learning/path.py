@@ -10,9 +10,6 @@ import numpy as np
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
-from sequela._errors import InputError
-from sequela._random import RandomState, materialise_seed, stream
-from sequela._validation import check_observation_rate, is_number, positive_integer
 from sequela.data.dataset import Dataset
 from sequela.learning.estimator import SetChain, check_tolerance
 from sequela.learning.penalties import OffDiagonalL1
@@ -23,6 +20,9 @@ from sequela.learning.solvers.proximal_newton import begin
 from sequela.learning.starts import units
 from sequela.likelihood import Budget, Sampling, evaluate
 from sequela.likelihood.budget import check_budget
+from sequela.support.errors import InputError
+from sequela.support.random import RandomState, materialise_seed, stream
+from sequela.support.validation import check_observation_rate, is_number, positive_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

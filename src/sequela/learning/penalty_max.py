@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela._validation import check_observation_rate
 from sequela.data.dataset import Dataset
 from sequela.learning.independent_fit import grid_posterior
 from sequela.learning.penalties import OffDiagonalL1
@@ -23,6 +22,7 @@ from sequela.learning.starts import independent_theta, units
 from sequela.likelihood import Budget, Sampling
 from sequela.likelihood.budget import check_budget
 from sequela.likelihood.independent import log_p_independent
+from sequela.support.validation import check_observation_rate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela._errors import BudgetError
-from sequela._jit import call
-from sequela._random import stream
-from sequela._threads import resolve_threads, run_pieces
+from sequela.kernels.relocation import relocate
+from sequela.kernels.reweight import weigh_orders
 from sequela.likelihood import Budget, Likelihood, Sampling
-from sequela.likelihood._kernels.relocation import relocate
-from sequela.likelihood._kernels.reweight import weigh_orders
 from sequela.likelihood.independent import draw_orders, log_p_independent
 from sequela.likelihood.observations import Observations
 from sequela.likelihood.parameters import Columns, Parameters
 from sequela.likelihood.sampled import FIRST_BURN_IN, sampled_columns
+from sequela.support.errors import BudgetError
+from sequela.support.jit import call
+from sequela.support.random import stream
+from sequela.support.threads import resolve_threads, run_pieces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from sequela._progress import somebody_watches
+from sequela.support.progress import somebody_watches
 
 if TYPE_CHECKING:
     from types import TracebackType

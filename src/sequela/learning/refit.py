@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela._random import materialise_seed
-from sequela._validation import check_observation_rate, positive_integer
 from sequela.data.dataset import Dataset
 from sequela.learning.estimator import check_tolerance
 from sequela.learning.fitting import VALUE_SAMPLING
@@ -31,16 +29,18 @@ from sequela.learning.starts import units
 from sequela.likelihood import Likelihood, Sampling
 from sequela.likelihood.budget import check_budget
 from sequela.model import Model
+from sequela.support.random import materialise_seed
+from sequela.support.validation import check_observation_rate, positive_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from sequela._random import RandomState
     from sequela.learning.estimator import SetChain
     from sequela.learning.solvers.proximal_newton import Iterate
     from sequela.likelihood import Budget
+    from sequela.support.random import RandomState
 
 __all__ = ["OnSupport", "Refit", "WarmFits", "compare_optima", "refit"]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela._random import stream
 from sequela.learning.independent_fit import fit_independent
+from sequela.support.random import stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela._errors import InputError
-from sequela._validation import is_number
+from sequela.support.errors import InputError
+from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from sequela._errors import InputError
-from sequela._jit import call
-from sequela._threads import run_pieces
-from sequela.likelihood._kernels.contour import transient_gradient, transient_set
-from sequela.likelihood._kernels.lattice import evaluate_block
-from sequela.likelihood._kernels.passage import (
+from sequela.kernels.contour import transient_gradient, transient_set
+from sequela.kernels.lattice import evaluate_block
+from sequela.kernels.passage import (
     exit_rates,
     log_forward,
     log_tables,
     passage_gradient,
 )
+from sequela.support.errors import InputError
+from sequela.support.jit import call
+from sequela.support.threads import run_pieces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,10 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 import pandas as pd
 
-from sequela._errors import BudgetError, InputError
-from sequela._random import RandomState, materialise_seed
-from sequela._threads import resolve_threads, run_pieces
-from sequela._validation import check_observation_rate, check_theta
 from sequela.data.dataset import Dataset
 from sequela.likelihood.budget import Budget, check_budget
 from sequela.likelihood.exact import ExactSets, ExactTimed, plan_blocks
@@ -26,6 +22,10 @@ from sequela.likelihood.sampled import (
     combine,
     sampled_columns,
 )
+from sequela.support.errors import BudgetError, InputError
+from sequela.support.random import RandomState, materialise_seed
+from sequela.support.threads import resolve_threads, run_pieces
+from sequela.support.validation import check_observation_rate, check_theta
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela._jit import call
-from sequela.likelihood._kernels.columns import SHORTCUT_LIMIT, choose_columns
+from sequela.kernels.columns import SHORTCUT_LIMIT, choose_columns
+from sequela.support.jit import call
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

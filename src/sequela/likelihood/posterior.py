@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela._jit import call
-from sequela._random import RandomState, materialise_seed, stream
-from sequela._threads import resolve_threads, run_pieces
-from sequela._validation import check_observation_rate, check_theta
 from sequela.data.dataset import Dataset
-from sequela.likelihood._kernels.passage import order_moments, passage_moments
-from sequela.likelihood._kernels.relocation import relocate
+from sequela.kernels.passage import order_moments, passage_moments
+from sequela.kernels.relocation import relocate
 from sequela.likelihood.budget import Budget, check_budget
 from sequela.likelihood.exact import Passage
 from sequela.likelihood.independent import draw_orders
 from sequela.likelihood.observations import Observations
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.sampled import FIRST_BURN_IN, Sampling, check_sampling, sampled_columns
+from sequela.support.jit import call
+from sequela.support.random import RandomState, materialise_seed, stream
+from sequela.support.threads import resolve_threads, run_pieces
+from sequela.support.validation import check_observation_rate, check_theta
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

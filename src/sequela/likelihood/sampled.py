@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela._errors import InputError
-from sequela._jit import call
-from sequela._random import stream
-from sequela._validation import positive_integer
-from sequela.likelihood._kernels.metropolis import metropolis
-from sequela.likelihood._kernels.relocation import relocate
+from sequela.kernels.metropolis import metropolis
+from sequela.kernels.relocation import relocate
 from sequela.likelihood.independent import (
     draw_orders,
     log_p_independent,
     log_p_independent_at,
 )
+from sequela.support.errors import InputError
+from sequela.support.jit import call
+from sequela.support.random import stream
+from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

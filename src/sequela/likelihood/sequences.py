@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 import pandas as pd
 
-from sequela._errors import InputError
-from sequela._jit import call
-from sequela._threads import resolve_threads, run_pieces
-from sequela._validation import as_table, check_observation_rate, check_theta
-from sequela.likelihood._kernels.sequence import COMPLETE, MARGINAL, TIMED, sequences_block
+from sequela.kernels.sequence import COMPLETE, MARGINAL, TIMED, sequences_block
+from sequela.support.errors import InputError
+from sequela.support.jit import call
+from sequela.support.threads import resolve_threads, run_pieces
+from sequela.support.validation import as_table, check_observation_rate, check_theta
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

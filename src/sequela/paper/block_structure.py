@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela._random import stream
 from sequela.learning.estimator import SetChain
 from sequela.paper.experiment import Experiment, Settings, Tables, Verdict
 from sequela.paper.figures import finish, panels
 from sequela.paper.sources import GLIOBLASTOMA, glioblastoma
 from sequela.plots.style import DIAGONAL, FAINT, LINE, SMALL, TEXT, diverging
+from sequela.support.random import stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

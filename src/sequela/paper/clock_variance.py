@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import brentq
 
-from sequela._random import materialise_seed
 from sequela.paper.experiment import Experiment, Verdict
 from sequela.paper.figures import curve, finish, panels
 from sequela.paper.time_posteriors import clocks_log_likelihood, time_rule
 from sequela.plots.style import FAINT, SMALL, load
 from sequela.questions.distributions import item_frequencies
 from sequela.simulation import simulate
+from sequela.support.random import materialise_seed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

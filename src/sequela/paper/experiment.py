@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sequela._errors import InputError
+from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

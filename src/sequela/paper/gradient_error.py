@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela._random import stream
 from sequela.learning.penalties import OffDiagonalL1
 from sequela.learning.solvers.adagrad import adagrad
 from sequela.learning.solvers.proximal_newton import Iterate
@@ -23,6 +22,7 @@ from sequela.likelihood import Likelihood, Sampling
 from sequela.paper.experiment import Experiment, Settings, Tables, Verdict
 from sequela.paper.figures import curve, finish, panels
 from sequela.paper.sources import synthetic
+from sequela.support.random import stream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela._linear_algebra import one_thread
 from sequela.learning.estimator import SetChain
 from sequela.likelihood.budget import Budget
 from sequela.paper.experiment import Experiment, Settings, Tables, Verdict
@@ -21,6 +20,7 @@ from sequela.paper.figures import finish, panels
 from sequela.paper.full_state_space import FullStateSpace
 from sequela.paper.sources import GLIOBLASTOMA, glioblastoma
 from sequela.plots.style import FAINT, SMALL, series
+from sequela.support.linear_algebra import one_thread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

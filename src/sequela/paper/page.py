@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sequela._errors import InputError
-from sequela._files import replacing
 from sequela.paper.registry import NAMES, find_experiment
 from sequela.paper.running import judge_again, keep_verdict
 from sequela.paper.slips import slips
+from sequela.support.errors import InputError
+from sequela.support.files import replacing
 
 if TYPE_CHECKING:
     import os

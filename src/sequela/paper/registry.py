@@ -6,7 +6,7 @@ import difflib
 import importlib
 from typing import TYPE_CHECKING
 
-from sequela._errors import InputError
+from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     from sequela.paper.experiment import Experiment

@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from sequela._errors import InputError
-from sequela._files import replacing
-from sequela._threads import resolve_threads
 from sequela.data.examples import example_theta
 from sequela.learning.estimator import SetChain
 from sequela.paper.registry import find_experiment
@@ -26,6 +23,9 @@ from sequela.repeats import Plan, collect, run
 from sequela.report.run import package_versions, processor
 from sequela.report.tables import write_table
 from sequela.simulation import simulate
+from sequela.support.errors import InputError
+from sequela.support.files import replacing
+from sequela.support.threads import resolve_threads
 
 if TYPE_CHECKING:
     import os

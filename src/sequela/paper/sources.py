@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela._errors import InputError
 from sequela.data.cbioportal import read_cbioportal
 from sequela.data.tables import read_table
 from sequela.model import Model
 from sequela.simulation import simulate
+from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

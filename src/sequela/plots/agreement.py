@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela._errors import InputError
-from sequela._validation import is_number, positive_integer
 from sequela.plots.labels import legend, place_beside
 from sequela.plots.style import FAINT, LINE, OUTLIER, SMALL, TEXT, load, settle
+from sequela.support.errors import InputError
+from sequela.support.validation import is_number, positive_integer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

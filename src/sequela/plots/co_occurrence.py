@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela._errors import InputError
 from sequela.plots.agreement import check_outliers, draw_agreement
 from sequela.plots.labels import shorten
 from sequela.plots.style import open_axes
 from sequela.questions.goodness import GoodnessOfFit
+from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

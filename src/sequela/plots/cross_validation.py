@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sequela._errors import SequelaError
+from sequela.support.errors import SequelaError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela._errors import InputError
-from sequela._validation import positive_integer
 from sequela.plots.labels import LITERAL, legend, short, text_width
 from sequela.plots.style import INHIBITS, PROMOTES, SMALL, load, open_axes
 from sequela.questions.arguments import as_model
+from sequela.support.errors import InputError
+from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela._errors import InputError
 from sequela.plots.labels import legend, short
 from sequela.plots.style import (
     FAINT,
@@ -17,6 +16,7 @@ from sequela.plots.style import (
     series,
 )
 from sequela.plots.ticks import plain_ticks
+from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela._errors import InputError
-from sequela._validation import positive_integer
 from sequela.learning.path import PenaltyPath
 from sequela.plots.labels import LITERAL, shorten
 from sequela.plots.style import INHIBITS, LINE, PROMOTES, SMALL, TEXT, load, open_axes, settle, side
+from sequela.support.errors import InputError
+from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela._errors import InputError
 from sequela.plots.labels import legend
 from sequela.plots.style import LINE, OUTLIER, SMALL, TEXT, load, open_axes
 from sequela.questions.goodness import GoodnessOfFit
+from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

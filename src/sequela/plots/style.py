@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from sequela._errors import InputError, SequelaError
-from sequela._files import replacing
+from sequela.support.errors import InputError, SequelaError
+from sequela.support.files import replacing
 
 if TYPE_CHECKING:
     import os

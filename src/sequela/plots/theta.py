@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sequela._errors import InputError
-from sequela._validation import is_number, positive_integer
 from sequela.plots.labels import short
 from sequela.plots.style import (
     DIAGONAL,
@@ -21,6 +19,8 @@ from sequela.plots.style import (
 )
 from sequela.plots.ticks import item_ticks, plain_ticks
 from sequela.questions.arguments import as_model
+from sequela.support.errors import InputError
+from sequela.support.validation import is_number, positive_integer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

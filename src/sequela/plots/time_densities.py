@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela._errors import InputError
 from sequela.plots.labels import legend, short
 from sequela.plots.style import SMALL, TEXT, open_axes, series
 from sequela.questions.clock import TimePosterior
+from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela._errors import InputError
-from sequela._validation import positive_integer
 from sequela.likelihood.posterior import sample_posteriors
 from sequela.plots.labels import short
 from sequela.plots.style import LINE, SMALL, TEXT, load, open_axes, settle, side
 from sequela.plots.ticks import item_ticks
 from sequela.questions.arguments import as_model, as_samples, rate_of
+from sequela.support.errors import InputError
+from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from sequela._random import RandomState
     from sequela.likelihood.budget import Budget
+    from sequela.support.random import RandomState
 
 __all__ = ["plot_timeline"]
 

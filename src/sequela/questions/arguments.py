@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela._errors import InputError
-from sequela._validation import check_observation_rate
 from sequela.data.dataset import Dataset
 from sequela.model import Model
+from sequela.support.errors import InputError
+from sequela.support.validation import check_observation_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,13 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela._errors import InputError
-from sequela._jit import call
-from sequela._random import materialise_seed
-from sequela._threads import resolve_threads, run_pieces
-from sequela._validation import positive_integer
-from sequela.likelihood._kernels.contour import tilted_moments
-from sequela.likelihood._kernels.passage import LANES, laplace_transform
+from sequela.kernels.contour import tilted_moments
+from sequela.kernels.passage import LANES, laplace_transform
 from sequela.likelihood.budget import check_budget
 from sequela.likelihood.exact import Passage
 from sequela.likelihood.observations import Observations
@@ -31,15 +26,20 @@ from sequela.questions.arguments import as_model, as_samples, rate_of
 from sequela.questions.inversion import Inverse
 from sequela.questions.precision import until_precise
 from sequela.questions.samples import MOST_ORDERS, one_sample
+from sequela.support.errors import InputError
+from sequela.support.jit import call
+from sequela.support.random import materialise_seed
+from sequela.support.threads import resolve_threads, run_pieces
+from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from sequela._random import RandomState
     from sequela.likelihood.budget import Budget
     from sequela.questions.inversion import Transform
+    from sequela.support.random import RandomState
 
 __all__ = ["TimePosterior", "pseudo_times", "time_posterior"]
 

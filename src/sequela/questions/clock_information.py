@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela._errors import InputError
-from sequela._random import materialise_seed
-from sequela._validation import positive_integer
 from sequela.likelihood.posterior import sample_posteriors
 from sequela.questions.arguments import as_model, as_samples, find_items, rate_of
 from sequela.questions.distributions import item_frequencies
 from sequela.questions.order import DEFAULT_DRAWS
 from sequela.questions.precision import until_precise
 from sequela.simulation import simulate
+from sequela.support.errors import InputError
+from sequela.support.random import materialise_seed
+from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from sequela._random import RandomState
     from sequela.likelihood.budget import Budget
+    from sequela.support.random import RandomState
 
 __all__ = ["clock_curve", "clock_items"]
 

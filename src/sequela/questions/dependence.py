@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela._errors import InputError
-from sequela._jit import call
-from sequela.likelihood._kernels.arrivals import sum_arrivals
+from sequela.kernels.arrivals import sum_arrivals
+from sequela.support.errors import InputError
+from sequela.support.jit import call
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

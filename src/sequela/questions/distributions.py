@@ -7,10 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela._errors import InputError
-from sequela._random import materialise_seed
-from sequela._threads import resolve_threads
-from sequela._validation import is_number
 from sequela.likelihood.budget import check_budget
 from sequela.likelihood.objective import evaluate
 from sequela.likelihood.sampled import Sampling
@@ -21,14 +17,18 @@ from sequela.questions.order import DEFAULT_DRAWS
 from sequela.questions.precision import Estimate, share_error, until_precise
 from sequela.questions.samples import one_sample
 from sequela.simulation import simulate
+from sequela.support.errors import InputError
+from sequela.support.random import materialise_seed
+from sequela.support.threads import resolve_threads
+from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from sequela._random import RandomState
     from sequela.likelihood.budget import Budget
+    from sequela.support.random import RandomState
 
 __all__ = ["item_frequencies", "sequence_probability", "set_probability"]
 

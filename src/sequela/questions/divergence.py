@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela._errors import BudgetError, InputError
-from sequela._random import materialise_seed
 from sequela.questions.arguments import as_model, find_items, rate_of
 from sequela.questions.dependence import ancestors
 from sequela.questions.precision import Estimate, until_precise
 from sequela.simulation import simulate
+from sequela.support.errors import BudgetError, InputError
+from sequela.support.random import materialise_seed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from sequela._random import RandomState
+    from sequela.support.random import RandomState
 
 __all__ = ["sequence_divergence", "sequence_probabilities"]
 

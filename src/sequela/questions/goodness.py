@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela._random import materialise_seed
-from sequela._validation import positive_integer
 from sequela.questions.arguments import as_model, as_samples, rate_of
 from sequela.questions.order import DEFAULT_DRAWS
 from sequela.questions.precision import share_error
 from sequela.simulation import simulate
+from sequela.support.random import materialise_seed
+from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sequela._random import RandomState
+    from sequela.support.random import RandomState
 
 __all__ = ["GoodnessOfFit", "goodness_of_fit"]
 

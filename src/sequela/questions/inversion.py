@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy.optimize import brentq
 
-from sequela._errors import InputError
+from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela._errors import InputError
-from sequela._random import materialise_seed
 from sequela.questions.arguments import as_model, find_items, rate_of
 from sequela.questions.order import DEFAULT_DRAWS
 from sequela.questions.precision import until_precise
 from sequela.simulation import simulate
+from sequela.support.errors import InputError
+from sequela.support.random import materialise_seed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sequela._random import RandomState
+    from sequela.support.random import RandomState
 
 __all__ = ["item_arrivals"]
 

@@ -17,10 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela._jit import call
-from sequela._random import materialise_seed
-from sequela._validation import positive_integer
-from sequela.likelihood._kernels.passage import log_best
+from sequela.kernels.passage import log_best
 from sequela.likelihood.budget import check_budget
 from sequela.likelihood.exact import Passage
 from sequela.likelihood.objective import evaluate
@@ -29,14 +26,17 @@ from sequela.likelihood.posterior import OrderMoments, sampled_orders
 from sequela.likelihood.sampled import Sampling, sampled_columns
 from sequela.questions.arguments import as_model, rate_of
 from sequela.questions.samples import DEFAULT_ORDERS, one_sample
+from sequela.support.jit import call
+from sequela.support.random import materialise_seed
+from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-    from sequela._random import RandomState
     from sequela.likelihood.budget import Budget
+    from sequela.support.random import RandomState
 
 __all__ = ["likely_orders"]
 

@@ -11,22 +11,22 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import expm_multiply
 from scipy.special import logsumexp
 
-from sequela._errors import InputError
-from sequela._random import materialise_seed
-from sequela._validation import is_number
 from sequela.likelihood.budget import check_budget
 from sequela.questions.arguments import as_model, find_items, rate_of
 from sequela.questions.dependence import ancestors, given_state
 from sequela.questions.precision import share_error, until_precise
 from sequela.simulation import simulate
+from sequela.support.errors import InputError
+from sequela.support.random import materialise_seed
+from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from sequela._random import RandomState
     from sequela.likelihood.budget import Budget
+    from sequela.support.random import RandomState
 
 __all__ = ["NextStep", "items_within", "next_items"]
 

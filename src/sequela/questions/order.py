@@ -14,27 +14,27 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
-from sequela._errors import BudgetError, InputError
-from sequela._jit import call
-from sequela._random import materialise_seed
-from sequela._threads import resolve_threads, run_pieces
-from sequela.likelihood._kernels.pairs import count_pairs
+from sequela.kernels.pairs import count_pairs
 from sequela.likelihood.budget import Budget, check_budget
 from sequela.questions.arguments import as_model, find_items, rate_of
 from sequela.questions.dependence import ancestors, arrivals_on_lattice, fits_lattice
 from sequela.questions.precision import Estimate, check_precision, share_error, until_precise
 from sequela.questions.samples import one_sample, posterior_until_precise
 from sequela.simulation import simulate
+from sequela.support.errors import BudgetError, InputError
+from sequela.support.jit import call
+from sequela.support.random import materialise_seed
+from sequela.support.threads import resolve_threads, run_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from sequela._random import RandomState
     from sequela.model import Model
     from sequela.questions.samples import SampleAnswer
     from sequela.simulation import Simulation
+    from sequela.support.random import RandomState
 
 __all__ = ["Orders", "order_matrix", "order_probability"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from sequela._errors import BudgetError, InputError
-from sequela._validation import is_number, positive_integer
+from sequela.support.errors import BudgetError, InputError
+from sequela.support.validation import is_number, positive_integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

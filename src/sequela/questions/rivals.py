@@ -16,10 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela._errors import InputError
-from sequela._progress import WorkProgress
-from sequela._random import materialise_seed
-from sequela._validation import is_number, positive_integer
 from sequela.data.dataset import Dataset
 from sequela.learning.optima import SAME
 from sequela.learning.penalties import OffDiagonalL1
@@ -28,13 +24,17 @@ from sequela.model import Model
 from sequela.questions.arguments import as_model, find_items, rate_of
 from sequela.questions.order import order_probability
 from sequela.questions.theory import two_item_family_of
+from sequela.support.errors import InputError
+from sequela.support.progress import WorkProgress
+from sequela.support.random import materialise_seed
+from sequela.support.validation import is_number, positive_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from sequela._random import RandomState
+    from sequela.support.random import RandomState
 
 __all__ = ["Rivals", "reverse_order", "rival_orders"]
 

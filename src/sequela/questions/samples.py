@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela._errors import BudgetError
-from sequela._random import materialise_seed
 from sequela.data.dataset import Dataset
 from sequela.likelihood.budget import check_budget
 from sequela.likelihood.parameters import Parameters
@@ -17,16 +15,18 @@ from sequela.likelihood.posterior import sample_posteriors
 from sequela.likelihood.sampled import Sampling
 from sequela.questions.arguments import as_model, find_items, rate_of
 from sequela.questions.precision import check_precision, until_precise
+from sequela.support.errors import BudgetError
+from sequela.support.random import materialise_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
-    from sequela._random import RandomState
     from sequela.likelihood.budget import Budget
     from sequela.likelihood.posterior import SamplePosteriors
     from sequela.model import Model
+    from sequela.support.random import RandomState
 
 __all__ = ["SampleAnswer", "one_sample", "posterior_until_precise", "sample_arrivals"]
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from sequela._errors import InputError
-from sequela._validation import check_theta, positive_integer
 from sequela.model import Model
+from sequela.support.errors import InputError
+from sequela.support.validation import check_theta, positive_integer
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -13,8 +13,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from sequela import __version__
-from sequela._errors import InputError, SequelaError
 from sequela.repeats.work import Done, Work, make_ready
+from sequela.support.errors import InputError, SequelaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

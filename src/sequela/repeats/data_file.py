@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from sequela._errors import InputError
-from sequela._files import replacing
 from sequela.data.dataset import Dataset
 from sequela.learning.checkpoint import fingerprint
+from sequela.support.errors import InputError
+from sequela.support.files import replacing
 
 __all__ = ["DATA_NAME", "fingerprint", "keep_data", "read_data"]
 

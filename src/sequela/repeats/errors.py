@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sequela._errors import SequelaError
+from sequela.support.errors import SequelaError
 
 __all__ = ["RepeatsError"]
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela._errors import InputError
-from sequela._validation import is_number
 from sequela.model import Model
 from sequela.repeats.fit_task import TASK, item_places
 from sequela.repeats.records import read_plan, records
+from sequela.support.errors import InputError
+from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
     import os

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela._random import stream
 from sequela.data.dataset import Dataset
 from sequela.learning.estimator import SetChain
 from sequela.likelihood.budget import Budget
 from sequela.questions.order import order_matrix
+from sequela.support.random import stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

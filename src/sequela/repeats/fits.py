@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela._errors import InputError
-from sequela._validation import positive_integer
 from sequela.data._reading import find_positions
 from sequela.data.dataset import Dataset
 from sequela.learning.estimator import SetChain
 from sequela.likelihood.budget import check_budget
 from sequela.repeats.fit_task import TASK, WARM_UP, QuietFit
 from sequela.repeats.plan import Plan
+from sequela.support.errors import InputError
+from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

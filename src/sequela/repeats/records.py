@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from sequela._errors import InputError
-from sequela._files import replacing
 from sequela.repeats.data_file import DATA_NAME, fingerprint, keep_data, read_data
 from sequela.repeats.errors import RepeatsError
 from sequela.repeats.plan import Plan
+from sequela.support.errors import InputError
+from sequela.support.files import replacing
 
 if TYPE_CHECKING:
     import os

@@ -13,10 +13,6 @@ from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from sequela._errors import InputError, SequelaError
-from sequela._progress import WorkProgress
-from sequela._threads import resolve_threads
-from sequela._validation import positive_integer
 from sequela.repeats.cluster import (
     cluster_parallel,
     connect,
@@ -27,6 +23,10 @@ from sequela.repeats.cluster import (
 from sequela.repeats.errors import RepeatsError
 from sequela.repeats.records import collect, listed, missing, open_folder, write_record
 from sequela.repeats.work import Done, Work, do, make_ready
+from sequela.support.errors import InputError, SequelaError
+from sequela.support.progress import WorkProgress
+from sequela.support.threads import resolve_threads
+from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
     import os

@@ -14,11 +14,11 @@ import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sequela._linear_algebra import one_thread
-from sequela._threads import at_most
 from sequela.learning.interrupt import whole_or_nothing
 from sequela.repeats.data_file import DATA_NAME, fingerprint, read_data
 from sequela.repeats.plan import find_function
+from sequela.support.linear_algebra import one_thread
+from sequela.support.threads import at_most
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sequela import __version__
-from sequela._errors import InputError
-from sequela._files import replacing
+from sequela.support.errors import InputError
+from sequela.support.files import replacing
 
 if TYPE_CHECKING:
     import os

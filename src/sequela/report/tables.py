@@ -7,7 +7,7 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
-from sequela._spreadsheets import guarded
+from sequela.support.spreadsheets import guarded
 
 if TYPE_CHECKING:
     import os
@@ -41,7 +41,7 @@ def write_table(
     frame: pd.DataFrame, path: str | os.PathLike[str] | None, *, index: bool = True
 ) -> None:
     """Write a table to a file, whole or not at all, or to standard output."""
-    from sequela._files import replacing
+    from sequela.support.files import replacing
 
     text = table_text(frame, index=index)
     if path is None:

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela._errors import InputError
-from sequela._jit import call
-from sequela._linear_algebra import blas_on_one_thread
-from sequela.learning.solvers._descent import descend
+from sequela.kernels.descent import descend
+from sequela.support.errors import InputError
+from sequela.support.jit import call
+from sequela.support.linear_algebra import blas_on_one_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,8 @@ an optimiser needs between two draws, without noise from one evaluation to the n
 
 import numpy as np
 
-from sequela._jit import kernel
-from sequela.likelihood._kernels.metropolis import add_order_gradient, order_weight
+from sequela.kernels.metropolis import add_order_gradient, order_weight
+from sequela.support.jit import kernel
 
 
 @kernel

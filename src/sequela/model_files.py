@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from sequela import __version__
-from sequela._errors import InputError
-from sequela._files import replacing
+from sequela.support.errors import InputError
+from sequela.support.files import replacing
 
 if TYPE_CHECKING:
     import os
@@ -63,6 +63,7 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def content(path: str | os.PathLike[str]) -> bytes:
+    """Return the bytes of a file, or raise an `InputError` that says why it cannot be read."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -75,6 +76,7 @@ def content(path: str | os.PathLike[str]) -> bytes:
 
 
 def json_object(content: bytes) -> dict[str, Any]:
+    """Parse a JSON object; anything else is an `InputError`."""
     try:
         found = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -151,6 +153,7 @@ def _refuse_header(header: Any, name: str) -> None:
 
 
 def table_text(corner: str, labels: Sequence[str], matrix: NDArray[np.float64]) -> bytes:
+    """Return a labelled matrix as CSV, with all digits of its numbers."""
     buffer = io.StringIO(newline="")
     # All text in quotation marks: before Python 3.13 a carriage return would go without.
     writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")

@@ -15,8 +15,8 @@ random partition into blocks.
 
 import numpy as np
 
-from sequela._jit import helper, kernel
-from sequela.likelihood._kernels.gemm import add_product
+from sequela.kernels.gemm import add_product
+from sequela.support.jit import helper, kernel
 
 
 @helper

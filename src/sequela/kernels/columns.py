@@ -9,7 +9,7 @@ together are one constant in the exit rate, and their gradients are multiples of
 
 import math
 
-from sequela._jit import helper, kernel
+from sequela.support.jit import helper, kernel
 
 # Above this base rate (in units of the observation's) an item never takes the shared-sum shortcut:
 # subtracting what was added would cancel digits. Below it the cancellation is under 1e-13, for mean

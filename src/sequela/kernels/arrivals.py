@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sequela._jit import kernel
+from sequela.support.jit import kernel
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Coordinate descent on a quadratic model with an L1 penalty: the inner problem of the solver."""
 
-from sequela._jit import kernel
-from sequela.likelihood._kernels.gemm import lane_dot
+from sequela.kernels.gemm import lane_dot
+from sequela.support.jit import kernel
 
 
 @kernel

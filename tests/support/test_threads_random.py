@@ -9,9 +9,9 @@ import pytest
 
 import reference as ref
 from sequela import Budget, InputError, evaluate, sample_posteriors, sequence_log_likelihood
-from sequela._random import materialise_seed, stream
-from sequela._threads import resolve_threads, run_pieces
 from sequela.likelihood import Likelihood, Sampling
+from sequela.support.random import materialise_seed, stream
+from sequela.support.threads import resolve_threads, run_pieces
 
 THREADS = [2, 3, 4]
 SAMPLED = ("relocation", "metropolis", "metropolis-uniform")

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sequela._errors import InputError
+from sequela.support.errors import InputError
 
 __all__ = ["RandomState", "materialise_seed", "stream"]
 

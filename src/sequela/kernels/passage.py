@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from sequela._jit import helper, kernel
+from sequela.support.jit import helper, kernel
 
 # Points of the Laplace transform that one pass does side by side.
 LANES = 8

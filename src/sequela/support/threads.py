@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
-from sequela._errors import InputError
-from sequela._progress import WorkProgress
+from sequela.support.errors import InputError
+from sequela.support.progress import WorkProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -25,8 +25,8 @@ import math
 
 import numpy as np
 
-from sequela._jit import helper, kernel
-from sequela.likelihood._kernels.passage import arrival, log_forward
+from sequela.kernels.passage import arrival, log_forward
+from sequela.support.jit import helper, kernel
 
 # A first step: 16 of them reach to where one exponential factor, exp(-38), is nothing.
 _TAIL = 38.0

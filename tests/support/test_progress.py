@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from sequela import _progress
-from sequela._progress import WorkProgress
+from sequela.support import progress as _progress
+from sequela.support.progress import WorkProgress
 
 
 class Terminal(io.StringIO):

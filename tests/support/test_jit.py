@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numba import config
 
-from sequela import _jit
+from sequela.support import jit as _jit
 
 
 def add_one(x):

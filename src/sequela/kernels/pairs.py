@@ -1,6 +1,6 @@
 """Counts of pairs in drawn sequences."""
 
-from sequela._jit import kernel
+from sequela.support.jit import kernel
 
 
 @kernel

@@ -6,7 +6,7 @@ Names and arrays are those of `lattice`.
 
 import numpy as np
 
-from sequela._jit import helper
+from sequela.support.jit import helper
 
 # 2^6 doubles are a row of 512 bytes: long enough for the vector units, short enough that a tile of
 # rows and the tables stay in the first two caches. Measured: 5 and 7 bits are both slower.

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sequela._errors import InputError
+from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

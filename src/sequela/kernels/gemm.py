@@ -7,7 +7,7 @@ library's own threads, and it costs nothing to call from compiled code.
 
 import numpy as np
 
-from sequela._jit import helper
+from sequela.support.jit import helper
 
 
 @helper

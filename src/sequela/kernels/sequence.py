@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from sequela._jit import helper, kernel
-from sequela.likelihood._kernels.contour import transient_chain
+from sequela.kernels.contour import transient_chain
+from sequela.support.jit import helper, kernel
 
 # Exit rates at known times are added up as they are; NaN says that they cannot be.
 _LARGEST_LOG_RATE = 690.0

@@ -10,9 +10,9 @@ from scipy.optimize import minimize
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sequela import SetChain
-from sequela._linear_algebra import blas_on_one_thread, one_thread
 from sequela.learning import independent_fit
 from sequela.learning.independent_fit import fit_independent
+from sequela.support.linear_algebra import blas_on_one_thread, one_thread
 
 
 def threads() -> list[int]:

@@ -25,15 +25,14 @@ import math
 
 import numpy as np
 
-from sequela._jit import helper, kernel
-from sequela.likelihood._kernels.columns import (
+from sequela.kernels.columns import (
     choose_columns,
     fits_double,
     high_table,
     low_table,
 )
-from sequela.likelihood._kernels.gemm import add_product, lane_sum
-from sequela.likelihood._kernels.recursion import (
+from sequela.kernels.gemm import add_product, lane_sum
+from sequela.kernels.recursion import (
     LOW_BITS,
     TILE_BITS,
     backward,
@@ -41,6 +40,7 @@ from sequela.likelihood._kernels.recursion import (
     split_bits,
     tile_rates,
 )
+from sequela.support.jit import helper, kernel
 
 # So many active items, and half as many as a row has states, are still done one by one.
 FEW_ACTIVE = 4

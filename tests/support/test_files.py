@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from sequela._files import replacing
+from sequela.support.files import replacing
 
 
 def only(folder):

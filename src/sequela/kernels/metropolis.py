@@ -9,10 +9,10 @@ import math
 
 import numpy as np
 
-from sequela._jit import helper, kernel
-from sequela.likelihood._kernels.contour import transient_chain
-from sequela.likelihood._kernels.gemm import lane_dot, lane_sum
-from sequela.likelihood._kernels.relocation import shuffle
+from sequela.kernels.contour import transient_chain
+from sequela.kernels.gemm import lane_dot, lane_sum
+from sequela.kernels.relocation import shuffle
+from sequela.support.jit import helper, kernel
 
 
 @kernel

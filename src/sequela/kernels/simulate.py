@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from sequela._jit import helper, kernel
+from sequela.support.jit import helper, kernel
 
 WIDTH = 16  # measured: 8 and 32 are slower, at 100 and at 1,000 items
 

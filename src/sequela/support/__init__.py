@@ -1,0 +1,1 @@
+"""What every room shares: errors, files, threads, seeds, compilation."""
