@@ -1,9 +1,9 @@
-"""A learned or given chain: theta with the labels of its items and how it came about."""
+"""A model: theta with the labels of its items, how samples are observed, and how it came about."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from sequela.model_files import (
     unpack,
     writing,
 )
+from sequela.observation import as_observation, read_observation
 from sequela.support.errors import InputError
 from sequela.support.spreadsheets import guarded, unguarded
 from sequela.support.validation import check_theta
@@ -32,15 +33,27 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Self
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Model"]
+    from sequela.observation import Observation
+
+__all__ = ["Fitted", "Model", "ModelLike", "as_model"]
 
 _CORNER = "row acts on column"  # the first cell of our CSV; mhn has none and acts the other way
 
 
+class Fitted(Protocol):
+    """A fitted estimator: whatever has a `model_`."""
+
+    model_: Model
+
+
+# What every function that asks a model accepts; `as_model` reads it.
+ModelLike: TypeAlias = "Model | Fitted | pd.DataFrame | ArrayLike"
+
+
 class Model:
-    """The parameters of a chain over sets, with the labels of the items.
+    """The parameters of a Markov chain over sets, with the labels of the items.
 
     Parameters
     ----------
@@ -51,19 +64,27 @@ class Model:
         Labels; None takes those of a DataFrame, or "0", "1", ...
     metadata : mapping or None
         How the model came about: penalty, seed, versions. Plain JSON values.
+    observation : Observation or None
+        How samples come to be observed; None: at an exponential time with rate 1.
 
     Examples
     --------
     >>> Model([[0.0, 4.0], [0.0, -4.0]], ["first", "second"])
     <Model: 2 items, 1 interaction>
+    >>> from sequela.observation import Exponential
+    >>> Model([[0.0]], observation=Exponential(rate=2.0)).observation.mean_time
+    0.5
     """
 
     def __init__(
         self,
-        theta: Any,
+        theta: pd.DataFrame | ArrayLike,
         items: Sequence[str] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        *,
+        observation: Observation | None = None,
     ) -> None:
+        self._observation = as_observation(observation)
         if items is None and isinstance(theta, pd.DataFrame):
             items = [str(label) for label in theta.columns]
         if items is not None:
@@ -88,6 +109,24 @@ class Model:
     def n_items(self) -> int:
         """Number of items."""
         return len(self._items)
+
+    @property
+    def observation(self) -> Observation:
+        """How samples come to be observed."""
+        return self._observation
+
+    def with_items(self, items: Sequence[str]) -> Model:
+        """Return the same model with its items in another order.
+
+        Examples
+        --------
+        >>> Model([[0.0, 4.0], [0.0, -4.0]], ["a", "b"]).with_items(["b", "a"]).theta.tolist()
+        [[-4.0, 0.0], [4.0, 0.0]]
+        """
+        if tuple(items) == self._items:
+            return self
+        theta = check_theta(self.to_frame(), items)
+        return Model(theta, items, self.metadata, observation=self._observation)
 
     def to_frame(self) -> pd.DataFrame:
         """Return theta as a table: rows act on columns, the diagonal holds log base rates."""
@@ -119,8 +158,9 @@ class Model:
         """Write the model to one file, with its labels and metadata.
 
         The file is a NumPy archive (a zip file) that opens without pickle, in other programs too:
-        ``theta`` holds the parameters, ``meta`` a JSON text with the items, the metadata, and the
-        version of the format. An existing file is replaced only once the new one is whole.
+        ``theta`` holds the parameters, ``meta`` a JSON text with the items, the observation, the
+        metadata, and the version of the format. An existing file is replaced only once the new
+        one is whole.
 
         Parameters
         ----------
@@ -142,6 +182,7 @@ class Model:
             "version": VERSION,
             "sequela": __version__,
             "items": self._items,
+            "observation": self._observation.to_json(),
             "metadata": plain_metadata(self.metadata),
         }
         # Not np.savez(path): it appends a suffix of its own to the name of a path.
@@ -169,12 +210,14 @@ class Model:
         """
         header, theta = unpack(content(path), path)
         with naming(path):
-            return cls(theta, header["items"], header["metadata"])
+            observation = read_observation(header.get("observation"))
+            return cls(theta, header["items"], header["metadata"], observation=observation)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write theta as a labelled table: rows act on columns.
 
-        Numbers are written with all their digits, the metadata is not written. A label that a
+        Numbers are written with all their digits. The metadata and the observation are not
+        written: use `save` to keep them. A label that a
         spreadsheet would run as a formula (one that begins with =, +, -, @, a tab or a new line)
         gets an apostrophe in front, which makes it plain text there; `from_csv` takes it away.
 
@@ -212,7 +255,7 @@ class Model:
         Returns
         -------
         Model
-            Without metadata.
+            Without metadata; samples are observed at an exponential time with rate 1.
 
         Examples
         --------
@@ -230,9 +273,11 @@ class Model:
     def to_mhn(self, path: str | os.PathLike[str]) -> None:
         """Write the files that the Python package `mhn` saves and loads.
 
-        Its theta is the transpose of ours: row i, column j is the effect of j on i. The metadata
-        goes beside it into ``<name>_meta.json``. Labels are written as they are, because `mhn`
-        takes them literally: do not open the table of a stranger's labels in a spreadsheet.
+        Its theta is the transpose of ours: row i, column j is the effect of j on i. Its time is
+        counted in mean observation times, so base rates are written relative to the rate of the
+        observation. The metadata goes beside it into ``<name>_meta.json``. Labels are written as
+        they are, because `mhn` takes them literally: do not open the table of a stranger's labels
+        in a spreadsheet.
 
         Parameters
         ----------
@@ -256,7 +301,15 @@ class Model:
         theirs = rest.pop("mhn", {})
         # What from_mhn put under "mhn" goes back to where it was.
         meta = {**theirs, **rest} if isinstance(theirs, dict) else {"mhn": theirs, **rest}
-        table = table_text("", self._items, self._theta.T)
+        rate = self._observation.constant_rate
+        if rate is None:
+            raise InputError(
+                f"mhn has no observation of kind {self._observation.kind!r}; only models whose "
+                "observation has a constant rate can be written for it"
+            )
+        theirs_theta = self._theta.T.copy()
+        theirs_theta[np.diag_indices(self.n_items)] -= np.log(rate)
+        table = table_text("", self._items, theirs_theta)
         with writing(path) as file:
             file.write(table)
         with writing(mhn_meta_path(path)) as file:
@@ -306,7 +359,11 @@ class Model:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):
             return NotImplemented
-        return self._items == other._items and bool(np.array_equal(self._theta, other._theta))
+        return (
+            self._items == other._items
+            and self._observation == other._observation
+            and bool(np.array_equal(self._theta, other._theta))
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -316,4 +373,29 @@ class Model:
         return f"<Model: {self.n_items} items, {count} interaction{plural}>"
 
 
-# --- Files ----------------------------------------------------------------------------------------
+def as_model(model: ModelLike, items: Sequence[str] | None = None) -> Model:
+    """Return the model of a `Model`, of a fitted estimator, or of a theta.
+
+    Parameters
+    ----------
+    model : Model, fitted SetChain, DataFrame or array
+        A theta without a model is observed at an exponential time with rate 1.
+    items : sequence of str or None
+        The order of the items that is wanted; the labels of a theta that has none.
+
+    Examples
+    --------
+    >>> as_model([[0.0, 4.0], [0.0, -4.0]], ["first", "second"]).items
+    ('first', 'second')
+    """
+    learned = model if isinstance(model, Model) else getattr(model, "model_", None)
+    if isinstance(learned, Model):
+        return learned if items is None else learned.with_items(items)
+    if hasattr(model, "fit"):
+        raise InputError("model is an estimator that has not been fitted; call its fit(data) first")
+    if isinstance(model, str):
+        raise InputError(
+            f"model is the text {model!r}; expected a Model, a fitted SetChain or theta. To read a "
+            "file use Model.load"
+        )
+    return Model(model, items)

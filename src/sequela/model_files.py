@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from sequela import __version__
+from sequela.observation import from_observation_rate
 from sequela.support.errors import InputError
 from sequela.support.files import replacing
 
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 FORMAT = "sequela model"
-VERSION = 1  # to be raised when a reader of the older version would misread the file
+VERSION = 2  # to be raised when a reader of the older version would misread the file
 
 
 @contextlib.contextmanager
@@ -118,6 +119,10 @@ def unpack(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any]
             _refuse_header(header, name)
             theta = _member(archive, "theta.npy")
         whole = isinstance(header["items"], list) and isinstance(header["metadata"], dict)
+        if header["version"] == 1:
+            # Format 1 kept the rate of the observation among the metadata.
+            header["observation"] = from_observation_rate(header["metadata"]).to_json()
+            header["metadata"].pop("observation_rate", None)
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001 - a damaged archive raises whatever its parts raise

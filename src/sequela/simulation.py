@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -17,22 +17,20 @@ import pandas as pd
 from sequela.data._reading import read_labels
 from sequela.data.dataset import Dataset
 from sequela.kernels import simulate as _kernel
+from sequela.kernels.limits import PRODUCT_LOG_RANGE
+from sequela.model import as_model
 from sequela.support.errors import InputError
 from sequela.support.jit import call
-from sequela.support.random import materialise_seed, stream
+from sequela.support.random import materialise_seed, simulation_stream
 from sequela.support.threads import resolve_threads, run_pieces
-from sequela.support.validation import (
-    as_table,
-    check_observation_rate,
-    check_theta,
-    positive_integer,
-)
+from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy.typing as npt
 
+    from sequela.model import Model, ModelLike
     from sequela.support.random import RandomState
 
 __all__ = ["Simulation", "simulate"]
@@ -44,9 +42,6 @@ _CHUNK = 4096
 # Arrivals that one call of the kernel may fill in: so it returns within a fraction of a second,
 # and an interrupt is heard, however large the sets are.
 _ROOM = 32768
-
-# A double ends at exp(709); a sum of many rates wants some distance from there.
-_LOG_RANGE = 600.0
 
 _SHOWN = 3
 
@@ -150,42 +145,41 @@ class Simulation:
         return (
             f"Simulation({len(self)} draws of {len(self.items)} items: {items}"
             f"{', ...' if len(self.items) > _SHOWN else ''}; "
-            f"{len(self.sequence) / len(self):.3g} items a draw; seed {self.seed})"
+            f"{len(self.sequence) / len(self):.3g} items per draw; seed {self.seed})"
         )
 
 
 def simulate(
-    theta: object,
+    model: ModelLike,
     size: int,
     *,
-    observation_rate: float = 1.0,
     items: Iterable[object] | None = None,
     random_state: RandomState = None,
     n_threads: int | None = None,
 ) -> Simulation:
     """Draw sequences with their arrival and observation times (Algorithm 1, corrected).
 
-    The observation time is exponential with `observation_rate`. An item that would arrive after
-    it is not seen, and a draw ends early when it has every item.
+    The observation time is drawn as the model's `observation` says. An item that would arrive
+    after it is not seen, and a draw ends early when it has every item.
 
     Parameters
     ----------
-    theta : array-like, DataFrame or Model, n x n
+    model : Model, fitted SetChain, or theta (n, n)
         ``theta[j, j]`` is the log of item j's base rate, ``theta[i, j]`` the log-effect of item i
-        on the rate of item j.
+        on the rate of item j. A theta without a model is observed at an exponential time with
+        rate 1.
     size : int
-        How many draws.
-    observation_rate : float, default 1
-        The rate of the observation.
+        Number of draws.
     items : iterable of labels, optional
-        One label for each item. Default: the labels of a DataFrame, else ``"0"``, ``"1"``, ...
-        For a DataFrame they must be its own labels, and say in which order the items come.
+        One label for each item. Default: the labels of the model or DataFrame, else ``"0"``,
+        ``"1"``, ... For a model or DataFrame they must be its own labels, and say in which order
+        the items come.
     random_state : int, numpy.random.Generator or None
         The seed; None takes a fresh one. Either way it is recorded in the result. The draws of a
         seed begin with the same ones whatever `size` is.
     n_threads : int, optional
-        How many threads to use; it does not change the result. Default: all cores that this
-        process may use.
+        Number of threads; it does not change the result. Default: all cores that this process
+        may use.
 
     Returns
     -------
@@ -207,12 +201,13 @@ def simulate(
     >>> sum(o.index("first") < o.index("second") for o in both) / len(both) > 0.9
     True
     """
-    matrix, labels = _read_model(theta, items)
+    drawn_from = as_model(model, None if items is None else read_labels("items", items))
+    labels = drawn_from.items
+    rate = _constant_rate(drawn_from)
     size = positive_integer("size", size)
-    rate = check_observation_rate(observation_rate)
     threads = resolve_threads(n_threads)
     seed = materialise_seed(random_state)
-    base, effects, in_logs = _tables(matrix)
+    base, effects, in_logs = _tables(drawn_from.theta)
     indptr = np.zeros(size + 1, dtype=np.int64)
     observed = np.empty(size)
     all_sizes = indptr[1:]
@@ -222,7 +217,7 @@ def simulate(
         sizes, times = all_sizes[here], observed[here]
         sequence = np.empty(max(_ROOM, len(labels)), dtype=np.int32)
         arrivals = np.empty(len(sequence))
-        rng = stream(seed, chunk)
+        rng = simulation_stream(seed, chunk)
         parts = []
         done = 0
         while done < len(sizes):
@@ -246,30 +241,14 @@ def simulate(
     )
 
 
-def _read_model(
-    theta: Any, items: Iterable[object] | None
-) -> tuple[npt.NDArray[np.float64], tuple[str, ...]]:
-    """Check theta and settle the labels of its items."""
-    given = None if items is None else read_labels("items", items)
-    theta = as_table(theta)
-    if isinstance(theta, pd.DataFrame):
-        own = read_labels("items (the columns of theta)", theta.columns)
-        if given is not None and sorted(given) != sorted(own):
-            odd = sorted(set(given).symmetric_difference(own))
-            raise InputError(
-                f"items and the labels of theta differ, for example in {odd[:_SHOWN]}; leave items "
-                "out, or rename the rows and columns of theta"
-            )
-        labels = own if given is None else given
-        return check_theta(theta, labels), labels
-    matrix = check_theta(theta)
-    n = len(matrix)
-    if given is not None and len(given) != n:
+def _constant_rate(model: Model) -> float:
+    rate = model.observation.constant_rate
+    if rate is None:
         raise InputError(
-            f"items has {len(given)} labels but theta has shape {matrix.shape}; expected one "
-            f"label for each of the {n} items"
+            f"an observation of kind {model.observation.kind!r} cannot be simulated; use one with "
+            "a constant rate, such as sequela.Exponential()"
         )
-    return matrix, tuple(map(str, range(n))) if given is None else given
+    return rate
 
 
 def _tables(
@@ -285,7 +264,7 @@ def _tables(
     effects = theta - np.diag(diagonal)
     highest = diagonal + np.maximum(effects, 0.0).sum(axis=0)
     lowest = diagonal + np.minimum(effects, 0.0).sum(axis=0)
-    in_logs = bool(highest.max() > _LOG_RANGE or lowest.min() < -_LOG_RANGE)
+    in_logs = bool(highest.max() > PRODUCT_LOG_RANGE or lowest.min() < -PRODUCT_LOG_RANGE)
     never = -np.inf if in_logs else 0.0
     padded = -(-n // _kernel.WIDTH) * _kernel.WIDTH
     base = np.full(padded, never)

@@ -1,5 +1,5 @@
 """What comes in: tables of who has what, validated once."""
 
-from sequela.data.dataset import Dataset, DistinctSets
+from sequela.data.dataset import DataLike, Dataset, DistinctSets
 
-__all__ = ["Dataset", "DistinctSets"]
+__all__ = ["DataLike", "Dataset", "DistinctSets"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -32,11 +32,27 @@ from sequela.data._reading import (
 from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Set as AbstractSet
 
     import numpy.typing as npt
 
-__all__ = ["Dataset", "DistinctSets"]
+__all__ = ["DataLike", "Dataset", "DistinctSets", "SparseMatrix"]
+
+
+class SparseMatrix(Protocol):
+    """A sparse matrix of SciPy, or whatever can be turned into one."""
+
+    def tocsr(self) -> Any:
+        """Return it in compressed sparse rows."""
+        ...
+
+
+# What every function that takes samples accepts; `Dataset.coerce` reads it.
+DataLike: TypeAlias = (
+    "Dataset | pd.DataFrame | pd.Series[Any] | npt.ArrayLike | SparseMatrix"
+    " | Sequence[AbstractSet[Any]]"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ from sequela.support.jit import kernel
 
 
 @kernel
-def sum_arrivals(flow, before, passing, high, low_effects, observation_rate, k, low):
+def sum_arrivals(flow, before, passing, high, low_effects, stop_rate, k, low):
     """Add up the probabilities of all steps R -> R + c before the observation.
 
     ``flow[c]`` receives the probability that c arrives, ``before[b, c]`` that it does so after b.
@@ -20,7 +20,7 @@ def sum_arrivals(flow, before, passing, high, low_effects, observation_rate, k, 
     for R in range(1 << k):
         rates = high[R >> low]
         effects = low_effects[R & mask]
-        total = observation_rate
+        total = stop_rate
         for c in range(k):
             steps[c] = rates[c] * effects[c]
             total += steps[c]

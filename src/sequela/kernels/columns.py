@@ -9,6 +9,7 @@ together are one constant in the exit rate, and their gradients are multiples of
 
 import math
 
+from sequela.kernels.limits import PRODUCT_LOG_RANGE
 from sequela.support.jit import helper, kernel
 
 # Above this base rate (in units of the observation's) an item never takes the shared-sum shortcut:
@@ -19,22 +20,28 @@ SHORTCUT_LIMIT = 16.0
 # A difference that is smaller than this part of what it was taken from is added up again instead.
 _CANCELLED = 1e-3
 
-# Products of rates must stay inside the range of a double; log-domain kernels serve beyond.
-LOG_RANGE = 600.0
-
 
 @kernel
-def choose_columns(
-    items, k, theta, row_start, row_item, rate, shared, constant, rare, columns, above, below, mark
-):
-    """List the columns of set `items[:k]`; return (their number, the constant rate of the rest).
+def choose_columns(items, tables, room):
+    """List the columns of the set `items`; return (their number, the constant rate of the rest).
 
-    `columns` receives first the items of S (bit b of a state is column b), then the active ones.
-    `above` and `below` receive, per column, the sum of the positive and of the negative effects
-    from S: bounds of the log-rate. `mark` is scratch of length n that is zero on entry and exit.
-    ``shared[j]`` tells whether item j takes the shortcut (see `SHORTCUT_LIMIT`), `constant` is the
-    sum of the base rates of those that do, and `rare` lists the others.
+    `tables` are `ThetaTables`. Of the `ColumnRoom`, ``columns`` receives first the items of S (bit
+    b of a state is column b), then the active ones; ``above`` and ``below`` receive, per column,
+    the sum of the positive and of the negative effects from S: bounds of the log-rate. ``mark`` is
+    scratch of length n that is zero on entry and exit.
     """
+    theta = tables.theta
+    row_start = tables.row_start
+    row_item = tables.row_item
+    rate = tables.rate
+    shared = tables.shared
+    constant = tables.constant
+    fast = tables.fast
+    columns = room.columns
+    above = room.above
+    below = room.below
+    mark = room.mark
+    k = items.shape[0]
     m = k
     for b in range(k):
         columns[b] = items[b]
@@ -62,9 +69,9 @@ def choose_columns(
     for c in range(m):
         if shared[columns[c]]:
             rest -= rate[columns[c]]
-    for at in range(rare.shape[0]):
-        if mark[rare[at]] == 0:
-            rest += rate[rare[at]]
+    for at in range(fast.shape[0]):
+        if mark[fast[at]] == 0:
+            rest += rate[fast[at]]
     if rest < _CANCELLED * constant:
         rest = 0.0
         for j in range(rate.shape[0]):
@@ -76,24 +83,28 @@ def choose_columns(
 
 
 @helper
-def fits_double(k, m, theta, columns, above, below, rest, observation_rate):
+def fits_double(k, m, tables, room, rest):
     """Tell whether no product along any order of S can leave the range of a double.
 
     Every order's weight is a product of rates over exit rates; its smallest possible value is
     bounded by the smallest rates and the largest exit rate.
     """
-    largest = observation_rate + rest
+    theta = tables.theta
+    columns = room.columns
+    above = room.above
+    below = room.below
+    largest = tables.stop_rate + rest
     highest = 0.0
     for c in range(m):
         high = theta[columns[c], columns[c]] + above[c]
         highest = max(highest, high)
-        largest += math.exp(min(high, LOG_RANGE))
-    if highest > LOG_RANGE / 2:
+        largest += math.exp(min(high, PRODUCT_LOG_RANGE))
+    if highest > PRODUCT_LOG_RANGE / 2:
         return False
     weight = -(k + 1) * math.log(max(largest, 1.0))
     for c in range(k):
         weight += min(theta[columns[c], columns[c]] + below[c], 0.0)
-    return weight > -LOG_RANGE
+    return weight > -PRODUCT_LOG_RANGE
 
 
 @helper

@@ -43,15 +43,17 @@ _MOST_BENDS = 40
 
 
 @kernel
-def tilted_moments(first, second, steps, log_F, Q, z, low_log, high_log, k, low):
+def tilted_moments(first, second, steps, log_F, lattice, z):
     """Fill ``steps[R, c]`` = arrival_c(R); return mean and variance of the time S is left."""
+    Q = lattice.Q
+    k = lattice.k
     for R in range(1 << k):
         hold = 1.0 / (z + Q[R])
         mean = 0.0
         square = 0.0
         for c in range(k):
             if R >> c & 1:
-                a = arrival(log_F, Q, z, low_log, high_log, low, R, c)
+                a = arrival(log_F, lattice, z, R, c)
                 steps[R, c] = a
                 mean += a * first[R ^ (1 << c)]
                 square += a * second[R ^ (1 << c)]
@@ -117,31 +119,23 @@ def backward_ratio(eta_re, eta_im, steps, Q, z0, shift_re, shift_im, k):
 
 
 @kernel
-def transient_set(
-    t,
-    Q,
-    log_F,
-    first,
-    second,
-    steps,
-    u,
-    eta,
-    times,
-    crossings,
-    low_log,
-    high_log,
-    k,
-    low,
-    want_gradient,
-):
+def transient_set(t, lattice, log_F, steps, room, want_gradient):
     """Return log p(S | t) and the tilt c; NaN if rates leave the range of the arithmetic.
 
     Q is replaced by Q minus its smallest entry: with exit rates beyond 1e16 / t the tilt would be
     lost in a sum with them. With `want_gradient` also fill ``times[R]``, the mean time spent in R
     divided by the tilted mean holding time 1 / (c + Q(R)), and ``crossings[R, c]``, the
-    probability of the step R -> R + c, both given S and t. `u` and `eta` are scratch of two rows:
-    real and imaginary.
+    probability of the step R -> R + c, both given S and t. They are part of `room`, which is
+    `TransientRoom`.
     """
+    Q = lattice.Q
+    k = lattice.k
+    first = room.first
+    second = room.second
+    u = room.u
+    eta = room.eta
+    times = room.times
+    crossings = room.crossings
     states = 1 << k
     last = states - 1
     smallest = Q[0]
@@ -151,10 +145,8 @@ def transient_set(
         Q[R] -= smallest
     tilt = (k + 1) / t
     for attempt in range(_MOST_ATTEMPTS):
-        log_forward(log_F, Q, tilt, low_log, high_log, k, low)
-        mean, variance = tilted_moments(
-            first, second, steps, log_F, Q, tilt, low_log, high_log, k, low
-        )
+        log_forward(log_F, lattice, tilt)
+        mean, variance = tilted_moments(first, second, steps, log_F, lattice, tilt)
         # Any point right of the poles is valid; the saddle point is best, and near it is enough.
         if abs(math.log(mean / t)) < 0.05 or attempt == _MOST_ATTEMPTS - 1:
             break
@@ -226,8 +218,16 @@ def transient_set(
 
 
 @kernel
-def transient_gradient(G, times, crossings, Q, tilt, low_log, high_log, m, k, low):
+def transient_gradient(G, room, lattice, tilt):
     """Fill G as `lattice.gradient` does, from what `transient_set` found (and made of Q)."""
+    low_log = lattice.low_log
+    high_log = lattice.high_log
+    Q = lattice.Q
+    m = lattice.m
+    k = lattice.k
+    low = lattice.low
+    times = room.times
+    crossings = room.crossings
     width = 1 << low
     for b in range(k + 1):
         for c in range(m + 1):

@@ -16,7 +16,7 @@ compiles one more copy of a function for each literal that it is called with. An
 do not start at 0 count in unsigned integers: an index that might be negative is checked at every
 access, and the loop is not vectorised (a factor of 4).
 
-Then p(S) = observation_rate * F[S], the posterior mean time spent in R is
+Then p(S) = stop_rate * F[S], the posterior mean time spent in R is
 ``E[R] = F[R] T[R] / F[S]`` and the posterior probability of the step R -> R + c is
 ``F[R] r_c(R) T[R + c] / F[S]``.
 """
@@ -25,6 +25,7 @@ import math
 
 import numpy as np
 
+from sequela.kernels.arguments import ColumnRoom
 from sequela.kernels.columns import (
     choose_columns,
     fits_double,
@@ -47,8 +48,8 @@ FEW_ACTIVE = 4
 
 
 @helper
-def holding_times(I, h, base, table, l, rate, W, columns, m, k, rest, observation_rate):
-    """Fill ``I[R] = 1 / (observation_rate + exit rate of R)``, tile by tile."""
+def holding_times(I, h, base, table, l, rate, W, columns, m, k, rest, stop_rate):
+    """Fill ``I[R] = 1 / (stop_rate + exit rate of R)``, tile by tile."""
     low, tile, tops = split_bits(k)
     width = 1 << low
     rows = 1 << tile
@@ -65,7 +66,7 @@ def holding_times(I, h, base, table, l, rate, W, columns, m, k, rest, observatio
                     h[H, b] = 0.0
             exit_rate = block[H]
             for x in range(width):
-                exit_rate[x] = observation_rate + rest
+                exit_rate[x] = stop_rate + rest
         add_product(block, flat, h.shape[1], one, l, zero, width, rows, m)
         for H in range(rows):
             inverse = block[H]
@@ -243,13 +244,20 @@ def gradient(G, F, T, flat_T, scratch, E, U, VS, VA, h, base, table, l, lT, rate
 
 
 @helper
-def scatter(gradient_sum, present_sum, weight, G, rate, shared, rare, columns, mark, m, k):
+def scatter(sums, weight, G, tables, room, m, k):
     """Add one set's gradient to the n x n sum, times `weight`.
 
     Items that are no column of this set have the gradient -rate * time. For the shared ones it is
-    added once for all sets at the end, from `present_sum`, so here the columns of this set get it
+    added once for all sets at the end, from ``present``, so here the columns of this set get it
     back.
     """
+    gradient_sum = sums.gradient
+    present_sum = sums.present
+    rate = tables.rate
+    shared = tables.shared
+    fast = tables.fast
+    columns = room.columns
+    mark = room.mark
     n = rate.shape[0]
     for b in range(k + 1):
         lasting = weight * G[b, m]
@@ -263,10 +271,10 @@ def scatter(gradient_sum, present_sum, weight, G, rate, shared, rare, columns, m
                 gradient_sum[j, j] += g
             elif b != c:
                 gradient_sum[columns[b], j] += g
-    if rare.shape[0] > 0:
+    if fast.shape[0] > 0:
         for c in range(m):
             mark[columns[c]] = 1
-        for j in rare:
+        for j in fast:
             if mark[j] == 0:
                 for b in range(k):
                     gradient_sum[columns[b], j] -= weight * rate[j] * G[b, m]
@@ -276,35 +284,22 @@ def scatter(gradient_sum, present_sum, weight, G, rate, shared, rare, columns, m
 
 
 @kernel
-def evaluate_block(
-    theta,
-    W,
-    rate,
-    row_start,
-    row_item,
-    shared,
-    constant,
-    rare,
-    observation_rate,
-    indptr,
-    indices,
-    chosen,
-    weights,
-    log_p,
-    in_range,
-    gradient_sum,
-    present_sum,
-    want_gradient,
-):
+def evaluate_block(tables, sets, chosen, sums, want_gradient):
     """Evaluate the sets `chosen`; add their weighted gradients to the sums of this block.
 
-    A set whose weights might leave the range of a double gets ``in_range`` False and nothing else:
-    the log-domain kernel does it.
+    `tables` are `ThetaTables`, `sets` a `SetList`, `sums` are `BlockSums`. A set whose weights
+    might leave the range of a double gets ``in_range`` False and nothing else: the log-domain
+    kernel does it.
     """
+    W = tables.W
+    rate = tables.rate
+    stop_rate = tables.stop_rate
+    log_p = sums.log_p
+    in_range = sums.in_range
     n = rate.shape[0]
     largest = 3
     for s in chosen:
-        largest = max(largest, indptr[s + 1] - indptr[s])
+        largest = max(largest, sets.start[s + 1] - sets.start[s])
     states = 1 << largest
     width = 1 << LOW_BITS
     rows = 1 << TILE_BITS
@@ -324,28 +319,12 @@ def evaluate_block(
     base = np.empty(most)
     G = np.empty((largest + 1, most + 1))
     columns = np.empty(most, np.int64)
-    above = np.empty(most)
-    below = np.empty(most)
-    mark = np.zeros(n, np.int64)
+    room = ColumnRoom(columns, np.empty(most), np.empty(most), np.zeros(n, np.int64))
     for s in chosen:
-        items = indices[indptr[s] : indptr[s + 1]]
+        items = sets.items[sets.start[s] : sets.start[s + 1]]
         k = items.shape[0]
-        m, rest = choose_columns(
-            items,
-            k,
-            theta,
-            row_start,
-            row_item,
-            rate,
-            shared,
-            constant,
-            rare,
-            columns,
-            above,
-            below,
-            mark,
-        )
-        in_range[s] = fits_double(k, m, theta, columns, above, below, rest, observation_rate)
+        m, rest = choose_columns(items, tables, room)
+        in_range[s] = fits_double(k, m, tables, room, rest)
         if not in_range[s]:
             continue
         low, tile, tops = split_bits(k)
@@ -361,10 +340,10 @@ def evaluate_block(
                 l[b, x] = 0.0
         low_table(l, W, columns, m, k, low)
         high_table(table, W, columns, m, low, tile)
-        holding_times(I, h, base, table, l, rate, W, columns, m, k, rest, observation_rate)
+        holding_times(I, h, base, table, l, rate, W, columns, m, k, rest, stop_rate)
         forward(F, I, h, base, table, l, rate, W, columns, k)
         last = (1 << k) - 1
-        log_p[s] = math.log(observation_rate * F[last >> low, last & (wide - 1)])
+        log_p[s] = math.log(stop_rate * F[last >> low, last & (wide - 1)])
         if want_gradient:
             T = T_[: high * wide].reshape((high, wide))
             for x in range(high * wide, high * wide + wide // 2):
@@ -384,6 +363,4 @@ def evaluate_block(
                     G, F, T, T_, scratch, E, U, VS, VA, h, base, table, l, lT, rate, W, columns,
                     m, k,
                 )  # fmt: skip
-            scatter(
-                gradient_sum, present_sum, weights[s], G, rate, shared, rare, columns, mark, m, k
-            )
+            scatter(sums, sets.weights[s], G, tables, room, m, k)

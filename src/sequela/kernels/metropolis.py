@@ -16,11 +16,15 @@ from sequela.support.jit import helper, kernel
 
 
 @kernel
-def propose_informed(order, given, Wc, effects, rate, rest, observation_rate, rates, u, left, rng):
+def propose_informed(order, given, columns, rates, u, left, rng):
     """Draw `order` by Algorithm 2, or take it as `given`; return log Q of it.
 
-    `effects` are the logarithms of Wc.
+    `columns` are `SetColumns`; `rates`, `u` and `left` are scratch.
     """
+    Wc = columns.Wc
+    effects = columns.effects
+    rate = columns.rate
+    constant = columns.stop_rate + columns.rest
     k, m = Wc.shape
     for c in range(m):
         rates[c] = rate[c]
@@ -36,7 +40,7 @@ def propose_informed(order, given, Wc, effects, rate, rest, observation_rate, ra
             # Without v itself, left out rather than taken off again: it may be all there is.
             kept = rates[v]
             rates[v] = 0.0
-            d = observation_rate + rest + lane_dot(rates, own, m)
+            d = constant + lane_dot(rates, own, m)
             rates[v] = kept
             log_u = -math.log(d)
             for other in range(remaining):
@@ -68,19 +72,21 @@ def propose_informed(order, given, Wc, effects, rate, rest, observation_rate, ra
 
 
 @helper
-def order_weight(h, hold, exits, order, Wc, rate, rest, observation_rate, t):
+def order_weight(h, hold, exits, order, columns, t):
     """Fill rates and mean times spent along `order`; return its log-probability.
 
     At an unknown time (t is NaN) eq. (6), without the factor of the observation's own rate; at a
     known time t the probability of section 4.2.
     """
+    Wc = columns.Wc
+    rate = columns.rate
     k, m = Wc.shape
     known = t == t
     log_p = 0.0
     for c in range(m):
         h[0, c] = rate[c]
     for a in range(k + 1):
-        total = rest if known else observation_rate + rest
+        total = columns.rest if known else columns.stop_rate + columns.rest
         total += lane_sum(h[a], m)
         if known:
             exits[a] = total
@@ -117,15 +123,13 @@ def add_order_gradient(G, times, h, hold, order, later):
 
 
 @kernel
-def metropolis(
-    G, order, Wc, effects, rate, rest, observation_rate, t, informed, resume, burn_in, draws, rng
-):
+def metropolis(G, order, columns, t, informed, resume, burn_in, draws, rng):
     """Run the chain from `order`, add the gradients of `draws` states to G; return acceptances.
 
     With `resume` the chain goes on from `order`; otherwise it starts from a draw of the proposal,
     and what `order` holds on entry is not used. A known time t (not NaN) conditions on it as well.
     """
-    k, m = Wc.shape
+    k, m = columns.Wc.shape
     proposal = np.empty(k, np.int64)
     rates = np.empty(m)
     u = np.empty(k)
@@ -139,30 +143,24 @@ def metropolis(
     current = -np.inf
     accepted = 0
     stayed = 0.0
-    drawn = rest < 0.0  # False, but no literal: Numba would compile another copy for it
+    drawn = columns.rest < 0.0  # False, but no literal: Numba would compile another copy for it
     if resume:
         log_q = 0.0
         if informed:
-            log_q = propose_informed(
-                order, not drawn, Wc, effects, rate, rest, observation_rate, rates, u, left, rng
-            )
-        current = -log_q + order_weight(h, hold, exits, order, Wc, rate, rest, observation_rate, t)
+            log_q = propose_informed(order, not drawn, columns, rates, u, left, rng)
+        current = -log_q + order_weight(h, hold, exits, order, columns, t)
     for draw in range(0 if resume else -1, burn_in + draws):
         if draw == burn_in:
             stayed = 0.0
             accepted = 0
         if informed:
-            log_q = propose_informed(
-                proposal, drawn, Wc, effects, rate, rest, observation_rate, rates, u, left, rng
-            )
+            log_q = propose_informed(proposal, drawn, columns, rates, u, left, rng)
         else:
             for b in range(k):
                 proposal[b] = b
             shuffle(proposal, rng)
             log_q = 0.0
-        weight = -log_q + order_weight(
-            new_h, new_hold, exits, proposal, Wc, rate, rest, observation_rate, t
-        )
+        weight = -log_q + order_weight(new_h, new_hold, exits, proposal, columns, t)
         if math.log(1.0 - rng.random()) < weight - current:
             if stayed > 0.0:
                 add_order_gradient(G, stayed, h, hold, order, later)

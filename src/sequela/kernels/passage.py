@@ -20,9 +20,13 @@ LANES = 8
 
 
 @kernel
-def log_tables(low_log, high_log, theta, columns, m, k, low):
-    """Fill ``low_log[c, L]`` and ``high_log[c, H]``, whose sum is column c's log-rate in (H, L)."""
-    for c in range(m):
+def log_tables(lattice, theta, columns):
+    """Fill ``low_log[c, L]`` and ``high_log[c, H]`` of a `LogLattice`."""
+    low_log = lattice.low_log
+    high_log = lattice.high_log
+    k = lattice.k
+    low = lattice.low
+    for c in range(lattice.m):
         j = columns[c]
         low_log[c, 0] = 0.0
         for b in range(low):
@@ -39,8 +43,14 @@ def log_tables(low_log, high_log, theta, columns, m, k, low):
 
 
 @kernel
-def exit_rates(Q, low_log, high_log, m, k, low, rest):
-    """Fill Q[R], the total rate out of R without the observation."""
+def exit_rates(lattice, rest):
+    """Fill Q[R], the total rate out of R without the observation; `rest` is constant in it."""
+    low_log = lattice.low_log
+    high_log = lattice.high_log
+    Q = lattice.Q
+    m = lattice.m
+    k = lattice.k
+    low = lattice.low
     width = 1 << low
     for R in range(1 << k):
         H = R >> low
@@ -53,8 +63,13 @@ def exit_rates(Q, low_log, high_log, m, k, low, rest):
 
 
 @kernel
-def log_forward(log_F, Q, z, low_log, high_log, k, low):
+def log_forward(log_F, lattice, z):
     """Fill log F with ``F(R) = sum_c F(R - c) r_c(R - c) / (z + Q(R))``."""
+    low_log = lattice.low_log
+    high_log = lattice.high_log
+    Q = lattice.Q
+    k = lattice.k
+    low = lattice.low
     width = 1 << low
     terms = np.empty(k)
     log_F[0] = -math.log(z + Q[0])
@@ -75,8 +90,13 @@ def log_forward(log_F, Q, z, low_log, high_log, k, low):
 
 
 @kernel
-def log_best(best, Q, z, low_log, high_log, k, low):
+def log_best(best, lattice, z):
     """Fill the log-weight of the most likely order of each R: `log_forward` with a maximum."""
+    low_log = lattice.low_log
+    high_log = lattice.high_log
+    Q = lattice.Q
+    k = lattice.k
+    low = lattice.low
     width = 1 << low
     best[0] = -math.log(z + Q[0])
     for R in range(1, 1 << k):
@@ -90,12 +110,13 @@ def log_best(best, Q, z, low_log, high_log, k, low):
 
 
 @helper
-def arrival(log_F, Q, z, low_log, high_log, low, R, c):
+def arrival(log_F, lattice, z, R, c):
     """Return the probability that c came last, given that the chain has come to R."""
+    low = lattice.low
     width = 1 << low
     before = R ^ (1 << c)
-    log_rate = high_log[c, before >> low] + low_log[c, before & (width - 1)]
-    return math.exp(log_F[before] + log_rate - math.log(z + Q[R]) - log_F[R])
+    log_rate = lattice.high_log[c, before >> low] + lattice.low_log[c, before & (width - 1)]
+    return math.exp(log_F[before] + log_rate - math.log(z + lattice.Q[R]) - log_F[R])
 
 
 @kernel
@@ -133,8 +154,14 @@ def laplace_transform(values, shifts, steps, exits, u, k):
 
 
 @kernel
-def passage_gradient(G, visit, log_F, Q, z, low_log, high_log, m, k, low):
+def passage_gradient(G, visit, log_F, lattice, z):
     """Fill G as `lattice.gradient` does, from the probabilities of passage."""
+    low_log = lattice.low_log
+    high_log = lattice.high_log
+    Q = lattice.Q
+    m = lattice.m
+    k = lattice.k
+    low = lattice.low
     width = 1 << low
     for b in range(k + 1):
         for c in range(m + 1):
@@ -153,7 +180,7 @@ def passage_gradient(G, visit, log_F, Q, z, low_log, high_log, m, k, low):
         # Steps into R.
         for c in range(k):
             if R >> c & 1:
-                step = visit[R] * arrival(log_F, Q, z, low_log, high_log, low, R, c)
+                step = visit[R] * arrival(log_F, lattice, z, R, c)
                 visit[R ^ (1 << c)] += step
                 for at in range(count + 1):
                     if present[at] != c:
@@ -171,38 +198,33 @@ def passage_gradient(G, visit, log_F, Q, z, low_log, high_log, m, k, low):
 
 
 @kernel
-def passage_moments(
-    times,
-    arrival_mean,
-    arrival_second,
-    before,
-    place,
-    visit,
-    first,
-    second,
-    log_F,
-    Q,
-    z,
-    low_log,
-    high_log,
-    k,
-    low,
-):
+def passage_moments(moments, scratch, log_F, lattice, z):
     """Posterior moments of the times of one set, and which item came before which.
 
-    Fills ``times[:2]``, mean and second moment of the observation time; the same of the arrival
-    of each item; ``before[b, c]`` = P(b before c | S); and ``place[c, p]``, the probability that c
-    came after exactly p others. `first` and `second` are scratch: the moments of the time at which
-    R is left, given that the chain has come to R. Holding times given the order are independent
-    and exponential with rate z + Q.
+    Fills the `SetMoments`: ``times[:2]``, mean and second moment of the observation time; the same
+    of the arrival of each item; ``before[b, c]`` = P(b before c | S); and ``place[c, p]``, the
+    probability that c came after exactly p others. The rows of `scratch` are the probability of
+    passing each state R, and the first two moments of the time at which R is left, given that the
+    chain has come to R. Holding times given the order are independent and exponential with rate
+    z + Q.
     """
+    times = moments.times
+    arrival_mean = moments.arrival_mean
+    arrival_second = moments.arrival_second
+    before = moments.before
+    place = moments.place
+    visit = scratch[0]
+    first = scratch[1]
+    second = scratch[2]
+    Q = lattice.Q
+    k = lattice.k
     for R in range(1 << k):
         hold = 1.0 / (z + Q[R])
         mean = 0.0
         square = 0.0
         for c in range(k):
             if R >> c & 1:
-                a = arrival(log_F, Q, z, low_log, high_log, low, R, c)
+                a = arrival(log_F, lattice, z, R, c)
                 mean += a * first[R ^ (1 << c)]
                 square += a * second[R ^ (1 << c)]
         first[R] = mean + hold
@@ -225,7 +247,7 @@ def passage_moments(
         for c in range(k):
             if R >> c & 1:
                 left = R ^ (1 << c)
-                step = visit[R] * arrival(log_F, Q, z, low_log, high_log, low, R, c)
+                step = visit[R] * arrival(log_F, lattice, z, R, c)
                 visit[left] += step
                 place[c, earlier] += step
                 arrival_mean[c] += step * first[left]
@@ -236,32 +258,21 @@ def passage_moments(
 
 
 @kernel
-def order_moments(
-    sums,
-    arrival_sum,
-    arrival_second,
-    before,
-    place,
-    order,
-    Wc,
-    rate,
-    rest,
-    observation_rate,
-    exits,
-    rates,
-):
-    """Add the moments of the times along one order; scratch `rates` has one entry a column.
+def order_moments(moments, order, columns, exits, rates):
+    """Add to `SetMoments` those along one order; scratch `rates` has one entry per column.
 
-    ``sums[:2]`` receives mean and second moment of the observation time, ``exits[a]`` the rate out
-    of the order's state a, the observation's included.
+    ``exits[a]`` receives the rate out of the order's state a, the observation's included.
     """
+    before = moments.before
+    Wc = columns.Wc
+    rate = columns.rate
     k, m = Wc.shape
     for c in range(m):
         rates[c] = rate[c]
     mean = 0.0
     variance = 0.0
     for a in range(k + 1):
-        total = observation_rate + rest
+        total = columns.stop_rate + columns.rest
         for c in range(m):
             total += rates[c]
         exits[a] = total
@@ -269,13 +280,13 @@ def order_moments(
         variance += 1.0 / (total * total)
         if a < k:
             v = order[a]
-            place[v, a] += 1.0
-            arrival_sum[v] += mean
-            arrival_second[v] += variance + mean * mean
+            moments.place[v, a] += 1.0
+            moments.arrival_mean[v] += mean
+            moments.arrival_second[v] += variance + mean * mean
             for earlier in range(a):
                 before[order[earlier], v] += 1.0
             for c in range(m):
                 rates[c] *= Wc[v, c]
             rates[v] = 0.0
-    sums[0] += mean
-    sums[1] += variance + mean * mean
+    moments.times[0] += mean
+    moments.times[1] += variance + mean * mean

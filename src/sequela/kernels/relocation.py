@@ -258,16 +258,14 @@ def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m
 
 
 @helper
-def mean_holding_times(
-    I, h, l, chain, length, free, size, own, rate, moving, rest, observation_rate
-):
+def mean_holding_times(I, h, l, chain, length, free, size, own, rate, moving, rest, stop_rate):
     """Fill ``I[a, X]``: one over the exit rate, of the moving columns and the steady ones left."""
     full = 1 << size
     zero = full - full
     one = zero + 1
     absent = np.empty(full)
     for X in range(full):
-        absent[X] = observation_rate + rest
+        absent[X] = stop_rate + rest
         for b in range(size):
             if own[free[b]] == moving and not X >> b & 1:
                 absent[X] += rate[free[b]]
@@ -327,15 +325,18 @@ def choose_block(free, chain, order, partition, start, is_free):
 
 
 @kernel
-def relocate(G, kept, order, Wc, rate, rest, observation_rate, block, burn_in, sweeps, every, rng):
+def relocate(G, kept, order, columns, block, burn_in, sweeps, every, rng):
     """Run `burn_in` and then `sweeps` sweeps from `order`; return how many terms G received.
 
     `order` holds columns (places in the set, at least two) and is left at the chain's last state.
-    ``Wc[b, c]`` is the effect of item b of S on column c, `rate` the columns' base rates. Every
-    `every`-th block adds its conditional expectation of the gradient to G, layout as in
-    `lattice.gradient`. The orders after the sweeps go into the rows of `kept`, as far as it has
-    any.
+    `columns` are `SetColumns`. Every `every`-th block adds its conditional expectation of the
+    gradient to G, layout as in `lattice.gradient`. The orders after the sweeps go into the rows of
+    `kept`, as far as it has any.
     """
+    Wc = columns.Wc
+    rate = columns.rate
+    rest = columns.rest
+    stop_rate = columns.stop_rate
     k, m = Wc.shape
     size = max(2, min(block, k))
     full = 1 << size
@@ -379,7 +380,7 @@ def relocate(G, kept, order, Wc, rate, rest, observation_rate, block, burn_in, s
             chain_rates(hm, chain, length, Wm, own, rate_m, moving)
             step_rates(next_rate, free_rate, hm, chain, length, free, size, own, rate, moving)
             mean_holding_times(
-                I, hm, lm, chain, length, free, size, own, rate, moving, rest, observation_rate
+                I, hm, lm, chain, length, free, size, own, rate, moving, rest, stop_rate
             )
             forward(F, I, scale, next_rate, free_rate, lm, chain, length, free, size, own)
             if sweep >= burn_in:

@@ -12,17 +12,17 @@ from sequela.support.jit import kernel
 
 
 @kernel
-def weigh_orders(G, log_w, shares, orders, Wc, rate, rest, observation_rate, t):
+def weigh_orders(G, log_w, shares, orders, columns, t):
     """Fill ``log_w[r]``, the log-probability of order r; add ``shares[r]`` times its gradient to G.
 
     Without `shares` (length 0) there is no gradient.
     """
-    k, m = Wc.shape
+    k, m = columns.Wc.shape
     h = np.empty((k + 1, m))
     hold = np.empty(k + 1)
     exits = np.empty(k + 1)
     later = np.empty(m + 1)
     for r in range(orders.shape[0]):
-        log_w[r] = order_weight(h, hold, exits, orders[r], Wc, rate, rest, observation_rate, t)
+        log_w[r] = order_weight(h, hold, exits, orders[r], columns, t)
         if shares.shape[0] > 0:
             add_order_gradient(G, shares[r], h, hold, orders[r], later)

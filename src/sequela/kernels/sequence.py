@@ -5,10 +5,8 @@ import math
 import numpy as np
 
 from sequela.kernels.contour import transient_chain
+from sequela.kernels.limits import LARGEST_LOG_RATE
 from sequela.support.jit import helper, kernel
-
-# Exit rates at known times are added up as they are; NaN says that they cannot be.
-_LARGEST_LOG_RATE = 690.0
 
 # What is known of the end of a sequence.
 COMPLETE = 0  # all items have arrived, eq. (4)
@@ -17,7 +15,7 @@ TIMED = 2  # observed at a known time, section 4.2
 
 
 @helper
-def sequence_gradient(gradient, theta, sequence, kind, t, observation_rate, want_gradient, weight):
+def sequence_gradient(gradient, theta, sequence, kind, t, stop_rate, want_gradient, weight):
     """Return log p of `sequence`; add `weight` times its gradient to `gradient`.
 
     In logarithms throughout, so that any theta is in range.
@@ -38,7 +36,7 @@ def sequence_gradient(gradient, theta, sequence, kind, t, observation_rate, want
             if not present[j]:
                 largest[a] = max(largest[a], log_rates[a, j])
         # The exit rate divided by exp(largest), so that it stays in range.
-        total = observation_rate * math.exp(-largest[a]) if kind == MARGINAL else 0.0
+        total = stop_rate * math.exp(-largest[a]) if kind == MARGINAL else 0.0
         for j in range(n):
             if not present[j]:
                 total += math.exp(log_rates[a, j] - largest[a])
@@ -51,7 +49,8 @@ def sequence_gradient(gradient, theta, sequence, kind, t, observation_rate, want
                 log_rates[a + 1, j] = log_rates[a, j] + (0.0 if i == j else theta[i, j])
     if kind == TIMED:
         for a in range(k + 1):
-            if largest[a] > _LARGEST_LOG_RATE:
+            # Exit rates are added up as they are; NaN says that they cannot be.
+            if largest[a] > LARGEST_LOG_RATE:
                 return np.nan
             # A finished chain leaves at rate 0.
             exits[a] = exits[a] * math.exp(largest[a]) if exits[a] > 0.0 else 0.0
@@ -66,7 +65,7 @@ def sequence_gradient(gradient, theta, sequence, kind, t, observation_rate, want
                 log_p -= math.log(exits[a]) + largest[a]
                 times[a] = 1.0 / exits[a]
         if kind == MARGINAL:
-            log_p += math.log(observation_rate)
+            log_p += math.log(stop_rate)
     if want_gradient:
         # Walking back, `later` holds for every item j what state a and all later ones add: an
         # item that is present from state a on has an effect on just those.
@@ -91,27 +90,12 @@ def sequence_gradient(gradient, theta, sequence, kind, t, observation_rate, want
 
 @kernel
 def sequences_block(
-    gradient,
-    log_p,
-    theta,
-    indptr,
-    items,
-    chosen,
-    weights,
-    kind,
-    times,
-    observation_rate,
-    want_gradient,
+    gradient, log_p, theta, sequences, chosen, kind, times, stop_rate, want_gradient
 ):
-    """Evaluate the sequences `chosen`; add their weighted gradients."""
+    """Evaluate the sequences `chosen` of a `SetList`; add their weighted gradients."""
     for s in chosen:
+        sequence = sequences.items[sequences.start[s] : sequences.start[s + 1]]
         log_p[s] = sequence_gradient(
-            gradient,
-            theta,
-            items[indptr[s] : indptr[s + 1]],
-            kind,
-            times[s],
-            observation_rate,
-            want_gradient,
-            weights[s],
-        )
+            gradient, theta, sequence, kind, times[s], stop_rate, want_gradient,
+            sequences.weights[s],
+        )  # fmt: skip

@@ -89,9 +89,7 @@ def choose(rates, sums, target):
 
 
 @kernel
-def simulate(
-    base, effects, in_logs, observation_rate, first, sizes, observed, sequence, arrivals, rng
-):
+def simulate(base, effects, in_logs, stop_rate, first, sizes, observed, sequence, arrivals, rng):
     """Draw sequences from number `first` on until all are drawn or the buffers are full.
 
     `sequence` and `arrivals` are filled from their beginning, one sequence after the other, and
@@ -107,7 +105,7 @@ def simulate(
     for s in range(first, sizes.shape[0]):
         if filled + n > sequence.shape[0]:
             return s, filled
-        end = rng.standard_exponential() / observation_rate
+        end = rng.standard_exponential() / stop_rate
         if not end < LARGEST:  # the observation rate is next to nothing
             end = LARGEST
         slowness = 1.0

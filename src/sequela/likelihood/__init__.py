@@ -1,24 +1,15 @@
-"""Likelihoods of sets and sequences under the chain, with gradients (section 4 of the paper)."""
+"""Likelihoods of sets and sequences under a model, with gradients (section 4 of the paper)."""
 
-from sequela.likelihood.budget import Budget
-from sequela.likelihood.objective import (
-    METHODS,
-    Evaluation,
-    Likelihood,
-    evaluate,
-    log_likelihood,
-)
-from sequela.likelihood.posterior import SamplePosteriors, sample_posteriors
-from sequela.likelihood.sampled import Sampling
+from sequela.likelihood.evaluation import Evaluation, Likelihood, evaluate, log_likelihood
+from sequela.likelihood.plan import METHODS
+from sequela.likelihood.sample_posteriors import SamplePosteriors, sample_posteriors
 from sequela.likelihood.sequences import sequence_log_likelihood
 
 __all__ = [
     "METHODS",
-    "Budget",
     "Evaluation",
     "Likelihood",
     "SamplePosteriors",
-    "Sampling",
     "evaluate",
     "log_likelihood",
     "sample_posteriors",

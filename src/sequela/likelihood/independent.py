@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import brentq
 
+from sequela.kernels.limits import LARGEST_LOG_RATE
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["draw_orders", "log_p_independent", "log_p_independent_at"]
+__all__ = ["draw_independent_order", "log_p_independent", "log_p_independent_at"]
 
 _FALL = 40.0
 _POINTS = 400
@@ -39,7 +41,7 @@ def _hump(
         return x - absent * t + _log_present(rate, t)
 
     def slope(x: float) -> float:
-        wt = np.minimum(rate * np.exp(x), 700.0)
+        wt = np.minimum(rate * np.exp(x), LARGEST_LOG_RATE)
         return float(1.0 + np.sum(wt / np.expm1(wt)) - absent * np.exp(x))
 
     least = -np.log(absent)
@@ -55,9 +57,7 @@ def _hump(
     return x, log_integrand(x)
 
 
-def log_p_independent(
-    rate: NDArray[np.float64], others: float, observation_rate: float = 1.0
-) -> float:
+def log_p_independent(rate: NDArray[np.float64], others: float, stop_rate: float = 1.0) -> float:
     """Return log p(S) for independent items.
 
     Parameters
@@ -66,7 +66,7 @@ def log_p_independent(
         Rates of the items in S.
     others : float
         Sum of the rates of all items not in S.
-    observation_rate : float
+    stop_rate : float
         Rate of the observation.
 
     Examples
@@ -74,11 +74,9 @@ def log_p_independent(
     >>> round(log_p_independent(np.array([1.0]), 0.0), 9)
     -0.693147181
     """
-    x, logs = _hump(rate, others + observation_rate)
+    x, logs = _hump(rate, others + stop_rate)
     peak = logs.max()
-    return float(
-        np.log(observation_rate) + peak + np.log(np.exp(logs - peak).sum() * (x[1] - x[0]))
-    )
+    return float(np.log(stop_rate) + peak + np.log(np.exp(logs - peak).sum() * (x[1] - x[0])))
 
 
 def log_p_independent_at(rate: NDArray[np.float64], others: float, t: float) -> float:
@@ -86,7 +84,7 @@ def log_p_independent_at(rate: NDArray[np.float64], others: float, t: float) -> 
     return float(_log_present(rate, np.array([t]))[0] - others * t)
 
 
-def draw_orders(
+def draw_independent_order(
     rate: NDArray[np.float64],
     absent: float,
     t: float,

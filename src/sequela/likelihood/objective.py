@@ -1,422 +1,225 @@
-"""The mean log-likelihood of a data set and its gradient: one entry for all methods."""
+"""The smooth part of the objective as a solver sees it: a deterministic function of theta.
+
+Sets within the budget are exact. For larger ones orders are drawn at some theta and reweighted from
+there on (`reweighting`), until the solver asks for new ones.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
-from sequela.data.dataset import Dataset
-from sequela.likelihood.budget import Budget, check_budget
-from sequela.likelihood.exact import ExactSets, ExactTimed, plan_blocks
-from sequela.likelihood.observations import Observations
+from sequela.likelihood.distinct import DistinctSamples
+from sequela.likelihood.exact import ExactWork, plan_blocks
+from sequela.likelihood.orders import OrderSampler, in_sampling_range
 from sequela.likelihood.parameters import Parameters
-from sequela.likelihood.sampled import (
-    Chain,
-    ChainRun,
-    Sampling,
-    check_sampling,
-    combine,
-    sampled_columns,
-)
-from sequela.support.errors import BudgetError, InputError
-from sequela.support.random import RandomState, materialise_seed
-from sequela.support.threads import resolve_threads, run_pieces
-from sequela.support.validation import check_observation_rate, check_theta
+from sequela.likelihood.plan import Plan, Way
+from sequela.likelihood.reweighting import DrawKey, DrawnOrders
+from sequela.support.errors import BudgetError
+from sequela.support.threads import run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
-__all__ = ["METHODS", "Evaluation", "Likelihood", "evaluate", "log_likelihood"]
+    from sequela.data.dataset import Dataset
+    from sequela.likelihood.parameters import Columns
+    from sequela.likelihood.reweighting import Weighed
+    from sequela.observation import Observation
+    from sequela.settings import Settings
 
-METHODS = ("auto", "exact", "relocation", "metropolis", "metropolis-uniform")
+__all__ = ["Objective"]
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """Log-likelihood of a data set at one theta: values, gradient, errors, and how each was found.
+class Objective:
+    """Loss (minus the mean log-likelihood) and gradient of a data set.
+
+    Parameters
+    ----------
+    data : Dataset
+        The samples, with times where they are known.
+    observation : Observation
+        How samples are observed.
+    settings : Settings
+        Budget, sampling, seed and threads.
 
     Attributes
     ----------
-    value : float
-        Mean log-likelihood over the samples (NaN if it was not asked for and some sets are
-        sampled).
-    value_se : float
-        Monte Carlo standard error of `value`; 0 where everything is exact.
-    gradient : array (n, n) or None
-        Derivative of `value` by theta[i, j].
-    gradient_se : array (n, n) or None
-        Its Monte Carlo standard errors.
-    seed : int
-        What every draw was derived from.
-    log_likelihoods, standard_errors, methods : arrays
-        Of every sample; `samples` shows them as a table.
-    data : Dataset
-        The samples.
+    large : list of DrawnOrders
+        The sets that are sampled; empty where all are exact.
+    effective : float
+        The smallest effective share of drawn orders at the last evaluation; 1 if nothing is
+        sampled.
+    draws : int
+        How often orders have been drawn since the start.
     """
 
-    value: float
-    value_se: float
-    gradient: NDArray[np.float64] | None
-    gradient_se: NDArray[np.float64] | None
-    seed: int
-    log_likelihoods: NDArray[np.float64]
-    standard_errors: NDArray[np.float64]
-    methods: NDArray[np.str_]
-    data: Dataset
+    def __init__(self, data: Dataset, observation: Observation, settings: Settings) -> None:
+        self.data = data
+        self.n = data.n_items
+        self.observation = observation
+        self.settings = settings
+        self.distinct = DistinctSamples.of(data)
+        exact = Plan(data, self.distinct, "auto", settings.budget).ways_for_any_theta() == Way.EXACT
+        self._refuse_timed(exact)
+        self.blocks = plan_blocks(self.distinct, np.nonzero(exact)[0], self.n)
+        self.large = [
+            DrawnOrders(self.distinct.items(int(s)), float(self.distinct.weights[s]))
+            for s in np.nonzero(~exact)[0]
+        ]
+        self.start = 0
+        self.draws = 0
+        self.effective = 1.0
 
-    @property
-    def samples(self) -> pd.DataFrame:
-        """One row a sample: size of the set, method, log-likelihood, standard error."""
-        return pd.DataFrame(
-            {
-                "size": self.data.set_sizes,
-                "method": self.methods,
-                "log_likelihood": self.log_likelihoods,
-                "standard_error": self.standard_errors,
-            },
-            index=pd.Index(self.data.samples, name="sample"),
-        )
-
-    def __repr__(self) -> str:
-        names, counts = np.unique(self.methods, return_counts=True)
-        chosen = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True))
-        error = f" +- {self.value_se:.2g}" if self.value_se else ""
-        return f"<Evaluation: {self.value:.8g}{error} a sample; {chosen}>"
-
-
-class Likelihood:
-    """A data set, ready to be evaluated at any number of thetas.
-
-    Identical observations are evaluated once. Chains of sampled sets are kept from one evaluation
-    to the next, so that later ones need little burn-in.
-
-    Parameters
-    ----------
-    X : Dataset, DataFrame, array or list of sets
-        The samples.
-    times : array or None
-        Observation times; NaN where unknown. None takes those of a `Dataset`, if it has any.
-    method : {"auto", "exact", "relocation", "metropolis", "metropolis-uniform"}
-        How sets are evaluated. "auto" is exact within the budget and samples beyond it: by block
-        relocation, or, at known times, by Metropolis-Hastings.
-    budget : Budget or None
-        What an exact set may cost.
-    sampling : Sampling or None
-        How the others are sampled.
-    observation_rate : float
-        Rate of the observation.
-    random_state : int, Generator or None
-        Seed of the sampled sets.
-    n_threads : int or None
-        Threads; None for all cores that this process may use. Results do not depend on it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> likelihood = Likelihood(np.array([[1, 0], [1, 1]]))
-    >>> likelihood.evaluate(np.zeros((2, 2)))
-    <Evaluation: -1.4451859 a sample; 2 exact>
-    """
-
-    def __init__(
-        self,
-        X: Any,
-        *,
-        times: Iterable[object] | None = None,
-        method: str = "auto",
-        budget: Budget | None = None,
-        sampling: Sampling | None = None,
-        observation_rate: float = 1.0,
-        random_state: RandomState = None,
-        n_threads: int | None = None,
-    ) -> None:
-        if method not in METHODS:
-            raise InputError(
-                f"method is {method!r}; expected one of "
-                + ", ".join(repr(name) for name in METHODS)
+    def _refuse_timed(self, exact: NDArray[np.bool_]) -> None:
+        beyond = np.nonzero(~exact & self.distinct.timed)[0]
+        if beyond.size:
+            row = int(self.distinct.first[beyond[0]])
+            raise BudgetError(
+                f"sample {self.data.samples[row]!r} (row {row}) has "
+                f"{int(self.distinct.sizes[beyond[0]])} items and a known time: more than the "
+                "budget allows to be exact, and at known times a fit does not sample. Raise the "
+                "budget, or give NaN for its time"
             )
-        self.data = Dataset.coerce(X, times=times)
-        self.method = method
-        self.budget = check_budget(budget)
-        self.sampling = check_sampling(sampling)
-        self.observation_rate = check_observation_rate(observation_rate)
-        self.seed = materialise_seed(random_state)
-        self.n_threads = resolve_threads(n_threads)
-        self.observations = Observations.of(self.data)
-        self._known = ~np.isnan(self.observations.times)
-        self._surely_exact = self._fit_if_dense()
-        self._chains: dict[int, list[Chain]] = {}
-        self._blocks: tuple[bytes, list[NDArray[np.int64]]] = (b"", [])
 
-    def _fit_if_dense(self) -> NDArray[np.bool_]:
-        """Tell which observations fit the budget even if all items interact: most do."""
-        sizes = self.observations.sizes
-        # An order of at most one item needs no sampling, whatever the budget.
-        return (sizes <= 1) | self.budget.exact_by_size(sizes, self._known, self.data.n_items)
+    def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return loss and gradient; the loss is infinite where rates leave the arithmetic's range.
 
-    def _choose(self, parameters: Parameters) -> NDArray[np.bool_]:
-        """Tell for every observation whether it is summed exactly; see `Budget`."""
-        observations = self.observations
-        timed = self._known
-        if self.method not in ("auto", "exact"):
-            sampled = observations.sizes > 1
-            if self.method == "relocation" and (sampled & timed).any():
-                raise InputError(
-                    "method 'relocation' does not know observation times; use 'auto' or "
-                    "'metropolis' for samples with known times"
-                )
-            return ~sampled
-        exact = self._surely_exact.copy()
-        for s in map(int, np.nonzero(~exact)[0]):
-            k = int(observations.sizes[s])
-            columns = parameters.columns(observations.items(s)).items.size
-            exact[s] = self.budget.exact_fits(k, columns, timed=bool(timed[s]))
-            if self.method == "exact" and not exact[s]:
-                raise self._over_budget(int(observations.first[s]), k, columns, bool(timed[s]))
-        return exact
-
-    def _over_budget(self, row: int, size: int, columns: int, timed: bool) -> BudgetError:
-        memory = Budget.exact_memory(size, columns, timed=timed)
-        work = Budget.exact_work(size, columns, timed=timed)
-        return BudgetError(
-            f"sample {self.data.samples[row]!r} (row {row}) has {size} items: exact evaluation "
-            f"needs {memory / 1e6:.4g} MB and {work:.2g} operations, the budget is "
-            f"{self.budget.memory} and {self.budget.work:.2g}. Raise the budget, use "
-            "method='auto', or leave the sample out"
-        )
-
-    def _sampler(self, index: int) -> str:
-        if self.method != "auto":
-            return self.method
-        return "relocation" if np.isnan(self.observations.times[index]) else "metropolis"
-
-    def evaluate(self, theta: Any, *, value: bool = True, gradient: bool = True) -> Evaluation:
-        """Evaluate at `theta`.
-
-        Parameters
-        ----------
-        theta : array, DataFrame or Model, (n, n)
-            theta[i, j] is the log-effect of item i on the rate of item j, theta[j, j] the log
-            base rate.
-        value, gradient : bool
-            What is wanted. Without `value` the (costly) values of sampled sets are left out.
+        `effective` then holds the smallest effective share of the drawn orders.
         """
-        observations = self.observations
-        parameters = Parameters(check_theta(theta, self.data.items), self.observation_rate)
-        exact = self._choose(parameters)
-        known = self._known
-        log_p = np.full(exact.size, np.nan)
-        variance = np.zeros(exact.size)
-        sets = ExactSets(
-            parameters, observations, self._plan(np.nonzero(exact & ~known)[0]), log_p,
-            want_gradient=gradient,
-        )  # fmt: skip
-        timed = ExactTimed(
-            parameters, observations, np.nonzero(exact & known)[0], log_p, want_gradient=gradient
+        exact = self._exact_work(theta)
+        run_all(exact.pieces, self.settings.threads)
+        loss, gradient = self._finish(exact)
+        parameters = exact.parameters
+        columns = [parameters.columns(large.items) for large in self.large]
+        if exact.beyond or not all(map(in_sampling_range, columns)):
+            return np.inf, np.zeros((self.n, self.n))
+        if self.large:
+            weighed = self._weigh(columns)
+            stacks = self._chain_gradients(columns, weighed)
+            for place, large in enumerate(self.large):
+                loss -= large.weight * weighed[place].log_p
+                part = np.zeros((self.n, self.n))
+                parameters.spread(columns[place], stacks[place].sum(axis=0), part)
+                gradient -= large.weight * part
+            self.effective = min(found.effective for found in weighed)
+        return loss, gradient
+
+    def evaluate_exact_sets(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return what the exact sets alone contribute to loss and gradient."""
+        exact = self._exact_work(theta)
+        run_all(exact.pieces, self.settings.threads)
+        return self._finish(exact)
+
+    def _exact_work(self, theta: NDArray[np.float64]) -> ExactWork:
+        parameters = Parameters(theta, self.observation)
+        return ExactWork(parameters, self.distinct, self.blocks, want_gradient=True)
+
+    def _finish(self, exact: ExactWork) -> tuple[float, NDArray[np.float64]]:
+        gradient = exact.finish(self.settings.threads)
+        assert gradient is not None  # noqa: S101 - it was asked for
+        return -float(np.nansum(exact.log_p * self.distinct.weights)), -gradient
+
+    def gradient_error(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the Monte Carlo standard error of the gradient where orders were just drawn."""
+        variance = np.zeros((self.n, self.n))
+        if self.large:
+            parameters = Parameters(theta, self.observation)
+            columns = [parameters.columns(large.items) for large in self.large]
+            stacks = self._chain_gradients(columns, self._weigh(columns))
+            for place, large in enumerate(self.large):
+                chains = stacks[place].shape[0]
+                spread = (stacks[place] * chains).var(axis=0, ddof=1) / chains
+                part = np.zeros((self.n, self.n))
+                parameters.spread_variance(columns[place], spread, part)
+                variance += large.weight**2 * part
+        return np.sqrt(variance)
+
+    def draw(self, theta: NDArray[np.float64], kept: int) -> None:
+        """Draw `kept` orders per chain at theta, to be used from here on.
+
+        The chains go on from where they stand. Before the first draw they start from the model
+        without interactions, whose log p(S) is known; from then on its estimate is carried along.
+        """
+        if not self.large:
+            return
+        parameters = Parameters(theta, self.observation)
+        columns = [parameters.columns(large.items) for large in self.large]
+        carried = [found.log_p for found in self._weigh(columns)] if self.draws else None
+        sampling = self.settings.sampling
+        key = DrawKey(self.settings.seed, self.start, self.draws)
+        done = run_all(
+            [
+                partial(large.advance, OrderSampler(columns[s], sampling), key, (s, c), kept)
+                for s, large in enumerate(self.large)
+                for c in range(sampling.chains)
+            ],
+            self.settings.threads,
         )
-        large = [int(s) for s in np.nonzero(~exact)[0]]
-        chains = self._prepare_chains(parameters, large)
-        # One pool for all kinds of work, the long pieces first; sums are made in a fixed order.
-        pieces: list[tuple[Any, Any]] = [(sets.work, block) for block in sets.blocks]
-        pieces += [(timed.work, block) for block in timed.blocks]
-        pieces += [(partial(chain, value=value, gradient=gradient), None) for chain in chains]
-        done = run_pieces(_do, pieces, self.n_threads)
-        n_sets, n_exact = len(sets.blocks), len(sets.blocks) + len(timed.blocks)
-        parts: list[NDArray[np.float64] | None] = []
-        if sets.blocks:
-            parts.append(sets.finish(done[:n_sets], self.n_threads))
-        if timed.blocks:
-            parts.append(timed.finish(done[n_sets:n_exact]))
-        gradient_variance = np.zeros((parameters.n, parameters.n)) if gradient else None
-        per_set = self.sampling.chains
-        for at, s in enumerate(large):
-            results = done[n_exact + at * per_set : n_exact + (at + 1) * per_set]
-            columns = chains[at * per_set].columns
-            log_p[s], variance[s], part, spread = combine(parameters, columns, results)
-            weight = observations.weights[s]
-            if part is not None and spread is not None and gradient_variance is not None:
-                parts.append(weight * part)
-                gradient_variance += weight**2 * spread
-        sampler = np.full(exact.size, "exact", dtype=f"U{max(map(len, METHODS))}")
-        sampler[large] = [self._sampler(s) for s in large]
-        return Evaluation(
-            value=float(np.sum(observations.weights * log_p)),
-            value_se=float(np.sqrt(np.sum(observations.weights**2 * variance))),
-            gradient=_add(parts) if gradient else None,
-            gradient_se=None if gradient_variance is None else np.sqrt(gradient_variance),
-            seed=self.seed,
-            log_likelihoods=log_p[observations.inverse],
-            standard_errors=np.sqrt(variance)[observations.inverse],
-            methods=sampler[observations.inverse],
-            data=self.data,
+        self.draws += 1
+        for s, large in enumerate(self.large):
+            chains = done[s * sampling.chains : (s + 1) * sampling.chains]
+            large.replace(columns[s], chains, None if carried is None else carried[s])
+
+    def _weigh(self, columns: list[Columns]) -> list[Weighed]:
+        """Return of every large set the shares of its orders, log p, and the effective share."""
+        done = run_all(
+            [
+                partial(large.log_weights, columns[s], c)
+                for s, large in enumerate(self.large)
+                for c in range(len(large.states))
+            ],
+            self.settings.threads,
         )
+        each = iter(done)
+        return [
+            large.weigh(np.stack([next(each) for _ in range(len(large.states))]))
+            for large in self.large
+        ]
 
-    def skip(self, evaluations: int) -> None:
-        """Let the chains' streams begin where they would after so many evaluations."""
-        for s in range(self.observations.sizes.size):
-            self._chains[s] = [Chain(steps_taken=evaluations) for _ in range(self.sampling.chains)]
+    def _chain_gradients(
+        self, columns: list[Columns], weighed: list[Weighed]
+    ) -> list[NDArray[np.float64]]:
+        """Return of every large set the weighted gradient sums of its chains."""
+        done = run_all(
+            [
+                partial(large.gradient, columns[s], c, weighed[s].shares[c])
+                for s, large in enumerate(self.large)
+                for c in range(len(large.states))
+            ],
+            self.settings.threads,
+        )
+        each = iter(done)
+        return [np.stack([next(each) for _ in range(len(large.states))]) for large in self.large]
 
-    def _plan(self, chosen: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Share exact sets among blocks; the last plan is kept, for theta rarely changes it."""
-        if not chosen.size:
-            return []
-        key = chosen.tobytes()
-        if self._blocks[0] != key:
-            self._blocks = (key, plan_blocks(self.observations.sizes, chosen, self.data.n_items))
-        return self._blocks[1]
+    def restart(self, start: int) -> None:
+        """Forget all orders: a new start, with streams of its own."""
+        self.start = start
+        self.draws = 0
+        self.effective = 1.0
 
-    def _prepare_chains(self, parameters: Parameters, large: list[int]) -> list[ChainRun]:
-        """Return the chains of the sets `large`, set by set, each a piece of work of its own."""
-        runs = []
-        for s in large:
-            columns = sampled_columns(parameters, self.observations.items(s))
-            chains = self._chains.setdefault(s, [Chain() for _ in range(self.sampling.chains)])
-            runs += [
-                ChainRun(
-                    parameters=parameters, columns=columns, chain=chain,
-                    t=float(self.observations.times[s]), method=self._sampler(s),
-                    sampling=self.sampling, seed=self.seed, index=(s, c),
-                    resume=self.method == "auto",
-                )
-                for c, chain in enumerate(chains)
-            ]  # fmt: skip
-        return runs
+    def arrays(self) -> dict[str, Any]:
+        """Return what a checkpoint needs to go on with the same orders."""
+        state: dict[str, Any] = {
+            "draws": np.array(self.draws),
+            "start": np.array(self.start),
+            "effective": np.array(self.effective),
+        }
+        for s, large in enumerate(self.large):
+            state[f"large_{s}_states"] = large.states
+            state[f"large_{s}_orders"] = large.orders
+            state[f"large_{s}_drawn"] = large.drawn
+            state[f"large_{s}_offset"] = np.array(large.offset)
+        return state
 
-
-def _add(parts: list[NDArray[np.float64] | None]) -> NDArray[np.float64]:
-    """Add up gradients, in order."""
-    given = [part for part in parts if part is not None]
-    total: NDArray[np.float64] = given[0] if len(given) == 1 else np.sum(given, axis=0)
-    return total
-
-
-def _do(piece: tuple[Any, Any]) -> Any:
-    work, argument = piece
-    return work() if argument is None else work(argument)
-
-
-def evaluate(
-    theta: Any,
-    X: Any,
-    *,
-    times: Iterable[object] | None = None,
-    gradient: bool = True,
-    method: str = "auto",
-    budget: Budget | None = None,
-    sampling: Sampling | None = None,
-    observation_rate: float = 1.0,
-    random_state: RandomState = None,
-    n_threads: int | None = None,
-) -> Evaluation:
-    """Evaluate the mean log-likelihood of `X` at `theta` and tell how it was done.
-
-    As `log_likelihood`, with more to set, and with an `Evaluation` in return that has standard
-    errors, the method and the log-likelihood of every sample, and the seed. See `Likelihood` for
-    the parameters.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> found = evaluate(np.zeros((2, 2)), np.array([[1, 0], [1, 1]]))
-    >>> found.samples[["size", "method"]].to_dict("list")
-    {'size': [1, 2], 'method': ['exact', 'exact']}
-    """
-    likelihood = Likelihood(
-        X, times=times, method=method, budget=budget, sampling=sampling,
-        observation_rate=observation_rate, random_state=random_state, n_threads=n_threads,
-    )  # fmt: skip
-    return likelihood.evaluate(theta, gradient=gradient)
-
-
-@overload
-def log_likelihood(
-    theta: Any,
-    X: Any,
-    *,
-    times: Iterable[object] | None = ...,
-    return_gradient: Literal[False] = ...,
-    method: str = ...,
-    budget: Budget | None = ...,
-    random_state: RandomState = ...,
-    n_threads: int | None = ...,
-) -> float: ...
-
-
-@overload
-def log_likelihood(
-    theta: Any,
-    X: Any,
-    *,
-    times: Iterable[object] | None = ...,
-    return_gradient: Literal[True],
-    method: str = ...,
-    budget: Budget | None = ...,
-    random_state: RandomState = ...,
-    n_threads: int | None = ...,
-) -> tuple[float, NDArray[np.float64]]: ...
-
-
-def log_likelihood(
-    theta: Any,
-    X: Any,
-    *,
-    times: Iterable[object] | None = None,
-    return_gradient: bool = False,
-    method: str = "auto",
-    budget: Budget | None = None,
-    random_state: RandomState = None,
-    n_threads: int | None = None,
-) -> float | tuple[float, NDArray[np.float64]]:
-    """Return the mean log-likelihood of the samples in `X`, and its gradient if wanted.
-
-    Parameters
-    ----------
-    theta : array, DataFrame or Model, (n, n)
-        theta[i, j] is the log-effect of item i on the rate of item j, theta[j, j] the log base
-        rate of item j.
-    X : Dataset, DataFrame, array or list of sets
-        The samples.
-    times : array or None
-        Observation times; NaN where unknown. None: all unknown (Exp(1) distributed), unless `X`
-        is a `Dataset` that has times.
-    return_gradient : bool
-        Also return the n x n gradient with respect to theta.
-    method : {"auto", "exact", "relocation", "metropolis", "metropolis-uniform"}
-        "auto" sums exactly over all orders where the budget allows and samples larger sets;
-        "exact" refuses these; the others sample every set of two or more items.
-    budget : Budget or None
-        What the exact evaluation of a set may cost.
-    random_state : int, Generator or None
-        Seed of the sampled sets.
-    n_threads : int or None
-        Threads; None for all cores that this process may use. Results do not depend on it.
-
-    Returns
-    -------
-    float, or float and array
-        For standard errors and what was done with each sample see `evaluate`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> theta = np.array([[0.0, 4.0], [0.0, -4.0]])
-    >>> X = np.array([[0, 0], [1, 0], [1, 1]])
-    >>> value, gradient = log_likelihood(theta, X, return_gradient=True)
-    >>> round(value, 6)
-    -1.158311
-    >>> gradient.shape
-    (2, 2)
-    """
-    found = evaluate(
-        theta, X, times=times, gradient=return_gradient, method=method, budget=budget,
-        random_state=random_state, n_threads=n_threads,
-    )  # fmt: skip
-    if found.gradient is None:
-        return found.value
-    return found.value, found.gradient
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from the `arrays` of an earlier run."""
+        self.draws = int(state["draws"])
+        self.start = int(state["start"])
+        self.effective = float(state["effective"])
+        for s, large in enumerate(self.large):
+            large.states = state[f"large_{s}_states"]
+            large.orders = state[f"large_{s}_orders"]
+            large.drawn = state[f"large_{s}_drawn"]
+            large.offset = float(state[f"large_{s}_offset"])

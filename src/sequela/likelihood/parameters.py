@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sequela.kernels.arguments import ColumnRoom, SetColumns, ThetaTables
 from sequela.kernels.columns import SHORTCUT_LIMIT, choose_columns
+from sequela.observation import Exponential
+from sequela.support.errors import InputError
 from sequela.support.jit import call
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from sequela.model import Model
+    from sequela.observation import Observation
 
 __all__ = ["Columns", "Parameters"]
 
@@ -32,6 +38,8 @@ class Columns:
         Base rates of the columns.
     rest : float
         Total rate of all other items, which is constant.
+    stop_rate : float
+        Rate of the observation.
     highest, lowest : float
         Bounds of the log-rates of the columns over all states.
     """
@@ -41,46 +49,76 @@ class Columns:
     effects: NDArray[np.float64]
     rate: NDArray[np.float64]
     rest: float
+    stop_rate: float
     highest: float
     lowest: float
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return int(self.items.size)
+
+    @property
+    def others(self) -> float:
+        """The rate of all items outside the set, before any of its effects."""
+        return self.rest + float(self.rate[self.k :].sum())
+
+    def arrays(self, scale: float = 1.0) -> SetColumns:
+        """Return the arrays for the samplers of orders, with all effects times `scale`."""
+        effects = self.effects if scale == 1.0 else self.effects * scale
+        return SetColumns(np.exp(effects), effects, self.rate, self.rest, self.stop_rate)
 
 
 class Parameters:
     """A checked theta: effects, base rates, and which effects are not zero.
 
-    `observation_rate` is the rate at which a sample is observed.
+    Parameters
+    ----------
+    theta : array (n, n)
+        Checked; it is not checked again here.
+    observation : Observation or None
+        How samples are observed; None: exponential with rate 1.
     """
 
-    def __init__(self, theta: NDArray[np.float64], observation_rate: float = 1.0) -> None:
+    def __init__(self, theta: NDArray[np.float64], observation: Observation | None = None) -> None:
         n = theta.shape[0]
         self.theta = theta
         self.n = n
-        self.observation_rate = observation_rate
+        self.stop_rate = _constant_rate(observation)
         self.rate = np.exp(np.diagonal(theta))
-        self.W = np.exp(theta)
-        np.fill_diagonal(self.W, 1.0)  # an item has no effect on itself
+        W = np.exp(theta)
+        np.fill_diagonal(W, 1.0)  # an item has no effect on itself
         present = theta != 0.0
         np.fill_diagonal(present, val=False)
-        self.row_start = np.zeros(n + 1, dtype=np.int64)
-        np.cumsum(present.sum(axis=1), out=self.row_start[1:])
-        self.row_item = np.nonzero(present)[1].astype(np.int64)
-        self.shared = self.rate <= SHORTCUT_LIMIT * observation_rate
-        self.constant = float(self.rate[self.shared].sum())
-        self.rare = np.nonzero(~self.shared)[0].astype(np.int64)
+        row_start = np.zeros(n + 1, dtype=np.int64)
+        np.cumsum(present.sum(axis=1), out=row_start[1:])
+        self.shared = self.rate <= SHORTCUT_LIMIT * self.stop_rate
+        self.tables = ThetaTables(
+            theta=theta,
+            W=W,
+            rate=self.rate,
+            row_start=row_start,
+            row_item=np.nonzero(present)[1].astype(np.int64),
+            shared=self.shared,
+            constant=float(self.rate[self.shared].sum()),
+            fast=np.nonzero(~self.shared)[0].astype(np.int64),
+            stop_rate=self.stop_rate,
+        )
+
+    @classmethod
+    def of(cls, model: Model) -> Parameters:
+        """Return the parameters of a model."""
+        return cls(model.theta, model.observation)
 
     def columns(self, items: NDArray[np.int64]) -> Columns:
         """Return the columns of the set `items`."""
         n = self.n
-        columns = np.empty(n, dtype=np.int64)
-        above = np.empty(n)
-        below = np.empty(n)
         k = items.shape[0]
-        m, rest = call(
-            choose_columns, items, k, self.theta, self.row_start, self.row_item, self.rate,
-            self.shared, self.constant, self.rare, columns, above, below,
-            np.zeros(n, dtype=np.int64),
-        )  # fmt: skip
-        columns = columns[:m].copy()
+        room = ColumnRoom(
+            np.empty(n, dtype=np.int64), np.empty(n), np.empty(n), np.zeros(n, dtype=np.int64)
+        )
+        m, rest = call(choose_columns, items, self.tables, room)
+        columns = room.columns[:m].copy()
         effects = self.theta[np.ix_(items, columns)]
         effects[np.arange(k), np.arange(k)] = 0.0
         base = self.theta[columns, columns]
@@ -90,8 +128,9 @@ class Parameters:
             effects=np.ascontiguousarray(effects),
             rate=self.rate[columns],
             rest=float(rest),
-            highest=float(np.max(base + above[:m], initial=-np.inf)),
-            lowest=float(np.min(base + below[:m], initial=np.inf)),
+            stop_rate=self.stop_rate,
+            highest=float(np.max(base + room.above[:m], initial=-np.inf)),
+            lowest=float(np.min(base + room.below[:m], initial=np.inf)),
         )
 
     def spread(self, columns: Columns, G: NDArray[np.float64], into: NDArray[np.float64]) -> None:
@@ -113,9 +152,22 @@ class Parameters:
     ) -> None:
         k = columns.k
         m = columns.items.shape[0]
-        full = G[:, m : m + 1] * per_time  # items that are no columns: a multiple of the time
+        full = G[:, m : m + 1] * per_time  # items that are not columns: a multiple of the time
         full[:, columns.items] = G[:, :m]
         own = columns.items[:k]
         full[np.arange(k), own] = 0.0
         into[own] += full[:k]
         into[np.arange(self.n), np.arange(self.n)] += full[k]
+
+
+def _constant_rate(observation: Observation | None) -> float:
+    """Return the rate of the observation, which the kernels take to be the same in all states."""
+    rate = (observation or Exponential()).constant_rate
+    if rate is None:
+        raise InputError(
+            f"the likelihood of an observation of kind {observation.kind!r} is not available; "
+            "use an observation with a constant rate, such as sequela.Exponential()"
+            if observation is not None
+            else "the observation has no rate"
+        )
+    return rate

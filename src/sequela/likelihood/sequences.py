@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 import pandas as pd
 
+from sequela.kernels.arguments import SetList
 from sequela.kernels.sequence import COMPLETE, MARGINAL, TIMED, sequences_block
+from sequela.likelihood.parameters import Parameters
+from sequela.model import Model, as_model
 from sequela.support.errors import InputError
 from sequela.support.jit import call
 from sequela.support.threads import resolve_threads, run_pieces
-from sequela.support.validation import as_table, check_observation_rate, check_theta
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
+
+    from sequela.model import ModelLike
 
 __all__ = ["sequence_log_likelihood"]
 
@@ -26,13 +30,12 @@ _BLOCKS = 16
 
 @overload
 def sequence_log_likelihood(
-    theta: Any,
+    model: ModelLike,
     sequences: Iterable[Sequence[Any]],
     *,
     times: ArrayLike | None = ...,
     complete: bool = ...,
     items: Sequence[str] | None = ...,
-    observation_rate: float = ...,
     return_gradient: Literal[False] = ...,
     n_threads: int | None = ...,
 ) -> float: ...
@@ -40,26 +43,24 @@ def sequence_log_likelihood(
 
 @overload
 def sequence_log_likelihood(
-    theta: Any,
+    model: ModelLike,
     sequences: Iterable[Sequence[Any]],
     *,
     times: ArrayLike | None = ...,
     complete: bool = ...,
     items: Sequence[str] | None = ...,
-    observation_rate: float = ...,
     return_gradient: Literal[True],
     n_threads: int | None = ...,
 ) -> tuple[float, NDArray[np.float64]]: ...
 
 
 def sequence_log_likelihood(
-    theta: Any,
+    model: ModelLike,
     sequences: Iterable[Sequence[Any]],
     *,
     times: ArrayLike | None = None,
     complete: bool = False,
     items: Sequence[str] | None = None,
-    observation_rate: float = 1.0,
     return_gradient: bool = False,
     n_threads: int | None = None,
 ) -> float | tuple[float, NDArray[np.float64]]:
@@ -67,20 +68,18 @@ def sequence_log_likelihood(
 
     Parameters
     ----------
-    theta : array, DataFrame or Model, (n, n)
+    model : Model, fitted SetChain, or theta (n, n)
         theta[i, j] is the log-effect of item i on the rate of item j.
     sequences : list of sequences
-        Items in the order in which they arrived: labels if theta is a DataFrame or `items` is
+        Items in the order in which they arrived: labels if the model has labels or `items` is
         given, otherwise positions from 0 to n - 1. Sequences may be empty.
     times : array or None
-        When each sequence was observed (section 4.2). None: at an unknown, exponentially
-        distributed time (Proposition 2).
+        When each sequence was observed (section 4.2). None: at an unknown time, distributed as
+        the model's observation (Proposition 2).
     complete : bool
         Every sequence holds all items, observed after the last arrival, eq. (4).
     items : sequence of str or None
         Labels of theta's rows and columns.
-    observation_rate : float
-        Rate of the observation, where the time is unknown.
     return_gradient : bool
         Also return the n x n gradient with respect to theta.
     n_threads : int or None
@@ -95,10 +94,10 @@ def sequence_log_likelihood(
     >>> round(sequence_log_likelihood(theta, [[0, 1]], complete=True), 6)
     -0.01815
     """
-    theta = as_table(theta)
-    labels = _labels(theta, items)
-    matrix = check_theta(theta, items)
-    n = matrix.shape[0]
+    labels = _labels(model, items)
+    chosen_model = as_model(model, items)
+    parameters = Parameters.of(chosen_model)
+    n = parameters.n
     flat, indptr = _positions(sequences, labels, n)
     count = indptr.size - 1
     if complete and times is not None:
@@ -114,9 +113,8 @@ def sequence_log_likelihood(
         )
     kind = COMPLETE if complete else MARGINAL if times is None else TIMED
     when = np.zeros(count) if times is None else _times(times, indptr)
-    rate = check_observation_rate(observation_rate)
     log_p = np.empty(count)
-    weights = np.full(count, 1.0 / count)
+    listed = SetList(indptr, flat, np.full(count, 1.0 / count))
     # A partial sequence that is empty at time 0 is certain, whatever theta.
     chosen = np.nonzero(when > 0.0)[0] if kind == TIMED else np.arange(count)
     log_p[when == 0.0] = 0.0
@@ -124,8 +122,8 @@ def sequence_log_likelihood(
     def work(block: NDArray[np.int64]) -> NDArray[np.float64]:
         gradient = np.zeros((n, n) if return_gradient else (1, 1))
         call(
-            sequences_block, gradient, log_p, matrix, indptr, flat, block, weights, kind, when,
-            rate, return_gradient,
+            sequences_block, gradient, log_p, parameters.theta, listed, block, kind, when,
+            parameters.stop_rate, return_gradient,
         )  # fmt: skip
         return gradient
 
@@ -143,11 +141,12 @@ def sequence_log_likelihood(
     return value, np.sum(parts, axis=0) if parts else np.zeros((n, n))
 
 
-def _labels(theta: Any, items: Sequence[str] | None) -> dict[str, int] | None:
-    if items is None and isinstance(theta, pd.DataFrame):
-        items = [str(label) for label in theta.columns]
-    if items is None:
+def _labels(model: ModelLike, items: Sequence[str] | None) -> dict[str, int] | None:
+    """Return the place of each label; None for a theta without labels."""
+    unlabelled = not isinstance(model, (Model, pd.DataFrame)) and not hasattr(model, "model_")
+    if items is None and unlabelled:
         return None
+    items = as_model(model).items if items is None else items
     place = {str(label): index for index, label in enumerate(items)}
     if len(place) != len(items):
         raise InputError("items has duplicate labels; expected each item once")

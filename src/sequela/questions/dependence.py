@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sequela.kernels.arrivals import sum_arrivals
+from sequela.kernels.limits import PRODUCT_LOG_RANGE
 from sequela.support.errors import InputError
 from sequela.support.jit import call
 
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from sequela.likelihood.budget import Budget
 
 __all__ = ["ancestors", "arrivals_on_lattice", "fits_lattice", "given_state"]
-
-# Products of two rates must stay inside the range of a double.
-_LOG_RANGE = 600.0
 
 
 def ancestors(theta: NDArray[np.float64], targets: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -56,10 +54,10 @@ def arrivals_on_lattice(
     # Rates relative to the largest there can be: none overflows, and only ratios count.
     top = float((base + np.maximum(effects, 0.0).sum(axis=0)).max(initial=0.0))
     lowest = float((base + np.minimum(effects, 0.0).sum(axis=0)).min(initial=0.0))
-    if top - min(lowest, float(np.log(observation_rate))) > _LOG_RANGE:
+    if top - min(lowest, float(np.log(observation_rate))) > PRODUCT_LOG_RANGE:
         raise InputError(
             f"theta allows log-rates between {lowest:.0f} and {top:.0f}; an exact answer needs a "
-            f"range of at most {_LOG_RANGE:.0f}. Scale its largest entries down, or use "
+            f"range of at most {PRODUCT_LOG_RANGE:.0f}. Scale its largest entries down, or use "
             "method='simulation'"
         )
     flow = np.zeros(n)

@@ -1,20 +1,21 @@
 """One seed in, any number of independent streams out.
 
 A `random_state` becomes one integer at the door. It is recorded with the result, and every piece
-of work (a chunk of draws, a chain of a sample) gets a stream of its own from that integer and the
-piece's index. So a result does not depend on how the pieces were shared among threads, and piece
-17 of 96 can be run again alone.
+of work (a chunk of draws, a chain of a sample) gets a stream of its own from that integer, the
+purpose of the stream and the index of the piece. So a result does not depend on how the pieces
+were shared among threads, and piece 17 of 96 can be run again alone.
 """
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TypeAlias
 
 import numpy as np
 
 from sequela.support.errors import InputError
 
-__all__ = ["RandomState", "materialise_seed", "stream"]
+__all__ = ["Purpose", "RandomState", "materialise_seed", "simulation_stream", "stream"]
 
 RandomState: TypeAlias = int | np.integer | np.random.Generator | np.random.RandomState | None
 
@@ -53,14 +54,47 @@ def materialise_seed(random_state: RandomState) -> int:
     )
 
 
-def stream(seed: int, *index: int) -> np.random.Generator:
-    """Return the generator of the piece of work with this index.
+class Purpose(IntEnum):
+    """What a stream of random numbers is for.
+
+    The number is the first part of the key of the stream, so two purposes never share numbers.
+    It is part of what a seed means: never change or reuse one.
+    """
+
+    FITTED_ORDERS = 1  # orders of large sets while a model is fitted
+    RANDOM_START = 2  # interactions at a random start
+    FOLDS = 3  # samples dealt to the folds of a cross-validation
+    ADAGRAD_SEED = 4  # the seed of the sampler that AdaGrad uses
+    SAMPLED_LIKELIHOOD = 5  # orders of large sets for a value and a gradient
+    SAMPLED_POSTERIOR = 6  # orders of large sets for posteriors of times and orders
+    REPEATED_BOOTSTRAP = 7  # samples of a bootstrap, in a plan of repeats
+    REPEATED_FOLDS = 8  # folds, in a plan of repeats
+    REPEATED_SUBSET = 9  # items of a subset, in a plan of repeats
+    EXPERIMENT = 10  # whatever an experiment of the paper draws itself
+
+
+def stream(seed: int, purpose: Purpose, *index: int) -> np.random.Generator:
+    """Return the generator of one piece of work: its purpose and its index.
 
     Examples
     --------
-    >>> stream(7, 0, 3).random() == stream(7, 0, 3).random()
+    >>> stream(7, Purpose.FOLDS, 3).random() == stream(7, Purpose.FOLDS, 3).random()
     True
-    >>> stream(7, 0, 3).random() == stream(7, 3, 0).random()
+    >>> stream(7, Purpose.FOLDS, 3).random() == stream(7, Purpose.RANDOM_START, 3).random()
     False
     """
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=index)))
+    # At least two numbers: a key of one number belongs to `simulation_stream`.
+    return _generator(seed, (int(purpose), *(index or (0,))))
+
+
+def simulation_stream(seed: int, chunk: int) -> np.random.Generator:
+    """Return the generator of one chunk of simulated draws.
+
+    Its key is the chunk alone. No other stream has a key of one number, and simulations keep the
+    draws that a seed has had since version 0.1.
+    """
+    return _generator(seed, (chunk,))
+
+
+def _generator(seed: int, key: tuple[int, ...]) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))

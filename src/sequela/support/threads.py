@@ -6,15 +6,16 @@ import contextlib
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from sequela.support.errors import InputError
 from sequela.support.progress import WorkProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["at_most", "resolve_threads", "run_pieces"]
+__all__ = ["at_most", "resolve_threads", "run_all", "run_pieces"]
 
 _most: ContextVar[int | None] = ContextVar("most", default=None)
 
@@ -51,9 +52,9 @@ def resolve_threads(n_threads: int | None) -> int:
 
 @contextlib.contextmanager
 def at_most(threads: int) -> Iterator[None]:
-    """Let everything inside that is not told otherwise use so many threads.
+    """Limit the number of threads that are used inside this block, unless a call names its own.
 
-    For workers that stand beside others on the same cores.
+    For workers that share the cores with others.
     """
     token = _most.set(threads)
     try:
@@ -62,30 +63,26 @@ def at_most(threads: int) -> Iterator[None]:
         _most.reset(token)
 
 
-def run_pieces(
-    work: Callable[[Piece], Result],
-    pieces: Iterable[Piece],
-    n_threads: int,
-    description: str = "",
+def run_all(
+    pieces: Sequence[Callable[[], Result]], n_threads: int, description: str = ""
 ) -> list[Result]:
-    """Run `work` on every piece and return the results in the order of the pieces.
+    """Call every piece and return the results in the order of the pieces.
 
-    With a `description` a bar shows how far it is, if it takes long.
+    With a `description` a bar shows the progress, if it takes long.
 
     The pieces and their order never depend on the number of threads, which is what makes results
     the same for any number. An interrupt waits for the pieces under way, drops the others, and
     is raised.
     """
-    listed = list(pieces)
     done = []
-    with WorkProgress(description, len(listed)) as bar:
-        if n_threads == 1 or len(listed) < 2:
-            for piece in listed:
-                done.append(work(piece))
+    with WorkProgress(description, len(pieces)) as bar:
+        if n_threads == 1 or len(pieces) < 2:
+            for piece in pieces:
+                done.append(piece())
                 bar.advance()
             return done
-        with ThreadPoolExecutor(min(n_threads, len(listed))) as pool:
-            futures = [pool.submit(work, piece) for piece in listed]
+        with ThreadPoolExecutor(min(n_threads, len(pieces))) as pool:
+            futures = [pool.submit(piece) for piece in pieces]
             try:
                 for future in futures:
                     done.append(future.result())
@@ -94,3 +91,13 @@ def run_pieces(
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
     return done
+
+
+def run_pieces(
+    work: Callable[[Piece], Result],
+    pieces: Iterable[Piece],
+    n_threads: int,
+    description: str = "",
+) -> list[Result]:
+    """Call `work` on every piece and return the results in order; see `run_all`."""
+    return run_all([partial(work, piece) for piece in pieces], n_threads, description)

@@ -15,16 +15,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["as_table", "check_observation_rate", "check_theta", "is_number", "positive_integer"]
+__all__ = ["check_theta", "is_number", "positive_integer"]
 
 # exp(500) is far inside a double, exp(710) is not. A rate beyond e^500 means that something else
 # is wrong: the expected waiting time is then under 1e-217 of the observation time.
 LARGEST_THETA = 500.0
-
-
-def as_table(theta: Any) -> Any:
-    """Return the labelled table of a model; anything else as it is."""
-    return theta.to_frame() if hasattr(theta, "theta") and hasattr(theta, "to_frame") else theta
 
 
 def check_theta(theta: Any, items: Sequence[str] | None = None) -> NDArray[np.float64]:
@@ -32,9 +27,8 @@ def check_theta(theta: Any, items: Sequence[str] | None = None) -> NDArray[np.fl
 
     A DataFrame's labels are checked against its own rows and columns and, where the data have
     labels, against `items`: the same labels in another order are put in order, other labels are
-    an error. A model counts as the DataFrame that its `to_frame` returns.
+    an error.
     """
-    theta = as_table(theta)
     if isinstance(theta, pd.DataFrame):
         theta = _in_order(theta, items)
     try:
@@ -102,20 +96,6 @@ def _in_order(theta: pd.DataFrame, items: Sequence[str] | None) -> NDArray[Any]:
         )
     place = [rows.index(item) for item in items]
     return theta.to_numpy()[np.ix_(place, place)]
-
-
-def check_observation_rate(observation_rate: float) -> float:
-    """Return the rate at which samples are observed, a positive finite number."""
-    try:
-        value = float(observation_rate)
-    except (TypeError, ValueError):
-        value = float("nan")
-    if not 0.0 < value < np.inf:
-        raise InputError(
-            f"observation_rate is {observation_rate!r}; expected a positive finite number "
-            "(the paper's chain has 1)"
-        )
-    return value
 
 
 def is_number(value: Any) -> bool:

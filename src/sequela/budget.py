@@ -1,20 +1,22 @@
-"""How much memory and work one set may cost before it is sampled instead of summed exactly."""
+"""How much memory and work exact evaluation may take before sets are sampled instead."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, TypeVar
 
 from sequela.support.errors import InputError
 from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["Budget", "check_budget"]
+
+# A number, or an array of them.
+Number = TypeVar("Number", float, "NDArray[np.float64]")
 
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
@@ -37,15 +39,19 @@ def _bytes(memory: float | str) -> float:
 
 @dataclass(frozen=True)
 class Budget:
-    """What the exact evaluation of one set may cost; larger sets are sampled.
+    """What exact evaluation may cost; sets beyond it are sampled.
 
     Parameters
     ----------
     memory : float or str
-        Bytes of working memory a thread, or a text such as ``"200MB"``.
+        Bytes of working memory per thread, or a text such as ``"200MB"``.
     work : float
-        Floating-point operations a set. The default, 2e9, is about a tenth of a second on one
+        Floating-point operations per set. The default, 2e9, is about a tenth of a second on one
         core and lets sets of 20 items be exact with up to 280 interacting items.
+    total_work : float
+        Floating-point operations for all distinct sets of a data set together, for one value and
+        gradient. Where they need more, the largest sets are sampled. The default, 1e12, is about
+        a minute on one core.
 
     Examples
     --------
@@ -57,6 +63,7 @@ class Budget:
 
     memory: float | str = "200MB"
     work: float = 2e9
+    total_work: float = 1e12
 
     def __post_init__(self) -> None:
         if not _bytes(self.memory) > 0:
@@ -64,11 +71,13 @@ class Budget:
                 f"budget memory is {self.memory!r}; expected a positive number of bytes or a "
                 "text such as '200MB'"
             )
-        if not (is_number(self.work) and self.work > 0):
-            raise InputError(
-                f"budget work is {self.work!r}; expected a positive number of floating-point "
-                "operations a set, such as 2e9"
-            )
+        for name, example in (("work", "2e9 per set"), ("total_work", "1e12 for all sets")):
+            value = getattr(self, name)
+            if not (is_number(value) and value > 0):
+                raise InputError(
+                    f"budget {name} is {value!r}; expected a positive number of floating-point "
+                    f"operations, such as {example}"
+                )
         smallest = self.exact_memory(0, 1)
         if _bytes(self.memory) < smallest:
             raise InputError(
@@ -85,7 +94,7 @@ class Budget:
         return tables + 2.0**size * 8 * 3
 
     @staticmethod
-    def exact_work(size: int, columns: int, *, timed: bool = False) -> float:
+    def exact_work(size: Number, columns: Number, *, timed: bool = False) -> Number:
         """Return the floating-point operations of one value and gradient."""
         if timed:
             # About 32 nodes on the contour, a complex step each way, and what is collected.
@@ -100,19 +109,6 @@ class Budget:
             self.exact_memory(size, columns, timed=timed) <= _bytes(self.memory)
             and self.exact_work(size, columns, timed=timed) <= self.work
         )
-
-    def exact_by_size(
-        self, sizes: NDArray[np.int64], timed: NDArray[np.bool_], columns: int
-    ) -> NDArray[np.bool_]:
-        """Tell of many sets with so many columns whether their lattices are within budget."""
-        fits = np.array(
-            [
-                [self.exact_fits(k, columns, timed=known) for known in (False, True)]
-                for k in range(int(sizes.max(initial=0)) + 1)
-            ]
-        )
-        found: NDArray[np.bool_] = fits[sizes, timed.astype(np.int64)]
-        return found
 
 
 def check_budget(budget: Budget | None) -> Budget:

@@ -1,12 +1,14 @@
-"""The distinct observations of a data set: each pair of a set and a time once, with its count."""
+"""The distinct samples of a data set: each pair of a set and a time once, with its weight."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sequela.kernels.arguments import SetList
 from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -14,40 +16,36 @@ if TYPE_CHECKING:
 
     from sequela.data.dataset import Dataset
 
-__all__ = ["Observations"]
+__all__ = ["DistinctSamples"]
 
 
 @dataclass(frozen=True)
-class Observations:
+class DistinctSamples:
     """Distinct pairs of a set and an observation time.
 
     Attributes
     ----------
-    indptr, indices : arrays of int
-        Items of the distinct sets, one after the other.
+    sets : SetList
+        Their items, one set after the other, and their weights: shares of the samples.
     sizes : array of int
         Sizes of the sets.
     times : array
         Observation times; NaN where unknown.
-    weights : array
-        Shares of the samples.
     inverse : array of int
-        For every sample its observation.
+        For every sample of the data the place of its pair here.
     first : array of int
-        For every observation the first sample that has it.
+        For every pair the first sample that has it.
     """
 
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int64]
+    sets: SetList
     sizes: NDArray[np.int64]
     times: NDArray[np.float64]
-    weights: NDArray[np.float64]
     inverse: NDArray[np.int64]
     first: NDArray[np.int64]
 
     @classmethod
-    def of(cls, data: Dataset) -> Observations:
-        """Collect the distinct observations of `data`."""
+    def of(cls, data: Dataset) -> DistinctSamples:
+        """Collect the distinct samples of `data`."""
         sets = data.compressed()
         sizes = np.diff(sets.indptr)
         times = np.full(data.n_samples, np.nan) if data.times is None else data.times
@@ -67,18 +65,37 @@ class Observations:
         )
         which = unique.real.astype(np.int64)
         lists = [sets.indices[sets.indptr[s] : sets.indptr[s + 1]] for s in which]
-        indptr = np.zeros(len(lists) + 1, dtype=np.int64)
-        np.cumsum(sizes[which], out=indptr[1:])
+        start = np.zeros(len(lists) + 1, dtype=np.int64)
+        np.cumsum(sizes[which], out=start[1:])
         return cls(
-            indptr=indptr,
-            indices=np.concatenate(lists).astype(np.int64),
+            sets=SetList(
+                start=start,
+                items=np.concatenate(lists).astype(np.int64),
+                weights=counts / data.n_samples,
+            ),
             sizes=sizes[which],
             times=np.where(unique.imag < 0.0, np.nan, unique.imag),
-            weights=counts / data.n_samples,
             inverse=inverse.ravel().astype(np.int64),
             first=first.astype(np.int64),
         )
 
+    def __len__(self) -> int:
+        return int(self.sizes.size)
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Shares of the samples."""
+        return self.sets.weights
+
+    @cached_property
+    def timed(self) -> NDArray[np.bool_]:
+        """Whether the observation time is known."""
+        return ~np.isnan(self.times)
+
     def items(self, index: int) -> NDArray[np.int64]:
-        """Return the items of one observation."""
-        return self.indices[self.indptr[index] : self.indptr[index + 1]]
+        """Return the items of one set."""
+        return self.sets.items[self.sets.start[index] : self.sets.start[index + 1]]
+
+    def largest_first(self) -> list[int]:
+        """Return the places in order of falling size: long pieces of work first."""
+        return [int(s) for s in np.argsort(-self.sizes, kind="stable")]

@@ -6,36 +6,34 @@ Exact on the lattice within the budget; beyond it from sampled orders, with stan
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sequela.data.dataset import Dataset
-from sequela.kernels.passage import order_moments, passage_moments
-from sequela.kernels.relocation import relocate
-from sequela.likelihood.budget import Budget, check_budget
-from sequela.likelihood.exact import Passage
-from sequela.likelihood.independent import draw_orders
-from sequela.likelihood.observations import Observations
+from sequela.kernels.arguments import SetMoments
+from sequela.kernels.passage import order_moments
+from sequela.likelihood.distinct import DistinctSamples
+from sequela.likelihood.orders import OrderSampler, draw_orders, sampled_columns
 from sequela.likelihood.parameters import Parameters
-from sequela.likelihood.sampled import FIRST_BURN_IN, Sampling, check_sampling, sampled_columns
+from sequela.likelihood.passage import Passage
+from sequela.likelihood.plan import Way, choose_way
+from sequela.model import as_model
+from sequela.settings import read_settings
 from sequela.support.jit import call
-from sequela.support.random import RandomState, materialise_seed, stream
-from sequela.support.threads import resolve_threads, run_pieces
-from sequela.support.validation import check_observation_rate, check_theta
+from sequela.support.threads import run_pieces
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from numpy.typing import NDArray
 
+    from sequela.data.dataset import DataLike
     from sequela.likelihood.parameters import Columns
+    from sequela.model import ModelLike
+    from sequela.settings import Settings, SettingsKeywords
 
-__all__ = [
-    "OrderMoments",
-    "SamplePosteriors",
-    "chain_error",
-    "sample_posteriors",
-    "sampled_orders",
-]
+__all__ = ["OrderMoments", "SamplePosteriors", "chain_error", "sample_posteriors"]
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ class SamplePosteriors:
     methods: NDArray[np.str_]
     items: tuple[str, ...]
     seed: int
-    _observations: Observations
+    _distinct: DistinctSamples
     _sets: list[_SetPosterior]
 
     def before(self, sample: int) -> NDArray[np.float64]:
@@ -93,79 +91,74 @@ class SamplePosteriors:
 
         The diagonal is 0; entries (a, b) and (b, a) add up to 1.
         """
-        return self._sets[int(self._observations.inverse[sample])].before
+        return self._sets[int(self._distinct.inverse[sample])].before
 
     def before_se(self, sample: int) -> NDArray[np.float64]:
         """Return the Monte Carlo standard errors of `before`; 0 where exact."""
-        return self._sets[int(self._observations.inverse[sample])].before_se
+        return self._sets[int(self._distinct.inverse[sample])].before_se
 
     def place(self, sample: int) -> NDArray[np.float64]:
         """Return the probability that each item of this sample came after exactly 0, 1, ... others.
 
         One row for each item, in the order of `present`.
         """
-        return self._sets[int(self._observations.inverse[sample])].place
+        return self._sets[int(self._distinct.inverse[sample])].place
 
     def mean_errors(self, sample: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the Monte Carlo standard errors of the mean arrivals and of the mean places."""
-        found = self._sets[int(self._observations.inverse[sample])]
+        found = self._sets[int(self._distinct.inverse[sample])]
         return found.arrival_se, found.place_se
 
     def present(self, sample: int) -> NDArray[np.int64]:
         """Return the positions of the items that this sample has."""
-        return self._observations.items(int(self._observations.inverse[sample]))
+        return self._distinct.items(int(self._distinct.inverse[sample]))
 
 
 def sample_posteriors(
-    theta: Any,
-    X: Any,
-    *,
-    budget: Budget | None = None,
-    sampling: Sampling | None = None,
-    observation_rate: float = 1.0,
-    random_state: RandomState = None,
-    n_threads: int | None = None,
+    model: ModelLike, data: DataLike, **settings: Unpack[SettingsKeywords]
 ) -> SamplePosteriors:
     """Return the posterior moments of the times of every sample given its set.
 
-    Observation times of the data are not used: this is what the sets alone tell. See `Likelihood`
-    for the parameters.
+    Observation times of the data are not used: this is what the sets alone tell.
+
+    Parameters
+    ----------
+    model : Model, fitted SetChain, or theta
+        The model.
+    data : Dataset, DataFrame, array or list of sets
+        The samples.
+    **settings
+        `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 
     Examples
     --------
     >>> import numpy as np
     >>> theta = np.array([[0.0, 4.0], [0.0, -4.0]])
-    >>> found = sample_posteriors(theta, np.array([[1, 1], [1, 0]]))
-    >>> found.time_mean.round(3).tolist()
+    >>> posteriors = sample_posteriors(theta, np.array([[1, 1], [1, 0]]))
+    >>> posteriors.time_mean.round(3).tolist()
     [1.995, 0.995]
-    >>> found.before(0).round(3).tolist()
+    >>> posteriors.before(0).round(3).tolist()
     [[0.0, 0.982], [0.018, 0.0]]
     """
-    data = Dataset.coerce(X)
-    parameters = Parameters(
-        check_theta(theta, data.items), check_observation_rate(observation_rate)
-    )
-    limits = check_budget(budget)
-    how = check_sampling(sampling)
-    seed = materialise_seed(random_state)
-    observations = Observations.of(data.without_times())
+    how = read_settings(settings, unused=("draws", "target_se"))
+    read = Dataset.coerce(data)
+    parameters = Parameters.of(as_model(model, read.items))
+    distinct = DistinctSamples.of(read.without_times())
 
     def work(s: int) -> _SetPosterior:
-        items = observations.items(s)
-        columns = parameters.columns(items).items.size
-        if items.size <= 1 or limits.exact_fits(items.size, columns):
-            return _exact(Passage(parameters, items))
-        return _sampled(parameters, items, how, seed, s)
+        items = distinct.items(s)
+        if choose_way(parameters, items, how.budget) is Way.EXACT:
+            return _exact(Passage.of(parameters, items))
+        return _sampled(parameters, items, how, s)
 
-    # Descending sizes: the long pieces first.
-    pieces = [int(s) for s in np.argsort(-observations.sizes, kind="stable")]
-    done = run_pieces(work, pieces, resolve_threads(n_threads), "times of samples")
+    pieces = distinct.largest_first()
+    done = run_pieces(work, pieces, how.threads, "times of samples")
     sets = [done[place] for place in np.argsort(pieces, kind="stable")]
-    inverse = observations.inverse
-    arrival_mean = np.full((data.n_samples, data.n_items), np.nan)
-    arrival_variance = np.full((data.n_samples, data.n_items), np.nan)
+    inverse = distinct.inverse
+    arrival_mean = np.full((read.n_samples, read.n_items), np.nan)
+    arrival_variance = np.full((read.n_samples, read.n_items), np.nan)
     for row, s in enumerate(inverse):
-        present = observations.items(int(s))
+        present = distinct.items(int(s))
         arrival_mean[row, present] = sets[s].arrival_mean
         arrival_variance[row, present] = sets[s].arrival_variance
     times = np.array([found.time for found in sets])[inverse]
@@ -176,9 +169,9 @@ def sample_posteriors(
         arrival_mean=arrival_mean,
         arrival_variance=arrival_variance,
         methods=np.array([found.method for found in sets])[inverse],
-        items=data.items,
-        seed=seed,
-        _observations=observations,
+        items=read.items,
+        seed=how.seed,
+        _distinct=distinct,
         _sets=sets,
     )
 
@@ -186,53 +179,19 @@ def sample_posteriors(
 def _exact(passage: Passage) -> _SetPosterior:
     k = passage.k
     passage.log_p()  # fills the forward weights
-    times = np.empty(2)
-    mean = np.empty(k)
-    second = np.empty(k)
-    before = np.empty((k, k))
-    place = np.empty((k, k))
-    scratch = np.empty((3, 1 << k))
-    call(
-        passage_moments, times, mean, second, before, place, scratch[0], scratch[1], scratch[2],
-        passage.log_F, passage.Q, passage.parameters.observation_rate, passage.low_log,
-        passage.high_log, k, passage.low,
-    )  # fmt: skip
+    found = passage.moments()
     return _SetPosterior(
-        time=np.array([times[0], times[1] - times[0] ** 2]),
-        arrival_mean=mean,
-        arrival_variance=second - mean**2,
+        time=np.array([found.times[0], found.times[1] - found.times[0] ** 2]),
+        arrival_mean=found.arrival_mean,
+        arrival_variance=found.arrival_second - found.arrival_mean**2,
         arrival_se=np.zeros(k),
-        before=before,
+        before=found.before,
         before_se=np.zeros((k, k)),
-        place=place,
+        place=found.place,
         place_se=np.zeros(k),
         time_se=0.0,
-        method="exact",
+        method=Way.EXACT.value,
     )
-
-
-def sampled_orders(
-    parameters: Parameters, columns: Columns, sampling: Sampling, seed: int, index: int
-) -> NDArray[np.int64]:
-    """Return orders (chains, sweeps, k) of a set drawn by independent chains, one a sweep.
-
-    Entries are places in the set.
-    """
-    k = columns.k
-    Wc = np.exp(columns.effects)
-    others = columns.rest + float(columns.rate[k:].sum())
-    unused = np.zeros((k + 1, columns.items.size + 1))
-    kept = np.empty((sampling.chains, sampling.sweeps, k), dtype=np.int64)
-    never = np.iinfo(np.int64).max
-    for chain in range(sampling.chains):
-        rng = stream(seed, index, chain)
-        order = draw_orders(columns.rate[:k], others + parameters.observation_rate, np.nan, rng)
-        call(
-            relocate, unused, kept[chain], order, Wc, columns.rate, columns.rest,
-            parameters.observation_rate, sampling.block, sampling.burn_in + FIRST_BURN_IN,
-            sampling.sweeps, never, rng,
-        )  # fmt: skip
-    return kept
 
 
 @dataclass(frozen=True)
@@ -247,33 +206,27 @@ class OrderMoments:
     exits: NDArray[np.float64]
 
     @classmethod
-    def of(
-        cls, parameters: Parameters, columns: Columns, orders: NDArray[np.int64]
-    ) -> OrderMoments:
+    def of(cls, columns: Columns, orders: NDArray[np.int64]) -> OrderMoments:
         """Average over the orders (chains, sweeps, k) of one set."""
         chains, sweeps, k = orders.shape
-        Wc = np.exp(columns.effects)
-        found = cls(
+        arrays = columns.arrays()
+        sums = SetMoments(
             times=np.zeros((chains, 2)),
             arrival_mean=np.zeros((chains, k)),
             arrival_second=np.zeros((chains, k)),
             before=np.zeros((chains, k, k)),
             place=np.zeros((chains, k, k)),
-            exits=np.empty((chains, sweeps, k + 1)),
         )
-        scratch = np.empty(columns.items.size)
+        exits = np.empty((chains, sweeps, k + 1))
+        scratch = np.empty(columns.n_columns)
         for chain in range(chains):
+            of_chain = SetMoments(*(array[chain] for array in sums))
             for sweep in range(sweeps):
                 call(
-                    order_moments, found.times[chain], found.arrival_mean[chain],
-                    found.arrival_second[chain], found.before[chain], found.place[chain],
-                    orders[chain, sweep], Wc, columns.rate, columns.rest,
-                    parameters.observation_rate, found.exits[chain, sweep], scratch,
+                    order_moments, of_chain, orders[chain, sweep], arrays, exits[chain, sweep],
+                    scratch,
                 )  # fmt: skip
-        for sums in (found.times, found.arrival_mean, found.arrival_second, found.before,
-                     found.place):  # fmt: skip
-            sums /= sweeps
-        return found
+        return cls(*(array / sweeps for array in sums), exits=exits)
 
 
 def chain_error(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -286,12 +239,12 @@ def chain_error(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _sampled(
-    parameters: Parameters, items: NDArray[np.int64], sampling: Sampling, seed: int, index: int
+    parameters: Parameters, items: NDArray[np.int64], settings: Settings, index: int
 ) -> _SetPosterior:
-    """Average over orders drawn by independent chains, one order a sweep."""
+    """Average over orders drawn by independent chains, one order per sweep."""
     columns = sampled_columns(parameters, items)
-    orders = sampled_orders(parameters, columns, sampling, seed, index)
-    found = OrderMoments.of(parameters, columns, orders)
+    orders = draw_orders(OrderSampler(columns, settings.sampling), settings.seed, index)
+    found = OrderMoments.of(columns, orders)
     time = found.times.mean(axis=0)
     mean = found.arrival_mean.mean(axis=0)
     return _SetPosterior(
@@ -304,5 +257,5 @@ def _sampled(
         place=found.place.mean(axis=0),
         place_se=chain_error(found.place @ np.arange(columns.k)),
         time_se=float(chain_error(found.times[:, 0])),
-        method="relocation",
+        method=Way.RELOCATION.value,
     )

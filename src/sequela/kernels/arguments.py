@@ -1,0 +1,129 @@
+"""Arrays that belong together and travel through the kernels as one argument.
+
+Named tuples cost nothing inside compiled code, and a microsecond for each call from Python.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "BlockSums",
+    "ColumnRoom",
+    "LogLattice",
+    "SetColumns",
+    "SetList",
+    "SetMoments",
+    "ThetaTables",
+    "TransientRoom",
+]
+
+
+class ThetaTables(NamedTuple):
+    """Theta in the forms that the lattice reads.
+
+    ``W`` is exp(theta) with ones on the diagonal, ``rate`` the base rates. The non-zero effects of
+    item i are on the items ``row_item[row_start[i]:row_start[i + 1]]``. ``shared`` tells which
+    items take the shared-sum shortcut (`columns.SHORTCUT_LIMIT`), ``constant`` is the sum of their
+    base rates, and ``fast`` lists the others. ``stop_rate`` is the rate of the observation.
+    """
+
+    theta: NDArray[np.float64]
+    W: NDArray[np.float64]
+    rate: NDArray[np.float64]
+    row_start: NDArray[np.int64]
+    row_item: NDArray[np.int64]
+    shared: NDArray[np.bool_]
+    constant: float
+    fast: NDArray[np.int64]
+    stop_rate: float
+
+
+class SetList(NamedTuple):
+    """Distinct sets: set s has the items ``items[start[s]:start[s + 1]]`` and a weight."""
+
+    start: NDArray[np.int64]
+    items: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+
+class BlockSums(NamedTuple):
+    """What a block of sets fills in: log p of each set, and sums over the block.
+
+    ``in_range[s]`` is False for a set whose weights may leave the range of a double. ``gradient``
+    and ``present`` are the sums that `lattice.scatter` describes.
+    """
+
+    log_p: NDArray[np.float64]
+    in_range: NDArray[np.bool_]
+    gradient: NDArray[np.float64]
+    present: NDArray[np.float64]
+
+
+class ColumnRoom(NamedTuple):
+    """Room for the columns of one set: see `columns.choose_columns`."""
+
+    columns: NDArray[np.int64]
+    above: NDArray[np.float64]
+    below: NDArray[np.float64]
+    mark: NDArray[np.int64]
+
+
+class SetColumns(NamedTuple):
+    """What the samplers of orders need of theta for one set of k items and m columns.
+
+    ``effects[b, c]`` is the log-effect of item b on column c and ``Wc`` its exponential, ``rate``
+    are the base rates of the columns, ``rest`` is the constant rate of all other items, and
+    ``stop_rate`` that of the observation.
+    """
+
+    Wc: NDArray[np.float64]
+    effects: NDArray[np.float64]
+    rate: NDArray[np.float64]
+    rest: float
+    stop_rate: float
+
+
+class LogLattice(NamedTuple):
+    """The lattice of one set in logarithms, and the total rate Q out of each state.
+
+    The log-rate of column c in the state (H, L) is ``high_log[c, H] + low_log[c, L]``; the set has
+    k items, of which `low` are the low bits of a state, and m columns.
+    """
+
+    low_log: NDArray[np.float64]
+    high_log: NDArray[np.float64]
+    Q: NDArray[np.float64]
+    m: int
+    k: int
+    low: int
+
+
+class SetMoments(NamedTuple):
+    """Moments of the times of one set of k items: see `passage.passage_moments`.
+
+    ``times`` has two entries, ``arrival_mean`` and ``arrival_second`` k each, ``before`` and
+    ``place`` k x k.
+    """
+
+    times: NDArray[np.float64]
+    arrival_mean: NDArray[np.float64]
+    arrival_second: NDArray[np.float64]
+    before: NDArray[np.float64]
+    place: NDArray[np.float64]
+
+
+class TransientRoom(NamedTuple):
+    """What `contour.transient_set` fills in and works with.
+
+    ``times[R]`` and ``crossings[R, c]`` are its results, the rest is scratch: ``u`` and ``eta``
+    have a row for real and one for imaginary parts.
+    """
+
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+    u: NDArray[np.float64]
+    eta: NDArray[np.float64]
+    times: NDArray[np.float64]
+    crossings: NDArray[np.float64]

@@ -1,0 +1,318 @@
+"""The mean log-likelihood of a data set and its gradient: one entry for all methods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+import pandas as pd
+
+from sequela.data.dataset import Dataset
+from sequela.likelihood.distinct import DistinctSamples
+from sequela.likelihood.exact import ExactWork, plan_blocks
+from sequela.likelihood.orders import OrderSampler, sampled_columns
+from sequela.likelihood.parameters import Parameters
+from sequela.likelihood.passage import out_of_range
+from sequela.likelihood.plan import Plan, Way
+from sequela.likelihood.sampled import Chain, ChainRun, combine
+from sequela.model import as_model
+from sequela.settings import read_settings
+from sequela.support.threads import run_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Unpack
+
+    from numpy.typing import NDArray
+
+    from sequela.data.dataset import DataLike
+    from sequela.model import ModelLike
+    from sequela.settings import SettingsKeywords
+
+__all__ = ["Evaluation", "Likelihood", "evaluate", "log_likelihood"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Log-likelihood of a data set at one theta: values, gradient, errors, and how each was found.
+
+    Attributes
+    ----------
+    value : float
+        Mean log-likelihood over the samples (NaN if it was not asked for and some sets are
+        sampled).
+    value_se : float
+        Monte Carlo standard error of `value`; 0 where everything is exact.
+    gradient : array (n, n) or None
+        Derivative of `value` by theta[i, j].
+    gradient_se : array (n, n) or None
+        Its Monte Carlo standard errors.
+    seed : int
+        What every draw was derived from.
+    log_likelihoods, standard_errors, methods : arrays
+        Of every sample; `samples` shows them as a table.
+    data : Dataset
+        The samples.
+    """
+
+    value: float
+    value_se: float
+    gradient: NDArray[np.float64] | None
+    gradient_se: NDArray[np.float64] | None
+    seed: int
+    log_likelihoods: NDArray[np.float64]
+    standard_errors: NDArray[np.float64]
+    methods: NDArray[np.str_]
+    data: Dataset
+
+    @property
+    def samples(self) -> pd.DataFrame:
+        """One row per sample: size of the set, method, log-likelihood, standard error."""
+        return pd.DataFrame(
+            {
+                "size": self.data.set_sizes,
+                "method": self.methods,
+                "log_likelihood": self.log_likelihoods,
+                "standard_error": self.standard_errors,
+            },
+            index=pd.Index(self.data.samples, name="sample"),
+        )
+
+    def __repr__(self) -> str:
+        names, counts = np.unique(self.methods, return_counts=True)
+        chosen = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True))
+        error = f" +- {self.value_se:.2g}" if self.value_se else ""
+        return f"<Evaluation: {self.value:.8g}{error} per sample; {chosen}>"
+
+
+class Likelihood:
+    """A data set, ready to be evaluated at any number of models.
+
+    Identical samples are evaluated once. The chains of sampled sets are kept from one evaluation
+    to the next, so that later ones need little burn-in.
+
+    Parameters
+    ----------
+    data : Dataset, DataFrame, array or list of sets
+        The samples.
+    times : array or None
+        Observation times; NaN where unknown. None takes those of a `Dataset`, if it has any.
+    method : {"auto", "exact", "relocation", "metropolis", "metropolis-uniform"}
+        How sets are evaluated. "auto" is exact within the budget and samples beyond it: by block
+        relocation, or, at known times, by Metropolis-Hastings.
+    **settings
+        `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> likelihood = Likelihood(np.array([[1, 0], [1, 1]]))
+    >>> likelihood.evaluate(np.zeros((2, 2)))
+    <Evaluation: -1.4451859 per sample; 2 exact>
+    """
+
+    def __init__(
+        self,
+        data: DataLike,
+        *,
+        times: Iterable[object] | None = None,
+        method: str = "auto",
+        **settings: Unpack[SettingsKeywords],
+    ) -> None:
+        self.settings = read_settings(settings, unused=("draws", "target_se"))
+        self.data = Dataset.coerce(data, times=times)
+        self.distinct = DistinctSamples.of(self.data)
+        self.plan = Plan(self.data, self.distinct, method, self.settings.budget)
+        self._chains: dict[int, list[Chain]] = {}
+        self._blocks: tuple[bytes, list[NDArray[np.int64]]] = (b"", [])
+
+    def evaluate(
+        self, model: ModelLike, *, value: bool = True, gradient: bool = True
+    ) -> Evaluation:
+        """Evaluate a model.
+
+        Parameters
+        ----------
+        model : Model, fitted SetChain, or theta (n, n)
+            theta[i, j] is the log-effect of item i on the rate of item j, theta[j, j] the log
+            base rate.
+        value, gradient : bool
+            What is wanted. Without `value` the (costly) values of sampled sets are left out.
+        """
+        distinct = self.distinct
+        parameters = Parameters.of(as_model(model, self.data.items))
+        ways = self.plan.ways(parameters)
+        exact = ExactWork(parameters, distinct, self._exact_blocks(ways), want_gradient=gradient)
+        large = [int(s) for s in np.nonzero(ways != Way.EXACT)[0]]
+        runs = self._prepare_chains(parameters, large, ways)
+        # One pool for all kinds of work, the long pieces first; sums are made in a fixed order.
+        pieces: list[Callable[[], Any]] = [*exact.pieces]
+        pieces += [partial(run, value=value, gradient=gradient) for run in runs]
+        done = run_all(pieces, self.settings.threads)[len(exact.pieces) :]
+        total = exact.finish(self.settings.threads)
+        if exact.beyond:
+            s = exact.beyond[0]
+            raise out_of_range(parameters.columns(distinct.items(s)), float(distinct.times[s]))
+        log_p = exact.log_p
+        variance = np.zeros(len(distinct))
+        total_variance = None if total is None else np.zeros_like(total)
+        chains = self.settings.sampling.chains
+        for at, s in enumerate(large):
+            columns = runs[at * chains].sampler.columns
+            mean = combine(parameters, columns, done[at * chains : (at + 1) * chains])
+            log_p[s], variance[s] = mean.log_p, mean.log_p_variance
+            weight = distinct.weights[s]
+            if total is not None and total_variance is not None:
+                total += weight * mean.gradient
+                total_variance += weight**2 * mean.gradient_variance
+        return Evaluation(
+            value=float(np.sum(distinct.weights * log_p)),
+            value_se=float(np.sqrt(np.sum(distinct.weights**2 * variance))),
+            gradient=total,
+            gradient_se=None if total_variance is None else np.sqrt(total_variance),
+            seed=self.settings.seed,
+            log_likelihoods=log_p[distinct.inverse],
+            standard_errors=np.sqrt(variance)[distinct.inverse],
+            methods=ways[distinct.inverse],
+            data=self.data,
+        )
+
+    def skip(self, evaluations: int) -> None:
+        """Continue the chains' streams as if this many evaluations had been made."""
+        for s in range(len(self.distinct)):
+            self._chains[s] = [
+                Chain(steps_taken=evaluations) for _ in range(self.settings.sampling.chains)
+            ]
+
+    def _exact_blocks(self, ways: NDArray[np.str_]) -> list[NDArray[np.int64]]:
+        """Share exact sets among blocks; the last plan is kept, for theta rarely changes it."""
+        chosen = np.nonzero(ways == Way.EXACT)[0]
+        key = chosen.tobytes()
+        if self._blocks[0] != key:
+            self._blocks = (key, plan_blocks(self.distinct, chosen, self.data.n_items))
+        return self._blocks[1]
+
+    def _prepare_chains(
+        self, parameters: Parameters, large: list[int], ways: NDArray[np.str_]
+    ) -> list[ChainRun]:
+        """Return the chains of the sets `large`, set by set, each a piece of work of its own."""
+        sampling = self.settings.sampling
+        runs = []
+        for s in large:
+            sampler = OrderSampler(
+                columns=sampled_columns(parameters, self.distinct.items(s)),
+                sampling=sampling,
+                way=str(ways[s]),
+                t=float(self.distinct.times[s]),
+                resume=self.plan.method == "auto",
+            )
+            chains = self._chains.setdefault(s, [Chain() for _ in range(sampling.chains)])
+            runs += [
+                ChainRun(sampler, chain, self.settings.seed, (s, c))
+                for c, chain in enumerate(chains)
+            ]
+        return runs
+
+
+def evaluate(
+    model: ModelLike,
+    data: DataLike,
+    *,
+    times: Iterable[object] | None = None,
+    gradient: bool = True,
+    method: str = "auto",
+    **settings: Unpack[SettingsKeywords],
+) -> Evaluation:
+    """Evaluate the mean log-likelihood of `data` under `model` and tell how it was done.
+
+    As `log_likelihood`, with an `Evaluation` in return that has standard errors, the method and
+    the log-likelihood of every sample, and the seed. See `Likelihood` for the parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> evaluation = evaluate(np.zeros((2, 2)), np.array([[1, 0], [1, 1]]))
+    >>> evaluation.samples[["size", "method"]].to_dict("list")
+    {'size': [1, 2], 'method': ['exact', 'exact']}
+    """
+    likelihood = Likelihood(data, times=times, method=method, **settings)
+    return likelihood.evaluate(model, gradient=gradient)
+
+
+@overload
+def log_likelihood(
+    model: ModelLike,
+    data: DataLike,
+    *,
+    times: Iterable[object] | None = ...,
+    return_gradient: Literal[False] = ...,
+    method: str = ...,
+    **settings: Unpack[SettingsKeywords],
+) -> float: ...
+
+
+@overload
+def log_likelihood(
+    model: ModelLike,
+    data: DataLike,
+    *,
+    times: Iterable[object] | None = ...,
+    return_gradient: Literal[True],
+    method: str = ...,
+    **settings: Unpack[SettingsKeywords],
+) -> tuple[float, NDArray[np.float64]]: ...
+
+
+def log_likelihood(
+    model: ModelLike,
+    data: DataLike,
+    *,
+    times: Iterable[object] | None = None,
+    return_gradient: bool = False,
+    method: str = "auto",
+    **settings: Unpack[SettingsKeywords],
+) -> float | tuple[float, NDArray[np.float64]]:
+    """Return the mean log-likelihood of the samples in `data`, and its gradient if wanted.
+
+    Parameters
+    ----------
+    model : Model, fitted SetChain, or theta (n, n)
+        theta[i, j] is the log-effect of item i on the rate of item j, theta[j, j] the log base
+        rate of item j. A theta without a model is observed at an exponential time with rate 1.
+    data : Dataset, DataFrame, array or list of sets
+        The samples.
+    times : array or None
+        Observation times; NaN where unknown. None: all unknown, unless `data` is a `Dataset` that
+        has times.
+    return_gradient : bool
+        Also return the n x n gradient with respect to theta.
+    method : {"auto", "exact", "relocation", "metropolis", "metropolis-uniform"}
+        "auto" sums exactly over all orders where the budget allows and samples larger sets;
+        "exact" refuses these; the others sample every set of two or more items.
+    **settings
+        `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
+
+    Returns
+    -------
+    float, or float and array
+        For standard errors and what was done with each sample see `evaluate`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> theta = np.array([[0.0, 4.0], [0.0, -4.0]])
+    >>> X = np.array([[0, 0], [1, 0], [1, 1]])
+    >>> value, gradient = log_likelihood(theta, X, return_gradient=True)
+    >>> round(value, 6)
+    -1.158311
+    >>> gradient.shape
+    (2, 2)
+    """
+    evaluation = evaluate(
+        model, data, times=times, gradient=return_gradient, method=method, **settings
+    )
+    if evaluation.gradient is None:
+        return evaluation.value
+    return evaluation.value, evaluation.gradient

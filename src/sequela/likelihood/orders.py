@@ -1,0 +1,174 @@
+"""The one place that draws orders of a set: relocation of blocks, and Metropolis-Hastings.
+
+A Markov chain over the orders of one set is its current order and nothing else; whoever keeps the
+order keeps the chain. Chains start from exact draws of the model without interactions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela.kernels.limits import LARGEST_LOG_RATE
+from sequela.kernels.metropolis import metropolis
+from sequela.kernels.relocation import relocate
+from sequela.likelihood.independent import draw_independent_order
+from sequela.likelihood.plan import Way
+from sequela.support.errors import InputError
+from sequela.support.jit import call
+from sequela.support.random import Purpose, stream
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sequela.likelihood.parameters import Columns, Parameters
+    from sequela.settings import Sampling
+
+__all__ = [
+    "FIRST_BURN_IN",
+    "OrderSampler",
+    "draw_orders",
+    "in_sampling_range",
+    "sampled_columns",
+]
+
+# Additional sweeps for a chain that has just started from the model without interactions, to
+# forget it; two or three were enough in trials.
+FIRST_BURN_IN = 8
+
+_LEAST_BLOCK = 2
+_NEVER = np.iinfo(np.int64).max
+
+
+def in_sampling_range(columns: Columns) -> bool:
+    """Tell whether the rates of a set can be sampled in doubles."""
+    return _largest_block(columns) >= _LEAST_BLOCK
+
+
+def sampled_columns(parameters: Parameters, items: NDArray[np.int64]) -> Columns:
+    """Return the columns of a set to be sampled, or raise if its rates are out of range."""
+    columns = parameters.columns(items)
+    if not in_sampling_range(columns):
+        raise InputError(
+            f"theta allows log-rates between {columns.lowest:.0f} and {columns.highest:.0f} for "
+            f"a set of {columns.k} items; sets that are sampled need a range of at most "
+            f"{LARGEST_LOG_RATE / _LEAST_BLOCK:.0f}. Scale the largest entries of theta down, or "
+            "raise the budget so that the set is exact"
+        )
+    return columns
+
+
+def _largest_block(columns: Columns) -> int:
+    """Return how many items can be relocated at once without leaving the range of a double.
+
+    Weights are plain doubles, rescaled where the order moves on; in between the free items of a
+    block may arrive, and the product of their rates must stay in range.
+    """
+    width = max(columns.highest, 0.0) - min(columns.lowest, 0.0)
+    return int(LARGEST_LOG_RATE / max(width, 1.0))
+
+
+@dataclass(frozen=True)
+class OrderSampler:
+    """How orders of one set are drawn at one theta.
+
+    Attributes
+    ----------
+    columns : Columns
+        What the set needs of theta.
+    sampling : Sampling
+        Block size, sweeps and proposals.
+    way : Way
+        Relocation, or one of the paper's proposals.
+    t : float
+        The observation time; NaN if unknown.
+    resume : bool
+        Whether Metropolis-Hastings goes on from the given order. The paper's starts from a new
+        proposal for every gradient; relocation always goes on.
+    """
+
+    columns: Columns
+    sampling: Sampling
+    way: str = Way.RELOCATION
+    t: float = float("nan")
+    resume: bool = False
+
+    def start(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw an order as if items did not interact."""
+        columns = self.columns
+        return draw_independent_order(
+            columns.rate[: columns.k], columns.others + columns.stop_rate, self.t, rng
+        )
+
+    def advance(
+        self, order: NDArray[np.int64], rng: np.random.Generator, *, kept: int, burn_in: int
+    ) -> NDArray[np.int64]:
+        """Advance a chain by relocation; return `kept` orders, one per sweep.
+
+        `order` is left at the last one.
+        """
+        columns = self.columns
+        orders = np.empty((kept, columns.k), dtype=np.int64)
+        unused = np.zeros((columns.k + 1, columns.n_columns + 1))
+        block = min(self.sampling.block, max(_largest_block(columns), _LEAST_BLOCK))
+        call(relocate, unused, orders, order, columns.arrays(), block, burn_in, kept, _NEVER, rng)
+        return orders
+
+    def gradient(
+        self,
+        order: NDArray[np.int64],
+        rng: np.random.Generator,
+        *,
+        scale: float = 1.0,
+        extra: int = 0,
+    ) -> NDArray[np.float64]:
+        """Advance a chain with all effects times `scale`; return its mean gradient.
+
+        The layout is that of `lattice.gradient`. `extra` is a number of additional sweeps to
+        discard.
+        """
+        columns = self.columns
+        sampling = self.sampling
+        arrays = columns.arrays(scale)
+        G = np.zeros((columns.k + 1, columns.n_columns + 1))
+        if self.way == Way.RELOCATION:
+            block = min(sampling.block, _largest_block(columns))
+            # About two gradients per sweep: consecutive ones differ by just a block.
+            every = max(1, -(-columns.k // block) // 2)
+            none_kept = np.empty((0, columns.k), dtype=np.int64)
+            burn_in = sampling.burn_in + extra
+            terms = call(
+                relocate, G, none_kept, order, arrays, block, burn_in, sampling.sweeps, every, rng
+            )
+        else:
+            informed = self.way == Way.METROPOLIS
+            burn_in = sampling.draws_burn_in + extra * sampling.draws
+            terms = sampling.draws
+            call(
+                metropolis, G, order, arrays, self.t, informed, self.resume, burn_in, terms, rng
+            )  # fmt: skip
+        if not np.isfinite(G).all():
+            raise InputError(
+                f"the weights of a set of {columns.k} items left the range of a double while it "
+                f"was sampled (log-rates between {columns.lowest:.0f} and {columns.highest:.0f}); "
+                "scale the largest entries of theta down, or raise the budget so that the set is "
+                "exact"
+            )
+        return G / terms
+
+
+def draw_orders(sampler: OrderSampler, seed: int, index: int) -> NDArray[np.int64]:
+    """Return orders (chains, sweeps, k) of a set drawn by independent chains, one per sweep.
+
+    Entries are places in the set; `index` is the place of the set in its data.
+    """
+    sampling = sampler.sampling
+    kept = np.empty((sampling.chains, sampling.sweeps, sampler.columns.k), dtype=np.int64)
+    for chain in range(sampling.chains):
+        rng = stream(seed, Purpose.SAMPLED_POSTERIOR, index, chain)
+        kept[chain] = sampler.advance(
+            sampler.start(rng), rng, kept=sampling.sweeps, burn_in=sampling.burn_in + FIRST_BURN_IN
+        )
+    return kept

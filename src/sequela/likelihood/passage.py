@@ -1,0 +1,140 @@
+"""One set on its lattice in logarithms (kernels of `passage`): slower, right for any theta."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela.kernels.arguments import LogLattice, SetMoments, TransientRoom
+from sequela.kernels.contour import transient_gradient, transient_set
+from sequela.kernels.limits import LARGEST_LOG_RATE
+from sequela.kernels.passage import (
+    exit_rates,
+    log_forward,
+    log_tables,
+    passage_gradient,
+    passage_moments,
+)
+from sequela.support.errors import InputError
+from sequela.support.jit import call
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sequela.likelihood.parameters import Columns, Parameters
+
+__all__ = ["Passage", "in_range", "out_of_range"]
+
+
+def in_range(columns: Columns) -> bool:
+    """Tell whether the rates of a set can be added up in doubles."""
+    return columns.highest <= LARGEST_LOG_RATE
+
+
+def out_of_range(columns: Columns, t: float = np.nan) -> InputError:
+    """Return the error for a set that no exact method can evaluate in doubles."""
+    if in_range(columns) and not np.isnan(t):
+        return InputError(
+            f"the likelihood of a set of {columns.k} items at time {t:g} is beyond double "
+            "precision: rates times the time are too large; scale times or theta down"
+        )
+    return InputError(
+        f"theta adds up to a log-rate of {columns.highest:.0f} for a set of {columns.k} "
+        "items, beyond the largest double (about 709); scale the largest entries of theta down"
+    )
+
+
+class Passage:
+    """The lattice of one set.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        Theta and the observation.
+    columns : Columns
+        What the set needs of them, within `in_range`.
+    """
+
+    def __init__(self, parameters: Parameters, columns: Columns) -> None:
+        self.parameters = parameters
+        self.columns = columns
+        self.k = k = columns.k
+        m = columns.n_columns
+        low = k // 2
+        self.lattice = LogLattice(
+            low_log=np.zeros((m, 1 << low)),
+            high_log=np.zeros((m, 1 << (k - low))),
+            Q=np.empty(1 << k),
+            m=m,
+            k=k,
+            low=low,
+        )
+        self.log_F = np.empty(1 << k)
+        call(log_tables, self.lattice, parameters.theta, columns.items)
+        call(exit_rates, self.lattice, columns.rest)
+
+    @classmethod
+    def of(cls, parameters: Parameters, items: NDArray[np.int64]) -> Passage:
+        """Return the lattice of the set `items`; raise if its rates are out of range."""
+        columns = parameters.columns(items)
+        if not in_range(columns):
+            raise out_of_range(columns)
+        return cls(parameters, columns)
+
+    @property
+    def stop_rate(self) -> float:
+        """The rate of the observation."""
+        return self.parameters.stop_rate
+
+    def log_p(self) -> float:
+        """Return log p(S) at an unknown time; fill the forward weights `log_F`."""
+        call(log_forward, self.log_F, self.lattice, self.stop_rate)
+        return float(np.log(self.stop_rate) + self.log_F[-1])
+
+    def gradient(self) -> NDArray[np.float64]:
+        """Return the n x n gradient of log p(S), after `log_p`."""
+        G = np.empty((self.k + 1, self.lattice.m + 1))
+        visit = np.empty(1 << self.k)
+        call(passage_gradient, G, visit, self.log_F, self.lattice, self.stop_rate)
+        return self._spread(G)
+
+    def moments(self) -> SetMoments:
+        """Return the posterior moments of the times of the set, after `log_p`."""
+        k = self.k
+        moments = SetMoments(
+            np.empty(2), np.empty(k), np.empty(k), np.empty((k, k)), np.empty((k, k))
+        )
+        scratch = np.empty((3, 1 << k))
+        call(passage_moments, moments, scratch, self.log_F, self.lattice, self.stop_rate)
+        return moments
+
+    def timed(self, t: float, *, want_gradient: bool) -> tuple[float, NDArray[np.float64] | None]:
+        """Return log p(S | t), NaN if it is beyond double precision, and its n x n gradient."""
+        states = 1 << self.k
+        wide = max(self.k, 1)
+        steps = np.zeros((states, wide))
+        room = TransientRoom(
+            first=np.empty(states),
+            second=np.empty(states),
+            u=np.empty((2, states)),
+            eta=np.empty((2, states if want_gradient else 1)),
+            times=np.empty(states),
+            crossings=np.empty((states if want_gradient else 1, wide)),
+        )
+        # The constant rate of all other items is left out and taken into account at the end, for
+        # differences of exit rates would drown in it. Q is shifted in place.
+        lattice = self.lattice._replace(Q=np.empty(states))
+        call(exit_rates, lattice, 0.0)
+        value, tilt = call(transient_set, t, lattice, self.log_F, steps, room, want_gradient)
+        value -= self.columns.rest * t
+        if not want_gradient or np.isnan(value):
+            return float(value), None
+        G = np.empty((self.k + 1, lattice.m + 1))
+        call(transient_gradient, G, room, lattice, tilt)
+        return float(value), self._spread(G)
+
+    def _spread(self, G: NDArray[np.float64]) -> NDArray[np.float64]:
+        gradient = np.zeros((self.parameters.n, self.parameters.n))
+        self.parameters.spread(self.columns, G, gradient)
+        return gradient

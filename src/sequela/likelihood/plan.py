@@ -1,0 +1,201 @@
+"""The one place that decides how a set is evaluated: summed exactly or sampled.
+
+Everything that evaluates sets (likelihoods, fits, posteriors, questions) asks here, so that they
+agree. A further way to evaluate a set is one more member of `Way`, and its cost is compared here.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela.budget import Budget
+from sequela.support.errors import BudgetError, InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sequela.data.dataset import Dataset
+    from sequela.likelihood.distinct import DistinctSamples
+    from sequela.likelihood.parameters import Parameters
+
+__all__ = ["METHODS", "Plan", "Way", "all_subsets_fit", "check_method", "choose_way"]
+
+METHODS = ("auto", "exact", "relocation", "metropolis", "metropolis-uniform")
+
+
+class Way(StrEnum):
+    """A way to evaluate a set; the value is what results and tables show."""
+
+    EXACT = "exact"  # the sum over the lattice of all subsets
+    RELOCATION = "relocation"  # orders drawn by relocating blocks of items
+    METROPOLIS = "metropolis"  # orders drawn by the paper's informed proposal
+    METROPOLIS_UNIFORM = "metropolis-uniform"  # orders drawn by its uniform proposal
+
+
+def check_method(method: str) -> str:
+    """Return the name of a method, or raise with the names that there are."""
+    if method not in METHODS:
+        raise InputError(
+            f"method is {method!r}; expected one of " + ", ".join(repr(name) for name in METHODS)
+        )
+    return method
+
+
+def choose_way(
+    parameters: Parameters, items: NDArray[np.int64], budget: Budget, *, method: str = "auto"
+) -> Way:
+    """Return how one set at an unknown time is evaluated.
+
+    With method "exact" a set beyond the budget is a `BudgetError`.
+    """
+    # An order of at most one item needs no sampling, whatever the budget.
+    if items.size <= 1:
+        return Way.EXACT
+    columns = parameters.columns(items).n_columns
+    if budget.exact_fits(items.size, columns):
+        return Way.EXACT
+    if method == "exact":
+        raise BudgetError(
+            f"a set of {items.size} items is beyond the budget; use method='auto', which draws "
+            "orders, or a larger budget=Budget(...)"
+        )
+    return Way.RELOCATION
+
+
+def all_subsets_fit(n_items: int, budget: Budget) -> bool:
+    """Tell whether the lattice of all subsets of this many items is within the budget."""
+    return budget.exact_fits(n_items, n_items)
+
+
+class Plan:
+    """How each distinct sample of a data set is evaluated, at any theta.
+
+    Parameters
+    ----------
+    data : Dataset
+        The samples, whose names appear in errors.
+    distinct : DistinctSamples
+        Its distinct samples.
+    method : str
+        One of `METHODS`.
+    budget : Budget
+        What exact evaluation may cost, per set and in total.
+    """
+
+    def __init__(
+        self, data: Dataset, distinct: DistinctSamples, method: str, budget: Budget
+    ) -> None:
+        self.data = data
+        self.distinct = distinct
+        self.method = check_method(method)
+        self.budget = budget
+        # Most sets fit even if all items interact, which no theta can change.
+        self._exact_for_any_theta = self._exact_by_size()
+        self._work_if_dense = self._work(np.full(len(distinct), data.n_items))
+
+    def ways(self, parameters: Parameters) -> NDArray[np.str_]:
+        """Return the way of every distinct sample at this theta."""
+        distinct = self.distinct
+        if self.method not in ("auto", "exact"):
+            return self._by_name()
+        exact = self._exact_for_any_theta.copy()
+        columns = np.full(len(distinct), parameters.n)
+        for s in map(int, np.nonzero(~exact)[0]):
+            columns[s] = parameters.columns(distinct.items(s)).n_columns
+            exact[s] = self.budget.exact_fits(
+                int(distinct.sizes[s]), int(columns[s]), timed=bool(distinct.timed[s])
+            )
+            if self.method == "exact" and not exact[s]:
+                raise self._over_budget(s, int(columns[s]))
+        if self._work_if_dense[exact].sum() > self.budget.total_work:
+            self._bound_total(exact, self._exact_columns(parameters, columns, exact))
+        return self._named(exact)
+
+    def ways_for_any_theta(self) -> NDArray[np.str_]:
+        """Return the way of every distinct sample, the same for all thetas.
+
+        A fit needs a choice that does not change as theta moves, so sets are judged as if all
+        items interacted.
+        """
+        exact = self._exact_for_any_theta.copy()
+        self._bound_total(exact, np.full(len(self.distinct), self.data.n_items))
+        return self._named(exact)
+
+    def _exact_by_size(self) -> NDArray[np.bool_]:
+        sizes = self.distinct.sizes
+        n = self.data.n_items
+        fits = np.array(
+            [
+                [k <= 1 or self.budget.exact_fits(k, n, timed=timed) for timed in (False, True)]
+                for k in range(int(sizes.max(initial=0)) + 1)
+            ]
+        )
+        found: NDArray[np.bool_] = fits[sizes, self.distinct.timed.astype(np.int64)]
+        return found
+
+    def _work(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
+        # Sets of more than 60 items are never exact; their work would leave the range of a double.
+        sizes = np.minimum(self.distinct.sizes, 60).astype(np.float64)
+        return np.where(
+            self.distinct.timed,
+            Budget.exact_work(sizes, columns, timed=True),
+            Budget.exact_work(sizes, columns),
+        )
+
+    def _exact_columns(
+        self, parameters: Parameters, columns: NDArray[np.int64], exact: NDArray[np.bool_]
+    ) -> NDArray[np.int64]:
+        """Return the number of columns of the exact sets, counted where it was not yet."""
+        counted = columns.copy()
+        for s in map(int, np.nonzero(exact & self._exact_for_any_theta)[0]):
+            counted[s] = parameters.columns(self.distinct.items(s)).n_columns
+        return counted
+
+    def _bound_total(self, exact: NDArray[np.bool_], columns: NDArray[np.int64]) -> None:
+        """Take the most expensive sets out of `exact` until the rest fits the total budget."""
+        work = np.where(exact, self._work(columns), 0.0)
+        total = float(work.sum())
+        if total <= self.budget.total_work:
+            return
+        if self.method == "exact":
+            raise BudgetError(
+                f"exact evaluation of all {len(self.distinct)} distinct sets takes {total:.2g} "
+                f"operations, the budget is {self.budget.total_work:.2g} in total. Raise "
+                "total_work of the budget, or use method='auto'"
+            )
+        for s in np.argsort(-work, kind="stable"):
+            if total <= self.budget.total_work or self.distinct.sizes[s] <= 1:
+                return
+            if not self.distinct.timed[s]:
+                exact[s] = False
+                total -= float(work[s])
+
+    def _named(self, exact: NDArray[np.bool_]) -> NDArray[np.str_]:
+        sampled = np.where(self.distinct.timed, Way.METROPOLIS.value, Way.RELOCATION.value)
+        return np.where(exact, Way.EXACT.value, sampled)
+
+    def _by_name(self) -> NDArray[np.str_]:
+        sampled = self.distinct.sizes > 1
+        if self.method == Way.RELOCATION and (sampled & self.distinct.timed).any():
+            raise InputError(
+                "method 'relocation' does not know observation times; use 'auto' or "
+                "'metropolis' for samples with known times"
+            )
+        return np.where(sampled, self.method, Way.EXACT.value)
+
+    def _over_budget(self, index: int, columns: int) -> BudgetError:
+        distinct = self.distinct
+        row = int(distinct.first[index])
+        size = int(distinct.sizes[index])
+        timed = bool(distinct.timed[index])
+        memory = Budget.exact_memory(size, columns, timed=timed)
+        work = Budget.exact_work(size, columns, timed=timed)
+        return BudgetError(
+            f"sample {self.data.samples[row]!r} (row {row}) has {size} items: exact evaluation "
+            f"needs {memory / 1e6:.4g} MB and {work:.2g} operations, the budget is "
+            f"{self.budget.memory} and {self.budget.work:.2g}. Raise the budget, use "
+            "method='auto', or leave the sample out"
+        )

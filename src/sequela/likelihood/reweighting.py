@@ -1,0 +1,130 @@
+"""Orders that were drawn at one theta, used at others nearby.
+
+For a set beyond the budget a number of orders is drawn at some theta_0, and from there on the
+ratio p(S; theta) / p(S; theta_0) is estimated from these same orders by importance weights: smooth,
+with a gradient that belongs to its value, so that line searches and quasi-Newton matrices work. How
+many orders still count (the effective share) tells when theta has moved too far and new ones must
+be drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela.kernels.reweight import weigh_orders
+from sequela.likelihood.independent import log_p_independent
+from sequela.likelihood.orders import FIRST_BURN_IN
+from sequela.support.jit import call
+from sequela.support.random import Purpose, stream
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sequela.likelihood.orders import OrderSampler
+    from sequela.likelihood.parameters import Columns
+
+__all__ = ["DrawKey", "DrawnOrders", "Weighed"]
+
+
+@dataclass(frozen=True)
+class DrawKey:
+    """Which draw of a fit this is: what its streams of random numbers are named by."""
+
+    seed: int
+    start: int
+    draws: int
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """The orders of one set at one theta: their shares, log p, and the effective share."""
+
+    shares: NDArray[np.float64]
+    log_p: float
+    effective: float
+
+
+@dataclass
+class DrawnOrders:
+    """A set beyond the budget: its chains and the orders that they drew last.
+
+    Attributes
+    ----------
+    items, weight : array, float
+        The set and its share of the samples; its time is unknown.
+    states : array (chains, size)
+        Where the chains stand.
+    orders : array (chains, kept, size)
+        The orders in use.
+    drawn : array (chains, kept)
+        Their log-probabilities at the theta at which they were drawn.
+    offset : float
+        Estimate of log p(S) at that theta.
+    """
+
+    items: NDArray[np.int64]
+    weight: float
+    states: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 0), dtype=np.int64))
+    orders: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 0, 0), dtype=np.int64))
+    drawn: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    offset: float = 0.0
+
+    def log_weights(self, columns: Columns, chain: int) -> NDArray[np.float64]:
+        """Return the log-probability of every order of a chain."""
+        log_w = np.empty(self.orders.shape[1])
+        call(
+            weigh_orders, np.empty((1, 1)), log_w, np.empty(0), self.orders[chain],
+            columns.arrays(), np.nan,
+        )  # fmt: skip
+        return log_w
+
+    def gradient(
+        self, columns: Columns, chain: int, shares: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the sum of the gradients of a chain's orders, each times its share."""
+        G = np.zeros((columns.k + 1, columns.n_columns + 1))
+        log_w = np.empty(self.orders.shape[1])
+        call(weigh_orders, G, log_w, shares, self.orders[chain], columns.arrays(), np.nan)
+        return G
+
+    def weigh(self, log_weights: NDArray[np.float64]) -> Weighed:
+        """Return what the log-probabilities (chains, kept) at another theta say."""
+        log_ratio = log_weights - self.drawn
+        top = log_ratio.max()
+        weight = np.exp(log_ratio - top)
+        shares = weight / weight.sum()
+        return Weighed(
+            shares=shares,
+            log_p=self.offset + float(top + np.log(weight.mean())),
+            effective=float(1.0 / np.sum(shares**2) / weight.size),
+        )
+
+    def advance(
+        self, sampler: OrderSampler, key: DrawKey, index: tuple[int, int], kept: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Advance one chain; return where it stands and the orders on the way.
+
+        `index` is the place of the set and of the chain.
+        """
+        rng = stream(key.seed, Purpose.FITTED_ORDERS, key.start, *index, key.draws)
+        state = self.states[index[1]].copy() if key.draws else sampler.start(rng)
+        burn_in = sampler.sampling.burn_in + (0 if key.draws else FIRST_BURN_IN)
+        return state, sampler.advance(state, rng, kept=kept, burn_in=burn_in)
+
+    def replace(
+        self,
+        columns: Columns,
+        chains: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
+        log_p: float | None,
+    ) -> None:
+        """Take over newly drawn orders; without an estimate of log p, that without interactions."""
+        self.states = np.stack([state for state, _ in chains])
+        self.orders = np.stack([orders for _, orders in chains])
+        if log_p is None:
+            own = columns.rate[: columns.k]
+            log_p = log_p_independent(own, columns.others, columns.stop_rate)
+        self.offset = log_p
+        self.drawn = np.stack([self.log_weights(columns, c) for c in range(len(chains))])

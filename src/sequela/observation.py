@@ -1,0 +1,186 @@
+"""How samples come to be observed: the part of a model that is about the clock.
+
+A model says how items accumulate (theta) and when a sample is looked at (its observation). The
+likelihood, the simulation and the files ask the observation object and nothing else, so a new
+kind is one class here that satisfies `Observation`, and an entry in `KINDS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from sequela.support.errors import InputError
+from sequela.support.validation import is_number
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "KINDS",
+    "Exponential",
+    "Observation",
+    "as_observation",
+    "from_observation_rate",
+    "read_observation",
+]
+
+
+@runtime_checkable
+class Observation(Protocol):
+    """What the rest of the program asks of an observation.
+
+    Attributes
+    ----------
+    kind : str
+        The name of the class of observations, as written to files.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    def mean_time(self) -> float:
+        """The mean observation time."""
+        ...
+
+    @property
+    def constant_rate(self) -> float | None:
+        """The rate of observation if it is the same in every state; None if it is not."""
+        ...
+
+    def rate_in(self, state: NDArray[np.int64]) -> float:
+        """Return the rate at which a sample that has exactly the items `state` is observed."""
+        ...
+
+    def log_density(self, times: ArrayLike) -> NDArray[np.float64]:
+        """Return the log-density of the observation time."""
+        ...
+
+    def draw_times(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw observation times."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a file holds: plain values, "kind" among them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Exponential:
+    """Observation at a constant rate: the observation time is exponential (the paper's rate is 1).
+
+    Parameters
+    ----------
+    rate : float
+        The rate; the mean observation time is one over it.
+
+    Examples
+    --------
+    >>> Exponential(2.0).mean_time
+    0.5
+    >>> Exponential().to_json()
+    {'kind': 'exponential', 'rate': 1.0}
+    """
+
+    kind: ClassVar[str] = "exponential"
+    rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (is_number(self.rate) and 0.0 < self.rate < np.inf):
+            raise InputError(
+                f"the rate of an Exponential observation is {self.rate!r}; expected a positive "
+                "finite number (the paper's chain has 1)"
+            )
+        object.__setattr__(self, "rate", float(self.rate))
+
+    @property
+    def mean_time(self) -> float:
+        """The mean observation time."""
+        return 1.0 / self.rate
+
+    @property
+    def constant_rate(self) -> float:
+        """The rate, which is the same in every state."""
+        return self.rate
+
+    def rate_in(self, state: NDArray[np.int64]) -> float:  # noqa: ARG002 - the same in all states
+        """Return the rate at which a sample with the items `state` is observed."""
+        return self.rate
+
+    def log_density(self, times: ArrayLike) -> NDArray[np.float64]:
+        """Return the log-density of the observation time; minus infinity before time 0.
+
+        Examples
+        --------
+        >>> Exponential(2.0).log_density([0.0, 1.0]).round(4).tolist()
+        [0.6931, -1.3069]
+        """
+        t = np.asarray(times, dtype=np.float64)
+        density: NDArray[np.float64] = np.where(t < 0.0, -np.inf, np.log(self.rate) - self.rate * t)
+        return density
+
+    def draw_times(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw observation times.
+
+        Examples
+        --------
+        >>> Exponential().draw_times(3, np.random.default_rng(1)).shape
+        (3,)
+        """
+        return rng.exponential(1.0 / self.rate, size)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a file holds."""
+        return {"kind": self.kind, "rate": self.rate}
+
+
+KINDS: dict[str, type[Exponential]] = {Exponential.kind: Exponential}
+
+
+def as_observation(observation: Observation | None) -> Observation:
+    """Return a checked observation; None is the paper's, exponential with rate 1.
+
+    Examples
+    --------
+    >>> as_observation(None)
+    Exponential(rate=1.0)
+    """
+    if observation is None:
+        return Exponential()
+    if isinstance(observation, type) or not isinstance(observation, Observation):
+        raise InputError(
+            f"observation is {observation!r}; expected an observation object such as "
+            "sequela.Exponential(rate=2.0)"
+        )
+    return observation
+
+
+def read_observation(content: Any) -> Observation:
+    """Return the observation that `Observation.to_json` wrote.
+
+    Examples
+    --------
+    >>> read_observation({"kind": "exponential", "rate": 2.0})
+    Exponential(rate=2.0)
+    """
+    kind = content.get("kind") if isinstance(content, Mapping) else None
+    if not isinstance(kind, str) or kind not in KINDS:
+        known = ", ".join(map(repr, KINDS))
+        raise InputError(
+            f"the observation is {content!r}; expected an object whose kind is one of {known}. A "
+            "newer version of sequela may have written it"
+        )
+    try:
+        return KINDS[kind](**{name: value for name, value in content.items() if name != "kind"})
+    except TypeError:
+        raise InputError(
+            f"the observation is {content!r}; these are not the parameters of kind {kind!r}"
+        ) from None
+
+
+def from_observation_rate(metadata: Mapping[str, Any]) -> Observation:
+    """Return the observation of a file of format 1, which kept its rate among the metadata."""
+    return Exponential(metadata.get("observation_rate", 1.0))

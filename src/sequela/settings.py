@@ -1,0 +1,204 @@
+"""How an answer is computed: budget, sampling, draws, precision, seed and threads, as one object.
+
+These settings never change what is asked, only how exactly, how fast and from which seed it is
+answered. Functions take them as keywords (``order_matrix(model, random_state=1, n_threads=2)``) or
+as one object (``settings=Settings(...)``), and pass the object on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
+
+from sequela.budget import Budget, check_budget
+from sequela.support.errors import InputError
+from sequela.support.random import RandomState, materialise_seed
+from sequela.support.threads import resolve_threads
+from sequela.support.validation import is_number, positive_integer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Sampling", "Settings", "SettingsKeywords", "read_settings"]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How sets beyond the budget are sampled.
+
+    Parameters
+    ----------
+    chains : int
+        Independent Markov chains per set. Their spread gives the standard error.
+    sweeps : int
+        Sweeps per chain for a gradient (relocation). A sweep moves every item once.
+    burn_in : int
+        Sweeps that are discarded first, after a change of theta.
+    block : int
+        Number of items that are relocated at once; 4 gave the least error for the time.
+    draws, draws_burn_in : int
+        The same for Metropolis-Hastings, in proposals (the paper: 50 and 10).
+    nodes : int
+        Points along the path that gives the value; strong interactions take more.
+    """
+
+    chains: int = 16
+    sweeps: int = 6
+    burn_in: int = 2
+    block: int = 4
+    draws: int = 50
+    draws_burn_in: int = 10
+    nodes: int = 12
+
+    def __post_init__(self) -> None:
+        for name in ("chains", "sweeps", "block", "draws", "nodes"):
+            positive_integer(f"sampling {name}", getattr(self, name))
+        for name in ("burn_in", "draws_burn_in"):
+            positive_integer(f"sampling {name}", getattr(self, name), least=0)
+        if self.block > 8:
+            raise InputError(
+                f"sampling block is {self.block}; expected at most 8 (2^8 states per place)"
+            )
+
+
+def check_sampling(sampling: Sampling | None) -> Sampling:
+    """Return how to sample, or the default for None."""
+    if sampling is None:
+        return Sampling()
+    if not isinstance(sampling, Sampling):
+        raise InputError(
+            f"sampling is {sampling!r}; expected a sequela.Sampling, such as Sampling(chains=32)"
+        )
+    return sampling
+
+
+class SettingsKeywords(TypedDict, total=False):
+    """The keywords that functions take for their settings; see `Settings`."""
+
+    settings: Settings | None
+    budget: Budget | None
+    sampling: Sampling | None
+    draws: int | None
+    target_se: float | None
+    random_state: RandomState
+    n_threads: int | None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How an answer is computed.
+
+    Parameters
+    ----------
+    budget : Budget or None
+        What exact evaluation may cost; sets beyond it are sampled.
+    sampling : Sampling or None
+        How sets beyond the budget are sampled.
+    draws : int or None
+        Number of draws where an answer is sampled; None: the default of the question.
+    target_se : float or None
+        Instead of `draws`: the Monte Carlo standard error that is wanted.
+    random_state : int, Generator or None
+        The seed. It becomes one integer here, `seed`, which is recorded with every result; None
+        takes a fresh one.
+    n_threads : int or None
+        Number of threads; None for all cores that this process may use. Results do not depend
+        on it.
+
+    Attributes
+    ----------
+    seed : int
+        What everything random is derived from.
+
+    Examples
+    --------
+    >>> settings = Settings(random_state=1, n_threads=2)
+    >>> settings.seed, settings.threads
+    (1, 2)
+    """
+
+    budget: Budget = field(default_factory=Budget)
+    sampling: Sampling = field(default_factory=Sampling)
+    draws: int | None = None
+    target_se: float | None = None
+    random_state: RandomState = None
+    n_threads: int | None = None
+    seed: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "budget", check_budget(self.budget))
+        object.__setattr__(self, "sampling", check_sampling(self.sampling))
+        check_precision(self.draws, self.target_se)
+        object.__setattr__(self, "seed", materialise_seed(self.random_state))
+        # A generator has given its seed and must not be asked again by `replace`.
+        object.__setattr__(self, "random_state", self.seed)
+        resolve_threads(self.n_threads)  # refuses what is not a number of threads
+
+    @property
+    def threads(self) -> int:
+        """The number of threads to use."""
+        return resolve_threads(self.n_threads)
+
+    def but(self, **changes: Any) -> Settings:
+        """Return these settings with some of them changed; the seed stays.
+
+        Examples
+        --------
+        >>> Settings(random_state=1).but(draws=100).seed
+        1
+        """
+        return replace(self, **changes)
+
+
+def check_precision(draws: int | None, target_se: float | None) -> None:
+    """Raise unless these are a number of draws, a target, or neither."""
+    if draws is not None and target_se is not None:
+        raise InputError(
+            f"draws={draws!r} and target_se={target_se!r} were both given; expected one of them"
+        )
+    if draws is not None:
+        positive_integer("draws", draws, least=2)
+    if target_se is not None and not (is_number(target_se) and 0.0 < target_se < np.inf):
+        raise InputError(f"target_se is {target_se!r}; expected a positive number, such as 0.01")
+
+
+_NAMES = tuple(f.name for f in fields(Settings) if f.init)
+
+
+def read_settings(given: Mapping[str, Any], *, unused: tuple[str, ...] = ()) -> Settings:
+    """Return the settings that a function was called with.
+
+    Parameters
+    ----------
+    given : mapping
+        The keywords: settings by name, and "settings" for an object that they change.
+    unused : tuple of str
+        Settings that mean nothing to this function; giving one is an error.
+
+    Examples
+    --------
+    >>> read_settings({"random_state": 3}).seed
+    3
+    >>> read_settings({"settings": Settings(random_state=1), "draws": 50}).draws
+    50
+    """
+    changes = dict(given)
+    base = changes.pop("settings", None)
+    for name in changes:
+        if name not in _NAMES:
+            close = get_close_matches(name, _NAMES, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise TypeError(
+                f"unexpected keyword argument {name!r}{hint} Settings are: {', '.join(_NAMES)}"
+            )
+    for name in unused:
+        if changes.get(name) is not None or (base is not None and getattr(base, name) is not None):
+            raise InputError(f"{name} has no meaning here; leave it out")
+    if base is None:
+        return Settings(**changes)
+    if not isinstance(base, Settings):
+        raise InputError(f"settings is {base!r}; expected a sequela.Settings")
+    return replace(base, **changes) if changes else base
