@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from sequela import __version__
-from sequela.observation import from_observation_rate
+from sequela.observation import take_recorded_observation
 from sequela.support.errors import InputError
 from sequela.support.files import replacing
 
@@ -121,8 +121,7 @@ def unpack(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any]
         whole = isinstance(header["items"], list) and isinstance(header["metadata"], dict)
         if header["version"] == 1:
             # Format 1 kept the rate of the observation among the metadata.
-            header["observation"] = from_observation_rate(header["metadata"]).to_json()
-            header["metadata"].pop("observation_rate", None)
+            header["observation"] = take_recorded_observation(header["metadata"]).to_json()
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001 - a damaged archive raises whatever its parts raise

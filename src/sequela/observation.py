@@ -24,8 +24,8 @@ __all__ = [
     "Exponential",
     "Observation",
     "as_observation",
-    "from_observation_rate",
     "read_observation",
+    "take_recorded_observation",
 ]
 
 
@@ -181,6 +181,17 @@ def read_observation(content: Any) -> Observation:
         ) from None
 
 
-def from_observation_rate(metadata: Mapping[str, Any]) -> Observation:
-    """Return the observation of a file of format 1, which kept its rate among the metadata."""
-    return Exponential(metadata.get("observation_rate", 1.0))
+def take_recorded_observation(record: dict[str, Any]) -> Observation:
+    """Take the observation out of options or metadata that were written to a file.
+
+    Version 0.1 wrote the rate as a number, "observation_rate".
+
+    Examples
+    --------
+    >>> options = {"observation_rate": 2.0, "tol": 0.1}
+    >>> take_recorded_observation(options), options
+    (Exponential(rate=2.0), {'tol': 0.1})
+    """
+    content = record.pop("observation", None)
+    rate = record.pop("observation_rate", 1.0)
+    return Exponential(rate) if content is None else read_observation(content)

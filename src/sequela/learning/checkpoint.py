@@ -5,11 +5,18 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import time
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sequela import __version__
+from sequela.learning.fit_values import Start
+from sequela.learning.solvers.adagrad import AdaGradState
+from sequela.learning.solvers.contract import Info, Status
+from sequela.learning.solvers.proximal_newton import NewtonState
 from sequela.support.errors import InputError
 from sequela.support.files import replacing
 
@@ -19,18 +26,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sequela.data.dataset import Dataset
+    from sequela.learning.fit_values import FitOptions
+    from sequela.likelihood.objective import Objective
 
-__all__ = [
-    "check_place",
-    "damaged",
-    "fingerprint",
-    "read_checkpoint",
-    "recorded_seed",
-    "write_checkpoint",
-]
+__all__ = ["Checkpoint", "Running", "check_place", "fingerprint", "recorded_seed"]
 
 _FORMAT = "sequela checkpoint"
-_VERSION = 1
+_VERSION = 2
 
 
 def fingerprint(data: Dataset) -> str:
@@ -59,7 +61,7 @@ def check_place(path: str | os.PathLike[str]) -> None:
         )
 
 
-def damaged(path: str | os.PathLike[str], reason: str) -> InputError:
+def _damaged(path: str | os.PathLike[str], reason: str) -> InputError:
     """Return the error that says that a checkpoint cannot be used."""
     return InputError(
         f"the checkpoint {str(path)!r} cannot be read ({reason}); it is damaged or not a "
@@ -67,7 +69,180 @@ def damaged(path: str | os.PathLike[str], reason: str) -> InputError:
     )
 
 
-def write_checkpoint(
+@dataclass(frozen=True)
+class Running:
+    """A start under way: the state of its solver, what is known of it, and its history.
+
+    Attributes
+    ----------
+    arrays : dict
+        The arrays of the solver's state.
+    numbers : dict
+        Its numbers.
+    info : Info
+        What a person wants to know.
+    phase : int
+        Of the paper's solver: 0 for base rates alone, 1 for everything.
+    history : list of tuples
+        Every iteration so far, without the current one.
+    """
+
+    arrays: dict[str, NDArray[Any]]
+    numbers: dict[str, Any]
+    info: Info
+    phase: int
+    history: list[tuple[int, float, float, int, float]]
+
+    @classmethod
+    def of(
+        cls,
+        state: NewtonState | AdaGradState,
+        info: Info,
+        phase: int,
+        history: list[tuple[int, float, float, int, float]],
+    ) -> Running:
+        """Take a state apart."""
+        arrays: dict[str, NDArray[Any]] = {}
+        numbers: dict[str, Any] = {}
+        for f in fields(state):
+            value = getattr(state, f.name)
+            if isinstance(value, tuple):
+                arrays[f.name] = np.array(value)
+            elif isinstance(value, np.ndarray):
+                arrays[f.name] = value
+            else:
+                numbers[f.name] = value
+        # The current state is shown again when the solver goes on from it.
+        return cls(arrays, numbers, info, phase, history[:-1])
+
+    def newton(self) -> tuple[NewtonState, Info]:
+        """Return the state of the quasi-Newton solver."""
+        memory = {name: tuple(self.arrays[name]) for name in ("steps", "changes")}
+        arrays = {name: self.arrays[name] for name in ("theta", "gradient")}
+        return NewtonState(**arrays, **memory, **self.numbers), self.info
+
+    def adagrad(self) -> tuple[AdaGradState, Info]:
+        """Return the state of AdaGrad."""
+        names = ("theta", "gradient", "squares", "window_start")
+        arrays = {name: self.arrays[name] for name in names}
+        return AdaGradState(**arrays, **self.numbers), self.info
+
+
+class Checkpoint:
+    """The file that a fit is saved to, and resumed from.
+
+    Parameters
+    ----------
+    path : path or None
+        The file; None saves nothing.
+    every : float
+        Seconds between two writes inside a start.
+    data, options : Dataset, FitOptions
+        What the checkpoint must agree with.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None,
+        every: float,
+        data: Dataset,
+        options: FitOptions,
+    ) -> None:
+        self.path = path
+        self.every = every
+        self._saved = time.monotonic()
+        self._identity = {} if path is None else _identity(data, options)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time for another write."""
+        return self.path is not None and time.monotonic() - self._saved >= self.every
+
+    def save(
+        self,
+        finished: list[Start],
+        running: Running | None = None,
+        objective: Objective | None = None,
+    ) -> None:
+        """Write the finished starts and, inside a start, its state and its drawn orders."""
+        if self.path is None:
+            return
+        meta: dict[str, Any] = {
+            **self._identity,
+            "sequela": __version__,
+            "finished": [_start_entry(start) for start in finished],
+            "running": None,
+        }
+        arrays: dict[str, NDArray[Any]] = {
+            f"finished_{i}_theta": start.theta for i, start in enumerate(finished)
+        }
+        if running is not None and objective is not None:
+            meta["running"] = {
+                "numbers": running.numbers,
+                "info": {**asdict(running.info), "status": running.info.status.name},
+                "phase": running.phase,
+                "history": running.history,
+            }
+            arrays |= {f"state_{name}": array for name, array in running.arrays.items()}
+            arrays |= objective.arrays()
+        _write(self.path, meta, arrays)
+        self._saved = time.monotonic()
+
+    def load(self, objective: Objective) -> tuple[list[Start], Running | None]:
+        """Return the finished starts and the one under way; put its orders into `objective`."""
+        if self.path is None:
+            return [], None
+        found = _read(self.path)
+        if found is None:
+            return [], None
+        meta, arrays = found
+        for name, value in self._identity.items():
+            if meta.get(name) != value:
+                raise InputError(
+                    f"the checkpoint {str(self.path)!r} belongs to another fit: its {name} "
+                    f"{_difference(meta.get(name), value)}. Give the same data and options, or "
+                    "name another file"
+                )
+        try:
+            return _restore(meta, arrays, objective)
+        except (KeyError, TypeError, ValueError) as error:
+            raise _damaged(self.path, f"missing or wrong: {error}") from None
+
+
+def _identity(data: Dataset, options: FitOptions) -> dict[str, Any]:
+    """Return what a checkpoint must agree on, as JSON gives it back."""
+    chosen = {f.name: getattr(options, f.name) for f in fields(options)}
+    chosen["budget"] = asdict(options.budget)
+    chosen["observation"] = options.observation.to_json()
+    plain: dict[str, Any] = json.loads(json.dumps(chosen))
+    return {"data": fingerprint(data), "options": plain}
+
+
+def _start_entry(start: Start) -> dict[str, Any]:
+    entry = {f.name: getattr(start, f.name) for f in fields(start) if f.name != "theta"}
+    return {**entry, "status": start.status.name}
+
+
+def _restore(
+    meta: dict[str, Any], arrays: dict[str, NDArray[Any]], objective: Objective
+) -> tuple[list[Start], Running | None]:
+    finished = []
+    for i, entry in enumerate(meta["finished"]):
+        history = [tuple(row) for row in entry["history"]]
+        status = Status[entry["status"]]
+        kept = {**entry, "history": history, "status": status}
+        finished.append(Start(theta=arrays[f"finished_{i}_theta"], **kept))
+    if meta["running"] is None:
+        return finished, None
+    running = meta["running"]
+    info = Info(**{**running["info"], "status": Status[running["info"]["status"]]})
+    state = {name.removeprefix("state_"): arrays[name] for name in arrays if "state_" in name[:6]}
+    objective.restore(arrays)
+    history = [tuple(row) for row in running["history"]]
+    return finished, Running(state, running["numbers"], info, running["phase"], history)
+
+
+def _write(
     path: str | os.PathLike[str], meta: dict[str, Any], arrays: dict[str, NDArray[Any]]
 ) -> None:
     """Write a checkpoint; the one before stays whole until this one is."""
@@ -78,27 +253,6 @@ def write_checkpoint(
         np.savez(file, **content)
 
 
-def read_checkpoint(
-    path: str | os.PathLike[str], expected: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:
-    """Return (meta, arrays) of a checkpoint that belongs to this fit; None if there is no file.
-
-    `expected` are the entries of the meta data that must be the same: data and options.
-    """
-    found = _read(path)
-    if found is None:
-        return None
-    meta, arrays = found
-    for name, value in expected.items():
-        if meta.get(name) != value:
-            raise InputError(
-                f"the checkpoint {str(path)!r} belongs to another fit: its {name} "
-                f"{_difference(meta.get(name), value)}. Give the same data and options, or name "
-                "another file"
-            )
-    return meta, arrays
-
-
 def recorded_seed(path: str | os.PathLike[str]) -> int | None:
     """Return the seed of the fit that a checkpoint belongs to; None if there is no file."""
     found = _read(path)
@@ -107,7 +261,7 @@ def recorded_seed(path: str | os.PathLike[str]) -> int | None:
     try:
         return int(found[0]["options"]["seed"])
     except (KeyError, TypeError, ValueError):
-        raise damaged(path, "its seed is missing") from None
+        raise _damaged(path, "its seed is missing") from None
 
 
 def _difference(found: Any, expected: Any) -> str:
@@ -129,16 +283,16 @@ def _read(
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise damaged(path, str(error.strerror or error)) from None
+        raise _damaged(path, str(error.strerror or error)) from None
     # NumPy would take anything that is not a zip file for a pickle, and say so.
     if not content.startswith(b"PK\x03\x04"):
-        raise damaged(path, "it does not begin as a checkpoint does")
+        raise _damaged(path, "it does not begin as a checkpoint does")
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         meta = json.loads(str(arrays.pop("meta")))
     except Exception as error:  # noqa: BLE001 - a flipped bit can raise anything on the way
-        raise damaged(path, type(error).__name__) from None
+        raise _damaged(path, type(error).__name__) from None
     if not isinstance(meta, dict) or meta.get("format") != _FORMAT:
         raise InputError(
             f"{str(path)!r} is not a checkpoint of a fit; name another file for the checkpoint"

@@ -12,21 +12,29 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from sequela import __version__
+from sequela.budget import Budget, check_budget
 from sequela.data.dataset import Dataset
 from sequela.learning.checkpoint import check_place, recorded_seed
-from sequela.learning.fitting import FitOptions, Fitter, Start
+from sequela.learning.fit_values import FitOptions, RunOptions, Start
+from sequela.learning.fitting import Fitter
 from sequela.learning.optima import differing_entries, distinct_optima
 from sequela.learning.penalties import OffDiagonalL1
-from sequela.likelihood import Budget, evaluate
-from sequela.likelihood.budget import check_budget
+from sequela.learning.solvers.contract import Status
+from sequela.likelihood.evaluation import evaluate
 from sequela.model import Model
+from sequela.observation import as_observation
+from sequela.samples import as_samples
 from sequela.support.errors import InputError
 from sequela.support.random import RandomState, materialise_seed
-from sequela.support.validation import check_observation_rate, is_number, positive_integer
+from sequela.support.validation import check_tolerance, is_number, positive_integer
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Sequence
+
+    from sequela.data.dataset import DataLike
+    from sequela.likelihood.evaluation import Evaluation
+    from sequela.observation import Observation
 
 __all__ = ["SOLVERS", "SeparationWarning", "SetChain", "SeveralOptimaWarning", "fit"]
 
@@ -66,8 +74,8 @@ class SetChain(BaseEstimator):
     tol : float, default 1e-4
         KKT residual at which a start has converged: the largest distance of an entry of the
         gradient from the subdifferential of the penalty.
-    observation_rate : float, default 1.0
-        Rate of the observation.
+    observation : Observation or None
+        How samples come to be observed; None: at an exponential time with rate 1.
     budget : Budget or None
         What the exact evaluation of a set may cost; larger ones are sampled.
     chains : int, default 16
@@ -96,8 +104,10 @@ class SetChain(BaseEstimator):
         Distance from optimality, and its Monte Carlo error (0: exact).
     n_iter_, n_evaluations_ : int
         Iterations and evaluations of the best start.
-    converged_, message_ : bool, str
-        Whether it ended at an optimum, and why it ended.
+    status_, message_ : Status, str
+        How the fit ended, as a value and in words; ``Status.INTERRUPTED`` after a signal.
+    converged_ : bool
+        Whether the best start ended at an optimum.
     history_ : DataFrame
         Every iteration of the best start.
     starts_ : list of Start
@@ -131,7 +141,7 @@ class SetChain(BaseEstimator):
         independent_start: bool = True,
         max_iter: int = 1000,
         tol: float = 1e-4,
-        observation_rate: float = 1.0,
+        observation: Observation | None = None,
         budget: Budget | None = None,
         chains: int = 16,
         random_state: RandomState = None,
@@ -147,7 +157,7 @@ class SetChain(BaseEstimator):
         self.independent_start = independent_start
         self.max_iter = max_iter
         self.tol = tol
-        self.observation_rate = observation_rate
+        self.observation = observation
         self.budget = budget
         self.chains = chains
         self.random_state = random_state
@@ -156,7 +166,7 @@ class SetChain(BaseEstimator):
         self.checkpoint_every = checkpoint_every
         self.progress = progress
 
-    def fit(self, X: Any, y: Any = None, *, times: Iterable[object] | None = None) -> Self:  # noqa: ARG002
+    def fit(self, X: DataLike, y: object = None, *, times: Iterable[object] | None = None) -> Self:  # noqa: ARG002
         """Learn theta from the samples in `X`.
 
         Parameters
@@ -168,70 +178,64 @@ class SetChain(BaseEstimator):
         times : array or None
             Observation times; NaN where unknown. None takes those of a `Dataset`, if any.
         """
-        return self._fit(Dataset.coerce(X, times=times), self._options(self.penalty, self._seed()))
+        fitter = self._fitter(Dataset.coerce(X, times=times), self.penalty, self._seed())
+        return self._store(fitter, fitter.run())
 
-    def _fit(self, data: Dataset, options: FitOptions) -> Self:
-        fitter = Fitter(
-            data,
-            options,
+    def _fitter(self, data: Dataset, penalty: float, seed: int) -> Fitter:
+        run = RunOptions(
             n_threads=self.n_threads,
             progress=self.progress,
             checkpoint=self.checkpoint,
             checkpoint_every=float(self.checkpoint_every),
         )
-        self.starts_ = fitter.run()
-        self._store(data, options)
-        self._warn(data, interrupted=fitter.interrupted)
-        return self
+        return Fitter(data, self._options(penalty, seed), run)
 
-    def score(self, X: Any, y: Any = None, *, times: Iterable[object] | None = None) -> float:  # noqa: ARG002
+    def score(
+        self,
+        X: DataLike,
+        y: object = None,  # noqa: ARG002
+        *,
+        times: Iterable[object] | None = None,
+    ) -> float:
         """Return the mean log-likelihood of `X` (without the penalty), larger is better."""
         check_is_fitted(self)
         return float(self._evaluate(X, times).value)
 
-    def score_samples(self, X: Any, *, times: Iterable[object] | None = None) -> pd.Series:
+    def score_samples(self, X: DataLike, *, times: Iterable[object] | None = None) -> pd.Series:
         """Return the log-likelihood of every sample."""
         check_is_fitted(self)
         samples: pd.Series = self._evaluate(X, times).samples["log_likelihood"]
         return samples
 
-    def sample(self, size: int = 1, random_state: RandomState = None) -> Dataset:
-        """Draw new sets from the learned chain, with their observation times."""
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Dataset:
+        """Draw new sets from the learned model, with their observation times."""
         from sequela.simulation import simulate
 
         check_is_fitted(self)
         drawn = simulate(
-            self.model_.to_frame(), size, observation_rate=self.observation_rate,
-            random_state=random_state, n_threads=self.n_threads,
-        )  # fmt: skip
+            self.model_, n_samples, random_state=random_state, n_threads=self.n_threads
+        )
         return drawn.to_dataset()
 
-    def differences(self, within: float = np.inf, most: int = 20) -> pd.DataFrame:
+    def differences(self, within: float = np.inf, max_entries: int = 20) -> pd.DataFrame:
         """Return the entries of theta that differ most between starts.
 
         Parameters
         ----------
         within : float
             Only starts whose objective is at most this far below the best.
-        most : int
-            How many entries.
+        max_entries : int
+            Return at most this many entries.
         """
         check_is_fitted(self)
         near = [s.theta for s in self.starts_ if self.objective_ - s.objective <= within]
-        return differing_entries(near, self.model_.items, most)
+        return differing_entries(near, self.model_.items, max_entries)
 
-    def _evaluate(self, X: Any, times: Iterable[object] | None) -> Any:
-        if (
-            isinstance(X, (list, tuple, pd.Series))
-            and len(X) > 0
-            and all(isinstance(x, (set, frozenset)) for x in X)
-        ):
-            X = Dataset.from_sets(X, items=self.model_.items)
+    def _evaluate(self, X: DataLike, times: Iterable[object] | None) -> Evaluation:
+        data = as_samples(self.model_, X)
         return evaluate(
-            self.model_.to_frame() if isinstance(X, (pd.DataFrame, Dataset)) else self.theta_,
-            X, times=times, gradient=False, budget=self.budget,
-            observation_rate=self.observation_rate, random_state=self.seed_,
-            n_threads=self.n_threads,
+            self.model_, data, times=times, gradient=False, budget=self.budget,
+            random_state=self.seed_, n_threads=self.n_threads,
         )  # fmt: skip
 
     def _seed(self) -> int:
@@ -272,14 +276,17 @@ class SetChain(BaseEstimator):
             independent_start=bool(self.independent_start),
             tol=float(self.tol),
             max_iter=positive_integer("max_iter", self.max_iter),
-            observation_rate=check_observation_rate(self.observation_rate),
+            observation=as_observation(self.observation),
             budget=check_budget(self.budget),
             chains=positive_integer("chains", self.chains, least=2),
             seed=seed,
         )
 
-    def _store(self, data: Dataset, options: FitOptions) -> None:
-        best: Start = max(self.starts_, key=lambda start: start.objective)
+    def _store(self, fitter: Fitter, starts: list[Start]) -> Self:
+        """Keep the result, and warn of what the user should know."""
+        data, options = fitter.data, fitter.options
+        self.starts_ = starts
+        best: Start = max(starts, key=lambda start: start.objective)
         self.theta_ = best.theta
         self.objective_ = best.objective
         self.objective_se_ = best.objective_se
@@ -287,6 +294,7 @@ class SetChain(BaseEstimator):
         self.kkt_floor_ = best.kkt_floor
         self.n_iter_ = best.n_iterations
         self.n_evaluations_ = best.n_evaluations
+        self.status_ = starts[-1].status if fitter.interrupted else best.status
         self.converged_ = best.converged
         self.message_ = best.message
         self.history_ = pd.DataFrame(
@@ -303,7 +311,6 @@ class SetChain(BaseEstimator):
             {
                 "penalty": options.penalty,
                 "solver": self.solver,
-                "observation_rate": options.observation_rate,
                 "seed": options.seed,
                 "samples": data.n_samples,
                 "objective": best.objective,
@@ -312,10 +319,13 @@ class SetChain(BaseEstimator):
                 "starts": len(self.starts_),
                 "sequela": __version__,
             },
+            observation=options.observation,
         )
+        self._warn(data)
+        return self
 
-    def _warn(self, data: Dataset, *, interrupted: bool) -> None:
-        if interrupted:
+    def _warn(self, data: Dataset) -> None:
+        if self.status_ is Status.INTERRUPTED:
             rest = f"; resume from {str(self.checkpoint)!r}" if self.checkpoint else ""
             warnings.warn(
                 f"the fit was interrupted ({self.starts_[-1].message}): this is the best so far, "
@@ -349,12 +359,6 @@ class SetChain(BaseEstimator):
             )
 
 
-def check_tolerance(tol: float) -> None:
-    """Refuse a tolerance that is no positive number."""
-    if not (is_number(tol) and tol > 0):
-        raise InputError(f"tol is {tol!r}; expected a positive number such as 1e-4")
-
-
 def _separation(data: Dataset) -> str:
     """Return what is wrong with items that the data cannot place, or nothing."""
     share = data.values.mean(axis=0)
@@ -374,7 +378,7 @@ def _separation(data: Dataset) -> str:
     return "; ".join(found)
 
 
-def fit(data: Any, *, times: Iterable[object] | None = None, **options: Any) -> Model:
+def fit(data: DataLike, *, times: Iterable[object] | None = None, **options: Any) -> Model:
     """Learn a model: the short form of ``SetChain(**options).fit(data, times=times).model_``.
 
     Examples

@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
+from sequela.observation import as_observation
 from sequela.support.linear_algebra import blas_on_one_thread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from sequela.observation import Observation
 
 __all__ = ["IndependentFit", "fit_independent", "grid_posterior"]
 
@@ -87,20 +90,22 @@ def _posterior(joint: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray
 
 
 def grid_posterior(
-    present: NDArray[np.float64], rates: NDArray[np.float64], observation_rate: float = 1.0
+    present: NDArray[np.float64], rates: NDArray[np.float64], stop_rate: float = 1.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return times and their posterior weights given one set (0 and 1), for independent items."""
     grid = _grid(int(present.sum()))
-    relative = rates / observation_rate
+    relative = rates / stop_rate
     wt = np.multiply.outer(relative, grid.t)
     weights = _posterior(_log_joint(present[None, :], wt, float(relative.sum()), grid))[1][0]
     kept = weights > 1e-18
-    return grid.t[kept] / observation_rate, weights[kept]
+    return grid.t[kept] / stop_rate, weights[kept]
 
 
 @blas_on_one_thread()
 def fit_independent(
-    sets: NDArray[np.float64], weights: NDArray[np.float64], observation_rate: float = 1.0
+    sets: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    observation: Observation | None = None,
 ) -> IndependentFit:
     """Fit the diagonal model to distinct sets with their shares of the samples.
 
@@ -110,8 +115,8 @@ def fit_independent(
         0 and 1.
     weights : array
         Share of the samples that have each set.
-    observation_rate : float
-        Rate of the observation.
+    observation : Observation or None
+        How samples are observed; None: at an exponential time with rate 1.
 
     Examples
     --------
@@ -148,5 +153,5 @@ def fit_independent(
         bounds=list(zip(SMALLEST_LOG_RATE / unit, LARGEST_LOG_RATE / unit, strict=True)),
         options={"maxiter": 500, "ftol": 1e-14, "gtol": 1e-7},
     )
-    log_rates = found.x * unit + np.log(observation_rate)
+    log_rates = found.x * unit - np.log(as_observation(observation).mean_time)
     return IndependentFit(log_rates=log_rates, value=-float(found.fun))

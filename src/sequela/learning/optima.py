@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sequela.learning.fitting import Start
+    from sequela.learning.fit_values import Start
 
 __all__ = ["SAME", "differing_entries", "distinct_optima", "group_starts"]
 
@@ -48,7 +48,7 @@ def _same_optimum(a: Start, b: Start) -> bool:
 
 
 def distinct_optima(starts: Sequence[Start]) -> pd.DataFrame:
-    """Return one row an optimum: objective, how far below the best, how many starts ended there."""
+    """Return one row per optimum: objective, distance below the best, number of starts."""
     groups = group_starts(starts)
     best = max((start.objective for start in starts), default=0.0)
     return pd.DataFrame(
@@ -63,20 +63,20 @@ def distinct_optima(starts: Sequence[Start]) -> pd.DataFrame:
 
 
 def differing_entries(
-    thetas: Sequence[NDArray[np.float64]], items: Sequence[str], most: int = 20
+    thetas: Sequence[NDArray[np.float64]], items: Sequence[str], max_entries: int = 20
 ) -> pd.DataFrame:
     """Return the entries of theta with the largest range over `thetas`.
 
     Examples
     --------
-    >>> differing_entries([np.eye(2), np.ones((2, 2))], ["A", "B"], most=1)
+    >>> differing_entries([np.eye(2), np.ones((2, 2))], ["A", "B"], max_entries=1)
       from to  lowest  highest  range
     0    A  B     0.0      1.0    1.0
     """
     stack = np.stack(thetas)
     low = stack.min(axis=0)
     high = stack.max(axis=0)
-    order = np.argsort(-(high - low), axis=None, kind="stable")[:most]
+    order = np.argsort(-(high - low), axis=None, kind="stable")[:max_entries]
     i, j = np.unravel_index(order, low.shape)
     labels = np.array(items, dtype=object)
     table = pd.DataFrame(

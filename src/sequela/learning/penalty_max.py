@@ -8,24 +8,32 @@ through the lattice, which is faster; both give the same numbers.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sequela.data.dataset import Dataset
 from sequela.learning.independent_fit import grid_posterior
 from sequela.learning.penalties import OffDiagonalL1
-from sequela.learning.problem import Problem
-from sequela.learning.solvers.proximal_newton import begin, proximal_newton
+from sequela.learning.solvers.contract import Limits
+from sequela.learning.solvers.loop import begin, solve
+from sequela.learning.solvers.proximal_newton import ProximalNewton
 from sequela.learning.starts import independent_theta, units
-from sequela.likelihood import Budget, Sampling
-from sequela.likelihood.budget import check_budget
 from sequela.likelihood.independent import log_p_independent
-from sequela.support.validation import check_observation_rate
+from sequela.likelihood.objective import Objective
+from sequela.likelihood.parameters import Parameters
+from sequela.observation import as_observation
+from sequela.settings import read_settings
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from numpy.typing import NDArray
+
+    from sequela.data.dataset import DataLike
+    from sequela.observation import Observation
+    from sequela.settings import SettingsKeywords
 
 __all__ = ["best_without_interactions", "independent_gradient", "penalty_max"]
 
@@ -33,7 +41,7 @@ _PROHIBITIVE = 1e9
 
 
 def independent_gradient(
-    items: NDArray[np.int64], rates: NDArray[np.float64], observation_rate: float = 1.0
+    items: NDArray[np.int64], rates: NDArray[np.float64], stop_rate: float = 1.0
 ) -> NDArray[np.float64]:
     """Return the n x n gradient of log p(S) at the diagonal theta with these rates.
 
@@ -45,7 +53,7 @@ def independent_gradient(
     n = rates.size
     present = np.zeros(n)
     present[items] = 1.0
-    t, weight = grid_posterior(present, rates, observation_rate)
+    t, weight = grid_posterior(present, rates, stop_rate)
     inside = rates[items]
     gradient = np.zeros((n, n))
     # Rows: grid of times, columns: items of S. fell = 1 - exp(-w t).
@@ -72,17 +80,24 @@ def independent_gradient(
 
 
 def penalty_max(
-    X: Any,
+    data: DataLike,
     *,
-    observation_rate: float = 1.0,
-    budget: Budget | None = None,
-    n_threads: int | None = None,
+    observation: Observation | None = None,
+    **settings: Unpack[SettingsKeywords],
 ) -> float:
     """Return the smallest penalty at which the best model has no interactions.
 
-    `X` is a Dataset, DataFrame, array or list of sets; the times of a Dataset are used. The result
-    is the largest absolute gradient, in the direction of an interaction, at the model without
-    interactions of largest likelihood. `budget` only matters for sets at known times.
+    It is the largest absolute gradient, in the direction of an interaction, at the model without
+    interactions of largest likelihood.
+
+    Parameters
+    ----------
+    data : Dataset, DataFrame, array or list of sets
+        The samples; the times of a Dataset are used.
+    observation : Observation or None
+        How samples are observed; None: at an exponential time with rate 1.
+    **settings
+        `n_threads`, and `budget` for sets at known times; see `Settings`.
 
     Examples
     --------
@@ -90,39 +105,50 @@ def penalty_max(
     >>> round(penalty_max(Dataset([[0, 0], [1, 0], [1, 1], [1, 1]])), 3)
     0.035
     """
-    problem = Problem(
-        Dataset.coerce(X), budget=Budget() if budget is None else check_budget(budget),
-        sampling=Sampling(), observation_rate=check_observation_rate(observation_rate), seed=0,
-        n_threads=n_threads,
-    )  # fmt: skip
-    theta = best_without_interactions(problem)
-    _, gradient = _without_interactions(problem, theta)
+    how = read_settings(settings, unused=("draws", "target_se"))
+    objective = Objective(Dataset.coerce(data), as_observation(observation), how)
+    diagonal = WithoutInteractions(objective)
+    _, gradient = diagonal.evaluate(best_without_interactions(objective))
     np.fill_diagonal(gradient, 0.0)
     return float(np.abs(gradient).max())
 
 
-def best_without_interactions(problem: Problem) -> NDArray[np.float64]:
+def best_without_interactions(objective: Objective) -> NDArray[np.float64]:
     """Return the diagonal theta of largest likelihood, with the times that are known."""
-    theta = independent_theta(problem)
-    if problem.data.times is None:
+    theta = independent_theta(objective)
+    if objective.data.times is None:
         return theta
     # Only unknown times have a closed form. Nothing but base rates moves at this penalty.
-    none = OffDiagonalL1(_PROHIBITIVE)
-    evaluate = partial(_without_interactions, problem)
-    return proximal_newton(
-        evaluate, begin(evaluate, theta, none), none, units(problem), tol=1e-8, max_iter=200
-    ).theta
+    solver = ProximalNewton(OffDiagonalL1(_PROHIBITIVE), units(objective))
+    diagonal = WithoutInteractions(objective)
+    state, _ = solve(
+        solver, diagonal, begin(solver, diagonal, theta), Limits(tol=1e-8, max_iter=200)
+    )
+    return state.theta
 
 
-def _without_interactions(
-    problem: Problem, theta: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64]]:
-    """Return loss and gradient at a diagonal theta: nothing is sampled."""
-    loss, gradient = problem.exact(theta)
-    rates = np.exp(np.diagonal(theta))
-    for large in problem.large:
-        others = float(np.delete(rates, large.items).sum())
-        rate = problem.observation_rate
-        loss -= large.weight * log_p_independent(rates[large.items], others, rate)
-        gradient -= large.weight * independent_gradient(large.items, rates, rate)
-    return loss, gradient
+@dataclass(frozen=True)
+class WithoutInteractions:
+    """An objective at diagonal thetas, where nothing needs to be sampled."""
+
+    objective: Objective
+    effective: float = 1.0
+    is_sampled: bool = False
+
+    def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return loss and gradient at a diagonal theta."""
+        loss, gradient = self.objective.evaluate_exact_sets(theta)
+        rates = np.exp(np.diagonal(theta))
+        stop_rate = Parameters(theta, self.objective.observation).stop_rate
+        for large in self.objective.large:
+            others = float(np.delete(rates, large.items).sum())
+            loss -= large.weight * log_p_independent(rates[large.items], others, stop_rate)
+            gradient -= large.weight * independent_gradient(large.items, rates, stop_rate)
+        return loss, gradient
+
+    def draw(self, theta: NDArray[np.float64], kept: int) -> None:
+        """Do nothing: there are no orders to draw."""
+
+    def gradient_error(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return zeros: nothing is sampled."""
+        return np.zeros_like(theta)

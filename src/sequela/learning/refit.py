@@ -12,65 +12,45 @@ criterion does.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from sequela.budget import check_budget
 from sequela.data.dataset import Dataset
-from sequela.learning.estimator import check_tolerance
 from sequela.learning.fitting import VALUE_SAMPLING
 from sequela.learning.optima import group_starts
-from sequela.learning.penalties import OffDiagonalL1
-from sequela.learning.problem import Problem
-from sequela.learning.solvers.newton import FIRST_KEPT, newton
-from sequela.learning.solvers.proximal_newton import begin
+from sequela.learning.penalties import OnSupport
+from sequela.learning.solvers.contract import Limits
+from sequela.learning.solvers.loop import begin, solve
+from sequela.learning.solvers.proximal_newton import ProximalNewton
 from sequela.learning.starts import units
-from sequela.likelihood import Likelihood, Sampling
-from sequela.likelihood.budget import check_budget
-from sequela.model import Model
-from sequela.support.random import materialise_seed
-from sequela.support.validation import check_observation_rate, positive_integer
+from sequela.likelihood.evaluation import Likelihood
+from sequela.likelihood.objective import Objective
+from sequela.model import Model, as_model
+from sequela.settings import Sampling, Settings, read_settings
+from sequela.support.validation import check_tolerance, positive_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Unpack
 
     from numpy.typing import NDArray
 
+    from sequela.data.dataset import DataLike
     from sequela.learning.estimator import SetChain
-    from sequela.learning.solvers.proximal_newton import Iterate
-    from sequela.likelihood import Budget
-    from sequela.support.random import RandomState
+    from sequela.learning.penalties import Penalty
+    from sequela.learning.solvers.contract import Info
+    from sequela.learning.solvers.proximal_newton import NewtonState
+    from sequela.model import ModelLike
+    from sequela.observation import Observation
+    from sequela.settings import SettingsKeywords
 
-__all__ = ["OnSupport", "Refit", "WarmFits", "compare_optima", "refit"]
+__all__ = ["Refit", "WarmFits", "WithRidge", "compare_optima", "refit"]
 
 # Of log-effects: two thirds of them change a rate by less than e^2 = 7.4.
 PRIOR_SD = 2.0
-
-
-@dataclass(frozen=True)
-class OnSupport:
-    """A penalty on the interactions of `support`, none by default, and nothing allowed outside."""
-
-    support: NDArray[np.bool_]
-    strength: float = 0.0
-
-    def weights(self, n: int) -> NDArray[np.float64]:
-        """Return the weight of each entry: infinite outside the support, 0 on the diagonal."""
-        weights = np.where(self.support, self.strength, np.inf)
-        weights[np.arange(n), np.arange(n)] = 0.0
-        return weights
-
-    def value(self, theta: NDArray[np.float64]) -> float:
-        """Return the penalty of theta, which is zero outside the support."""
-        return OffDiagonalL1(self.strength).value(theta)
-
-    def subdiff_distance(
-        self, theta: NDArray[np.float64], gradient: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return how far `gradient` is from the subdifferential; outside the support it is 0."""
-        distance = OffDiagonalL1(self.strength).subdiff_distance(theta, gradient)
-        return np.where(self.support, distance, 0.0)
 
 
 @dataclass(frozen=True)
@@ -107,6 +87,38 @@ class Refit:
         return self.log_likelihood + self.log_prior - self.n_interactions
 
 
+@dataclass(frozen=True)
+class WithRidge:
+    """An objective plus half of `ridge` times the squares of the interactions."""
+
+    objective: Objective
+    ridge: float
+
+    @property
+    def effective(self) -> float:
+        """The smallest share of the drawn orders that still counts."""
+        return self.objective.effective
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether any set is sampled."""
+        return self.objective.is_sampled
+
+    def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return loss and gradient."""
+        loss, gradient = self.objective.evaluate(theta)
+        off = theta - np.diag(np.diagonal(theta))
+        return loss + 0.5 * self.ridge * float(np.sum(off * off)), gradient + self.ridge * off
+
+    def draw(self, theta: NDArray[np.float64], kept: int) -> None:
+        """Draw `kept` new orders per chain at theta."""
+        self.objective.draw(theta, kept)
+
+    def gradient_error(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the Monte Carlo standard error of the gradient."""
+        return self.objective.gradient_error(theta)
+
+
 class WarmFits:
     """Fits to one data set that go on from a given theta, with a penalty or on a support.
 
@@ -114,83 +126,76 @@ class WarmFits:
     ----------
     data : Dataset
         The samples.
-    tol, max_iter, observation_rate, budget, chains, n_threads
-        As in `SetChain`.
-    seed : int
-        Of sampled sets.
+    observation : Observation
+        How samples are observed.
+    settings : Settings
+        Budget, sampling, seed and threads.
+    limits : Limits
+        When a fit stops.
     """
 
     def __init__(
-        self,
-        data: Dataset,
-        *,
-        seed: int,
-        tol: float = 1e-4,
-        max_iter: int = 500,
-        observation_rate: float = 1.0,
-        budget: Budget | None = None,
-        chains: int = 16,
-        n_threads: int | None = None,
+        self, data: Dataset, observation: Observation, settings: Settings, limits: Limits
     ) -> None:
-        check_tolerance(tol)
         self.data = data
-        self.seed = seed
-        self.tol = tol
-        self.max_iter = positive_integer("max_iter", max_iter)
-        rate = check_observation_rate(observation_rate)
-        limits = check_budget(budget)
-        self.problem = Problem(
-            data, budget=limits, observation_rate=rate, seed=seed, n_threads=n_threads,
-            sampling=Sampling(chains=positive_integer("chains", chains, least=2)),
-        )  # fmt: skip
-        self.unit = units(self.problem)
-        self._values = Likelihood(
-            data, budget=limits, sampling=VALUE_SAMPLING, observation_rate=rate,
-            random_state=seed, n_threads=n_threads,
-        )  # fmt: skip
+        self.observation = observation
+        self.settings = settings
+        self.limits = limits
+        self.objective = Objective(data, observation, settings)
+        self.unit = units(self.objective)
+        self._values = Likelihood(data, settings=settings.but(sampling=VALUE_SAMPLING))
 
-    def fit(self, theta: NDArray[np.float64], penalty: Any) -> Iterate:
+    def fit(
+        self, theta: NDArray[np.float64], penalty: Penalty, ridge: float = 0.0
+    ) -> tuple[NewtonState, Info]:
         """Go on from theta to an optimum of the penalised likelihood."""
-        self.problem.restart(0)
-        self.problem.draw(theta, FIRST_KEPT)
-        return newton(
-            self.problem, begin(self.problem.evaluate, theta.copy(), penalty), penalty, self.unit,
-            tol=self.tol, max_iter=self.max_iter,
-        )  # fmt: skip
+        self.objective.restart(0)
+        solver = ProximalNewton(penalty, self.unit)
+        objective = WithRidge(self.objective, ridge) if ridge else self.objective
+        return solve(solver, objective, begin(solver, objective, theta.copy()), self.limits)
 
     def refit(self, model: Model, allowed: NDArray[np.bool_] | None = None) -> Refit:
         """Learn a model again without penalty, on the interactions that it has or is allowed."""
         support = (model.theta != 0.0) | np.eye(model.n_items, dtype=bool)
         if allowed is not None:
             support |= allowed
-        self.problem.ridge = 1.0 / (PRIOR_SD**2 * len(self.data))
-        try:
-            state = self.fit(model.theta, OnSupport(support))
-        finally:
-            self.problem.ridge = 0.0
+        ridge = 1.0 / (PRIOR_SD**2 * len(self.data))
+        state, info = self.fit(model.theta, OnSupport(support), ridge)
         value, error = self.log_likelihood(state.theta)
-        details = {"refit": True, "penalty": 0.0, "seed": self.seed, "samples": len(self.data)}
+        details = {
+            "refit": True,
+            "penalty": 0.0,
+            "seed": self.settings.seed,
+            "samples": len(self.data),
+        }
         return Refit(
-            model=Model(state.theta, model.items, {**model.metadata, **details}),
+            model=Model(
+                state.theta,
+                model.items,
+                {**model.metadata, **details},
+                observation=self.observation,
+            ),
             log_likelihood=value,
             log_likelihood_se=error,
             n_interactions=int(support.sum()) - model.n_items,
-            converged=bool(state.converged),
+            converged=info.status.converged,
         )
 
     def log_likelihood(self, theta: NDArray[np.float64]) -> tuple[float, float]:
         """Return the log-likelihood of all samples and its Monte Carlo standard error."""
-        found = self._values.evaluate(theta, gradient=False)
-        return found.value * len(self.data), found.value_se * len(self.data)
+        model = Model(theta, self.data.items, observation=self.observation)
+        evaluation = self._values.evaluate(model, gradient=False)
+        return evaluation.value * len(self.data), evaluation.value_se * len(self.data)
 
 
 def refit(
-    model: Model,
-    data: Any,
+    model: ModelLike,
+    data: DataLike,
     *,
     times: Iterable[object] | None = None,
-    random_state: RandomState = None,
-    **options: Any,
+    tol: float = 1e-4,
+    max_iter: int = 500,
+    **settings: Unpack[SettingsKeywords],
 ) -> Refit:
     """Learn a model's base rates and interactions again, without penalty; what is zero stays zero.
 
@@ -204,11 +209,12 @@ def refit(
         The samples, with the model's items.
     times : array or None
         Observation times; None takes those of a `Dataset`, if any.
-    random_state : int, Generator or None
-        Seed of sampled sets.
-    **options
-        `tol` (the largest entry of the gradient of the mean log-likelihood at the end, default
-        1e-4), `max_iter`, `observation_rate`, `budget`, `chains`, `n_threads` as in `SetChain`.
+    tol : float
+        The largest entry of the gradient of the mean log-likelihood at the end.
+    max_iter : int
+        Maximum number of iterations.
+    **settings
+        `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 
     Returns
     -------
@@ -224,18 +230,22 @@ def refit(
     >>> again.converged, again.n_interactions == len(model.interactions())
     (True, True)
     """
-    samples = Dataset.coerce(data, times=times).select_items(model.items)
-    return WarmFits(samples, seed=materialise_seed(random_state), **options).refit(model)
+    start = as_model(model)
+    samples = Dataset.coerce(data, times=times).select_items(start.items)
+    how = read_settings(settings, unused=("draws", "target_se"))
+    check_tolerance(tol)
+    limits = Limits(tol=tol, max_iter=positive_integer("max_iter", max_iter))
+    return WarmFits(samples, start.observation, how, limits).refit(start)
 
 
 def compare_optima(
-    chain: SetChain, data: Any, *, times: Iterable[object] | None = None
+    learner: SetChain, data: DataLike, *, times: Iterable[object] | None = None
 ) -> tuple[pd.DataFrame, list[Refit]]:
     """Compare the optima of a fit with several starts, without the penalty's influence.
 
     Parameters
     ----------
-    chain : SetChain
+    learner : SetChain
         Fitted, with ``n_starts`` above 1.
     data, times
         What it was fitted to.
@@ -243,10 +253,10 @@ def compare_optima(
     Returns
     -------
     table : DataFrame
-        One row an optimum, the best by the `score` of its refit first: "behind" (how far the score
+        One row per optimum, the best by the `score` of its refit first: "behind" (how far the score
         is below the best, in nats: less than about 2 is no evidence), "refit" (log-likelihood of
         the refit, of all samples) and "refit_se", "interactions", "objective"
-        (penalised, a sample), "penalised" (how far below the best that is, over all samples),
+        (penalised, per sample), "penalised" (how far below the best that is, over all samples),
         "starts", "first_start", "converged".
     refits : list of Refit
         In the order of the table.
@@ -255,21 +265,27 @@ def compare_optima(
     --------
     >>> from sequela import SetChain, example_theta, simulate
     >>> sets = simulate(example_theta(), 300, random_state=1).to_dataset().without_times()
-    >>> chain = SetChain(0.03, random_state=1).fit(sets)
-    >>> table, refits = compare_optima(chain, sets)
+    >>> learner = SetChain(0.03, random_state=1).fit(sets)
+    >>> table, refits = compare_optima(learner, sets)
     >>> table["behind"].tolist(), len(refits)
     ([0.0], 1)
     """
     samples = Dataset.coerce(data, times=times)
-    again_from = WarmFits(
-        samples, seed=chain.seed_, observation_rate=chain.observation_rate, budget=chain.budget,
-        chains=chain.chains, n_threads=chain.n_threads,
+    settings = Settings(
+        budget=check_budget(learner.budget), sampling=Sampling(chains=learner.chains),
+        random_state=learner.seed_, n_threads=learner.n_threads,
     )  # fmt: skip
+    again_from = WarmFits(
+        samples, learner.model_.observation, settings, Limits(tol=1e-4, max_iter=500)
+    )
     rows = []
     refits = []
-    for group in group_starts(chain.starts_):
-        end = chain.starts_[group[0]]
-        model = Model(end.theta, chain.model_.items, chain.model_.metadata)
+    for group in group_starts(learner.starts_):
+        end = learner.starts_[group[0]]
+        model = Model(
+            end.theta, learner.model_.items, learner.model_.metadata,
+            observation=learner.model_.observation,
+        )  # fmt: skip
         again = again_from.refit(model)
         refits.append(again)
         rows.append(
@@ -279,7 +295,7 @@ def compare_optima(
                 "refit_se": again.log_likelihood_se,
                 "interactions": again.n_interactions,
                 "objective": end.objective,
-                "penalised": (chain.objective_ - end.objective) * samples.n_samples,
+                "penalised": (learner.objective_ - end.objective) * samples.n_samples,
                 "starts": len(group),
                 "first_start": group[0],
                 "converged": end.converged and again.converged,

@@ -7,31 +7,32 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sequela.learning.independent_fit import fit_independent
-from sequela.support.random import stream
+from sequela.support.random import Purpose, stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sequela.learning.problem import Problem
+    from sequela.likelihood.distinct import DistinctSamples
+    from sequela.likelihood.objective import Objective
 
 __all__ = ["independent_theta", "presence", "random_theta", "units"]
 
 
-def presence(problem: Problem) -> NDArray[np.float64]:
-    """Return the distinct observations as rows of 0 and 1."""
-    observations = problem.observations
-    table = np.zeros((observations.sizes.size, problem.n))
-    rows = np.repeat(np.arange(observations.sizes.size), observations.sizes)
-    table[rows, observations.indices] = 1.0
+def presence(distinct: DistinctSamples, n: int) -> NDArray[np.float64]:
+    """Return the distinct samples as rows of 0 and 1, for `n` items."""
+    table = np.zeros((len(distinct), n))
+    rows = np.repeat(np.arange(len(distinct)), distinct.sizes)
+    table[rows, distinct.sets.items] = 1.0
     return table
 
 
-def independent_theta(problem: Problem) -> NDArray[np.float64]:
+def independent_theta(objective: Objective) -> NDArray[np.float64]:
     """Return the diagonal theta of largest likelihood, times taken as unknown.
 
     Where times are known it is still a good place to begin.
     """
-    fit = fit_independent(presence(problem), problem.observations.weights, problem.observation_rate)
+    distinct = objective.distinct
+    fit = fit_independent(presence(distinct, objective.n), distinct.weights, objective.observation)
     return np.diag(fit.log_rates)
 
 
@@ -39,24 +40,24 @@ def random_theta(
     base: NDArray[np.float64], width: float, seed: int, index: int
 ) -> NDArray[np.float64]:
     """Return `base` with interactions drawn uniformly from [-width, width] (section 5)."""
-    rng = stream(seed, 2, index)
+    rng = stream(seed, Purpose.RANDOM_START, index)
     theta = rng.uniform(-width, width, base.shape)
     np.fill_diagonal(theta, np.diagonal(base))
     return theta
 
 
-def units(problem: Problem) -> NDArray[np.float64]:
+def units(objective: Objective) -> NDArray[np.float64]:
     """Return the scale of every entry for the solver: a root of its rough information.
 
     An interaction i -> j is seen in the samples that have both, or in which j might have come
     after i. The fourth root, halfway between no scaling and Newton's, took the fewest evaluations
     on the glioblastoma data (29 at n = 100, against 55 without and 39 with the square root).
     """
-    sets = presence(problem)
-    weights = problem.observations.weights
+    sets = presence(objective.distinct, objective.n)
+    weights = objective.distinct.weights
     share = weights @ sets
     together = (sets * weights[:, None]).T @ sets
-    least = 0.25 / max(problem.data.n_samples, 1)
+    least = 0.25 / max(objective.data.n_samples, 1)
     information = np.maximum(0.5 * together + 0.25 * np.outer(share, share), least)
     np.fill_diagonal(information, np.maximum(share, least))
     scale: NDArray[np.float64] = information**-0.25

@@ -72,6 +72,11 @@ class Objective:
         self.draws = 0
         self.effective = 1.0
 
+    @property
+    def is_sampled(self) -> bool:
+        """Whether any set is sampled."""
+        return bool(self.large)
+
     def _refuse_timed(self, exact: NDArray[np.bool_]) -> None:
         beyond = np.nonzero(~exact & self.distinct.timed)[0]
         if beyond.size:

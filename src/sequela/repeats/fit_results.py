@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from sequela.model import Model
+from sequela.observation import take_recorded_observation
 from sequela.repeats.fit_task import TASK, item_places
 from sequela.repeats.records import read_plan, records
 from sequela.support.errors import InputError
@@ -91,7 +92,12 @@ def models(folder: str | os.PathLike[str], *, partial: bool = False) -> dict[int
     """
     plan, data = _read_fits(folder)
     return {
-        index: Model(theta, items, _metadata(plan, record))
+        index: Model(
+            theta,
+            items,
+            _metadata(record),
+            observation=take_recorded_observation(dict(plan.common["options"])),
+        )
         for index, record, theta, items in _thetas(plan, data, folder, partial)
     }
 
@@ -109,13 +115,12 @@ def _thetas(
         yield index, record, theta[np.ix_(places, places)], [data.items[i] for i in places]
 
 
-def _metadata(plan: Plan, record: dict[str, Any]) -> dict[str, Any]:
+def _metadata(record: dict[str, Any]) -> dict[str, Any]:
     result = record["result"]
     names = ("objective", "kkt_residual", "converged")
     return {
         **record["case"],
         "seed": record["seed"],
-        "observation_rate": plan.common["options"].get("observation_rate", 1.0),
         **{name: result[name] for name in names},
     }
 

@@ -7,16 +7,18 @@ penalty.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sequela.budget import Budget
 from sequela.data.dataset import Dataset
 from sequela.learning.estimator import SetChain
-from sequela.likelihood.budget import Budget
+from sequela.learning.solvers.contract import Status
+from sequela.observation import take_recorded_observation
 from sequela.questions.order import order_matrix
-from sequela.support.random import stream
+from sequela.support.random import Purpose, stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,8 +27,6 @@ __all__ = ["TASK", "WARM_UP", "QuietFit", "item_places", "learn", "warm_up"]
 
 TASK = "sequela.repeats.fit_task:learn"
 WARM_UP = "sequela.repeats.fit_task:warm_up"
-# Streams of random numbers: the first key of each.
-_BOOTSTRAP, _FOLDS, _SUBSET = 1, 2, 3
 # A set of three items is beyond it: then fits are sampled.
 _NOTHING_EXACT = Budget(work=40.0)
 
@@ -38,9 +38,36 @@ class QuietFit(SetChain):
         """Refuse options that do not fit."""
         self._options(self.penalty, 0)
 
-    def _warn(self, data: Dataset, *, interrupted: bool) -> None:  # noqa: ARG002 - as it is called
-        if interrupted:
+    def _warn(self, data: Dataset) -> None:  # noqa: ARG002 - as it is called
+        if self.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt
+
+
+@dataclass(frozen=True)
+class FitCase:
+    """Which of the fits of a plan this is.
+
+    Attributes
+    ----------
+    penalty : float
+        The penalty.
+    items, subset : int or None
+        Number of items, and which random subset of that size.
+    bootstrap : int or None
+        Which bootstrap.
+    fold, folds : int or None, int
+        Which fold is held out, of how many.
+    start : int or None
+        Which random start; its seed is what makes it different.
+    """
+
+    penalty: float
+    items: int | None = None
+    subset: int | None = None
+    bootstrap: int | None = None
+    fold: int | None = None
+    folds: int = 0
+    start: int | None = None
 
 
 def learn(
@@ -49,52 +76,49 @@ def learn(
     seed: int,
     plan_seed: int,
     options: dict[str, Any],
-    penalty: float,
-    items: int | None = None,
-    subset: int | None = None,
-    bootstrap: int | None = None,
-    fold: int | None = None,
-    folds: int = 0,
-    start: int | None = None,  # noqa: ARG001 - its seed is what makes it different
     orders: list[str] | None = None,
+    **which: Any,
 ) -> dict[str, Any]:
     """Do one fit of a plan of `plan_fits`; return plain values.
 
-    theta is a list of entries that are not zero, by the positions of the items in `data`.
+    `which` are the fields of a `FitCase`. theta is a list of entries that are not zero, by the
+    positions of the items in `data`.
     """
-    places = item_places(data, plan_seed, items, subset)
-    training, held_out = _split(data, plan_seed, bootstrap, fold, folds)
-    if items is not None:
+    case = FitCase(**which)
+    places = item_places(data, plan_seed, case.items, case.subset)
+    training, held_out = _split(data, plan_seed, case)
+    if case.items is not None:
         labels = [data.items[place] for place in places]
         training = training.select_items(labels)
         held_out = None if held_out is None else held_out.select_items(labels)
-    chain = _chain(options, penalty, seed).fit(training)
-    rows, columns = np.nonzero(chain.theta_)
+    learner = _learner(options, case.penalty, seed).fit(training)
+    rows, columns = np.nonzero(learner.theta_)
     result: dict[str, Any] = {
-        "objective": chain.objective_,
-        "objective_se": chain.objective_se_,
-        "kkt_residual": chain.kkt_residual_,
-        "converged": bool(chain.converged_),
+        "objective": learner.objective_,
+        "objective_se": learner.objective_se_,
+        "kkt_residual": learner.kkt_residual_,
+        "converged": bool(learner.converged_),
         "interactions": int(np.count_nonzero(rows != columns)),
-        "message": chain.message_,
+        "message": learner.message_,
         "theta": {
             "rows": places[rows].tolist(),
             "columns": places[columns].tolist(),
-            "values": chain.theta_[rows, columns].tolist(),
+            "values": learner.theta_[rows, columns].tolist(),
         },
     }
     if held_out is not None:
-        result["held_out"] = chain.score(held_out)
+        result["held_out"] = learner.score(held_out)
         result["held_out_samples"] = held_out.n_samples
     if orders is not None:
-        result["orders"] = _pairs(chain, orders, seed)
+        result["orders"] = _pairs(learner, orders, seed)
     return result
 
 
-def _chain(options: dict[str, Any], penalty: float, seed: int) -> QuietFit:
+def _learner(options: dict[str, Any], penalty: float, seed: int) -> QuietFit:
     settings = dict(options)
     if settings.get("budget") is not None:
         settings["budget"] = Budget(**settings["budget"])
+    settings["observation"] = take_recorded_observation(settings)
     return QuietFit(penalty, **settings, random_state=seed, progress=False)
 
 
@@ -107,31 +131,34 @@ def item_places(
     if subset is None:
         order = np.argsort(-data.values.sum(axis=0, dtype=np.int64), kind="stable")
         return order[:items]
-    drawn = stream(plan_seed, _SUBSET, items, subset).choice(data.n_items, items, replace=False)
+    drawn = stream(plan_seed, Purpose.REPEATED_SUBSET, items, subset).choice(
+        data.n_items, items, replace=False
+    )
     return np.sort(drawn)
 
 
-def _split(
-    data: Dataset, plan_seed: int, bootstrap: int | None, fold: int | None, folds: int
-) -> tuple[Dataset, Dataset | None]:
+def _split(data: Dataset, plan_seed: int, case: FitCase) -> tuple[Dataset, Dataset | None]:
     """Return the samples to fit to, and those that are held out."""
-    if bootstrap is not None:
-        rows = stream(plan_seed, _BOOTSTRAP, bootstrap).integers(
+    if case.bootstrap is not None:
+        rows = stream(plan_seed, Purpose.REPEATED_BOOTSTRAP, case.bootstrap).integers(
             data.n_samples, size=data.n_samples
         )
         times = None if data.times is None else data.times[rows]
         return Dataset(data.values[rows], items=data.items, times=times), None
-    if fold is None:
+    if case.fold is None:
         return data, None
-    fold_of = stream(plan_seed, _FOLDS, folds).permutation(data.n_samples) % folds
-    return data.select_samples(fold_of != fold), data.select_samples(fold_of == fold)
+    shuffled = stream(plan_seed, Purpose.REPEATED_FOLDS, case.folds).permutation(data.n_samples)
+    held_out = shuffled % case.folds == case.fold
+    return data.select_samples(~held_out), data.select_samples(held_out)
 
 
-def _pairs(chain: SetChain, orders: list[str], seed: int) -> list[tuple[str, str, float, float]]:
-    there = [label for label in orders if label in chain.model_.items]
+def _pairs(learner: SetChain, orders: list[str], seed: int) -> list[tuple[str, str, float, float]]:
+    there = [label for label in orders if label in learner.model_.items]
     if len(there) < 2:
         return []
-    pairs = order_matrix(chain, there, budget=chain.budget, random_state=seed).pairs(as_given=True)
+    pairs = order_matrix(learner, there, budget=learner.budget, random_state=seed).pairs(
+        as_given=True
+    )
     columns = (pairs[name].tolist() for name in ("first", "second", "probability", "se"))
     return list(zip(*columns, strict=True))
 
@@ -152,9 +179,9 @@ def warm_up(*, data: Dataset, options: dict[str, Any], **common: Any) -> None:
         budgets.append(asdict(_NOTHING_EXACT))
     for limit in budgets:
         # A small penalty: without interactions the kernel that moves them would not be used.
-        chain = _chain({**brief, "budget": limit}, 1e-3, 0).fit(sets)
+        learner = _learner({**brief, "budget": limit}, 1e-3, 0).fit(sets)
         if "folds" in common:
-            chain.score(sets)
+            learner.score(sets)
     if "orders" in common:
         for method in ("exact", "simulation"):
-            order_matrix(chain, ["a", "b"], method=method, draws=100, random_state=0)
+            order_matrix(learner, ["a", "b"], method=method, draws=100, random_state=0)

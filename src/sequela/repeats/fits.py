@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sequela.budget import check_budget
 from sequela.data._reading import find_positions
 from sequela.data.dataset import Dataset
 from sequela.learning.estimator import SetChain
-from sequela.likelihood.budget import check_budget
+from sequela.observation import as_observation
 from sequela.repeats.fit_task import TASK, WARM_UP, QuietFit
 from sequela.repeats.plan import Plan
 from sequela.support.errors import InputError
@@ -144,6 +145,8 @@ def _check_options(options: dict[str, Any], penalties: Sequence[float] | None) -
         QuietFit(**{**settings, "penalty": strength}).check()
     if settings.get("budget") is not None:
         settings["budget"] = asdict(check_budget(settings["budget"]))
+    if settings.get("observation") is not None:
+        settings["observation"] = as_observation(settings["observation"]).to_json()
     return settings
 
 

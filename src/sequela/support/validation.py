@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["check_theta", "is_number", "positive_integer"]
+__all__ = ["check_theta", "check_tolerance", "is_number", "positive_integer"]
 
 # exp(500) is far inside a double, exp(710) is not. A rate beyond e^500 means that something else
 # is wrong: the expected waiting time is then under 1e-217 of the observation time.
@@ -108,3 +108,9 @@ def positive_integer(name: str, value: Any, *, least: int = 1) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < least:
         raise InputError(f"{name} is {value!r}; expected an integer of at least {least}")
     return int(value)
+
+
+def check_tolerance(tol: float) -> None:
+    """Refuse a tolerance that is no positive number."""
+    if not (is_number(tol) and tol > 0):
+        raise InputError(f"tol is {tol!r}; expected a positive number such as 1e-4")

@@ -1,6 +1,6 @@
-"""The paper's solver: proximal AdaGrad on sampled gradients (section 5), for comparison.
+"""The paper's solver: proximal AdaGrad on sampled gradients (section 5), kept for comparison.
 
-Every iteration takes the gradient over all samples, each set's by Metropolis-Hastings with the
+The step is 1, base rates come first, then everything from small random interactions, with the
 informed proposal, M = 50 draws after 10 of burn-in. AdaGrad divides the step of each entry by the
 root of the sum of its squared gradients so far; the L1 penalty is applied as a proximal step with
 the same divisors (Duchi, Hazan and Singer 2011). The section gives no rule to stop; the published
@@ -9,66 +9,100 @@ program ends when no entry has moved by 0.03 over 200 iterations, or after 3000.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
-    from sequela.learning.penalties import OffDiagonalL1
-    from sequela.learning.solvers.proximal_newton import Iterate
+    from sequela.learning.penalties import Penalty
+    from sequela.learning.solvers.contract import Smooth
 
-__all__ = ["adagrad"]
+__all__ = ["AdaGrad", "AdaGradState"]
 
 STEP = 1.0
 WINDOW = 200
 MOVED = 0.03
 
 
-def adagrad(
-    gradient_at: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    state: Iterate,
-    penalty: OffDiagonalL1,
-    *,
-    max_iter: int,
-    diagonal_only: bool = False,
-    callback: Callable[[Iterate], bool] | None = None,
-) -> Iterate:
-    """Run proximal AdaGrad from `state`; `gradient_at` returns that of the mean log-likelihood.
+@dataclass(frozen=True)
+class AdaGradState:
+    """What the next step needs.
 
-    With `diagonal_only` the interactions stay as they are (the paper's first phase). The state's
-    `steps` hold the sum of squared gradients and theta at the start of the window. Its gradient
-    and residual are those of the theta that `callback` sees with them; at the end they are one
-    step old, as another gradient would be needed.
+    Attributes
+    ----------
+    theta : array (n, n)
+        Where the solver stands.
+    gradient : array (n, n)
+        The derivative of the loss there; one step old after the last step, as another gradient
+        would be needed.
+    squares : array (n, n)
+        Sums of squared gradients.
+    window_start : array (n, n)
+        Theta at the start of the window in which it must move.
+    steps_taken : int
+        Number of steps.
+    settled : bool
+        Whether no entry moved within the last window.
     """
-    if not state.steps:
-        state.steps = [np.zeros_like(state.theta), state.theta.copy()]
-    while state.iterations < max_iter:
-        gradient = gradient_at(state.theta)
-        if diagonal_only:
-            gradient = np.diag(np.diagonal(gradient))
-        state.gradient = -gradient
-        state.residual = float(penalty.subdiff_distance(state.theta, gradient).max())
-        if callback is not None and callback(state):
-            state.message = state.message or "stopped by the caller"
-            return state
-        squares, window_start = state.steps
-        squares = squares + gradient**2
+
+    theta: NDArray[np.float64]
+    gradient: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    window_start: NDArray[np.float64]
+    steps_taken: int = 0
+    settled: bool = False
+
+
+@dataclass(frozen=True)
+class AdaGrad:
+    """The solver: its penalty, and whether the interactions stay as they are.
+
+    Attributes
+    ----------
+    penalty : Penalty
+        The penalty.
+    diagonal_only : bool
+        The paper's first phase: only base rates move.
+    """
+
+    penalty: Penalty
+    diagonal_only: bool = False
+
+    def init(self, objective: Smooth, theta: NDArray[np.float64]) -> AdaGradState:
+        """Return the state at theta, with its gradient."""
+        return AdaGradState(
+            theta=theta,
+            gradient=self._gradient(objective, theta),
+            squares=np.zeros_like(theta),
+            window_start=theta.copy(),
+        )
+
+    def _gradient(self, objective: Smooth, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        gradient = objective.evaluate(theta)[1]
+        return np.diag(np.diagonal(gradient)) if self.diagonal_only else gradient
+
+    def residual(self, state: AdaGradState) -> float:
+        """Return the KKT residual of the sampled gradient."""
+        return float(self.penalty.subdiff_distance(state.theta, -state.gradient).max())
+
+    def objective(self, state: AdaGradState) -> float:  # noqa: ARG002 - it is never computed
+        """Return NaN: the paper's method has gradients alone."""
+        return float("nan")
+
+    def step(self, objective: Smooth, state: AdaGradState) -> tuple[AdaGradState, int]:
+        """Return the next state, and the one evaluation that it took."""
+        squares = state.squares + state.gradient**2
         # No step, and so no penalty, where there was no gradient yet.
         step = np.divide(STEP, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0.0)
-        moved = state.theta + step * gradient
-        state.theta = moved if diagonal_only else penalty.prox(moved, step)
-        state.iterations += 1
-        state.evaluations += 1
-        if state.iterations % WINDOW == 0:
-            if np.abs(state.theta - window_start).max() < MOVED and not diagonal_only:
-                state.converged = True
-                state.message = f"no entry moved by {MOVED} over {WINDOW} iterations"
-                return state
-            window_start = state.theta.copy()
-        state.steps = [squares, window_start]
-    state.message = f"ended after max_iter={max_iter} iterations"
-    return state
+        moved = state.theta - step * state.gradient
+        theta = moved if self.diagonal_only else self.penalty.prox(moved, step)
+        taken = state.steps_taken + 1
+        window_start, settled = state.window_start, False
+        if taken % WINDOW == 0:
+            settled = not self.diagonal_only and bool(np.abs(theta - window_start).max() < MOVED)
+            window_start = theta.copy()
+        gradient = self._gradient(objective, theta)
+        return AdaGradState(theta, gradient, squares, window_start, taken, settled), 1

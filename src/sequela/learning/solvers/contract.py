@@ -1,0 +1,137 @@
+"""What solvers, their loop and their callers agree on: Info, Status, and the shape of a solver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Info", "Limits", "SampledObjective", "Smooth", "Solver", "Status", "Watch"]
+
+
+class Status(Enum):
+    """How a solver ended; the value is the message, filled in by `Info.message`."""
+
+    RUNNING = "the solver has not ended"
+    CONVERGED = "KKT residual {residual:.2e} is within the tolerance {tol:.0e}"
+    AT_MONTE_CARLO_FLOOR = (
+        "KKT residual {residual:.1e} on fresh orders, Monte Carlo floor {floor:.1e} "
+        "(4 standard errors)"
+    )
+    SETTLED = "no entry moved by 0.03 over 200 iterations"
+    ITERATION_LIMIT = (
+        "KKT residual {residual:.2e} is above the tolerance {tol:.0e} after max_iter={max_iter} "
+        "iterations; raise max_iter or tol"
+    )
+    ABOVE_MONTE_CARLO_FLOOR = (
+        "KKT residual {residual:.1e} with Monte Carlo floor {floor:.1e} after {iterations} "
+        "iterations; raise max_iter"
+    )
+    EPOCHS_DONE = "ended after max_iter={max_iter} iterations"
+    NO_ASCENT = (
+        "no further ascent was found at KKT residual {residual:.2e}, the limit of the arithmetic"
+    )
+    INTERRUPTED = "stopped by the caller at KKT residual {residual:.1e}"
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver ended at an optimum."""
+        return self in (Status.CONVERGED, Status.AT_MONTE_CARLO_FLOOR, Status.SETTLED)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a solver stops: at this KKT residual, or after this many iterations."""
+
+    tol: float
+    max_iter: int
+
+
+@dataclass(frozen=True)
+class Info:
+    """What a person wants to know about a solver's progress.
+
+    Attributes
+    ----------
+    iterations, evaluations : int
+        What it took so far.
+    objective : float
+        The penalised mean log-likelihood, to be maximised; NaN where it is not computed.
+    residual : float
+        The KKT residual: distance from optimality.
+    floor : float
+        The Monte Carlo error of the residual; 0 where everything is exact.
+    status : Status
+        How it ended.
+    """
+
+    iterations: int = 0
+    evaluations: int = 0
+    objective: float = float("nan")
+    residual: float = float("inf")
+    floor: float = 0.0
+    status: Status = Status.RUNNING
+
+    def message(self, limits: Limits) -> str:
+        """Return why the solver ended, in words."""
+        return self.status.value.format(
+            residual=self.residual, floor=self.floor, iterations=self.iterations,
+            tol=limits.tol, max_iter=limits.max_iter,
+        )  # fmt: skip
+
+
+class Smooth(Protocol):
+    """The smooth part of an objective: loss (minus the mean log-likelihood) and gradient."""
+
+    def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return loss and gradient; an infinite loss where theta is out of range."""
+        ...
+
+
+class SampledObjective(Smooth, Protocol):
+    """A smooth objective of which some sets may be sampled.
+
+    Between two calls of `draw` it is deterministic.
+    """
+
+    @property
+    def effective(self) -> float:
+        """The smallest share of the drawn orders that still counts; 1 if nothing is sampled."""
+        ...
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether any set is sampled."""
+        ...
+
+    def draw(self, theta: NDArray[np.float64], kept: int) -> None:
+        """Draw `kept` new orders per chain at theta."""
+        ...
+
+    def gradient_error(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the Monte Carlo standard error of the gradient."""
+        ...
+
+
+State = TypeVar("State")
+
+
+class Solver(Protocol[State]):
+    """A method of descent: `step` makes the next state, or None where it finds no descent."""
+
+    def residual(self, state: State) -> float:
+        """Return the KKT residual at a state."""
+        ...
+
+    def step(self, objective: Smooth, state: State) -> tuple[State | None, int]:
+        """Return the next state and the number of evaluations that it took."""
+        ...
+
+
+# Sees every state with its info; True ends the run.
+Watch: TypeAlias = Callable[[State, Info], bool]
