@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from sequela.cli import main, plugins
@@ -121,3 +122,21 @@ def test_an_unknown_command_is_still_unknown(run):
     result = run("nonsense")
     assert result.exit_code == 2
     assert "No such command 'nonsense'" in result.output
+
+
+@pytest.mark.parametrize("arguments", [["paper"], ["paper", "list"], ["paper", "--help"]])
+def test_a_package_that_is_not_installed_is_named(run, monkeypatch, arguments):
+    monkeypatch.setattr(plugins, "_entry_points", dict)
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "install sequela-paper" in result.stderr
+    assert "pip install ./paper" in result.stderr
+    assert "\n  paper " not in run("--help").output
+
+
+def test_completion_does_not_fail_where_a_package_is_missing(monkeypatch):
+    monkeypatch.setattr(plugins, "_entry_points", dict)
+    completion = ShellComplete(main, {}, "sequela", "_SEQUELA_COMPLETE")
+    assert completion.get_completions(["paper"], "--") is not None
+    assert [one.value for one in completion.get_completions([], "dem")] == ["demo"]

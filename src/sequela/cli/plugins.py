@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sequela.support.errors import SequelaError
+from sequela.support.errors import InputError, SequelaError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["ExtensibleGroup"]
 
 _GROUP = "sequela.commands"
+# Commands of this project that come in another package: the package, and where it is in a checkout.
+_ELSEWHERE = {"paper": ("sequela-paper", "./paper")}
 
 
 class ExtensibleGroup(click.Group):
@@ -39,6 +41,20 @@ class ExtensibleGroup(click.Group):
             return own
         found = _entry_points().get(cmd_name)
         return None if found is None else _load(found)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the arguments name; say which package is missing, if one is."""
+        name = args[0]
+        known = name in _ELSEWHERE and not ctx.resilient_parsing
+        if known and self.get_command(ctx, name) is None:
+            package, folder = _ELSEWHERE[name]
+            raise InputError(
+                f"`sequela {name}` needs the package {package}, which is not installed. To install "
+                f"{package}, run `python -m pip install {folder}` in a checkout of sequela"
+            )
+        return super().resolve_command(ctx, args)
 
 
 @functools.cache
