@@ -21,6 +21,7 @@ ROOMS = {
 # What commands share. Only our command may use it.
 COMMAND_HELPERS = {"sequela.cli.output", "sequela.cli.repeat_options"}
 MOST_LINES = 500
+MOST_PARAMETERS = 7
 
 
 def imports(path):
@@ -52,6 +53,16 @@ def test_there_is_something_to_check():
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
 def test_files_are_short(path):
     assert len(path.read_text("utf-8").splitlines()) <= MOST_LINES
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
+def test_functions_have_few_parameters(path):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.FunctionDef):
+            taken = node.args
+            count = len([*taken.posonlyargs, *taken.args, *taken.kwonlyargs])
+            count += (taken.vararg is not None) + (taken.kwarg is not None)
+            assert count <= MOST_PARAMETERS, f"{node.name} has {count} parameters"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)

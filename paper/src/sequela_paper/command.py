@@ -12,6 +12,9 @@ from sequela.cli.repeat_options import repeats_options, resumable, run_arguments
 
 __all__ = ["paper"]
 
+# The options that are fields of `Settings`; the rest of them say where repeats run.
+_SETTINGS = ("quick", "repeats", "solver", "solver_repeats", "data", "seed")
+
 
 @click.command(epilog="\b\nExample:\n  sequela paper fig2 --quick -o fig2")
 @click.argument("name")
@@ -41,41 +44,23 @@ __all__ = ["paper"]
 @click.option("--collect", is_flag=True, help="Run nothing: gather the shares that other jobs did.")
 @repeats_options
 @json_option
-def paper(
-    name: str,
-    output: Path | None,
-    quick: bool,
-    repeats: int | None,
-    solver: str | None,
-    solver_repeats: int | None,
-    data: Path | None,
-    seed: int,
-    collect: bool,
-    backend: str | None,
-    workers: int | None,
-    cluster: str | None,
-    index: int | None,
-    of: int | None,
-    as_json: bool,
-) -> None:
+def paper(name: str, output: Path | None, collect: bool, as_json: bool, **options: Any) -> None:
     """Make the figure or table NAME of the paper again; `sequela paper list` shows all.
 
     It writes the data (CSV), the figure (SVG, PDF, PNG) and whether the paper's claim holds, with
     the numbers. What is done is recorded: the same command goes on where it was cut off. As an
     array of jobs: each does its share with --index and --of, then one run with --collect.
     """
-    where = run_arguments(backend, workers, cluster, index, of)
+    chosen = {key: options.pop(key) for key in _SETTINGS}
+    where = run_arguments(**options)
     if name == "list":
         report = list_report()
         print_json(report) if as_json else show_list(report)
         return
     from sequela_paper.experiment import Settings
 
-    settings = Settings(
-        quick=quick, repeats=repeats, solver=solver, solver_repeats=solver_repeats, data=data,
-        seed=seed,
-    )  # fmt: skip
-    folder = output or Path("sequela-paper") / (f"{name}-quick" if quick else name)
+    settings = Settings(**chosen)
+    folder = output or Path("sequela-paper") / (f"{name}-quick" if settings.quick else name)
     report = make_report(name, settings, folder, collect=collect, where=where)
     print_json(report) if as_json else show(report)
 

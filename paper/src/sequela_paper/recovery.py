@@ -11,6 +11,7 @@ without the penalty: alone, the penalised likelihood can prefer a wrong order.
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,30 +74,34 @@ def cases(settings: Settings) -> list[dict[str, Any]]:
     return found
 
 
-def task(
-    *,
-    dataset: str,
-    solver: str,
-    m: int,
-    repetition: int,
-    folder: str | None,
-    clock_seed: int,
-    iterations: int,
-    seed: int,
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Case:
+    """The entries of a case."""
+
+    dataset: str
+    solver: str
+    m: int
+    repetition: int
+    folder: str | None
+    clock_seed: int
+    iterations: int
+
+
+def task(*, seed: int, **entries: Any) -> dict[str, Any]:
     """Learn from the interacting items and m clocks; return divergences from the truth."""
-    data, truth = synthetic(dataset, folder)
+    case = _Case(**entries)
+    data, truth = synthetic(case.dataset, case.folder)
     core = list(truth.items)
-    if solver == _KNOWN:
+    if case.solver == _KNOWN:
         return _known_times(data.select_items(core), truth)
-    rng = np.random.default_rng([clock_seed, len(core), m, repetition])
+    rng = np.random.default_rng([case.clock_seed, len(core), case.m, case.repetition])
     clocks = [item for item in data.items if item not in core]
-    chosen = set(rng.choice(clocks, m, replace=False).tolist())
+    chosen = set(rng.choice(clocks, case.m, replace=False).tolist())
     sets = data.select_items([*core, *(c for c in clocks if c in chosen)]).without_times()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # several optima are what is looked for
-        if solver == _PAPER:
-            return _paper_solver(sets, truth, iterations, seed)
+        if case.solver == _PAPER:
+            return _paper_solver(sets, truth, case.iterations, seed)
         return _ours(sets, truth, seed)
 
 
