@@ -16,7 +16,7 @@ test: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/codespell src tests docs benchmarks verification README.md CHANGELOG.md CONTRIBUTING.md
+	$(BIN)/codespell src tests paper docs benchmarks verification README.md CHANGELOG.md CONTRIBUTING.md
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -32,17 +32,17 @@ benchmark: $(STAMP)
 peers: $(STAMP)
 	$(BIN)/python -m benchmarks.peers $(PEERS)
 
-# The page of the paper's results, from the files that `sequela paper NAME -o docs/paper/NAME` made.
+# The page of the paper's results, from the files that `sequela paper NAME -o paper/results/NAME` made.
 results: $(STAMP)
-	$(BIN)/python -m sequela.paper.page docs/paper docs/results.md
+	$(BIN)/python -m sequela_paper.page paper/results docs/results.md
 
 docs: $(DOCS_STAMP)
 	$(BIN)/sphinx-build -n -W --keep-going -q -b html docs docs/_build/html
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml paper/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable ".[all]" --group dev
+	$(BIN)/python -m pip install --quiet --editable ".[all]" --editable ./paper --group dev
 	@touch $(STAMP)
 
 $(DOCS_STAMP): $(STAMP)

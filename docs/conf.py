@@ -18,7 +18,7 @@ project = "sequela"
 version = release = sequela.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
-exclude_patterns = ["_build", "paper"]
+exclude_patterns = ["_build"]
 
 html_theme = "furo"
 html_title = f"sequela {release}"

@@ -29,7 +29,7 @@ ROOMS = [
     {"learning"},
     {"questions"},
     {"repeats"},
-    {"plots", "report", "paper"},
+    {"plots", "report"},
     {"cli"},
     {"__main__"},
 ]
@@ -78,6 +78,13 @@ def test_a_lower_room_never_imports_a_higher_one(path):
         assert there in FLOOR, f"{path.name} imports {'.'.join(name)} from the front door"
         if there != here:
             assert FLOOR[there] <= FLOOR[here], f"{path.name} imports {'.'.join(name)}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_the_core_never_imports_the_package_of_the_paper(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            assert "sequela_paper" not in ast.unparse(node)
 
 
 def test_there_is_something_to_check():

@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 
 import sequela
-from sequela.paper.sources import TRUE_MODELS
+from sequela_paper.sources import TRUE_MODELS
 
 _SAMPLES = 500
 _DECIDED = 2.0

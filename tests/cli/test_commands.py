@@ -41,7 +41,7 @@ def test_the_commands_are_those_that_the_help_lists(run):
     shown = run("--help").output
     assert set(COMMANDS) == {
         *("import", "fit", "path", "order", "rivals", "time", "next", "simulate", "score", "plot"),
-        *("repeat", "collect", "paper", "demo", "info", "compile", "cite"),
+        *("repeat", "collect", "demo", "info", "compile", "cite"),
     }
     for name in COMMANDS:
         assert f"\n  {name} " in shown

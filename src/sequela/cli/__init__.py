@@ -20,7 +20,6 @@ from sequela.cli.info import info
 from sequela.cli.next import next_command
 from sequela.cli.order import order
 from sequela.cli.output import show_notices
-from sequela.cli.paper import paper
 from sequela.cli.path import path
 from sequela.cli.plot import plot
 from sequela.cli.repeat import collect, repeat
@@ -51,6 +50,6 @@ def main(ctx: click.Context, debug: bool) -> None:  # noqa: ARG001 - `Commands` 
 
 for _command in (
     import_files, fit, path, repeat, collect, order, rivals, time, next_command, simulate, score,
-    plot, demo, paper, info, compile_kernels, cite,
+    plot, demo, info, compile_kernels, cite,
 ):  # fmt: skip
     main.add_command(_command)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from sequela.cli.plugins import ExtensibleGroup
 from sequela.support.errors import InputError, SequelaError
 
 __all__ = ["INTERRUPTED", "Commands"]
@@ -16,7 +17,7 @@ FAILURE = 1
 INTERRUPTED = 130  # what a shell reports for a program that was ended by Ctrl-C
 
 
-class Commands(click.Group):
+class Commands(ExtensibleGroup):
     """A group of commands whose errors are messages; with ``--debug`` they are tracebacks."""
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -1,0 +1,37 @@
+"""Every figure and table of the paper, made again by one command each.
+
+Gotovos, Burkholz, Quackenbush and Jegelka, "Scaling up Continuous-Time Markov Chains Helps Resolve
+Underspecification" (2021). An experiment is a module with a task that does one repeat, and four
+functions: the cases to run, the tables made of their results, the figure drawn from the tables, and
+the verdict on the paper's claim. Figure and verdict see the tables alone, so that both can be made
+again from the files.
+
+Attributes are loaded when they are first used, so that ``sequela --help`` stays fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sequela_paper.experiment import Experiment, Settings, Verdict
+    from sequela_paper.registry import NAMES, find_experiment
+    from sequela_paper.running import make
+
+__all__ = ["NAMES", "Experiment", "Settings", "Verdict", "find_experiment", "make"]
+
+_WHERE = {
+    "Experiment": "sequela_paper.experiment",
+    "Settings": "sequela_paper.experiment",
+    "Verdict": "sequela_paper.experiment",
+    "NAMES": "sequela_paper.registry",
+    "find_experiment": "sequela_paper.registry",
+    "make": "sequela_paper.running",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'sequela_paper' has no attribute {name!r}")
+    return getattr(importlib.import_module(_WHERE[name]), name)

@@ -1,0 +1,342 @@
+"""Figure 3: which of two genetic alterations came first, against the number of items (section 5.2).
+
+For a pair and the n - 2 most frequent other items a model is learned from a random start, and the
+share of sequences in which the first came before the second, given both, is computed: exactly where
+few items act on the pair, else from 10^6 sequences. A repetition is another start. Beyond the
+paper, the order is tried against its reverse (`sequela.rival_orders`): how much the data say for
+it, in nats, whatever the starts agree on.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from sequela.learning.estimator import SetChain
+from sequela.likelihood import Budget
+from sequela.plots.style import FAINT, SMALL, TEXT, series
+from sequela.questions.order import order_probability
+from sequela.questions.rivals import rival_orders
+from sequela_paper.experiment import Experiment, Settings, Tables, Verdict
+from sequela_paper.figures import curve, finish, legend_below, panels
+from sequela_paper.sources import GLIOBLASTOMA, glioblastoma
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+__all__ = ["EXPERIMENTS", "task"]
+
+PAIRS = {
+    "EGFR(A)/EGFR": ("EGFR(A)", "EGFR"),
+    "PDGFRA(A)/PDGFRA": ("PDGFRA(A)", "PDGFRA"),
+    "TP53/IDH1": ("TP53", "IDH1"),
+    "MDM2(A)/CDK4(A)": ("MDM2(A)", "CDK4(A)"),
+}
+_SIZES = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
+_BEYOND = {150: 4, 200: 4, 300: 2, 408: 2}  # repetitions beyond what the paper shows
+_EVIDENCE_UP_TO = 200  # beyond, a pair would take tens of minutes
+_SIZES_OF_PAPER_SOLVER = (0, 10, 20)
+_QUICK = (0, 5, 10)
+_QUICK_OF_PAPER_SOLVER = (0,)
+_ALL_PAIRS_FROM = 30  # all eight items are among the 30 most frequent: one fit answers all pairs
+_PENALTY = 0.01
+_WIDTHS = (0.2, 2.0)  # the paper's, and one that also reaches optima farther away
+_PAPER_ITERATIONS = 3000
+_QUICK_ITERATIONS = 300
+# Sets of more than 16 to 18 items are sampled: one of 20 would take most of the time of a fit.
+_BUDGET = Budget(work=1e8)
+_DRAWS = 1_000_000
+_OURS, _PAPER, _EVIDENCE = "ours", "adagrad", "evidence"
+# In nats: less is no evidence.
+_DECIDED = 2.0
+
+
+def cases(settings: Settings) -> list[dict[str, Any]]:
+    """Return the fits: by number of other items and repetition, and one a pair for its evidence."""
+    common = {
+        "folder": str(settings.data),
+        "iterations": _QUICK_ITERATIONS if settings.quick else _PAPER_ITERATIONS,
+    }
+    found = []
+    ours = settings.repetitions(_OURS, full=24, quick=3, slow=(2, 1))
+    if ours:
+        sizes = dict.fromkeys(_QUICK if settings.quick else _SIZES, ours)
+        if not settings.quick:
+            sizes |= {size: min(ours, most) for size, most in _BEYOND.items()}
+        # The largest first, so that no core waits for them at the end.
+        for others, count in sorted(sizes.items(), reverse=True):
+            if others <= 100 or others == _EVIDENCE_UP_TO:
+                found += [
+                    {"kind": _EVIDENCE, "others": others, "pairs": [pair], "repetition": 0} | common
+                    for pair in PAIRS
+                ]
+            found += _repetitions(_OURS, others, count, common)
+    paper = settings.repetitions(_PAPER, full=24, quick=3, slow=(2, 1))
+    for others in _QUICK_OF_PAPER_SOLVER if settings.quick else _SIZES_OF_PAPER_SOLVER:
+        found += _repetitions(_PAPER, others, paper, common)
+    return found
+
+
+def _repetitions(
+    kind: str, others: int, count: int, common: dict[str, Any]
+) -> list[dict[str, Any]]:
+    groups = [list(PAIRS)] if others >= _ALL_PAIRS_FROM else [[pair] for pair in PAIRS]
+    return [
+        {"kind": kind, "others": others, "pairs": pairs, "repetition": repetition, **common}
+        for pairs in groups
+        for repetition in range(count)
+    ]
+
+
+def task(
+    *,
+    kind: str,
+    others: int,
+    pairs: list[str],
+    repetition: int,
+    folder: str,
+    iterations: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Learn from the pairs and the most frequent other items; return the order of each pair."""
+    data = glioblastoma(folder)
+    chosen = {item for pair in pairs for item in PAIRS[pair]}
+    if len(pairs) > 1:
+        items = list(data.items[: others + 2])
+    else:
+        rest = [item for item in data.items if item not in chosen]
+        items = [*(item for item in data.items if item in chosen), *rest[:others]]
+    samples = data.select_items(items)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # starts that differ are what is looked for
+        if kind == _EVIDENCE:
+            return _evidence(samples, PAIRS[pairs[0]], seed)
+        chain = SetChain(
+            _PENALTY,
+            solver="adagrad" if kind == _PAPER else "auto",
+            max_iter=iterations if kind == _PAPER else 1000,
+            independent_start=False,
+            start_widths=(_WIDTHS[repetition % len(_WIDTHS)],),
+            budget=_BUDGET,
+            random_state=seed,
+            n_threads=1,
+            progress=False,
+        ).fit(samples)
+    found = [
+        order_probability(chain, *PAIRS[pair], draws=_DRAWS, random_state=seed, n_threads=1)
+        for pair in pairs
+    ]
+    return {
+        "share": [float(f.value) for f in found],
+        "share_se": [float(f.se) for f in found],
+        "objective": chain.objective_,
+        "converged": bool(chain.converged_),
+        "iterations_done": chain.n_iter_,
+    }
+
+
+def _evidence(samples: Any, pair: tuple[str, str], seed: int) -> dict[str, Any]:
+    shared: dict[str, Any] = {"budget": _BUDGET, "random_state": seed, "n_threads": 1}
+    chain = SetChain(_PENALTY, progress=False, **shared).fit(samples)
+    row = rival_orders(chain, samples, pairs=[pair], search=False, **shared).table.iloc[0]
+    # Positive: for the first item of the pair coming first.
+    sign = 1.0 if row["first"] == pair[0] else -1.0
+    share = float(row["probability"])
+    rival = float(row["rival_probability"])
+    return {
+        "share": [share if sign > 0 else 1.0 - share],
+        "rival_share": rival if sign > 0 else 1.0 - rival,
+        "evidence": sign * float(row["evidence"]),
+        "evidence_se": float(row["evidence_se"]),
+        "penalised": sign * float(row["penalised"]),
+        "rival_is_optimum": bool(row["optimum"]),
+        "objective": chain.objective_,
+        "converged": bool(chain.converged_),
+    }
+
+
+def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001 - as all of them
+    """Return one row a pair and repetition, their means, and the evidence for each order."""
+    fits = results[results["kind"] != _EVIDENCE]
+    rows = []
+    for row in fits.to_dict("records"):
+        for place, pair in enumerate(row["pairs"]):
+            rows.append(
+                {
+                    "pair": pair, "others": row["others"], "solver": row["kind"],
+                    "repetition": row["repetition"], "share": row["share"][place],
+                    "share_se": row["share_se"][place], "objective": row["objective"],
+                    "converged": row["converged"], "seconds": row["seconds"], "seed": row["seed"],
+                }
+            )  # fmt: skip
+    whole = pd.DataFrame(rows)
+    summary = [
+        {
+            "pair": pair, "solver": solver, "others": others, "repetitions": len(group),
+            "mean": group["share"].mean(),
+            "sd": group["share"].std(ddof=1) if len(group) > 1 else 0.0,
+            "lowest": group["share"].min(), "highest": group["share"].max(),
+            "best_objective_share": group["share"].iloc[int(group["objective"].argmax())],
+            "first_in": int((group["share"] > 0.5).sum()),
+            "mean_seconds": group["seconds"].mean(),
+        }
+        for (pair, solver, others), group in whole.groupby(["pair", "solver", "others"])
+    ]  # fmt: skip
+    made = {"fig3": whole, "fig3_summary": pd.DataFrame(summary)}
+    asked = results[results["kind"] == _EVIDENCE]
+    if len(asked):
+        columns = [
+            "others", "share", "rival_share", "evidence", "evidence_se", "penalised",
+            "rival_is_optimum", "objective", "converged", "seconds", "seed",
+        ]  # fmt: skip
+        evidence = asked[columns].copy()
+        evidence["share"] = [share[0] for share in asked["share"]]
+        evidence.insert(0, "pair", [pairs[0] for pairs in asked["pairs"]])
+        made["fig3_evidence"] = evidence.sort_values(["pair", "others"], ignore_index=True)
+    return made
+
+
+def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
+    """Draw each pair: shares of sequences above, with their range; evidence for the order below."""
+    whole, summary = tables["fig3"], tables["fig3_summary"]
+    evidence = tables.get("fig3_evidence")
+    figure, axes = panels(2 if evidence is not None else 1, 4, width=2.7, height=2.4)
+    wide = summary["others"].max() > 100
+    for column, (pair, (a, b)) in enumerate(PAIRS.items()):
+        ax = axes[0, column]
+        ax.axhline(0.5, color=FAINT, linewidth=0.8, linestyle=":")
+        for place, solver, label in ((0, _OURS, "ours"), (3, _PAPER, "the paper's solver")):
+            dots = whole[(whole["pair"] == pair) & (whole["solver"] == solver)]
+            if dots.empty:
+                continue
+            ax.plot(
+                _x(dots["others"]), dots["share"], linestyle="none", marker=".", markersize=3.0,
+                color=series(place)[0], alpha=0.35,
+            )  # fmt: skip
+            part = summary[(summary["pair"] == pair) & (summary["solver"] == solver)].copy()
+            part["x"] = _x(part["others"])
+            curve(ax, part.sort_values("x"), "x", "mean", ("lowest", "highest"), place, label)
+        ax.set_ylim(-0.14, 1.14)  # room for the words
+        ax.set_yticks(np.arange(0.0, 1.1, 0.25))
+        _ticks(ax, wide=wide)
+        finish(
+            ax,
+            title=pair,
+            y="share of sequences" if column == 0 else "",
+            legend=False,
+        )
+        ax.text(0.98, 0.99, f"{a} first", transform=ax.transAxes, ha="right", va="top",
+                fontsize=SMALL, color="0.35")  # fmt: skip
+        ax.text(0.98, 0.01, f"{b} first", transform=ax.transAxes, ha="right", va="bottom",
+                fontsize=SMALL, color="0.35")  # fmt: skip
+        if evidence is not None:
+            _draw_evidence(axes[1, column], evidence[evidence["pair"] == pair], column, wide=wide)
+        else:
+            ax.set_xlabel("other items, n - 2", fontsize=TEXT)
+    legend_below(figure, axes[0, 0], 2)
+    return figure
+
+
+def _draw_evidence(ax: Any, part: pd.DataFrame, column: int, *, wide: bool) -> None:
+    ax.axhspan(-_DECIDED, _DECIDED, color="0.92", zorder=0)
+    ax.axhline(0.0, color=FAINT, linewidth=0.8, linestyle=":")
+    known = part.assign(x=_x(part["others"])).sort_values("x")
+    curve(ax, known, "x", "evidence", "evidence_se", 2, "evidence")
+    _ticks(ax, wide=wide)
+    label = "nats for the upper order" if column == 0 else ""
+    finish(ax, x="other items, n - 2", y=label, legend=False)
+
+
+def _x(others: pd.Series) -> NDArray[np.float64]:
+    """Place what lies beyond 100 closer together."""
+    given = np.asarray(others, dtype=float)
+    return np.where(given <= 100, given, 100 + 0.2 * (given - 100))
+
+
+def _ticks(ax: Any, *, wide: bool) -> None:
+    if not wide:
+        return
+    places = [0, 50, 100, 250, 408]
+    ax.set_xticks(_x(pd.Series(places)), [str(p) for p in places])
+
+
+def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
+    """Judge each pair by the repetitions at the largest sizes, and by the evidence there."""
+    summary = tables["fig3_summary"]
+    evidence = tables.get("fig3_evidence")
+    solver = _OURS if (summary["solver"] == _OURS).any() else _PAPER
+    part = summary[summary["solver"] == solver]
+    texts, numbers, verdicts = [], {}, []
+    for pair in PAIRS:
+        mine = part[(part["pair"] == pair) & (part["others"] <= 100)].sort_values("others")
+        last = mine.iloc[-1]
+        text = (
+            f"{pair}: {PAIRS[pair][0]} first in {last['first_in']} of {last['repetitions']} "
+            f"repetitions with {last['others']} others (share {last['mean']:.2f} +- "
+            f"{last['sd']:.2f})"
+        )
+        found: dict[str, Any] = {"mean": float(last["mean"]), "others": int(last["others"])}
+        nats = None
+        if evidence is not None:
+            rows = evidence[evidence["pair"] == pair].sort_values("others")
+            here = rows[rows["others"] == last["others"]].iloc[0]
+            final = rows.iloc[-1]
+            nats = float(here["evidence"])
+            found |= {"evidence": nats, "evidence_at_most": float(final["evidence"])}
+            text += (
+                f", evidence {nats:+.1f} nats, {final['evidence']:+.1f} with {final['others']} "
+                "others"
+            )
+            if abs(nats) > _DECIDED and (nats > 0) != (last["mean"] > 0.5):
+                text += (
+                    f" (against most starts; their order is ahead by {here['penalised']:+.1f} nats "
+                    "with the penalty)"
+                )
+        agrees = _agrees(pair, mine, nats)
+        verdicts.append(agrees)
+        numbers[pair] = {**found, "agrees": agrees}
+        texts.append(f"{text}: {'as' if agrees else 'not as'} in the paper")
+    small = part["others"].max() < 100
+    return Verdict(None if small else all(verdicts), ". ".join(texts) + ".", numbers)
+
+
+def _agrees(pair: str, mine: pd.DataFrame, nats: float | None) -> bool:
+    """Tell whether a pair comes out as in the paper."""
+    late = mine[mine["others"] >= min(80, mine["others"].max())]
+    mean = late["mean"].mean()
+    if pair == "TP53/IDH1":
+        return bool(mean < 0.5)
+    if pair == "MDM2(A)/CDK4(A)":
+        # Undecided: starts disagree, shares are near one half, or there is no evidence.
+        spread = (late["lowest"] < 0.5).any() and (late["highest"] > 0.5).any()
+        return bool(spread or abs(mean - 0.5) < 0.15 or (nats is not None and abs(nats) < _DECIDED))
+    return bool(mean > 0.5)
+
+
+EXPERIMENTS = {
+    "fig3": Experiment(
+        name="fig3",
+        title="orders of four pairs of alterations against the number of items",
+        where="Figure 3, section 5.2",
+        claim="EGFR(A) comes before EGFR; PDGFRA(A) before PDGFRA, robustly only with more than "
+        "about 70 other items; IDH1 before TP53, robustly from about 50; MDM2(A) and CDK4(A) have "
+        "no clear order",
+        task=f"{__name__}:task",
+        cases=cases,
+        tables=tables,
+        draw=draw,
+        judge=judge,
+        repeats=24,
+        data=GLIOBLASTOMA,
+        solvers=True,
+        differs="Starts have the paper's width and ten times that in turn: from narrow starts "
+        "alone our solver ends at the same optimum each time, which hides the others. Shares are "
+        "exact where few items act on the pair. The evidence for an order is beyond the paper: "
+        "starts that agree are no evidence, and starts that do not may still be weighed.",
+    )
+}

@@ -1,0 +1,102 @@
+"""Commands that other packages add to ``sequela``.
+
+A package offers a command through an entry point of the group ``sequela.commands``: its name is
+that of the command, its value a click command, such as ``paper = "sequela_paper.command:paper"``.
+``sequela --help`` imports the module to show the first line of its help, so the module must not
+import anything heavy. A command that cannot be loaded says so when it is used; all others work.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from typing import TYPE_CHECKING
+
+import click
+
+from sequela.support.errors import InputError, SequelaError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from importlib.metadata import EntryPoint
+
+__all__ = ["ExtensibleGroup"]
+
+_GROUP = "sequela.commands"
+# Commands of this project that come in another package: the package, and where it is in a checkout.
+_ELSEWHERE = {"paper": ("sequela-paper", "./paper")}
+
+
+class ExtensibleGroup(click.Group):
+    """A group of commands to which installed packages can add; its own commands take precedence."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands in alphabetical order."""
+        return sorted({*super().list_commands(ctx), *_entry_points()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; None if neither this group nor a package has it."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        found = _entry_points().get(cmd_name)
+        return None if found is None else _load(found)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the arguments name; say which package is missing, if one is."""
+        name = args[0]
+        known = name in _ELSEWHERE and not ctx.resilient_parsing
+        if known and self.get_command(ctx, name) is None:
+            package, folder = _ELSEWHERE[name]
+            raise InputError(
+                f"`sequela {name}` needs the package {package}, which is not installed. To install "
+                f"{package}, run `python -m pip install {folder}` in a checkout of sequela"
+            )
+        return super().resolve_command(ctx, args)
+
+
+@functools.cache
+def _entry_points() -> Mapping[str, EntryPoint]:
+    """Return what installed packages offer, by name."""
+    from importlib.metadata import entry_points  # slow to import, and few commands need it
+
+    try:
+        return {one.name: one for one in entry_points(group=_GROUP)}
+    except Exception as error:  # noqa: BLE001 - any package may have damaged metadata
+        logging.getLogger("sequela").warning(
+            "commands of other packages cannot be found: the metadata of an installed package "
+            "cannot be read (%s: %s)", type(error).__name__, error,
+        )  # fmt: skip
+        return {}
+
+
+def _load(found: EntryPoint) -> click.Command:
+    try:
+        command = found.load()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - code of another package
+        return _broken(found, error)
+    if not isinstance(command, click.Command):
+        return _broken(found, TypeError(f"{found.value} is not a click command"))
+    return command
+
+
+def _broken(found: EntryPoint, error: BaseException) -> click.Command:
+    """Return a command that takes any arguments and reports why the real one is not there."""
+    reason = f"{type(error).__name__}: {error}"
+    package = "another package" if found.dist is None else f"the package {found.dist.name}"
+
+    def report() -> None:
+        raise SequelaError(
+            f"the command {found.name!r} of {package} cannot be loaded ({reason}). Install the "
+            f"package again; `sequela --debug {found.name}` shows where it fails"
+        ) from error
+
+    return click.Command(
+        found.name,
+        callback=report,
+        short_help=f"(cannot be loaded: {reason})",
+        add_help_option=False,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+    )
