@@ -97,7 +97,6 @@ class _Reading:
     who: array[int] = field(default_factory=lambda: array("i"))
     what: array[int] = field(default_factory=lambda: array("i"))
     classes: Counter[str] = field(default_factory=Counter)
-    n_lines: int = 0
     n_status: int = 0
     n_germline: int = 0
     n_short: int = 0
