@@ -238,44 +238,35 @@ def refused(chain, data, file, words):
     return str(told.value)
 
 
-def foreign(kind, folder):
-    file = folder / "file"
-    if kind == "empty":
-        file.write_bytes(b"")
-    elif kind == "json":
-        file.write_text('{"format": "sequela checkpoint", "version": 1}')
-    elif kind == "text":
-        file.write_text("sample,TP53\ns1,1\n")
-    elif kind == "pickle":
-        file.write_bytes(pickle.dumps({"theta": [1.0]}))
-    elif kind == "npz":
-        np.savez(file.open("wb"), theta=np.eye(3))
-    elif kind == "npy":
-        np.save(file.open("wb"), np.eye(3))
-    elif kind == "zip":
-        with zipfile.ZipFile(file, "w") as archive:
-            archive.writestr("readme.txt", "hello")
-    elif kind == "another npz":
-        np.savez(file.open("wb"), meta=np.array('{"format": "another program", "version": 1}'))
-    elif kind == "a number":
-        np.savez(file.open("wb"), meta=np.array("3"))
-    elif kind == "objects":
-        np.savez(file.open("wb"), meta=np.array([{"format": 1}], dtype=object))
-    elif kind == "model":
-        SetChain(0.1).fit([[1, 0], [0, 1], [1, 1], [0, 0]]).model_.save(file)
-    return file
+def write_zip(file):
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("readme.txt", "hello")
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "empty", "json", "text", "pickle", "npz", "npy", "zip", "another npz", "a number",
-        "objects", "model",
-    ],
-)  # fmt: skip
+def write_npz(**arrays):
+    return lambda file: np.savez(file.open("wb"), **arrays)
+
+
+FOREIGN = {
+    "empty": lambda file: file.write_bytes(b""),
+    "json": lambda file: file.write_text('{"format": "sequela checkpoint", "version": 1}'),
+    "text": lambda file: file.write_text("sample,TP53\ns1,1\n"),
+    "pickle": lambda file: file.write_bytes(pickle.dumps({"theta": [1.0]})),
+    "npz": write_npz(theta=np.eye(3)),
+    "npy": lambda file: np.save(file.open("wb"), np.eye(3)),
+    "zip": write_zip,
+    "another npz": write_npz(meta=np.array('{"format": "another program", "version": 1}')),
+    "a number": write_npz(meta=np.array("3")),
+    "objects": write_npz(meta=np.array([{"format": 1}], dtype=object)),
+    "model": lambda file: SetChain(0.1).fit([[1, 0], [0, 1], [1, 1], [0, 0]]).model_.save(file),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 def test_a_foreign_file_is_refused_and_left_alone(kind, data, tmp_path):
-    file = foreign(kind, tmp_path)
+    file = tmp_path / "file"
+    FOREIGN[kind](file)
     refused(SetChain(random_state=1), data, file, "is not a checkpoint|damaged or not a checkpoint")
 
 

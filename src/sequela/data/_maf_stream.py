@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING
 
 from sequela.data._text_files import SourceFile, check_labels, file_name, source_file, text_lines
@@ -96,7 +97,6 @@ class _Reading:
     who: array[int] = field(default_factory=lambda: array("i"))
     what: array[int] = field(default_factory=lambda: array("i"))
     classes: Counter[str] = field(default_factory=Counter)
-    n_lines: int = 0
     n_status: int = 0
     n_germline: int = 0
     n_short: int = 0
@@ -197,19 +197,13 @@ def _stream_one(
     name = file_name(path)
     lines = enumerate(text_lines(path, encoding), 1)
     header, position, width = _header(lines, state, name)
-    for label in (_GENE, _SAMPLE, _CLASS):
-        if label not in position and (label != _CLASS or needs_class):
-            hint = " Pass consequences=['all'] to count every line." if label == _CLASS else ""
-            raise InputError(
-                f"{name} has no column {label.title()} (found: {', '.join(list(position)[:6])}). "
-                f"Is it a MAF?{hint}"
-            )
+    _check_columns(position, name, needs_class=needs_class)
     gene_at, sample_at = position[_GENE], position[_SAMPLE]
     class_at = position.get(_CLASS, gene_at)
     status_at = position.get(_STATUS)
     last = max(gene_at, sample_at, class_at, status_at or 0)
-    samples, genes, counts = state.samples, state.genes, state.counts
-    decided: dict[str, bool] = {}
+    samples, genes = state.samples, state.genes
+    counts = cache(state.counts)  # there are millions of lines and a few classes
     classes: dict[str, int] = {}
     short = 0  # the line that was last found with too few cells
     number = 0
@@ -231,23 +225,14 @@ def _stream_one(
             )
         kind = cells[class_at] if needs_class else ""
         classes[kind] = classes.get(kind, 0) + 1
-        counted = decided.get(kind)
-        if counted is None:
-            counted = decided[kind] = not needs_class or counts(kind)
-        if not counted and not (
+        if (needs_class and not counts(kind)) and not (
             state.promoters
             and _bare(kind).casefold() == _PROMOTER
             and _bare(cells[gene_at]) in state.promoters
         ):
             continue
-        if status_at is not None:
-            status = _bare(cells[status_at]).casefold()
-            if status in _NO_MUTATION:
-                state.n_status += 1
-                continue
-            if status == "germline" and not state.germline:
-                state.n_germline += 1
-                continue
+        if status_at is not None and not _status_counts(cells[status_at], state):
+            continue
         gene = genes[cells[gene_at]]
         if gene >= 0:
             state.who.append(sample)
@@ -258,6 +243,28 @@ def _stream_one(
             "it again."
         )
     state.classes.update(classes)
+
+
+def _check_columns(position: dict[str, int], name: str, *, needs_class: bool) -> None:
+    for label in (_GENE, _SAMPLE, _CLASS):
+        if label not in position and (label != _CLASS or needs_class):
+            hint = " Pass consequences=['all'] to count every line." if label == _CLASS else ""
+            raise InputError(
+                f"{name} has no column {label.title()} (found: {', '.join(list(position)[:6])}). "
+                f"Is it a MAF?{hint}"
+            )
+
+
+def _status_counts(cell: str, state: _Reading) -> bool:
+    """Whether a line counts by its Mutation_Status; those that do not are tallied."""
+    status = _bare(cell).casefold()
+    if status in _NO_MUTATION:
+        state.n_status += 1
+        return False
+    if status == "germline" and not state.germline:
+        state.n_germline += 1
+        return False
+    return True
 
 
 def _check_width(line: str, number: int, width: int, last: int, name: str) -> None:

@@ -118,17 +118,7 @@ def read_ids(
     if isinstance(given, str | os.PathLike):
         source = source_file(given)
         name = file_name(given)
-        ids: list[str] = []
-        for number, line in enumerate(text_lines(given), 1):
-            label = line.strip().strip('"')
-            if not label or label.startswith("#"):
-                continue
-            if "\t" in label or "," in label or ";" in label:
-                raise InputError(
-                    f"{name}, line {number}: found {label!r:.80}, expected one sample id a line."
-                )
-            if ids or label.casefold() not in _ID_HEADERS:
-                ids.append(label)
+        ids = _ids_of_file(given)
     else:
         if not hasattr(given, "__iter__"):
             raise InputError(f"{argument} must be sample ids or a path; found {given!r:.80}.")
@@ -145,6 +135,22 @@ def read_ids(
     if len(once) < len(ids):
         notes.append(f"{name} has {len(ids) - len(once)} sample ids more than once.")
     return once, source, notes
+
+
+def _ids_of_file(path: str | os.PathLike[str]) -> list[str]:
+    ids: list[str] = []
+    for number, line in enumerate(text_lines(path), 1):
+        label = line.strip().strip('"')
+        if not label or label.startswith("#"):
+            continue
+        if "\t" in label or "," in label or ";" in label:
+            raise InputError(
+                f"{file_name(path)}, line {number}: found {label!r:.80}, expected one sample id "
+                "per line."
+            )
+        if ids or label.casefold() not in _ID_HEADERS:
+            ids.append(label)
+    return ids
 
 
 # From calls to a draft --------------------------------------------------------------------

@@ -135,6 +135,16 @@ def merge_items(
         elif label not in gone:
             labels.append(label)
             columns.append([j])
+    joined, unknown = _join_columns(columns, values, unprofiled)
+    return Merged(labels, joined, unknown, present, notes)
+
+
+def _join_columns(
+    columns: Sequence[Sequence[int]],
+    values: npt.NDArray[np.bool_],
+    unprofiled: npt.NDArray[np.bool_] | None,
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_] | None]:
+    """Return one column for each list of columns: whether any of them is set, and is unknown."""
     # Most columns stay as they are: copy all at once, then overwrite the few that are joined.
     first_of = [own[0] for own in columns]
     joined = values[:, first_of]
@@ -145,7 +155,7 @@ def merge_items(
             if unprofiled is not None and unknown is not None:
                 # One altered member settles it; else one that was not profiled leaves it open.
                 unknown[:, k] = unprofiled[:, own].any(axis=1) & ~joined[:, k]
-    return Merged(labels, joined, unknown, present, notes)
+    return joined, unknown
 
 
 def propose_merges(
