@@ -172,7 +172,7 @@ def show(report: FitReport) -> None:
             "\ntheta is the same as in the run that was repeated, bit for bit"
             if report.same_as_repeated
             else "\ntheta is NOT the same as in the run that was repeated: compare the versions in "
-            "the two run.json",
+            "the two run.json files",
             soft_wrap=True,
         )
     console.print(f"\nwritten: {report.folder} ({', '.join(report.files)})", soft_wrap=True)

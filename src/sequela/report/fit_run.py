@@ -295,8 +295,8 @@ def was_interrupted(learner: SetChain) -> bool:
     >>> was_interrupted(SetChain(0.05).fit(example_samples().most_frequent(3)))
     False
     """
-    last = learner.starts_[-1]
-    return len(learner.starts_) < learner.n_starts or last.message.startswith("stopped by SIG")
+    done = learner.starts_
+    return len(done) < learner.n_starts or done[-1].message.startswith("stopped by SIG")
 
 
 def _learn(
