@@ -243,7 +243,7 @@ def start_up():
 
 def touch_everything():
     """Use every kernel once, in this process."""
-    from sequela.cli.compile import PARTS
+    from sequela.report.compilation import PARTS
 
     for part in PARTS:
         part()

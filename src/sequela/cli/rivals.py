@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,8 +16,13 @@ from sequela.cli.inputs import (
     model_argument,
     run_options,
     split_items,
+    times_option,
 )
 from sequela.cli.output import json_option, make_console, print_json, print_table
+
+if TYPE_CHECKING:
+    from sequela.data.dataset import Dataset
+    from sequela.model import Model
 
 __all__ = ["rivals"]
 
@@ -29,19 +34,24 @@ _DECIDED = 2.0  # nats
 @data_argument
 @click.option(
     "--pair", "pairs", multiple=True, metavar="A,B",
-    help="A pair of items; may be given again. Default: all pairs that interact strongly.",
+    help="Pair of items; may be repeated. Default: all pairs that interact strongly.",
 )  # fmt: skip
 @click.option(
     "--least-effect", type=float, default=1.0, show_default=True,
-    help="How strong an interaction makes its pair a candidate.",
+    help="Consider pairs with an interaction of at least this size.",
 )  # fmt: skip
-@click.option("--times", help="The column with observation times, if DATA has one.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Also write the table (CSV).")
+@times_option
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Also write the table to this file (CSV).",
+)
 @force_option
 @run_options
 @json_option
 def rivals(
-    model: Path,
+    model_path: Path,
     data: Path,
     pairs: tuple[str, ...],
     least_effect: float,
@@ -52,10 +62,10 @@ def rivals(
     threads: int | None,
     as_json: bool,
 ) -> None:
-    """Try each order in MODEL against its reverse, on the DATA that it was learned from.
+    """Test each order in MODEL against its reverse, on the DATA that MODEL was learned from.
 
-    The evidence for an order is how much better the data go with it than with the opposite one, in
-    nats; below about 2 they do not tell, however sure the model sounds.
+    The evidence for an order is how much better it fits the data than the reverse order, in nats.
+    Below about 2, the data cannot tell, however certain the model seems.
     """
     check_output(output, force=force)
     chosen = []
@@ -65,8 +75,8 @@ def rivals(
             raise click.UsageError(f"--pair is {text!r}; expected two items, such as A,B")
         chosen.append((pair[0], pair[1]))
     report = make_report(
-        load_model(model), load_data(data, times), chosen or None, least_effect, seed, threads,
-        output,
+        load_model(model_path), load_data(data, times=times), chosen or None, least_effect, seed,
+        threads, output,
     )  # fmt: skip
     if as_json:
         print_json(report)
@@ -75,8 +85,8 @@ def rivals(
 
 
 def make_report(
-    model: Any,
-    data: Any,
+    model: Model,
+    data: Dataset,
     pairs: list[tuple[str, str]] | None,
     least_effect: float,
     seed: int | None,
@@ -105,7 +115,7 @@ def show(report: dict[str, Any]) -> None:
     """Print the orders, the least certain first."""
     console = make_console()
     if not report["table"]:
-        console.print("No pair interacts strongly enough; --least-effect lowers the bound.")
+        console.print("No pair interacts strongly enough; lower the bound with --least-effect.")
         return
     rows = [
         [

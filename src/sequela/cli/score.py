@@ -6,11 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sequela.cli.inputs import data_argument, load_data, load_model, model_argument, run_options
+from sequela.cli.inputs import (
+    data_argument,
+    load_data,
+    load_model,
+    model_argument,
+    run_options,
+    times_option,
+)
 from sequela.cli.output import json_option, make_console, print_json
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from sequela.data.dataset import Dataset
+    from sequela.model import Model
 
 __all__ = ["score"]
 
@@ -18,11 +28,11 @@ __all__ = ["score"]
 @click.command(epilog="\b\nExample:\n  sequela score glioblastoma held-out.csv --json")
 @model_argument
 @data_argument
-@click.option("--times", help="The column with observation times, if DATA has one.")
+@times_option
 @run_options
 @json_option
 def score(
-    model: Path,
+    model_path: Path,
     data: Path,
     times: str | None,
     seed: int | None,
@@ -30,7 +40,7 @@ def score(
     as_json: bool,
 ) -> None:
     """Print the mean log-likelihood of the samples in DATA under MODEL."""
-    report = make_report(model, data, times, seed, threads)
+    report = make_report(load_model(model_path), load_data(data, times=times), seed, threads)
     if as_json:
         print_json(report)
         return
@@ -43,15 +53,14 @@ def score(
 
 
 def make_report(
-    model: Path, data: Path, times: str | None, seed: int | None, threads: int | None
+    model: Model, data: Dataset, seed: int | None, threads: int | None
 ) -> dict[str, Any]:
     """Evaluate the model on the data."""
     from sequela.likelihood import evaluate
     from sequela.questions.arguments import as_samples
 
-    chain = load_model(model)
-    samples = as_samples(chain, load_data(data, times))
-    found = evaluate(chain.theta, samples, gradient=False, random_state=seed, n_threads=threads)
+    samples = as_samples(model, data)
+    found = evaluate(model.theta, samples, gradient=False, random_state=seed, n_threads=threads)
     exact = int((found.methods == "exact").sum())
     return {
         "log_likelihood": found.value,
