@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -87,8 +88,29 @@ def solver_options(command: Command) -> Command:
     return command
 
 
+# Options of the command line, and the settings that they stand for.
+_SETTINGS = {
+    "seed": "random_state",
+    "threads": "n_threads",
+    "draws": "draws",
+    "target_se": "target_se",
+}
+
+
 def run_options(command: Command) -> Command:
-    """Add ``--seed`` and ``--threads``."""
+    """Add ``--seed`` and ``--threads``.
+
+    The command gets them, and what `precision_options` adds, as one dictionary, `settings`: the
+    keywords of `sequela.Settings`.
+    """
+
+    @functools.wraps(command)
+    def collected(**given: Any) -> Any:
+        settings = {
+            name: given.pop(option) for option, name in _SETTINGS.items() if option in given
+        }
+        return command(settings=settings, **given)
+
     seed = click.option(
         "--seed",
         type=click.IntRange(min=0),
@@ -99,7 +121,7 @@ def run_options(command: Command) -> Command:
         type=click.IntRange(min=1),
         help="Number of threads. Default: all available cores.",
     )
-    return seed(threads(command))
+    return cast("Command", seed(threads(collected)))
 
 
 def precision_options(command: Command) -> Command:

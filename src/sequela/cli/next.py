@@ -26,7 +26,9 @@ __all__ = ["next_command"]
     "--within", type=float, help="Also show the probability of each item within this time."
 )
 @click.option(
+    "--max-items",
     "--most",
+    "max_items",
     type=click.IntRange(min=1),
     default=10,
     show_default=True,
@@ -38,9 +40,8 @@ def next_command(
     model_path: Path,
     state: str,
     within: float | None,
-    most: int,
-    seed: int | None,
-    threads: int | None,
+    max_items: int,
+    settings: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Show which items are likely to come next, given the items that are present.
@@ -48,15 +49,15 @@ def next_command(
     Time is in units of the mean observation time.
     """
     present = split_items(state) or []
-    report = make_report(load_model(model_path), present, within, seed, threads)
+    report = make_report(load_model(model_path), present, within, settings)
     if as_json:
         print_json(report)
     else:
-        show(report, most)
+        show(report, max_items)
 
 
 def make_report(
-    model: Model, state: list[str], within: float | None, seed: int | None, threads: int | None
+    model: Model, state: list[str], within: float | None, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Collect the probabilities of the next step, and those of all items after a while."""
     from sequela.questions.next_item import items_within, next_items
@@ -70,30 +71,30 @@ def make_report(
         "waiting_time": step.waiting_time,
     }
     if within is not None:
-        later = items_within(model, within, state, random_state=seed, n_threads=threads)
+        later = items_within(model, within, state, **settings)
         table = table.join(later.rename(columns={"probability": "within", "se": "within_se"}))
         report |= {"time": within, "draws": later.attrs["draws"], "seed": later.attrs["seed"]}
     report["items"] = records(table)
     return report
 
 
-def show(report: dict[str, Any], most: int) -> None:
+def show(report: dict[str, Any], max_items: int) -> None:
     """Print the likeliest next items."""
     console = make_console()
     columns = {"Item": False, "Comes next": True}
     if "time" in report:
         columns[f"Within {report['time']:g}"] = True
     rows = []
-    for row in report["items"][:most]:
+    for row in report["items"][:max_items]:
         cells = [row["item"], f"{row['probability']:.4f}"]
         if "time" in report:
             error = f" +- {row['within_se']:.1g}" if row["within_se"] else ""
             cells.append(f"{row['within']:.4f}{error}")
         rows.append(cells)
     print_table(console, columns, rows)
-    left = len(report["items"]) - most
+    left = len(report["items"]) - max_items
     if left > 0:
-        console.print(f"and {left} more (--most, --json)", soft_wrap=True)
+        console.print(f"and {left} more (--max-items, --json)", soft_wrap=True)
     console.print(
         f"\nobserved before anything else: {report['observed_first']:.4f}; expected time until "
         f"either: {report['waiting_time']:.4f}",

@@ -44,10 +44,7 @@ def order(
     items: tuple[str, ...],
     given: str | None,
     likely: int | None,
-    draws: int | None,
-    target_se: float | None,
-    seed: int | None,
-    threads: int | None,
+    settings: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Show which of two or more ITEMS of MODEL come first.
@@ -59,9 +56,8 @@ def order(
     if likely is not None and given is None:
         raise click.UsageError("--likely is for a sample: use it with --given")
     report = make_report(
-        load_model(model_path), list(items), split_items(given), likely,
-        draws=draws, target_se=target_se, random_state=seed, n_threads=threads,
-    )  # fmt: skip
+        load_model(model_path), list(items), split_items(given), likely, **settings
+    )
     if as_json:
         print_json(report)
     else:
@@ -72,8 +68,7 @@ def make_report(
     model: Model, items: list[str], given: list[str] | None, likely: int | None, **options: Any
 ) -> dict[str, Any]:
     """Ask for all pairs, and for the likeliest orders of a sample."""
-    from sequela.questions.likely_orders import likely_orders
-    from sequela.questions.order import order_matrix
+    from sequela.questions import likely_orders, order_matrix
     from sequela.report.tables import records
 
     found = order_matrix(model, items or None, given=given, **options)
@@ -85,8 +80,8 @@ def make_report(
     }
     if likely is not None and given is not None:
         best = likely_orders(
-            model, given, likely, draws=options["draws"], random_state=options["random_state"],
-            n_threads=options["n_threads"],
+            model, given, likely,
+            **{name: value for name, value in options.items() if name != "target_se"},
         )  # fmt: skip
         report["likely_orders"] = [
             {**row, "order": list(labels)}

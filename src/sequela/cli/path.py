@@ -65,16 +65,10 @@ __all__ = ["path"]
 def path(
     data: Path,
     output: Path | None,
-    penalties: int,
-    ratio: float,
-    cv: bool,
-    folds: int,
-    times: str | None,
-    most_frequent: int | None,
     force: bool,
-    seed: int | None,
-    threads: int | None,
+    settings: dict[str, Any],
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Learn models from DATA along a path of decreasing penalties.
 
@@ -83,13 +77,15 @@ def path(
     `sequela fit --cv` do both.
     """
     check_output(output, force=force)
-    samples = load_data(data, times=times, most_frequent=most_frequent)
+    samples = load_data(data, times=options["times"], most_frequent=options["most_frequent"])
     shared: dict[str, Any] = {
-        "n_penalties": penalties, "ratio": ratio, "random_state": seed, "n_threads": threads,
-    }  # fmt: skip
+        "n_penalties": options["penalties"],
+        "ratio": options["ratio"],
+        **settings,
+    }
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        report = make_report(samples, shared, folds if cv else None, output)
+        report = make_report(samples, shared, options["folds"] if options["cv"] else None, output)
     print_notices(dict.fromkeys(str(w.message) for w in caught))
     if as_json:
         print_json(report)
@@ -101,8 +97,8 @@ def make_report(
     samples: Any, shared: dict[str, Any], folds: int | None, output: Path | None
 ) -> dict[str, Any]:
     """Learn the path; return its table."""
-    from sequela.learning.path import SetChainCV
-    from sequela.learning.path import path as learn_path
+    from sequela.learning import SetChainCV
+    from sequela.learning import path as learn_path
     from sequela.report.tables import records, write_table
 
     report: dict[str, Any] = {"samples": samples.n_samples, "items": samples.n_items}

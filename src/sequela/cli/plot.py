@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -47,7 +48,9 @@ def _kinds() -> str:
 @click.option("--items", help="For orders: items, separated by commas.")
 @click.option("--samples", help="For times: ids of samples, separated by commas.")
 @click.option(
+    "--max-items",
     "--most",
+    "max_items",
     type=click.IntRange(min=1),
     default=20,
     show_default=True,
@@ -60,12 +63,9 @@ def plot(
     model_path: Path,
     data: Path | None,
     output: Path,
-    items: str | None,
-    samples: str | None,
-    most: int,
     force: bool,
-    seed: int | None,
-    threads: int | None,
+    settings: dict[str, Any],
+    **shown: Any,
 ) -> None:
     """Draw a figure of MODEL, and of DATA where samples are needed."""
     from sequela.plots.style import load, save_figure
@@ -80,7 +80,11 @@ def plot(
     model = load_model(model_path)
     table = None if data is None else load_data(data)
     chosen = FigureOptions(
-        items=_labels(items), samples=_labels(samples), most=most, seed=seed or 0, threads=threads
+        items=_labels(shown["items"]),
+        samples=_labels(shown["samples"]),
+        max_items=shown["max_items"],
+        seed=settings["random_state"] or 0,
+        threads=settings["n_threads"],
     )
     axes = draw_figure(kind, model, table, chosen)
     save_figure(axes, output)

@@ -17,7 +17,7 @@ from sequela.cli.inputs import (
     times_option,
 )
 from sequela.cli.output import json_option, make_console, print_json, print_table
-from sequela.cli.repeat_options import repeats_options, resumable, run_arguments
+from sequela.cli.repeat_options import repeats_options, resumable, take_run_arguments
 
 if TYPE_CHECKING:
     from sequela.repeats import Plan
@@ -81,11 +81,6 @@ def repeat(
     most_frequent: int | None,
     seed: int | None,
     as_json: bool,
-    backend: str | None,
-    workers: int | None,
-    cluster: str | None,
-    index: int | None,
-    of: int | None,
     **given: Any,
 ) -> None:
     """Fit models to variations of DATA: bootstraps, folds, penalties, subsets of items, starts.
@@ -93,9 +88,9 @@ def repeat(
     Variations that are given together are combined. Each fit is recorded when it ends; if the
     command is stopped, run it again to continue. `sequela collect` makes tables of the records.
     """
-    where = run_arguments(backend, workers, cluster, index, of)
+    where = take_run_arguments(given)
     samples = load_data(data, times=times, most_frequent=most_frequent)
-    plan = _plan(samples, _seed(seed, output, of), given)
+    plan = _plan(samples, _seed(seed, output, where["share"]), given)
     from sequela.repeats import run
     from sequela.report import describe_repeats
 
@@ -141,13 +136,11 @@ def repeat(
 @json_option
 def collect(
     folder: Path,
-    output: Path | None,
-    interactions: Path | None,
-    orders: Path | None,
     level: float,
     partial: bool,
     force: bool,
     as_json: bool,
+    **files: Path | None,
 ) -> None:
     """Make tables of the records that `sequela repeat` left in FOLDER.
 
@@ -156,19 +149,21 @@ def collect(
     from sequela.repeats import read_plan
     from sequela.report import RepeatTables, describe_repeats, write_repeat_tables
 
-    for path in (output, interactions, orders):
+    for path in files.values():
         check_output(path, force=force)
-    tables = RepeatTables(repeats=output, interactions=interactions, orders=orders)
+    tables = RepeatTables(
+        repeats=files["output"], interactions=files["interactions"], orders=files["orders"]
+    )
     report = describe_repeats(read_plan(folder), folder, level=level)
-    files = write_repeat_tables(folder, tables, level=level, partial=partial)
-    report = replace(report, files=files)
+    written = write_repeat_tables(folder, tables, level=level, partial=partial)
+    report = replace(report, files=written)
     if as_json:
         print_json(report.to_json())
     else:
         show(report)
 
 
-def _seed(seed: int | None, output: Path, of: int | None) -> int:
+def _seed(seed: int | None, output: Path, share: tuple[int, int] | None) -> int:
     """Return the seed: as given, of the plan in the folder, or a new one."""
     from sequela.support.random import materialise_seed
 
@@ -176,7 +171,7 @@ def _seed(seed: int | None, output: Path, of: int | None) -> int:
         from sequela.repeats import read_plan
 
         return read_plan(output).seed
-    if seed is None and of is not None:
+    if seed is None and share is not None:
         raise click.UsageError(
             "--index and --of need --seed: all shares must be of one plan. Any number will do, "
             "such as --seed 1"

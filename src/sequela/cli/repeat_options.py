@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ["repeats_options", "resumable", "run_arguments"]
+__all__ = ["repeats_options", "resumable", "take_run_arguments"]
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -58,14 +58,13 @@ def repeats_options(command: Command) -> Command:
     return command
 
 
-def run_arguments(
-    backend: str | None,
-    workers: int | None,
-    cluster: str | None,
-    index: int | None,
-    of: int | None,
-) -> dict[str, Any]:
-    """Return the keyword arguments of `sequela.repeats.run` that the options stand for."""
+def take_run_arguments(given: dict[str, Any]) -> dict[str, Any]:
+    """Take the options of `repeats_options` out of `given`.
+
+    Returns the keyword arguments of `sequela.repeats.run` that they stand for.
+    """
+    names = ("backend", "workers", "cluster", "index", "of")
+    backend, workers, cluster, index, of = (given.pop(name) for name in names)
     if cluster is not None and backend not in (None, "dask"):
         raise click.UsageError(
             f"--cluster {cluster} and --backend {backend} exclude each other; leave one out"

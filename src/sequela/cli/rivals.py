@@ -53,14 +53,11 @@ _DECIDED = 2.0  # nats
 def rivals(
     model_path: Path,
     data: Path,
-    pairs: tuple[str, ...],
-    least_effect: float,
-    times: str | None,
     output: Path | None,
     force: bool,
-    seed: int | None,
-    threads: int | None,
+    settings: dict[str, Any],
     as_json: bool,
+    **asked: Any,
 ) -> None:
     """Test each order in MODEL against its reverse, on the DATA that MODEL was learned from.
 
@@ -69,15 +66,20 @@ def rivals(
     """
     check_output(output, force=force)
     chosen = []
-    for text in pairs:
+    for text in asked["pairs"]:
         pair = split_items(text) or []
         if len(pair) != 2:
             raise click.UsageError(f"--pair is {text!r}; expected two items, such as A,B")
         chosen.append((pair[0], pair[1]))
     report = make_report(
-        load_model(model_path), load_data(data, times=times), chosen or None, least_effect, seed,
-        threads, output,
+        load_model(model_path), load_data(data, times=asked["times"]), chosen or None,
+        asked["least_effect"], settings,
     )  # fmt: skip
+    if output is not None:
+        from sequela.report.tables import write_table
+
+        write_table(report.pop("frame"), output, index=False)
+    report.pop("frame", None)
     if as_json:
         print_json(report)
     else:
@@ -89,22 +91,17 @@ def make_report(
     data: Dataset,
     pairs: list[tuple[str, str]] | None,
     least_effect: float,
-    seed: int | None,
-    threads: int | None,
-    output: Path | None,
+    settings: dict[str, Any],
 ) -> dict[str, Any]:
     """Weigh the orders; return the table and whether a better model was found on the way."""
-    from sequela.questions.rivals import rival_orders
-    from sequela.report.tables import records, write_table
-    from sequela.support.random import materialise_seed
+    from sequela.questions import rival_orders
+    from sequela.report.tables import records
+    from sequela.settings import Settings
 
-    known = materialise_seed(seed)
-    found = rival_orders(
-        model, data, pairs=pairs, least_effect=least_effect, random_state=known, n_threads=threads
-    )
-    if output is not None:
-        write_table(found.table, output, index=False)
-    return {"seed": known, "moves": found.moves, "table": records(found.table)}
+    how = Settings(**settings)
+    rivals = rival_orders(model, data, pairs=pairs, least_effect=least_effect, settings=how)
+    table = records(rivals.table)
+    return {"seed": how.seed, "moves": rivals.moves, "table": table, "frame": rivals.table}
 
 
 def _with_error(value: float, error: float) -> str:

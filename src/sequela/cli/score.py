@@ -35,12 +35,11 @@ def score(
     model_path: Path,
     data: Path,
     times: str | None,
-    seed: int | None,
-    threads: int | None,
+    settings: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Print the mean log-likelihood of the samples in DATA under MODEL."""
-    report = make_report(load_model(model_path), load_data(data, times=times), seed, threads)
+    report = make_report(load_model(model_path), load_data(data, times=times), settings)
     if as_json:
         print_json(report)
         return
@@ -52,21 +51,20 @@ def score(
     )
 
 
-def make_report(
-    model: Model, data: Dataset, seed: int | None, threads: int | None
-) -> dict[str, Any]:
+def make_report(model: Model, data: Dataset, settings: dict[str, Any]) -> dict[str, Any]:
     """Evaluate the model on the data."""
     from sequela.likelihood import evaluate
-    from sequela.questions.arguments import as_samples
+    from sequela.likelihood.plan import Way
+    from sequela.samples import as_samples
 
     samples = as_samples(model, data)
-    found = evaluate(model.theta, samples, gradient=False, random_state=seed, n_threads=threads)
-    exact = int((found.methods == "exact").sum())
+    evaluation = evaluate(model, samples, gradient=False, **settings)
+    exact = int((evaluation.methods == Way.EXACT).sum())
     return {
-        "log_likelihood": found.value,
-        "se": found.value_se,
+        "log_likelihood": evaluation.value,
+        "se": evaluation.value_se,
         "samples": samples.n_samples,
         "exact": exact,
         "sampled": samples.n_samples - exact,
-        "seed": found.seed,
+        "seed": evaluation.seed,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -45,8 +46,7 @@ def simulate(
     output: Path | None,
     sequences: bool,
     force: bool,
-    seed: int | None,
-    threads: int | None,
+    settings: dict[str, Any],
 ) -> None:
     """Draw samples from MODEL, as a table of 0 and 1 with observation times (CSV).
 
@@ -57,6 +57,6 @@ def simulate(
 
     check_output(output, force=force)
     model = load_model(model_path)
-    drawn = draw(model.theta, samples, items=model.items, random_state=seed, n_threads=threads)
+    drawn = draw(model, samples, **settings)
     write_table(arrivals_table(drawn) if sequences else samples_table(drawn.to_dataset()), output)
     click.echo(f"sequela: seed {drawn.seed}", err=True)

@@ -42,10 +42,8 @@ def time(
     model_path: Path,
     data: Path,
     output: Path | None,
-    draws: int | None,
     force: bool,
-    seed: int | None,
-    threads: int | None,
+    settings: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Estimate when each sample of DATA was observed under MODEL, as a table (CSV).
@@ -60,8 +58,7 @@ def time(
 
     check_output(output, force=force)
     model = load_model(model_path)
-    options: dict[str, Any] = {"draws": draws, "random_state": seed, "n_threads": threads}
-    found = pseudo_times(model, load_data(data), **options)
+    found = pseudo_times(model, load_data(data), **settings)
     if output is not None or not as_json:
         write_table(found, output)
         if output is not None:

@@ -120,9 +120,7 @@ def decompose(parameters: Parameters, sets: Sequence[NDArray[np.int64]]) -> Deco
     """Return the components of many sets, each distinct one once."""
     start = parameters.tables.row_start
     targets = parameters.tables.row_item
-    children = [
-        tuple(targets[start[i] : start[i + 1]].tolist()) for i in range(parameters.n)
-    ]
+    children = [tuple(targets[start[i] : start[i + 1]].tolist()) for i in range(parameters.n)]
     places: dict[Component, int] = {}
     isolated_places: dict[int, int] = {}
     component_lists: list[list[int]] = []

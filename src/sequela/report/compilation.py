@@ -88,8 +88,9 @@ def use_exact_sets() -> None:
 
 def use_relocation() -> None:
     """Draw orders by relocation, and learn from them."""
+    from sequela.budget import Budget
     from sequela.learning.estimator import SetChain
-    from sequela.likelihood import Budget, evaluate
+    from sequela.likelihood import evaluate
 
     theta, X = _example()
     evaluate(theta, X, method="relocation", random_state=1, n_threads=1)

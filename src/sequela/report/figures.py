@@ -43,7 +43,7 @@ class FigureOptions:
         Items of "orders"; None takes the most frequent ones.
     samples : tuple of str or None
         Samples of "times", by id; None takes the first ones.
-    most : int
+    max_items : int
         Largest number of items or interactions.
     seed : int
         Seed of answers that are sampled.
@@ -53,7 +53,7 @@ class FigureOptions:
 
     items: tuple[str, ...] | None = None
     samples: tuple[str, ...] | None = None
-    most: int = 20
+    max_items: int = 20
     seed: int = 0
     threads: int | None = None
 
@@ -125,7 +125,7 @@ def _interactions(
     from sequela.plots.interactions import plot_interactions
 
     frequencies = None if data is None else data.frequencies
-    return plot_interactions(model, options.most, frequencies=frequencies, ax=ax)
+    return plot_interactions(model, options.max_items, frequencies=frequencies, ax=ax)
 
 
 def _orders(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes | None) -> Axes:
@@ -142,7 +142,7 @@ def _orders(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes
             if data is None
             else as_samples(model, data).frequencies
         )
-        items = tuple(shares.sort_values(ascending=False, kind="stable").index[: options.most])
+        items = tuple(shares.sort_values(ascending=False, kind="stable").index[: options.max_items])
     return plot_order_matrix(order_matrix(model, list(items), **run), ax=ax)
 
 
@@ -166,7 +166,7 @@ def _times(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes 
 def _timeline(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes | None) -> Axes:
     from sequela.plots.timeline import plot_timeline
 
-    return plot_timeline(model, data, most=options.most, ax=ax, **options.run_arguments())
+    return plot_timeline(model, data, most=options.max_items, ax=ax, **options.run_arguments())
 
 
 def _frequencies(

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sequela.learning.cross_validation import SetChainCV
 from sequela.learning.estimator import SetChain
-from sequela.learning.path import SetChainCV
+from sequela.learning.solvers.contract import Status
 from sequela.report.fit_folder import write_fit
 from sequela.report.fit_options import Execution, FitRunOptions, OutputOptions
 from sequela.report.reading import read_samples
@@ -295,8 +296,7 @@ def was_interrupted(learner: SetChain) -> bool:
     >>> was_interrupted(SetChain(0.05).fit(example_samples().most_frequent(3)))
     False
     """
-    done = learner.starts_
-    return len(done) < learner.n_starts or done[-1].message.startswith("stopped by SIG")
+    return learner.status_ is Status.INTERRUPTED
 
 
 def _learn(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sequela.data.dataset import Dataset
-    from sequela.likelihood.posterior import SamplePosteriors
+    from sequela.likelihood.histories import SamplePosteriors
     from sequela.simulation import Simulation
 
 __all__ = [
