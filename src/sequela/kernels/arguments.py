@@ -12,6 +12,7 @@ __all__ = [
     "BlockSums",
     "ColumnRoom",
     "LogLattice",
+    "PanelPoints",
     "ProductLists",
     "SetColumns",
     "SetList",
@@ -141,3 +142,10 @@ class ProductLists(NamedTuple):
     components: NDArray[np.int64]
     isolated_start: NDArray[np.int64]
     isolated: NDArray[np.int64]
+
+
+class PanelPoints(NamedTuple):
+    """Times on the panels of a grid: their panels, and the Legendre polynomials there."""
+
+    panel: NDArray[np.int64]
+    values: NDArray[np.float64]

@@ -106,7 +106,7 @@ def component_gradient(G, P, rates, exits, slowest, half, source, k):
             G[b, c] = 0.0
     steps = np.empty(m + 1)
     for R in range(full, -1, -1):
-        if R == full:
+        if full == R:
             reverse_time(f, source, one)
         else:
             for n in range(degrees):

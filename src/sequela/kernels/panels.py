@@ -86,6 +86,24 @@ def reverse_time(reversed_, y, scale):
 
 
 @kernel
+def legendre_at(panel, values, edges, times):
+    """Fill the panel of each time and the Legendre polynomials there, ``values[a, n]``."""
+    panels = edges.shape[0] - 1
+    degrees = values.shape[1]
+    for a in range(times.shape[0]):
+        j = 0
+        while j < panels - 1 and times[a] > edges[j + 1]:
+            j += 1
+        panel[a] = j
+        x = 2.0 * (times[a] - edges[j]) / (edges[j + 1] - edges[j]) - 1.0
+        row = values[a]
+        row[0] = 1.0
+        row[1] = x
+        for n in range(1, degrees - 1):
+            row[n + 1] = ((2 * n + 1) * x * row[n] - n * row[n - 1]) / (n + 1)
+
+
+@kernel
 def solve_once(y, f, q, start, half):
     """Solve one equation, for tests; see `solve_forward`."""
     solve_forward(y, f, q, start, half, np.empty((2, y.shape[0], y.shape[1])))
