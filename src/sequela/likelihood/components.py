@@ -158,7 +158,7 @@ class ComponentFunction:
         return log_p
 
     def gradient(self, grid: TimeGrid, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the gradient of the weighted sum of log p over the points; layout of the kernel."""
+        """Return the gradient of the weighted sum of log p over the points, as the kernel does."""
         relevant = np.where(
             weights > 1e-30 * max(float(weights.max(initial=0.0)), 1e-300), weights, 0
         )
@@ -251,7 +251,7 @@ class ComponentSets:
         return TimeGrid.between(first, last, max(len(items) for items in self.sets))
 
     def log_joint(self, s: int, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the log-density of the set and its observation time at any times, up to a constant."""
+        """Return the log-density of a set and its observation time, up to a constant."""
         components, isolated = self.parts(s)
         log_density = -self.drop[s] * times
         for c in components:

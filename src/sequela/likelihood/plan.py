@@ -1,4 +1,4 @@
-"""The one place that decides how a set is evaluated: summed exactly or sampled.
+"""The one place that decides how a set is evaluated: on its lattice, by components, or sampled.
 
 Everything that evaluates sets (likelihoods, fits, posteriors, questions) asks here, so that they
 agree. A further way to evaluate a set is one more member of `Way`, and its cost is compared here.
@@ -30,9 +30,23 @@ class Way(StrEnum):
     """A way to evaluate a set; the value is what results and tables show."""
 
     EXACT = "exact"  # the sum over the lattice of all subsets
+    COMPONENTS = "components"  # small lattices under one integral over time; exact as well
     RELOCATION = "relocation"  # orders drawn by relocating blocks of items
     METROPOLIS = "metropolis"  # orders drawn by the paper's informed proposal
     METROPOLIS_UNIFORM = "metropolis-uniform"  # orders drawn by its uniform proposal
+
+
+EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
+
+# Smaller sets always have a lattice: it takes less than a millisecond.
+_LEAST_COMPONENT_SET = 13
+# What a component takes, for each of its states: coefficients of functions of time.
+_COEFFICIENTS = 20 * 16
+
+
+def is_exact(ways: NDArray[np.str_]) -> NDArray[np.bool_]:
+    """Tell which sets are evaluated without sampling."""
+    return np.isin(ways, EXACT_WAYS)
 
 
 def check_method(method: str) -> str:
