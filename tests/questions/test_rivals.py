@@ -19,10 +19,9 @@ from sequela import (
     fit,
     order_probability,
     refit,
-    rival_orders,
     simulate,
 )
-from sequela.questions.rivals import reverse_order
+from sequela.questions.rivals import reverse_order, rival_orders
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 PREREQUISITE = np.array([[0.0, 4.0], [0.0, -4.0]])
@@ -170,7 +169,7 @@ def test_items_that_are_never_together():
         ({"pairs": [("0",)]}, "pair"),
         ({"pairs": ["01"]}, "pair"),
         ({"penalty": -1.0}, "penalty"),
-        ({"most_pairs": 0}, "most_pairs"),
+        ({"max_pairs": 0}, "max_pairs"),
     ],
 )
 def test_bad_arguments_are_named(options, named):

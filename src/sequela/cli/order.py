@@ -69,8 +69,8 @@ def make_report(
     model: Path, items: list[str], given: list[str] | None, likely: int | None, **options: Any
 ) -> dict[str, Any]:
     """Ask for all pairs, and for the likeliest orders of a sample."""
-    from sequela.questions.likely_orders import likely_orders
     from sequela.questions.order import order_matrix
+    from sequela.questions.order_search import likely_orders
     from sequela.report.tables import records
 
     chain = load_model(model)

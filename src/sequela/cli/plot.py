@@ -128,8 +128,8 @@ def _orders(chain: Model, data: Dataset | None, chosen: dict[str, Any]) -> Any:
 
 def _times(chain: Model, data: Dataset | None, chosen: dict[str, Any]) -> Any:
     from sequela.plots.time_densities import plot_time_densities
-    from sequela.questions.arguments import as_samples
     from sequela.questions.clock import time_posterior
+    from sequela.samples import as_samples
     from sequela.support.errors import InputError
 
     table = as_samples(chain, data)
@@ -146,9 +146,12 @@ def _times(chain: Model, data: Dataset | None, chosen: dict[str, Any]) -> Any:
 
 
 def _timeline(chain: Model, data: Dataset | None, chosen: dict[str, Any]) -> Any:
+    from sequela.likelihood.sample_posteriors import sample_posteriors
     from sequela.plots.timeline import plot_timeline
+    from sequela.samples import as_samples
 
-    return plot_timeline(chain, data, most=chosen["most"], **_run(chosen))
+    posteriors = sample_posteriors(chain, as_samples(chain, data), **_run(chosen))
+    return plot_timeline(posteriors, max_items=chosen["most"])
 
 
 def _frequencies(chain: Model, data: Dataset | None, chosen: dict[str, Any]) -> Any:

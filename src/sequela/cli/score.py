@@ -47,7 +47,7 @@ def make_report(
 ) -> dict[str, Any]:
     """Evaluate the model on the data."""
     from sequela.likelihood import evaluate
-    from sequela.questions.arguments import as_samples
+    from sequela.samples import as_samples
 
     chain = load_model(model)
     samples = as_samples(chain, load_data(data, times))

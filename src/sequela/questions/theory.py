@@ -1,4 +1,4 @@
-"""What pencil and paper can say: section 3 of the paper as functions, with its slips mended.
+"""Closed forms: section 3 of the paper as functions, with its errors corrected.
 
 Samples are observed at rate 1, as in the paper.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sequela.likelihood.sample_posteriors import sample_posteriors
 from sequela.questions.clock import pseudo_times
 from sequela.questions.distributions import item_frequencies
 from sequela.questions.order import order_matrix
@@ -95,7 +96,7 @@ def _draw(
     drawings: dict[str, Callable[[], Any]] = {
         "theta": lambda: plot_theta(chain.model_),
         "frequencies": lambda: plot_frequencies(frequencies),
-        "timeline": lambda: plot_timeline(chain.model_, data, **options),
+        "timeline": lambda: plot_timeline(sample_posteriors(chain.model_, data, **options)),
     }
     if orders is not None:
         drawings["orders"] = lambda: plot_order_matrix(orders)

@@ -1,0 +1,68 @@
+"""Samples read for a model: its items, in its order."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from sequela.data.dataset import Dataset
+from sequela.support.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sequela.data.dataset import DataLike
+    from sequela.model import Model
+
+__all__ = ["as_samples"]
+
+_log = logging.getLogger("sequela")
+
+_SHOWN = 5
+
+
+def as_samples(model: Model, data: DataLike, times: Iterable[object] | None = None) -> Dataset:
+    """Return the samples with the items of the model, in its order.
+
+    Labels decide where the data have them, and sets name their items. An array without labels
+    must have one column per item of the model. Items that the model does not have are left out,
+    with a warning in the log.
+
+    Parameters
+    ----------
+    model : Model
+        The model that the samples are for.
+    data : Dataset, DataFrame, array or list of sets
+        The samples.
+    times : iterable of numbers or None
+        Observation times; they replace those that the data have.
+
+    Examples
+    --------
+    >>> from sequela.model import Model
+    >>> model = Model([[0.0, 4.0], [0.0, -4.0]], ["first", "second"])
+    >>> as_samples(model, [{"first"}, set()]).values.tolist()
+    [[True, False], [False, False]]
+    """
+    if isinstance(data, (list, tuple, pd.Series)):
+        listed = list(data)
+        if listed and all(isinstance(x, (set, frozenset)) for x in listed):
+            return Dataset.from_sets(data, items=model.items, times=times)
+    read = Dataset.coerce(data, times=times)
+    if read.items == model.items:
+        return read
+    if not isinstance(data, (Dataset, pd.DataFrame)) and read.n_items == model.n_items:
+        return Dataset(read.values, items=model.items, times=read.times)
+    lacking = sorted(set(model.items).difference(read.items))
+    if lacking:
+        raise InputError(
+            f"the data have {read.n_items} items and lack {len(lacking)} of the model's "
+            f"{model.n_items}, for example {', '.join(map(repr, lacking[:_SHOWN]))}; give data "
+            "with all items that the model was learned from"
+        )
+    extra = read.n_items - model.n_items
+    if extra:
+        _log.warning("%d items of the data are not in the model and were left out", extra)
+    return read.select_items(model.items)
