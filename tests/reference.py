@@ -152,9 +152,7 @@ def log_p_full_sequence(theta: np.ndarray, sigma: Sequence[int]) -> float:
     )
 
 
-def log_p_sequence(
-    theta: np.ndarray, sigma: Sequence[int], observation_rate: float = 1.0
-) -> float:
+def log_p_sequence(theta: np.ndarray, sigma: Sequence[int], observation_rate: float = 1.0) -> float:
     """log p(sigma) of a partial sequence, observed at a random time: Proposition 2, eq. (6).
 
     The last factor is the rate of the step to "observed" over D(sigma); the paper has it as 1.

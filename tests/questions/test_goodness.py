@@ -11,6 +11,8 @@ import pytest
 import reference
 from questions.enumeration import observed
 from sequela import InputError, Model, questions, simulate
+from sequela.budget import Budget
+from sequela.settings import Settings
 
 ITEMS = list("abcde")
 
@@ -112,6 +114,20 @@ def test_labels_threads_and_a_single_item():
     single = questions.goodness_of_fit([[0.0]], [[1], [0]], draws=100, random_state=1)
     assert len(single.pairs) == 0
     assert single.sizes["observed"].tolist() == [1, 1]
+
+
+def test_settings_of_other_questions_do_not_disturb():
+    """One object may serve many questions; what it says on purpose must have a meaning."""
+    model = make_model()
+    data = data_of(model, 50, 1)
+    options = {"draws": 500, "random_state": 3}
+    one = questions.goodness_of_fit(model, data, **options)
+    two = questions.goodness_of_fit(model, data, settings=Settings(**options))
+    pd.testing.assert_frame_equal(one.items, two.items, check_exact=True)
+    with pytest.raises(InputError, match="budget has no meaning here"):
+        questions.goodness_of_fit(model, data, settings=Settings(budget=Budget(work=1.0)))
+    with pytest.raises(InputError, match=r"settings is 5; expected a sequela\.Settings"):
+        questions.goodness_of_fit(model, data, settings=5)
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def plot_order_matrix(
         orders.se.to_numpy(dtype=float)[inner], orders.observed.to_numpy(dtype=float)[inner],
         uncertain, rare,
     )  # fmt: skip
-    strength[np.isnan(values)] = 0.0  # nothing is drawn there, the grey beneath shows
+    strength[np.isnan(values)] = 0.0  # the grey background shows
     ax.set_facecolor(NOTHING)
     image = ax.imshow(
         values, cmap=diverging(), vmin=0.0, vmax=1.0, alpha=strength, interpolation="nearest"

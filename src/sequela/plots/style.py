@@ -1,4 +1,4 @@
-"""What the plots share: colours, sizes, axes to draw on, and files to write to.
+"""Shared by all plots: colours, sizes, axes to draw on, and files to write to.
 
 Colours are apart for colour-blind eyes; where two meanings meet they also differ in line style or
 marker, for print without colours. Nothing here changes matplotlib's global settings.
@@ -51,7 +51,7 @@ OUTLIER = "#c8590b"
 PROMOTES = "#c8590b"
 INHIBITS = "#1f4e79"
 FAINT = "0.6"
-NOTHING = "0.9"  # a cell about which nothing is known
+NOTHING = "0.9"  # a cell without a value
 DIAGONAL = "0.6"
 
 # Font sizes in points.
@@ -210,7 +210,7 @@ def save_figure(figure: Any, path: str | os.PathLike[str], *, dpi: float = 200.0
         )
     options: dict[str, Any] = {}
     if whole.get_layout_engine() is None:
-        options["bbox_inches"] = "tight"  # nobody made room for the labels
+        options["bbox_inches"] = "tight"  # without a layout the labels have no room
     else:
         settle(whole)
     with mpl.rc_context(_SETTINGS), _missing_signs_allowed(), replacing(path) as file:
@@ -260,7 +260,7 @@ def _places(figure: Any) -> list[float]:
 
 @contextmanager
 def _missing_signs_allowed() -> Iterator[None]:
-    """Let a label have signs that the font lacks, such as emoji: they become empty boxes."""
+    """Allow characters that the font lacks, such as emoji: they become empty boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         yield

@@ -32,7 +32,7 @@ __all__ = ["plot_theta", "structural_order"]
 
 _ANNOTATED = 12  # items up to which the numbers are written into the cells
 _LINED = 60  # items up to which cells have borders
-_CLIPPED = 0.98  # share of the interactions whose strength the colours can tell
+_CLIPPED = 0.98  # share of the interactions that the colour scale covers
 
 
 def plot_theta(
@@ -151,7 +151,7 @@ def _chosen(strength: NDArray[np.float64], fold: bool, max_items: int | None) ->
 def _notes(
     theta: NDArray[np.float64], strength: NDArray[np.float64], shown: NDArray[np.int64]
 ) -> list[str]:
-    """Return what is not in the picture."""
+    """Return notes on the items that are left out."""
     left = np.setdiff1d(np.arange(strength.size), shown)
     silent, weak = left[strength[left] == 0.0], left[strength[left] > 0.0]
     notes = []

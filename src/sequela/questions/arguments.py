@@ -98,7 +98,7 @@ def _is_mark(x: Any) -> bool:
 
 
 def _is_row(model: Model, labels: Any, listed: list[Any], what: str) -> bool:
-    """Tell whether these are marks of presence, one for each item, and not labels."""
+    """Tell whether these are marks of presence, one per item, and not labels."""
     known = [x for x in listed if not (pd.api.types.is_scalar(x) and pd.isna(x))]
     truths = bool(known) and all(isinstance(x, (bool, np.bool_)) for x in known)
     # Zeros and ones could be labels too, unless each has the name of an item beside it.

@@ -1,8 +1,8 @@
 """How much clock is in the data: how well the items tell when a sample was taken.
 
-Items that arrive independently of the rest act as a clock in the background; the more of them, the
-narrower the posterior of the observation time, and the better orders can be told (sections 3 and 5
-of the paper).
+Items that arrive independently of the rest act as a clock in the background: the more there are,
+the narrower the posterior of the observation time, and the better orders can be determined
+(sections 3 and 5 of the paper).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Which items a question is about: the named ones and all that act on them, directly or not.
 
-An item that acts on none of these changes nothing for them: what happens to these items alone is
-a model with the same entries of theta. So a question about a few items of a large sparse model is
-exact on a small lattice.
+Items that act on none of these can be left out: the others follow a model with the same entries of
+theta. So a question about a few items of a large sparse model is exact on a small lattice.
 """
 
 from __future__ import annotations

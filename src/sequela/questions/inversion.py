@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Inverse", "Transform"]
 
-# phi at complex points (chains, points): a row for each chain, a single one where exact.
+# phi at complex points (chains, points): a row per chain, a single one where exact.
 Transform: TypeAlias = "Callable[[NDArray[np.complex128]], NDArray[np.complex128]]"
 
 # Where the integrand has fallen by exp(-40), the rest is below rounding.
@@ -46,7 +46,7 @@ _MAX_BENDS = 30
 # more nodes; the farther, the more digits cancel. Both are small here.
 _OFF_TIME = 3.0
 _OFF_SPREAD = 1.5
-# A window of times that one parabola serves: at most so many standard deviations of the tilted
+# A window of times that one parabola serves: at most this many standard deviations of the tilted
 # time, and so much between its ends as a ratio.
 _WIDEST = 5.0
 _LARGEST_RATIO = 4.0
@@ -87,7 +87,7 @@ class _Window:
 
 
 class Inverse:
-    """The distribution whose Laplace transform is given, a row for each chain.
+    """The distribution whose Laplace transform is given, a row per chain.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class Inverse:
         return self._window(t, spread)
 
     def _latest(self) -> float:
-        """Return a time after which nothing is left, by Chernoff's bound."""
+        """Return a time that is as good as never exceeded, by Chernoff's bound."""
         s = min(0.5 * self.first_pole, 1.0 / self.sd)
         value = self.transform(np.array([-s + 0.0j])).mean(axis=0)[0].real
         return (_NEVER + float(np.log(value))) / s

@@ -39,7 +39,7 @@ Answer = TypeVar("Answer")
 # Simulated sequences, where neither `draws` nor `target_se` is given.
 DEFAULT_DRAWS = 100_000
 MAX_DRAWS = 20_000_000
-# Draws are dealt to so many batches for a jackknife.
+# The number of batches of a jackknife.
 BATCHES = 20
 _FIRST_DRAWS = 10_000
 # An estimate of the error has an error itself: aim a little lower than asked.

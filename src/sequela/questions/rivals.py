@@ -19,6 +19,7 @@ import pandas as pd
 from sequela.learning.optima import SAME
 from sequela.learning.penalties import OffDiagonalL1
 from sequela.learning.refit import OnSupport, Refit, WarmFits
+from sequela.likelihood.parameters import Parameters
 from sequela.model import Model, as_model
 from sequela.questions.arguments import find_items
 from sequela.questions.order import order_probability
@@ -82,11 +83,13 @@ class Rivals:
     optimum: bool
 
 
-def reverse_order(theta: NDArray[np.float64], i: int, j: int) -> NDArray[np.float64]:
+def reverse_order(
+    theta: NDArray[np.float64], i: int, j: int, stop_rate: float = 1.0
+) -> NDArray[np.float64]:
     """Return theta with items i and j moved along Proposition 1's family to the opposite order.
 
-    Of the two alone the distribution of sets stays the same, and the item that mostly came first
-    now mostly comes second.
+    The distribution of the sets of these two items stays the same, and the item that mostly came
+    first now mostly comes second. `stop_rate` is the rate of the observation.
 
     Examples
     --------
@@ -98,12 +101,15 @@ def reverse_order(theta: NDArray[np.float64], i: int, j: int) -> NDArray[np.floa
     ([0.982, 0.02], True)
     """
     block = np.ix_([i, j], [i, j])
-    family = two_item_family_of(theta[block])
+    # The family is about observation at rate 1: base rates are relative to the rate.
+    relative = np.diag([np.log(stop_rate)] * 2)
+    pair = theta[block] - relative
+    family = two_item_family_of(pair)
     low, high = family.interval
-    now = float(family.order_probability(np.clip(np.exp(theta[i, i]), low, high)))
+    now = float(family.order_probability(np.clip(np.exp(pair[0, 0]), low, high)))
     share = _LEAST_SHARE if now >= 0.5 else 1.0 - _LEAST_SHARE
     reverse = theta.copy()
-    reverse[block] = family.theta(low + share * (high - low))
+    reverse[block] = family.theta(low + share * (high - low)) + relative
     return reverse
 
 
@@ -251,7 +257,7 @@ def _rival(
     """Learn the reverse of the order of a pair: as an optimum, or with the arrow held."""
     i, j = pair
     try:
-        start = reverse_order(current.theta, i, j)
+        start = reverse_order(current.theta, i, j, Parameters.of(current).stop_rate)
     except InputError:
         start = current.theta.copy()  # never together, or never apart: no family to move along
         start[i, j], start[j, i] = start[j, i], start[i, j]
