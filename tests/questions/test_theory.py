@@ -16,6 +16,7 @@ from scipy.special import digamma, polygamma
 import reference
 import sequela
 from sequela import InputError, Model
+from sequela.observation import Exponential
 from sequela.questions import (
     TwoItemFamily,
     identical_items_posterior,
@@ -359,3 +360,9 @@ def test_impossible_probabilities(probabilities, message):
 def test_impossible_models(theta, message):
     with pytest.raises(InputError, match=message):
         two_item_family_of(theta)
+
+
+def test_the_family_is_about_observation_at_rate_1():
+    model = Model([[0.0, 4.0], [0.0, -4.0]], observation=Exponential(2.0))
+    with pytest.raises(InputError, match=r"rate=2\.0.*expected a rate of 1"):
+        two_item_family_of(model)

@@ -54,12 +54,12 @@ def score(
 def make_report(model: Model, data: Dataset, settings: dict[str, Any]) -> dict[str, Any]:
     """Evaluate the model on the data."""
     from sequela.likelihood import evaluate
-    from sequela.likelihood.plan import Way
+    from sequela.likelihood.plan import is_exact
     from sequela.samples import as_samples
 
     samples = as_samples(model, data)
     evaluation = evaluate(model, samples, gradient=False, **settings)
-    exact = int((evaluation.methods == Way.EXACT).sum())
+    exact = int(is_exact(evaluation.methods).sum())
     return {
         "log_likelihood": evaluation.value,
         "se": evaluation.value_se,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sequela.likelihood.histories import sample_posteriors
 from sequela.questions.clock import pseudo_times
 from sequela.questions.distributions import item_frequencies
 from sequela.questions.order import order_matrix
@@ -112,7 +113,7 @@ def _draw(
     drawings: dict[str, Callable[[], Any]] = {
         "theta": lambda: plot_theta(model),
         "frequencies": lambda: plot_frequencies(frequencies),
-        "timeline": lambda: plot_timeline(model, data, **options),
+        "timeline": lambda: plot_timeline(sample_posteriors(model, data, **options)),
     }
     if orders is not None:
         drawings["orders"] = lambda: plot_order_matrix(orders)
