@@ -338,7 +338,6 @@ def test_a_summary_without_interactions_is_an_empty_table(data, tmp_path):
         ({"seeds": 2, "tol": 0}, "tol is 0"),
         ({"seeds": 2, "solver": "magic"}, "solver is 'magic'"),
         ({"seeds": 2, "random_state": 1}, "random_state is not for a plan"),
-        ({"seeds": 2, "lambda_": 1}, "no option 'lambda_'.*penalty"),
         ({"seeds": 2, "orders": ["step 1"]}, "an order needs two"),
         ({"seeds": 2, "orders": ["step 1", "nothing"]}, "nothing"),
         ({"seeds": 2, "seed": -1}, "seed is -1"),

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sequela.data.importing import near
 from sequela.support.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 __all__ = ["ABSENT", "MISSING", "PRESENT", "Asked", "Columns", "settle_columns"]
 
@@ -25,10 +29,10 @@ class Asked:
     """What the caller of `read_table` said about the columns."""
 
     samples: str | bool | None
-    items: list[str] | None
+    items: Collection[str] | None
     times: str | None
     header: bool | None
-    ignored: list[str]
+    ignored: Collection[str]  # columns that are not read
 
 
 @dataclass
