@@ -22,14 +22,19 @@ ROOMS = [
     {"support"},  # errors, files, threads, seeds, compilation
     {"kernels"},  # compiled code over arrays
     {"data"},  # what comes in
+    {"observation"},  # how samples come to be observed
+    {"model_files"},
+    {"model"},  # theta, its labels, its observation
+    {"samples"},  # data read for a model
+    {"budget"},  # what exact evaluation may cost
+    {"settings"},  # how answers are computed
     {"likelihood"},
     {"simulation"},
-    {"model_files"},
-    {"model"},
     {"learning"},
     {"questions"},
     {"repeats"},
-    {"plots", "report"},
+    {"plots"},
+    {"report"},
     {"cli"},
     {"__main__"},
 ]

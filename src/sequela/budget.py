@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sequela.support.errors import InputError
 from sequela.support.validation import is_number
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Budget", "check_budget"]
 
 # A number, or an array of them.
-Number = TypeVar("Number", float, "NDArray[np.float64]")
+Number = TypeVar("Number", float, "NDArray[np.floating[Any]]")
 
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
@@ -98,8 +98,10 @@ class Budget:
         """Return the floating-point operations of one value and gradient."""
         if timed:
             # About 32 nodes on the contour, a complex step each way, and what is collected.
-            return 2.0**size * (32 * 20.0 * (size + 1) + 30.0 * columns)
-        return 2.0**size * (6.0 * columns + 10.0 * size)
+            timed_work: Number = 2.0**size * (32 * 20.0 * (size + 1) + 30.0 * columns)
+            return timed_work
+        work: Number = 2.0**size * (6.0 * columns + 10.0 * size)
+        return work
 
     def exact_fits(self, size: int, columns: int, *, timed: bool = False) -> bool:
         """Tell whether the lattice of a set with so many items and columns is within budget."""

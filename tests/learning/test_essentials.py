@@ -31,8 +31,8 @@ from sequela import (
     penalty_max,
     simulate,
 )
+from sequela.learning.largest_penalty import independent_gradient
 from sequela.learning.penalties import OffDiagonalL1
-from sequela.learning.penalty_max import independent_gradient
 
 FOLDER = data_folder()
 real_data = pytest.mark.skipif(

@@ -15,7 +15,7 @@ from sequela.learning.independent_fit import (
     fit_independent,
     grid_posterior,
 )
-from sequela.learning.penalty_max import independent_gradient
+from sequela.learning.largest_penalty import independent_gradient
 
 quick = settings(max_examples=30, deadline=None, derandomize=True, database=None)
 

@@ -19,7 +19,7 @@ from sequela import (
     penalty_max,
     plot_cross_validation,
 )
-from sequela.learning.path import penalty_grid
+from sequela.learning.penalty_path import penalty_grid
 
 
 @pytest.fixture(scope="module")

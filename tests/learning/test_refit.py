@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 import reference
 from sequela import InputError, Model, SetChain, compare_optima, evaluate, fit, refit, simulate
 from sequela.learning.penalties import OffDiagonalL1
-from sequela.learning.refit import OnSupport, WarmFits
+from sequela.learning.refitting import OnSupport, WarmFits
 
 THETA = np.array([[-0.5, 1.5, 0.0], [0.0, -1.5, 0.0], [-1.0, 0.0, -0.3]])
 

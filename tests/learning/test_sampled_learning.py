@@ -6,11 +6,11 @@ so a right program exceeds tolerance plus floor in less than 1 of 200 fits.
 
 import numpy as np
 import pytest
+from sequela.learning.problem import Problem
 from sklearn.base import clone
 
 from learning.problems import interactions, kkt_residual, l1, quiet, simulated, table
 from sequela import Budget, BudgetError, Dataset, SetChain, evaluate, path
-from sequela.learning.problem import Problem
 from sequela.likelihood import Sampling
 
 # Sets of 8 and more of 10 items are sampled; at known times they are refused.

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sequela.likelihood.observations import Observations
 
 import reference as ref
 import sequela
 from sequela import Dataset, InputError, evaluate, log_likelihood
 from sequela.likelihood import METHODS, Likelihood
-from sequela.likelihood.observations import Observations
 
 quick = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from plots.drawing import STRANGE, assert_apart, assert_nothing_is_cut_off, draw, panel, ticks
 from sequela import InputError
-from sequela.learning.path import PenaltyPath
+from sequela.learning.penalty_path import PenaltyPath
 from sequela.plots.path import _apart, plot_path
 from sequela.plots.style import INHIBITS, PROMOTES
 

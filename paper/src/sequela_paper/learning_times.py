@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from sequela.likelihood.budget import Budget
 
 from sequela.learning.estimator import SetChain
-from sequela.likelihood.budget import Budget
 from sequela.plots.style import FAINT, SMALL, series
 from sequela.support.linear_algebra import one_thread
 from sequela_paper.experiment import Experiment, Settings, Tables, Verdict

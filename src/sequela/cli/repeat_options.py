@@ -75,8 +75,8 @@ def take_run_arguments(given: dict[str, Any]) -> dict[str, Any]:
             "started with it. Leave one out"
         )
     if (index is None) != (of is None):
-        given, absent = ("--index", "--of") if of is None else ("--of", "--index")
-        raise click.UsageError(f"{given} needs {absent}: one share is --index I --of N")
+        there, absent = ("--index", "--of") if of is None else ("--of", "--index")
+        raise click.UsageError(f"{there} needs {absent}: one share is --index I --of N")
     share = None
     if index is not None and of is not None:
         if index >= of:

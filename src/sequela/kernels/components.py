@@ -78,8 +78,8 @@ def component_forward(P, rates, exits, slowest, half, k):
 def component_gradient(G, P, rates, exits, slowest, half, source, k):
     """Fill G, the derivative of the integral of source(t) P[full](t) by effects and base rates.
 
-    ``G[b, c]`` is by the effect of item b on column c, ``G[k, c]`` by the log base rate of column c;
-    column m is about time: ``G[b, m]`` is the time that item b is present, ``G[k, m]`` the whole.
+    ``G[b, c]`` is by the effect of item b on column c, ``G[k, c]`` by the log base rate of column
+    c; column m is about time: ``G[b, m]`` is the time that item b is present, ``G[k, m]`` the whole.
 
     The adjoint functions L[R] solve -L' = sum of r_c(R) L[R + c] - q L, with the source for the
     full state; derivatives are integrals of P[R] r_c(R) (L[R + c] - L[R]). L is kept in reversed
@@ -174,7 +174,7 @@ def integrate_sets(log_p, posterior, components, isolated, lists, drop, times, l
 
 @kernel
 def pool_posteriors(component_sums, isolated_sums, posterior, weights, lists):
-    """Add the weighted posteriors of the sets to the sums of their components and isolated items."""
+    """Add the weighted posteriors of the sets to the sums of their parts."""
     count = posterior.shape[1]
     for s in range(posterior.shape[0]):
         row = posterior[s]

@@ -1,7 +1,7 @@
 """Gradients between items that do not influence each other yet.
 
-Given the observation time t, the derivative of log p(S) by an effect of i on j, where i and j belong
-to different components, is the integral over s in [0, t] of
+Given the observation time t, the derivative of log p(S) by an effect of i on j, where i and j
+belong to different components, is the integral over s in [0, t] of
 
     P(i is present at s | t) (density of the arrival of j at s - mean rate of j at s | t),
 
@@ -82,7 +82,7 @@ def presence_and_steps(X, Y, P, B, rates, before, after, total, k):
     X is the probability that item b of the component is present at that moment, and Y the density
     of an arrival of column c minus its mean rate there, both given that the component has exactly
     its items at the observation time, which has probability `total`. ``P[panel, n, R]`` and
-    ``B[panel, n, R]`` are the forward and backward functions and ``rates[c, R]`` the rates. `before`
+    ``B[panel, n, R]`` are the forward and backward functions, ``rates[c, R]`` the rates. `before`
     and `after` say where each moment lies between 0 and the observation time (`PanelPoints`).
     Returns the largest relative error of `total` over the moments.
     """

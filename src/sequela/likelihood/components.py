@@ -53,7 +53,8 @@ _POINTS_PER_ITEM = 0.45
 def _gauss(points: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return nodes, weights, and the Legendre polynomials at the nodes."""
     nodes, weights = np.polynomial.legendre.leggauss(points)
-    return nodes, weights, np.polynomial.legendre.legvander(nodes, DEGREES - 1)
+    polynomials = np.polynomial.legendre.legvander(nodes, DEGREES - 1).astype(np.float64)
+    return nodes, weights, polynomials
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class TimeGrid:
         return panel, values
 
     def project(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the function whose integral with any polynomial is the weighted sum over points."""
+        """Return the function whose integral with a polynomial is the weighted sum over points."""
         moments = _gauss(self.points)[2].T @ weights.reshape(-1, self.points).T
         scale = (2.0 * np.arange(DEGREES) + 1.0)[:, None] / (2.0 * self.half)[None, :]
         projected: NDArray[np.float64] = np.ascontiguousarray(moments * scale)
@@ -253,7 +254,7 @@ class ComponentSets:
     def log_joint(self, s: int, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log-density of a set and its observation time, up to a constant."""
         components, isolated = self.parts(s)
-        log_density = -self.drop[s] * times
+        log_density: NDArray[np.float64] = -float(self.drop[s]) * times
         for c in components:
             log_density += self.functions[c].log_at(self.grid, times)
         rates = self.parameters.rate[self.decomposition.isolated[isolated]]
@@ -323,8 +324,8 @@ def in_component_range(parameters: Parameters, component: Component) -> bool:
     """Tell whether the functions of a component stay in the range of a double."""
     theta = parameters.theta
     columns = component.columns
-    effects = theta[np.ix_(component.items, columns)].copy()
     k = component.size
+    effects = theta[np.ix_(columns[:k], columns)]
     effects[np.arange(k), np.arange(k)] = 0.0
     base = theta[columns, columns]
     highest = base + np.maximum(effects, 0.0).sum(axis=0)

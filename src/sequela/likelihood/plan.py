@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from sequela.likelihood.distinct import DistinctSamples
     from sequela.likelihood.parameters import Parameters
 
-__all__ = ["METHODS", "Plan", "Way", "all_subsets_fit", "check_method", "choose_way"]
+__all__ = [
+    "EXACT_WAYS",
+    "METHODS",
+    "Plan",
+    "Way",
+    "all_subsets_fit",
+    "check_method",
+    "choose_way",
+    "is_exact",
+]
 
 METHODS = ("auto", "exact", "relocation", "metropolis", "metropolis-uniform")
 
@@ -153,10 +162,11 @@ class Plan:
     def _work(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
         # Sets of more than 60 items are never exact; their work would leave the range of a double.
         sizes = np.minimum(self.distinct.sizes, 60).astype(np.float64)
+        wide = columns.astype(np.float64)
         return np.where(
             self.distinct.timed,
-            Budget.exact_work(sizes, columns, timed=True),
-            Budget.exact_work(sizes, columns),
+            Budget.exact_work(sizes, wide, timed=True),
+            Budget.exact_work(sizes, wide),
         )
 
     def _exact_columns(

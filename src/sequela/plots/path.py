@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.learning.path import PenaltyPath
+from sequela.learning.penalty_path import PenaltyPath
 from sequela.plots.labels import LITERAL, shorten
 from sequela.plots.style import (
     INHIBITS,

@@ -17,11 +17,11 @@ import pandas as pd
 from sequela.kernels.contour import tilted_moments
 from sequela.kernels.passage import LANES, laplace_transform
 from sequela.likelihood.distinct import DistinctSamples
+from sequela.likelihood.histories import OrderMoments, chain_error
 from sequela.likelihood.orders import OrderSampler, draw_orders, sampled_columns
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.passage import Passage
 from sequela.likelihood.plan import Way, choose_way
-from sequela.likelihood.histories import OrderMoments, chain_error
 from sequela.model import as_model
 from sequela.questions.arguments import one_sample
 from sequela.questions.inversion import Inverse

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.histories import sample_posteriors
+from sequela.likelihood.parameters import Parameters
 from sequela.model import as_model
 from sequela.questions.arguments import find_items
 from sequela.questions.dependence import restricted

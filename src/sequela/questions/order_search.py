@@ -18,11 +18,11 @@ import pandas as pd
 
 from sequela.kernels.passage import log_best
 from sequela.likelihood.evaluation import evaluate
+from sequela.likelihood.histories import OrderMoments
 from sequela.likelihood.orders import OrderSampler, draw_orders, sampled_columns
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.passage import Passage
 from sequela.likelihood.plan import Way, choose_way
-from sequela.likelihood.histories import OrderMoments
 from sequela.model import as_model
 from sequela.questions.arguments import one_sample
 from sequela.questions.precision import settings_for_orders

@@ -17,8 +17,9 @@ import numpy as np
 import pandas as pd
 
 from sequela.learning.optima import SAME
-from sequela.learning.penalties import OffDiagonalL1
-from sequela.learning.refit import OnSupport, Refit, WarmFits
+from sequela.learning.penalties import OffDiagonalL1, OnSupport
+from sequela.learning.refitting import Refit, WarmFits
+from sequela.learning.solvers.contract import Limits
 from sequela.likelihood.parameters import Parameters
 from sequela.model import Model, as_model
 from sequela.questions.arguments import find_items
@@ -28,7 +29,7 @@ from sequela.samples import as_samples
 from sequela.settings import SettingsKeywords, read_settings
 from sequela.support.errors import InputError
 from sequela.support.progress import WorkProgress
-from sequela.support.validation import is_number, positive_integer
+from sequela.support.validation import check_tolerance, is_number, positive_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -172,7 +173,9 @@ def rival_orders(
     True
     """
     given: dict[str, Any] = dict(options)
-    fit_options = {name: given.pop(name) for name in ("tol", "max_iter") if name in given}
+    tol = given.pop("tol", 1e-4)
+    check_tolerance(tol)
+    limits = Limits(tol=tol, max_iter=positive_integer("max_iter", given.pop("max_iter", 500)))
     least_effect = given.pop("least_effect", 1.0)
     max_pairs = positive_integer("max_pairs", given.pop("max_pairs", 50))
     how = read_settings(given, unused=("draws", "target_se"))
@@ -183,7 +186,7 @@ def rival_orders(
     if not (is_number(least_effect) and least_effect > 0.0):
         raise InputError(f"least_effect is {least_effect!r}; expected a positive number")
     samples = as_samples(current, data, times)
-    fits = WarmFits(samples, observation=current.observation, settings=how, **fit_options)
+    fits = WarmFits(samples, current.observation, how, limits)
     asked = None if pairs is None else [_places(current, pair) for pair in pairs]
     current_refit = fits.refit(current)
     optimum = True
@@ -261,18 +264,18 @@ def _rival(
     except InputError:
         start = current.theta.copy()  # never together, or never apart: no family to move along
         start[i, j], start[j, i] = start[j, i], start[i, j]
-    free = _with_theta(current, fits.fit(start, penalty).theta)
+    free = _with_theta(current, fits.fit(start, penalty)[0].theta)
     if _differ(free, current):
         return _weigh(current, current_refit, free, fits, pair, optimum=True)
     held = start.copy()
     first, second = (i, j) if current.theta[i, j] >= current.theta[j, i] else (j, i)
     held[first, second] = 0.0
     support = (held != 0.0) | np.eye(len(held), dtype=bool)
-    end = fits.fit(held, OnSupport(support, penalty.strength))
+    end, _ = fits.fit(held, OnSupport(support, penalty.strength))
     bound = _with_theta(current, end.theta)
     rival = _weigh(current, current_refit, bound, fits, pair, optimum=False)
     # The reverse may be an optimum after all, which this nearer start finds.
-    free = _with_theta(current, fits.fit(end.theta, penalty).theta)
+    free = _with_theta(current, fits.fit(end.theta, penalty)[0].theta)
     if _differ(free, current):
         other = _weigh(current, current_refit, free, fits, pair, optimum=True)
         if other.advantage <= rival.advantage:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from sequela.likelihood.histories import SamplePosteriors, sample_posteriors
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.plan import Way, choose_way
-from sequela.likelihood.histories import SamplePosteriors, sample_posteriors
 from sequela.model import as_model
 from sequela.questions.arguments import one_sample
 from sequela.questions.precision import settings_for_orders, until_precise

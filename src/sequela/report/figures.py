@@ -130,9 +130,9 @@ def _interactions(
 
 def _orders(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes | None) -> Axes:
     from sequela.plots.order_matrix import plot_order_matrix
-    from sequela.questions.arguments import as_samples
     from sequela.questions.distributions import item_frequencies
     from sequela.questions.order import order_matrix
+    from sequela.samples import as_samples
 
     run = options.run_arguments()
     items = options.items
@@ -140,7 +140,7 @@ def _orders(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes
         shares = (
             item_frequencies(model, **run)["model"]
             if data is None
-            else as_samples(model, data).frequencies
+            else as_samples(model, _needed(data)).frequencies
         )
         items = tuple(shares.sort_values(ascending=False, kind="stable").index[: options.max_items])
     return plot_order_matrix(order_matrix(model, list(items), **run), ax=ax)
@@ -148,10 +148,10 @@ def _orders(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes
 
 def _times(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes | None) -> Axes:
     from sequela.plots.time_densities import plot_time_densities
-    from sequela.questions.arguments import as_samples
     from sequela.questions.clock import time_posterior
+    from sequela.samples import as_samples
 
-    table = as_samples(model, data)
+    table = as_samples(model, _needed(data))
     wanted = options.samples or table.samples[:_SHOWN_SAMPLES]
     sets = dict(zip(table.samples, table.sets(), strict=True))
     unknown = [name for name in wanted if name not in sets]
@@ -163,10 +163,22 @@ def _times(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes 
     return plot_time_densities(found, ax=ax)
 
 
+def _needed(data: Dataset | None) -> Dataset:
+    """Return the samples of a figure that cannot do without."""
+    if data is None:
+        raise InputError("this figure needs samples; give data")
+    return data
+
+
 def _timeline(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes | None) -> Axes:
     from sequela.plots.timeline import plot_timeline
+    from sequela.questions import sample_posteriors
+    from sequela.samples import as_samples
 
-    return plot_timeline(model, data, most=options.max_items, ax=ax, **options.run_arguments())
+    posteriors = sample_posteriors(
+        model, as_samples(model, _needed(data)), **options.run_arguments()
+    )
+    return plot_timeline(posteriors, max_items=options.max_items, ax=ax)
 
 
 def _frequencies(
@@ -184,14 +196,16 @@ def _co_occurrence(
     from sequela.plots.co_occurrence import plot_co_occurrence
     from sequela.questions.goodness import goodness_of_fit
 
-    return plot_co_occurrence(goodness_of_fit(model, data, **options.run_arguments()), ax=ax)
+    return plot_co_occurrence(
+        goodness_of_fit(model, _needed(data), **options.run_arguments()), ax=ax
+    )
 
 
 def _sizes(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes | None) -> Axes:
     from sequela.plots.set_sizes import plot_set_sizes
     from sequela.questions.goodness import goodness_of_fit
 
-    return plot_set_sizes(goodness_of_fit(model, data, **options.run_arguments()), ax=ax)
+    return plot_set_sizes(goodness_of_fit(model, _needed(data), **options.run_arguments()), ax=ax)
 
 
 def _clock(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes | None) -> Axes:
