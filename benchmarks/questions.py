@@ -53,12 +53,12 @@ def main():
             None, lambda: sequela.order_matrix(model, frame.columns[:20], random_state=1)),
         "orders of 100 items": (None, lambda: sequela.order_matrix(model, random_state=1)),
         "frequencies of 100 items": (
-            None, lambda: sequela.item_frequencies(model, frame, random_state=1)),
-        "goodness of fit": (None, lambda: sequela.goodness_of_fit(model, frame, random_state=1)),
+            None, lambda: sequela.questions.item_frequencies(model, frame, random_state=1)),
+        "goodness of fit": (None, lambda: sequela.questions.goodness_of_fit(model, frame, random_state=1)),
         "most likely orders of 78 items": (
-            None, lambda: sequela.likely_orders(model, largest, 3, random_state=1)),
+            None, lambda: sequela.questions.likely_orders(model, largest, 3, random_state=1)),
         "arrivals of 78 items": (
-            None, lambda: sequela.sample_arrivals(model, largest, random_state=1)),
+            None, lambda: sequela.questions.sample_arrivals(model, largest, random_state=1)),
     }  # fmt: skip
     rows = []
     for name, (aim, work) in asked.items():

@@ -79,7 +79,8 @@ def component_gradient(G, P, rates, exits, slowest, half, source, k):
     """Fill G, the derivative of the integral of source(t) P[full](t) by effects and base rates.
 
     ``G[b, c]`` is by the effect of item b on column c, ``G[k, c]`` by the log base rate of column
-    c; column m is about time: ``G[b, m]`` is the time that item b is present, ``G[k, m]`` the whole.
+    c; column m is about time: ``G[b, m]`` is the time that item b is present, ``G[k, m]`` all of
+    it.
 
     The adjoint functions L[R] solve -L' = sum of r_c(R) L[R + c] - q L, with the source for the
     full state; derivatives are integrals of P[R] r_c(R) (L[R + c] - L[R]). L is kept in reversed
