@@ -103,6 +103,10 @@ class Budget:
         work: Number = 2.0**size * (6.0 * columns + 10.0 * size)
         return work
 
+    def allows(self, *, memory: float, work: float) -> bool:
+        """Tell whether this many bytes and operations are within the budget of one set."""
+        return memory <= _bytes(self.memory) and work <= self.work
+
     def exact_fits(self, size: int, columns: int, *, timed: bool = False) -> bool:
         """Tell whether the lattice of a set with so many items and columns is within budget."""
         if size > 40:

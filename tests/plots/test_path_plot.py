@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plots.drawing import STRANGE, assert_apart, assert_nothing_is_cut_off, draw, panel, ticks
-from sequela import InputError
+from sequela import Exponential, InputError
 from sequela.learning.penalty_path import PenaltyPath
 from sequela.plots.path import _apart, plot_path
 from sequela.plots.style import INHIBITS, PROMOTES
@@ -27,7 +27,7 @@ def made(penalties=(0.1, 0.03, 0.01), n=4, items=None, seed=0):
         }
     )
     items = tuple(items or (f"item {k}" for k in range(n)))
-    return PenaltyPath(table=table, thetas=thetas, items=items, seed=1)
+    return PenaltyPath(table=table, thetas=thetas, items=items, observation=Exponential(), seed=1)
 
 
 def test_each_interaction_is_a_line():

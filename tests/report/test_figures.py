@@ -43,7 +43,7 @@ def test_orders_are_of_items_that_the_model_has(model, data):
         return {label.get_text() for label in ax.get_yticklabels()}
 
     assert drawn() == set(model.items)
-    assert len(drawn(FigureOptions(most=3))) == 3
+    assert len(drawn(FigureOptions(max_items=3))) == 3
     assert drawn(FigureOptions(items=("PTEN", "EGFR"))) == {"PTEN", "EGFR"}
 
 

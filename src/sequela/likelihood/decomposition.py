@@ -20,9 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sequela.likelihood.parameters import Parameters
 
-__all__ = ["Component", "Decomposition", "components_of", "decompose"]
+__all__ = ["Component", "Decomposition", "acting", "components_of", "decompose"]
 
 
 @dataclass(frozen=True)
@@ -116,11 +115,31 @@ class Decomposition:
     lists: ProductLists
 
 
-def decompose(parameters: Parameters, sets: Sequence[NDArray[np.int64]]) -> Decomposition:
-    """Return the components of many sets, each distinct one once."""
-    start = parameters.tables.row_start
-    targets = parameters.tables.row_item
-    children = [tuple(targets[start[i] : start[i + 1]].tolist()) for i in range(parameters.n)]
+def acting(support: NDArray[np.bool_]) -> list[tuple[int, ...]]:
+    """Return for every item the items on which it acts, or may act.
+
+    Examples
+    --------
+    >>> acting(np.array([[True, True], [False, True]]))
+    [(1,), ()]
+    """
+    acts = support.copy()
+    np.fill_diagonal(acts, val=False)
+    return [tuple(np.nonzero(row)[0].tolist()) for row in acts]
+
+
+def decompose(support: NDArray[np.bool_], sets: Sequence[NDArray[np.int64]]) -> Decomposition:
+    """Return the components of many sets, each distinct one once.
+
+    Parameters
+    ----------
+    support : array (n, n) of bool
+        Which items act, or may act, on which. More than the interactions that are there gives
+        larger components, which are right as well.
+    sets : sequence of arrays
+        The items of the sets.
+    """
+    children = acting(support)
     places: dict[Component, int] = {}
     isolated_places: dict[int, int] = {}
     component_lists: list[list[int]] = []

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sequela.budget import Budget
+from sequela.likelihood.components import in_component_range
+from sequela.likelihood.decomposition import acting, components_of
 from sequela.support.errors import BudgetError, InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sequela.data.dataset import Dataset
+    from sequela.likelihood.decomposition import Component
     from sequela.likelihood.distinct import DistinctSamples
     from sequela.likelihood.parameters import Parameters
 
@@ -78,7 +81,15 @@ def choose_way(
     if items.size <= 1:
         return Way.EXACT
     columns = parameters.columns(items).n_columns
-    if budget.exact_fits(items.size, columns):
+    lattice = (
+        Budget.exact_work(float(items.size), float(columns))
+        if budget.exact_fits(items.size, columns)
+        else np.inf
+    )
+    parts, _ = components_of(items, acting(parameters.theta != 0.0))
+    if _component_work(parameters, items, parts, budget) < lattice:
+        return Way.COMPONENTS
+    if np.isfinite(lattice):
         return Way.EXACT
     if method == "exact":
         raise BudgetError(
@@ -86,6 +97,29 @@ def choose_way(
             "orders, or a larger budget=Budget(...)"
         )
     return Way.RELOCATION
+
+
+def _component_work(
+    parameters: Parameters | None,
+    items: NDArray[np.int64],
+    parts: list[Component],
+    budget: Budget,
+) -> float:
+    """Return the operations that a set takes by components; infinite if they do not fit.
+
+    Without parameters only the sizes of the components are judged, not the range of their rates.
+    """
+    if items.size < _LEAST_COMPONENT_SET:
+        return np.inf
+    work = 5e3 * items.size  # the integral over time
+    for part in parts:
+        functions = 2.0**part.size * _COEFFICIENTS
+        if not budget.allows(memory=16.0 * functions, work=functions * (3 * part.size + 30)):
+            return np.inf
+        if parameters is not None and not in_component_range(parameters, part):
+            return np.inf
+        work += functions * (3 * part.size + 30)
+    return work
 
 
 def all_subsets_fit(n_items: int, budget: Budget) -> bool:
@@ -118,15 +152,17 @@ class Plan:
         # Most sets fit even if all items interact, which no theta can change.
         self._exact_for_any_theta = self._exact_by_size()
         self._work_if_dense = self._work(np.full(len(distinct), data.n_items))
+        self._parts: tuple[bytes, dict[int, list[Component]]] = (b"", {})
 
     def ways(self, parameters: Parameters) -> NDArray[np.str_]:
         """Return the way of every distinct sample at this theta."""
         distinct = self.distinct
         if self.method not in ("auto", "exact"):
             return self._by_name()
-        exact = self._exact_for_any_theta.copy()
+        by_components = self._component_sets(parameters)
+        exact = self._exact_for_any_theta & ~by_components
         columns = np.full(len(distinct), parameters.n)
-        for s in map(int, np.nonzero(~exact)[0]):
+        for s in map(int, np.nonzero(~exact & ~by_components)[0]):
             columns[s] = parameters.columns(distinct.items(s)).n_columns
             exact[s] = self.budget.exact_fits(
                 int(distinct.sizes[s]), int(columns[s]), timed=bool(distinct.timed[s])
@@ -135,7 +171,32 @@ class Plan:
                 raise self._over_budget(s, int(columns[s]))
         if self._work_if_dense[exact].sum() > self.budget.total_work:
             self._bound_total(exact, self._exact_columns(parameters, columns, exact))
-        return self._named(exact)
+        ways = self._named(exact)
+        ways[by_components] = Way.COMPONENTS.value
+        return ways
+
+    def _component_sets(self, parameters: Parameters) -> NDArray[np.bool_]:
+        """Tell which sets are cheaper by components than on their lattice."""
+        distinct = self.distinct
+        chosen = np.zeros(len(distinct), dtype=np.bool_)
+        candidates = np.nonzero((distinct.sizes >= _LEAST_COMPONENT_SET) & ~distinct.timed)[0]
+        if not candidates.size:
+            return chosen
+        key = parameters.tables.row_start.tobytes() + parameters.tables.row_item.tobytes()
+        if self._parts[0] != key:
+            children = acting(parameters.theta != 0.0)
+            parts = {int(s): components_of(distinct.items(int(s)), children)[0] for s in candidates}
+            self._parts = (key, parts)
+        for s, parts in self._parts[1].items():
+            size = int(distinct.sizes[s])
+            lattice = np.inf
+            if self.budget.exact_fits(size, size):
+                columns = parameters.columns(distinct.items(s)).n_columns
+                if self.budget.exact_fits(size, columns):
+                    lattice = Budget.exact_work(float(size), float(columns))
+            work = _component_work(parameters, distinct.items(s), parts, self.budget)
+            chosen[s] = work < lattice
+        return chosen
 
     def ways_for_any_theta(self) -> NDArray[np.str_]:
         """Return the way of every distinct sample, the same for all thetas.
