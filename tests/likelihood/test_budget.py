@@ -11,8 +11,16 @@ import numpy as np
 import pytest
 
 import reference as ref
-from sequela import Budget, BudgetError, Dataset, InputError, evaluate, log_likelihood
-from sequela.likelihood import Likelihood, Sampling
+from sequela import (
+    Budget,
+    BudgetError,
+    Dataset,
+    InputError,
+    Likelihood,
+    Sampling,
+    evaluate,
+    log_likelihood,
+)
 
 
 def table(n, *sets):
@@ -61,10 +69,11 @@ def test_amounts_of_memory_that_are_none(memory):
         Budget(memory=memory)
 
 
-@pytest.mark.parametrize("work", [0, -1.0, float("nan"), "2e9", None])
-def test_amounts_of_work_that_are_none(work):
-    with pytest.raises(InputError, match="budget work is"):
-        Budget(work=work)
+@pytest.mark.parametrize("work", [0, -1.0, float("nan"), "2e9", None, True])
+@pytest.mark.parametrize("name", ["work", "total_work"])
+def test_amounts_of_work_that_are_none(name, work):
+    with pytest.raises(InputError, match=f"budget {name} is .*expected a positive number of"):
+        Budget(**{name: work})
 
 
 @pytest.mark.parametrize("memory", [10, "1KB"])
