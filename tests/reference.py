@@ -147,7 +147,7 @@ def log_p_full_sequence(theta: np.ndarray, sigma: Sequence[int]) -> float:
     )
 
 
-def log_p_sequence(theta: np.ndarray, sigma: Sequence[int], *, stop_rate: float = 1.0) -> float:
+def log_p_sequence(theta: np.ndarray, sigma: Sequence[int], stop_rate: float = 1.0) -> float:
     """log p(sigma) of a partial sequence, observed at a random time: Proposition 2, eq. (6).
 
     The last factor is the rate of the step to "observed" over D(sigma); the paper has it as 1.
@@ -489,7 +489,7 @@ def log_p_set_independent(
 
 
 def posterior_orders(
-    theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0
+    theta: np.ndarray, S: Iterable[int], stop_rate: float = 1.0
 ) -> dict[tuple[int, ...], float]:
     """p(sigma | S) = p(sigma) / p(S) of every order of S (section 4.4; |S| <= 7)."""
     orders = list(itertools.permutations(sorted(S)))
@@ -512,7 +512,7 @@ def _mixture_moments(parts: Iterable[tuple[float, Sequence[float]]]) -> tuple[fl
 
 
 def posterior_time_moments(
-    theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0
+    theta: np.ndarray, S: Iterable[int], stop_rate: float = 1.0
 ) -> tuple[float, float]:
     """Mean and variance of the observation time given S (section 3.2; |S| <= 7).
 
@@ -557,7 +557,7 @@ def posterior_before(theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 
 
 
 def posterior_time_density(
-    theta: np.ndarray, S: Iterable[int], t: float, *, stop_rate: float = 1.0
+    theta: np.ndarray, S: Iterable[int], t: float, stop_rate: float = 1.0
 ) -> float:
     """p(t | S) = p(S | t) p(t) / p(S), Bayes' rule as above eq. (2) (|S| <= 6)."""
     p_S_given_t = transition_matrix(restricted_generator(theta, S), t)[0, -1]
@@ -586,7 +586,7 @@ def posterior_time_moments_by_quadrature(
 
 
 def sequence_distribution(
-    theta: np.ndarray, *, stop_rate: float = 1.0
+    theta: np.ndarray, stop_rate: float = 1.0
 ) -> dict[tuple[int, ...], float]:
     """p(sigma) of every partial sequence of every length, eq. (6) (n <= 5)."""
     return {
