@@ -248,6 +248,16 @@ def test_exit_rates_beyond_1e16(outside, effect, t):
         )
 
 
+@pytest.mark.parametrize("S", [[], [1]])
+@pytest.mark.parametrize("gradient", [False, True])
+def test_rates_times_a_time_beyond_every_double_are_refused(S, gradient):
+    """exp(500) * 1e200: the logarithm of the probability itself is no double."""
+    theta = np.diag([500.0, 0.0])
+    assert np.isfinite(evaluate(theta, table(2, S), times=[1e80], gradient=gradient).value)
+    with pytest.raises(InputError, match=r"at time 1e\+200 is beyond double precision"):
+        evaluate(theta, table(2, S), times=[1e200], gradient=gradient)
+
+
 # --- Data sets ------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,372 @@
+"""The loss that a solver sees: exact sets, orders used at other thetas, the end of the range."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import reference as ref
+from sequela import Budget, BudgetError, Dataset, InputError, Model, Sampling, evaluate
+from sequela.likelihood.objective import Objective
+from sequela.observation import Exponential
+from sequela.settings import Settings
+
+# Statistical checks have fixed seeds. Were a seed drawn anew, each comparison would fail a right
+# program with this probability.
+FALSE_ALARM = 1e-5
+
+NOTHING_FITS = Budget(work=1.0)
+
+
+def table(n, *sets):
+    X = np.zeros((len(sets), n), dtype=int)
+    for row, S in zip(X, sets, strict=True):
+        row[list(S)] = 1
+    return X
+
+
+def objective_of(X, *, times=None, rate=1.0, **settings):
+    settings = {"random_state": 1, "n_threads": 1, **settings}
+    return Objective(Dataset(X, times=times), Exponential(rate), Settings(**settings))
+
+
+def exact_loss(theta, X, rate=1.0, times=None):
+    found = evaluate(Model(theta, observation=Exponential(rate)), X, times=times, n_threads=1)
+    assert set(found.methods) == {"exact"}
+    return -found.value, -found.gradient
+
+
+# --- Exact sets -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [0.3, 1.0, 2.0])
+def test_loss_and_gradient_are_minus_those_of_the_evaluation(rate):
+    """Sets of all sizes, some more than once, enough of them for several blocks."""
+    rng = np.random.default_rng(1)
+    n = 12
+    theta = ref.random_theta(rng, n, 0.5, sparsity=0.4)
+    X = (rng.random((80, n)) < 0.5).astype(int)
+    X[20:30] = X[5]
+    objective = objective_of(X, rate=rate)
+    assert not objective.is_sampled
+    loss, gradient = objective.evaluate(theta)
+    expected = exact_loss(theta, X, rate)
+    assert loss == pytest.approx(expected[0], rel=1e-14)
+    np.testing.assert_allclose(gradient, expected[1], rtol=0, atol=1e-14)
+    by_hand = [ref.log_p_set(theta, np.flatnonzero(row), stop_rate=rate) for row in X[:30]]
+    assert objective_of(X[:30], rate=rate).evaluate(theta)[0] == pytest.approx(
+        -np.mean(by_hand), rel=1e-11
+    )
+
+
+def test_known_and_unknown_times_side_by_side():
+    rng = np.random.default_rng(2)
+    theta = ref.random_theta(rng, 5, 0.7)
+    X = (rng.random((20, 5)) < 0.5).astype(int)
+    times = np.where(rng.random(20) < 0.5, np.nan, rng.uniform(0.2, 3.0, 20))
+    loss, gradient = objective_of(X, times=times, rate=0.4).evaluate(theta)
+    expected = exact_loss(theta, X, 0.4, times)
+    assert loss == pytest.approx(expected[0], rel=1e-14)
+    np.testing.assert_allclose(gradient, expected[1], rtol=0, atol=1e-14)
+
+
+def test_nothing_is_drawn_where_all_is_exact():
+    theta = ref.random_theta(np.random.default_rng(3), 4)
+    objective = objective_of(table(4, [0, 1], [2]))
+    before = objective.evaluate(theta)
+    objective.draw(theta, kept=5)
+    assert (objective.draws, objective.effective, objective.large) == (0, 1.0, [])
+    after = objective.evaluate(theta)
+    assert after[0] == before[0] == objective.evaluate_exact_sets(theta)[0]
+    np.testing.assert_array_equal(objective.gradient_error(theta), 0.0)
+
+
+# --- The end of the range -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("entry", [200.0, 500.0, 800.0, 1e4, np.inf, np.nan])
+def test_rates_out_of_range_are_an_infinite_loss(entry):
+    """A line search may try any theta; it must be told to come back, not be stopped."""
+    X = table(5, range(4), [0], [])
+    theta = np.full((5, 5), entry)
+    objective = objective_of(X)
+    loss, gradient = objective.evaluate(theta)
+    assert loss == np.inf
+    np.testing.assert_array_equal(gradient, np.zeros((5, 5)))
+    if entry <= 500.0:
+        with pytest.raises(InputError, match="log-rate of"):
+            evaluate(theta, X)
+    # And it can come back.
+    near = ref.random_theta(np.random.default_rng(1), 5)
+    assert objective.evaluate(near)[0] == pytest.approx(exact_loss(near, X)[0], rel=1e-14)
+
+
+def test_one_set_out_of_range_is_enough():
+    """Item 1 is out of range for whoever has item 0; the other samples alone are in range."""
+    theta = np.zeros((3, 3))
+    theta[0, 1], theta[1, 1] = 400.0, 400.0
+    assert np.isfinite(objective_of(table(3, [2], [])).evaluate(theta)[0])
+    assert objective_of(table(3, [2], [], [0, 2])).evaluate(theta)[0] == np.inf
+
+
+@pytest.mark.parametrize("entry", [-600.0, -800.0, -2000.0])
+@pytest.mark.parametrize("where", [(0, 1), (1, 1), (2, 2)])
+def test_rates_below_every_double_are_in_range(entry, where):
+    """They are 0 as doubles, and their logarithms are what they are."""
+    theta = ref.random_theta(np.random.default_rng(1), 3)
+    theta[where] = entry
+    sets = [[0, 1], [0], []]
+    loss, gradient = objective_of(table(3, *sets)).evaluate(theta)
+    values = [ref.mp_log_p_set(theta, S, digits=2000) for S in sets]
+    gradients = [ref.mp_gradient_set(theta, S, digits=2000) for S in sets]
+    assert loss == pytest.approx(-np.mean(values), rel=1e-13)
+    np.testing.assert_allclose(gradient, -np.mean(gradients, axis=0), rtol=0, atol=1e-12)
+
+
+def test_times_out_of_range_are_an_infinite_loss():
+    theta = np.diag([600.0, 0.0])
+    X, times = table(2, [1]), [1e200]
+    with pytest.raises(InputError, match="beyond double precision"):
+        evaluate(np.diag([500.0, 0.0]), X, times=times)
+    assert objective_of(X, times=times).evaluate(theta)[0] == np.inf
+
+
+@pytest.mark.parametrize("entry", [90.0, 500.0, 800.0])
+def test_sampled_sets_out_of_range_are_an_infinite_loss(entry):
+    """Their range is narrower: products of rates, not single ones, must be doubles."""
+    n = 5
+    objective = objective_of(table(n, range(4), [0]), budget=NOTHING_FITS)
+    start = np.diag(np.full(n, -1.0))
+    objective.draw(start, kept=3)
+    loss, gradient = objective.evaluate(np.full((n, n), entry))
+    assert loss == np.inf
+    np.testing.assert_array_equal(gradient, np.zeros((n, n)))
+    assert np.isfinite(objective.evaluate(start)[0])
+
+
+# --- Drawn orders ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def model():
+    """A start without interactions, a theta nearby, and samples of which the large are drawn."""
+    rng = np.random.default_rng(4)
+    n = 8
+    start = np.diag(rng.normal(-0.5, 0.5, n))
+    near = start + rng.normal(0.0, 0.15, (n, n))
+    X = table(n, range(7), range(1, 8), [0, 2, 4, 5, 7], [3], [])
+    return start, near, X
+
+
+SAMPLING = Sampling(chains=8, block=3)
+
+
+def sampled(X, rate=1.0, **settings):
+    """An objective that draws the sets of five and more items."""
+    n = X.shape[1]
+    budget = Budget(work=Budget.exact_work(4, n))
+    objective = objective_of(X, rate=rate, **{"budget": budget, "sampling": SAMPLING, **settings})
+    assert sorted(large.items.size for large in objective.large) == [5, 7, 7]
+    assert objective.is_sampled
+    return objective
+
+
+@pytest.mark.parametrize("rate", [1.0, 2.0])
+def test_the_loss_is_exact_at_a_start_without_interactions(model, rate):
+    """There log p(S) is known, and all orders that were drawn count."""
+    start, _, X = model
+    objective = sampled(X, rate)
+    objective.draw(start, kept=4)
+    loss, _ = objective.evaluate(start)
+    assert loss == pytest.approx(exact_loss(start, X, rate)[0], rel=1e-9)
+    assert objective.effective == pytest.approx(1.0, abs=1e-12)
+    assert objective.draws == 1
+
+
+def test_exact_sets_alone(model):
+    start, near, X = model
+    objective = sampled(X)
+    objective.draw(start, kept=4)
+    loss, gradient = objective.evaluate_exact_sets(near)
+    small = X.sum(axis=1) < 5
+    expected = exact_loss(near, X[small])
+    share = small.mean()
+    assert loss == pytest.approx(share * expected[0], rel=1e-12)
+    np.testing.assert_allclose(gradient, share * expected[1], rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.5])
+def test_reweighted_orders_give_loss_and_gradient_elsewhere(model, rate):
+    """Over many seeds: unbiased to what 400 orders can tell, along random directions.
+
+    A ratio of means has a bias of about one over the number of orders, far below their spread.
+    """
+    start, near, X = model
+    expected, slope = exact_loss(near, X, rate)
+    directions = np.random.default_rng(5).normal(size=(slope.size, 3))
+    losses, slopes = [], []
+    for seed in range(30):
+        objective = sampled(X, rate, random_state=seed)
+        objective.draw(start, kept=50)
+        loss, gradient = objective.evaluate(near)
+        losses.append(loss - expected)
+        slopes.append((gradient - slope).ravel() @ directions)
+        assert 0.1 < objective.effective < 1.0
+    assert 0 < np.std(losses) < 0.05
+    assert scipy.stats.ttest_1samp(losses, 0.0).pvalue > FALSE_ALARM
+    assert scipy.stats.ttest_1samp(np.array(slopes), 0.0).pvalue.min() > FALSE_ALARM
+    # The loss at the start is another number, which the ratio of weights has to make up for.
+    assert abs(exact_loss(start, X, rate)[0] - expected) > 0.1
+
+
+def test_the_gradient_is_the_derivative_of_the_loss(model):
+    """To the last digits that differences have: a line search relies on it."""
+    start, near, X = model
+    objective = sampled(X, rate=0.7)
+    objective.draw(start, kept=6)
+    _, gradient = objective.evaluate(near)
+    numerical = ref.finite_difference_gradient(lambda at: objective.evaluate(at)[0], near, 1e-5)
+    np.testing.assert_allclose(gradient, numerical, rtol=1e-6, atol=1e-8)
+
+
+def test_the_effective_share_falls_with_the_distance(model):
+    start, near, X = model
+    objective = sampled(X)
+    objective.draw(start, kept=20)
+    shares = []
+    for distance in (0.0, 0.5, 1.0, 2.0, 4.0):
+        objective.evaluate(start + distance * (near - start))
+        shares.append(objective.effective)
+    assert shares[0] == pytest.approx(1.0, abs=1e-12)
+    assert (np.diff(shares) < 0).all()
+    assert shares[-1] > 0
+
+
+def test_new_orders_carry_the_loss_along(model):
+    """Where new orders are drawn the loss has no jump, and all of them count again."""
+    start, near, X = model
+    objective = sampled(X)
+    objective.draw(start, kept=20)
+    before, old_gradient = objective.evaluate(near)
+    assert objective.effective < 0.99
+    old_orders = [large.orders.copy() for large in objective.large]
+    objective.draw(near, kept=30)
+    after, gradient = objective.evaluate(near)
+    assert after == pytest.approx(before, rel=1e-13)
+    assert objective.effective == pytest.approx(1.0, abs=1e-12)
+    assert objective.draws == 2
+    assert not np.array_equal(gradient, old_gradient)
+    for large, old in zip(objective.large, old_orders, strict=True):
+        assert large.orders.shape == (8, 30, large.items.size)
+        assert not np.array_equal(large.orders[:, :20], old)
+
+
+def test_the_reported_error_of_the_gradient_is_right(model):
+    """Of entries between items that may come in either order, each from a seed of its own.
+
+    With C chains the difference to the truth over its error is t-distributed with C - 1 degrees of
+    freedom; see test_sampled.
+    """
+    _, near, X = model
+    X = X[:1]
+    truth = exact_loss(near, X)[1]
+    z = []
+    for seed in range(60):
+        objective = objective_of(
+            X, budget=NOTHING_FITS, sampling=Sampling(chains=8, block=2), random_state=seed
+        )
+        objective.draw(near, kept=10)
+        gap = objective.evaluate(near)[1] - truth
+        error = objective.gradient_error(near)
+        i, j = seed % 6, 6
+        z.append(gap[i, j] / error[i, j])
+        assert (error[7, :7] == 0).all()  # item 7 is absent and acts on nothing
+    scores = scipy.stats.norm.ppf(scipy.stats.t.cdf(z, 7))
+    assert 2 * scipy.stats.norm.sf(abs(scores.sum()) / math.sqrt(len(z))) > FALSE_ALARM
+    below = scipy.stats.chi2.cdf((scores**2).sum(), len(z))
+    assert 2 * min(below, 1 - below) > FALSE_ALARM
+
+
+# --- Seeds, threads, and going on -----------------------------------------------------------------
+
+
+def drawn_and_evaluated(objective, start, near):
+    objective.draw(start, kept=5)
+    first = objective.evaluate(near)
+    objective.draw(near, kept=7)
+    return [*first, *objective.evaluate(start), objective.gradient_error(near)]
+
+
+def same(one, other):
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_threads_do_not_change_a_bit_and_seeds_do(model):
+    start, near, X = model
+    found = drawn_and_evaluated(sampled(X), start, near)
+    assert same(found, drawn_and_evaluated(sampled(X, n_threads=3), start, near))
+    assert not same(found, drawn_and_evaluated(sampled(X, random_state=2), start, near))
+
+
+def test_every_start_has_streams_of_its_own(model):
+    start, near, X = model
+    objective = sampled(X)
+    first = drawn_and_evaluated(objective, start, near)
+    objective.restart(1)
+    assert (objective.draws, objective.start, objective.effective) == (0, 1, 1.0)
+    second = drawn_and_evaluated(objective, start, near)
+    assert not same(first, second)
+    objective.restart(0)
+    assert same(first, drawn_and_evaluated(objective, start, near))
+    other = sampled(X)
+    other.restart(1)
+    assert same(second, drawn_and_evaluated(other, start, near))
+
+
+def test_chains_have_streams_of_their_own(model):
+    """The error would be meaningless if two chains had the same draws."""
+    start, _, X = model
+    objective = sampled(X)
+    objective.draw(start, kept=6)
+    for large in objective.large:
+        drawn = {orders.tobytes() for orders in large.orders}
+        assert len(drawn) == SAMPLING.chains
+
+
+def test_an_interrupted_fit_goes_on_with_the_same_orders(model):
+    start, near, X = model
+    objective = sampled(X)
+    objective.draw(start, kept=5)
+    objective.evaluate(near)
+    state = {name: np.array(value) for name, value in objective.arrays().items()}
+    other = sampled(X)
+    other.restore(state)
+    assert other.effective == objective.effective
+    assert (other.draws, other.start) == (objective.draws, objective.start)
+    for kept in (None, 4):
+        if kept:
+            objective.draw(near, kept)
+            other.draw(near, kept)
+        assert same(objective.evaluate(near), other.evaluate(near))
+        assert same(objective.evaluate(start), other.evaluate(start))
+
+
+# --- What cannot be fitted ------------------------------------------------------------------------
+
+
+def test_known_times_beyond_the_budget_are_refused_by_name():
+    data = Dataset(table(8, [0], range(6)), samples=["small", "large"], times=[1.0, 2.0])
+    budget = Budget(work=Budget.exact_work(5, 8, timed=True))
+    with pytest.raises(BudgetError, match=r"'large' \(row 1\) has 6 items and a known time.*NaN"):
+        Objective(data, Exponential(), Settings(budget=budget))
+    enough = Budget(work=Budget.exact_work(6, 8, timed=True))
+    assert not Objective(data, Exponential(), Settings(budget=enough)).is_sampled
+
+
+def test_items_at_time_zero_are_refused_by_name():
+    data = Dataset(table(3, [1], [0, 2]), samples=["early", "late"], times=[2.0, 0.0])
+    with pytest.raises(InputError, match=r"'late' \(row 1\).*time 0"):
+        Objective(data, Exponential(), Settings())
