@@ -29,7 +29,9 @@ def one(name: str, clocks: int, seed: int) -> tuple[float, float] | None:
     theta[:k, :k] = core
     data = sequela.simulate(theta, _SAMPLES, random_state=seed).to_dataset().without_times()
     model = sequela.fit(data, penalty=0.01, random_state=1, progress=False)
-    found = sequela.questions.rival_orders(model, data, pairs=[("0", "1")], search=False, random_state=1)
+    found = sequela.questions.rival_orders(
+        model, data, pairs=[("0", "1")], search=False, random_state=1
+    )
     row = found.table.iloc[0]
     if abs(row["probability"] - row["rival_probability"]) < 0.2:
         return None  # the rival is not another order

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Budget", "check_budget"]
+__all__ = ["LARGEST_EXACT_SET", "Budget", "check_budget"]
+
+# The lattice of a larger set would not fit into any memory.
+LARGEST_EXACT_SET = 40
 
 # A number, or an array of them.
 Number = TypeVar("Number", float, "NDArray[np.floating[Any]]")
@@ -109,7 +112,7 @@ class Budget:
 
     def exact_fits(self, size: int, columns: int, *, timed: bool = False) -> bool:
         """Tell whether the lattice of a set with so many items and columns is within budget."""
-        if size > 40:
+        if size > LARGEST_EXACT_SET:
             return False
         return (
             self.exact_memory(size, columns, timed=timed) <= _bytes(self.memory)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.budget import Budget
+from sequela.budget import LARGEST_EXACT_SET, Budget
 from sequela.likelihood.components import in_component_range
 from sequela.likelihood.decomposition import acting, components_of
 from sequela.support.errors import BudgetError, InputError
@@ -251,10 +251,12 @@ class Plan:
                 f"operations, the budget is {self.budget.total_work:.2g} in total. Raise "
                 "total_work of the budget, or use method='auto'"
             )
+        # Nothing can be sampled in a set of one item, and a fit does not sample at known times.
+        can_be_sampled = exact & (self.distinct.sizes > 1) & ~self.distinct.timed
         for s in np.argsort(-work, kind="stable"):
-            if total <= self.budget.total_work or self.distinct.sizes[s] <= 1:
+            if total <= self.budget.total_work:
                 return
-            if not self.distinct.timed[s]:
+            if can_be_sampled[s]:
                 exact[s] = False
                 total -= float(work[s])
 
@@ -276,11 +278,16 @@ class Plan:
         row = int(distinct.first[index])
         size = int(distinct.sizes[index])
         timed = bool(distinct.timed[index])
+        found = f"sample {self.data.samples[row]!r} (row {row}) has {size} items"
+        if size > LARGEST_EXACT_SET:
+            return BudgetError(
+                f"{found}: sets of more than {LARGEST_EXACT_SET} are never exact, whatever the "
+                "budget. Use method='auto', or leave the sample out"
+            )
         memory = Budget.exact_memory(size, columns, timed=timed)
         work = Budget.exact_work(size, columns, timed=timed)
         return BudgetError(
-            f"sample {self.data.samples[row]!r} (row {row}) has {size} items: exact evaluation "
-            f"needs {memory / 1e6:.4g} MB and {work:.2g} operations, the budget is "
-            f"{self.budget.memory} and {self.budget.work:.2g}. Raise the budget, use "
+            f"{found}: exact evaluation needs {memory / 1e6:.4g} MB and {work:.2g} operations, "
+            f"the budget is {self.budget.memory} and {self.budget.work:.2g}. Raise the budget, use "
             "method='auto', or leave the sample out"
         )
