@@ -490,7 +490,6 @@ def test_an_observation_without_a_constant_rate_is_refused():
 
 def test_it_is_reached_from_the_top():
     assert sequela.simulate is simulation.simulate
-    assert sequela.Simulation is simulation.Simulation
 
 
 @pytest.mark.parametrize(

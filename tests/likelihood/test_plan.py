@@ -137,10 +137,14 @@ def test_sets_beyond_any_lattice_are_sampled_and_cost_nothing():
     X = table(n, range(1100), range(300), range(61), range(41), range(3), [0])
     small = Budget.exact_work(3, n) + Budget.exact_work(1, n)
     plan = plan_for(X, Budget(memory=PLENTY, work=PLENTY, total_work=small))
-    parameters = Parameters(np.diag(np.full(n, -3.0)))
-    for ways in (plan.ways_for_any_theta(), plan.ways(parameters)):
+    dense = np.full((n, n), -0.001)
+    np.fill_diagonal(dense, -3.0)
+    for ways in (plan.ways_for_any_theta(), plan.ways(Parameters(dense))):
         assert sorted(plan.distinct.sizes[ways == Way.EXACT]) == [1, 3]
         assert set(ways[plan.distinct.sizes > 3]) == {"relocation"}
+    # Where items do not interact, they are exact after all.
+    ways = plan.ways(Parameters(np.diag(np.full(n, -3.0))))
+    assert set(ways[plan.distinct.sizes > 3]) == {"components"}
 
 
 # --- In total -------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ def test_lemma_1_is_that_of_a_beta_distribution(w, m, data):
 
 def test_lemma_1_against_the_engine():
     w, m, k = 0.7, 9, 4
-    past = sequela.likelihood.histories(np.log(w) * np.eye(m), [[1] * k + [0] * (m - k)])
+    past = sequela.likelihood.sample_posteriors(np.log(w) * np.eye(m), [[1] * k + [0] * (m - k)])
     expected = past.time_mean[0], past.time_variance[0]
     np.testing.assert_allclose(identical_items_posterior(w, m, k), expected, rtol=1e-10)
 

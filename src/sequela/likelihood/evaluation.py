@@ -102,9 +102,10 @@ class Likelihood:
         The samples.
     times : array or None
         Observation times; NaN where unknown. None takes those of a `Dataset`, if it has any.
-    method : {"auto", "exact", "relocation", "metropolis", "metropolis-uniform"}
-        How sets are evaluated. "auto" is exact within the budget and samples beyond it: by block
-        relocation, or, at known times, by Metropolis-Hastings.
+    method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform"}
+        How sets are evaluated. "auto" is exact within the budget, on the lattice of a set or by
+        its components, and samples beyond it: by block relocation, or, at known times, by
+        Metropolis-Hastings.
     **settings
         `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 
@@ -313,9 +314,10 @@ def log_likelihood(
         has times.
     return_gradient : bool
         Also return the n x n gradient with respect to theta.
-    method : {"auto", "exact", "relocation", "metropolis", "metropolis-uniform"}
-        "auto" sums exactly over all orders where the budget allows and samples larger sets;
-        "exact" refuses these; the others sample every set of two or more items.
+    method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform"}
+        "auto" sums exactly over all orders where the budget allows, on the lattice of a set or by
+        its components, and samples other sets; "exact" refuses these; "components" uses
+        components alone; the others sample every set of two or more items.
     **settings
         `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 

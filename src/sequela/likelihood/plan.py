@@ -35,7 +35,7 @@ __all__ = [
     "is_exact",
 ]
 
-METHODS = ("auto", "exact", "relocation", "metropolis", "metropolis-uniform")
+METHODS = ("auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform")
 
 
 class Way(StrEnum):
@@ -52,6 +52,8 @@ EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
 
 # Smaller sets always have a lattice: it takes less than a millisecond.
 _LEAST_COMPONENT_SET = 13
+# No budget of memory is enough for a larger one.
+_LARGEST_COMPONENT = 24
 # What a component takes, for each of its states: coefficients of functions of time.
 _COEFFICIENTS = 20 * 16
 
@@ -71,11 +73,27 @@ def check_method(method: str) -> str:
 
 
 def choose_way(
-    parameters: Parameters, items: NDArray[np.int64], budget: Budget, *, method: str = "auto"
+    parameters: Parameters,
+    items: NDArray[np.int64],
+    budget: Budget,
+    *,
+    method: str = "auto",
+    components: bool = False,
 ) -> Way:
     """Return how one set at an unknown time is evaluated.
 
-    With method "exact" a set beyond the budget is a `BudgetError`.
+    Parameters
+    ----------
+    parameters : Parameters
+        Theta and the observation.
+    items : array of int
+        The set.
+    budget : Budget
+        What exact evaluation may cost.
+    method : {"auto", "exact"}
+        With "exact" a set beyond the budget is a `BudgetError`.
+    components : bool
+        Whether the caller can answer by components.
     """
     # An order of at most one item needs no sampling, whatever the budget.
     if items.size <= 1:
@@ -86,9 +104,10 @@ def choose_way(
         if budget.exact_fits(items.size, columns)
         else np.inf
     )
-    parts, _ = components_of(items, acting(parameters.theta != 0.0))
-    if _component_work(parameters, items, parts, budget) < lattice:
-        return Way.COMPONENTS
+    if components and items.size >= _LEAST_COMPONENT_SET:
+        parts, _ = components_of(items, acting(parameters.theta != 0.0))
+        if _component_work(parameters, parts, budget) < lattice:
+            return Way.COMPONENTS
     if np.isfinite(lattice):
         return Way.EXACT
     if method == "exact":
@@ -99,20 +118,15 @@ def choose_way(
     return Way.RELOCATION
 
 
-def _component_work(
-    parameters: Parameters | None,
-    items: NDArray[np.int64],
-    parts: list[Component],
-    budget: Budget,
-) -> float:
+def _component_work(parameters: Parameters | None, parts: list[Component], budget: Budget) -> float:
     """Return the operations that a set takes by components; infinite if they do not fit.
 
     Without parameters only the sizes of the components are judged, not the range of their rates.
     """
-    if items.size < _LEAST_COMPONENT_SET:
-        return np.inf
-    work = 5e3 * items.size  # the integral over time
+    work = 5e4  # the integral over time
     for part in parts:
+        if part.size > _LARGEST_COMPONENT:
+            return np.inf
         functions = 2.0**part.size * _COEFFICIENTS
         if not budget.allows(memory=16.0 * functions, work=functions * (3 * part.size + 30)):
             return np.inf
@@ -157,6 +171,8 @@ class Plan:
     def ways(self, parameters: Parameters) -> NDArray[np.str_]:
         """Return the way of every distinct sample at this theta."""
         distinct = self.distinct
+        if self.method == Way.COMPONENTS:
+            return self._all_by_components(parameters)
         if self.method not in ("auto", "exact"):
             return self._by_name()
         by_components = self._component_sets(parameters)
@@ -174,6 +190,27 @@ class Plan:
         ways = self._named(exact)
         ways[by_components] = Way.COMPONENTS.value
         return ways
+
+    def _all_by_components(self, parameters: Parameters) -> NDArray[np.str_]:
+        """Return components for every set, or raise for one that does not fit."""
+        distinct = self.distinct
+        children = acting(parameters.theta != 0.0)
+        for s in range(len(distinct)):
+            row = int(distinct.first[s])
+            name = f"sample {self.data.samples[row]!r} (row {row})"
+            if distinct.timed[s]:
+                raise InputError(
+                    f"method 'components' does not know observation times, which {name} has; use "
+                    "'auto'"
+                )
+            parts, _ = components_of(distinct.items(s), children)
+            if not np.isfinite(_component_work(parameters, parts, self.budget)):
+                largest = max(part.size for part in parts)
+                raise BudgetError(
+                    f"{name} has a component of {largest} items: beyond the budget, or with rates "
+                    "too far apart. Use method='auto'"
+                )
+        return np.full(len(distinct), Way.COMPONENTS.value)
 
     def _component_sets(self, parameters: Parameters) -> NDArray[np.bool_]:
         """Tell which sets are cheaper by components than on their lattice."""
@@ -194,7 +231,7 @@ class Plan:
                 columns = parameters.columns(distinct.items(s)).n_columns
                 if self.budget.exact_fits(size, columns):
                     lattice = Budget.exact_work(float(size), float(columns))
-            work = _component_work(parameters, distinct.items(s), parts, self.budget)
+            work = _component_work(parameters, parts, self.budget)
             chosen[s] = work < lattice
         return chosen
 
