@@ -237,6 +237,8 @@ def _restore(
     running = meta["running"]
     info = Info(**{**running["info"], "status": Status[running["info"]["status"]]})
     state = {name.removeprefix("state_"): arrays[name] for name in arrays if "state_" in name[:6]}
+    if "free" in state:
+        objective.prepare(state["free"])
     objective.restore(arrays)
     history = [tuple(row) for row in running["history"]]
     return finished, Running(state, running["numbers"], info, running["phase"], history)

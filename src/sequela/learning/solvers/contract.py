@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Info", "Limits", "SampledObjective", "Smooth", "Solver", "Status", "Watch"]
+__all__ = ["Info", "Limits", "Objective", "Smooth", "Solver", "Status", "Watch"]
 
 
 class Status(Enum):
@@ -88,16 +88,31 @@ class Info:
 class Smooth(Protocol):
     """The smooth part of an objective: loss (minus the mean log-likelihood) and gradient."""
 
-    def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Return loss and gradient; an infinite loss where theta is out of range."""
+    def evaluate(
+        self, theta: NDArray[np.float64], *, full: bool = False
+    ) -> tuple[float, NDArray[np.float64]]:
+        """Return loss and gradient; an infinite loss where theta is out of range.
+
+        An objective may leave out entries of the gradient that are expensive, unless it is asked
+        for it in `full`; see `Objective.is_partial`.
+        """
         ...
 
 
-class SampledObjective(Smooth, Protocol):
-    """A smooth objective of which some sets may be sampled.
+class Objective(Smooth, Protocol):
+    """A smooth objective with entries that are expensive, and sets that may be sampled.
 
-    Between two calls of `draw` it is deterministic.
+    Between two calls of `draw` or `prepare` it is deterministic.
     """
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether a gradient is complete on the prepared support alone, unless asked in full."""
+        ...
+
+    def prepare(self, support: NDArray[np.bool_]) -> None:
+        """Choose how sets are evaluated while theta is zero outside of `support`."""
+        ...
 
     @property
     def effective(self) -> float:
