@@ -10,7 +10,7 @@ import pandas as pd
 from sequela.model import Model
 from sequela.observation import take_recorded_observation
 from sequela.repeats.fit_task import TASK, item_places
-from sequela.repeats.records import read_plan, records
+from sequela.repeats.records import read_plan, records, result_table
 from sequela.support.errors import InputError
 from sequela.support.validation import is_number
 
@@ -63,14 +63,7 @@ def fit_table(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.Da
     {'penalty': [0.1, 0.02], 'interactions': [0, 7]}
     """
     plan, _ = _read_fits(folder)
-    done, rows = [], []
-    for index, record in records(plan, folder, partial=partial):
-        values = {k: v for k, v in record["result"].items() if not isinstance(v, dict | list)}
-        done.append(index)
-        rows.append(
-            {"seed": record["seed"], **record["case"], **values, "seconds": record["seconds"]}
-        )
-    return pd.DataFrame(rows, index=pd.Index(done, name="repeat", dtype="int64"))
+    return result_table(plan, folder, partial=partial, nested=False)
 
 
 def models(folder: str | os.PathLike[str], *, partial: bool = False) -> dict[int, Model]:

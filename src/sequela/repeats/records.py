@@ -23,7 +23,16 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-__all__ = ["collect", "missing", "open_folder", "read_plan", "records", "write_record"]
+__all__ = [
+    "collect",
+    "listed",
+    "missing",
+    "open_folder",
+    "read_plan",
+    "records",
+    "result_table",
+    "write_record",
+]
 
 _PLAN_NAME = "plan.json"
 _FORMAT = "sequela repeats"
@@ -246,13 +255,20 @@ def collect(plan: Plan, folder: str | os.PathLike[str], *, partial: bool = False
     ...     collect(plan, folder)["n"].tolist()
     [10, 20]
     """
+    return result_table(plan, folder, partial=partial)
+
+
+def result_table(
+    plan: Plan, folder: str | os.PathLike[str], *, partial: bool, nested: bool = True
+) -> pd.DataFrame:
+    """Return the results of all repeats, see `collect`; lists and dictionaries only if `nested`."""
     done, rows = [], []
     for index, record in records(plan, folder, partial=partial):
+        result = record["result"]
+        if not nested:
+            result = {k: v for k, v in result.items() if not isinstance(v, dict | list)}
         done.append(index)
         rows.append(
-            {
-                "seed": record["seed"], **record["case"], **record["result"],
-                "seconds": record["seconds"],
-            }
-        )  # fmt: skip
+            {"seed": record["seed"], **record["case"], **result, "seconds": record["seconds"]}
+        )
     return pd.DataFrame(rows, index=pd.Index(done, name="repeat", dtype="int64"))
