@@ -52,6 +52,12 @@ def test_what_does_not_fit_is_refused_without_data(given, message):
         Repeats(**given)
 
 
+def test_an_unknown_item_is_named_with_the_one_that_may_be_meant():
+    data = Dataset([[1, 0]], items=["step 1", "step 2"])
+    with pytest.raises(InputError, match=r"orders: 'step1' \(did you mean 'step 1'\?\).*2 items"):
+        plan_fits(data, seeds=2, seed=1, orders=["step1", "step 2"])
+
+
 def test_repeats_keep_what_they_were_given_only_once():
     """Sizes and penalties may be generators; cases are asked for more than once."""
     kinds = Repeats(item_subsets=(n for n in [2, 3]), penalties=(p for p in [0.1, 0.2]))
