@@ -259,8 +259,8 @@ def test_every_keyword_is_documented(read):
 
 @pytest.mark.parametrize("read", [read_table, read_maf, read_cbioportal])
 def test_a_keyword_that_is_none_is_refused_with_the_one_that_may_be_meant(read):
-    with pytest.raises(TypeError, match=r"'atleast'; did you mean 'at_least'\?") as refused:
-        read("no such file", atleast=3)
+    with pytest.raises(TypeError, match=r"'at_leest'; did you mean 'at_least'\?") as refused:
+        read("no such file", at_leest=3)
     assert str(refused.value).startswith(f"{read.__name__}() got an unexpected keyword argument")
     with pytest.raises(TypeError, match=r"'qwertz'\. Expected: .*at_least"):
         read("no such file", qwertz=3)

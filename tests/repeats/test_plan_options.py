@@ -27,7 +27,7 @@ def test_the_keywords_are_those_of_the_objects():
     [
         ({"lambda_": 1}, r"plan_fits\(\) got an unexpected keyword argument 'lambda_'\. .*penalty"),
         ({"bootstrap": 2}, "did you mean 'bootstraps'"),
-        ({"penalities": [0.1]}, "did you mean 'penalties'"),
+        ({"penalties_": [0.1]}, "did you mean 'penalties'"),
         ({"order": ["a", "b"]}, "did you mean 'orders'"),
     ],
 )
