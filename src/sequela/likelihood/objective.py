@@ -19,6 +19,7 @@ from sequela.likelihood.plan import Plan, Way
 from sequela.likelihood.reweighting import DrawKey, DrawnOrders
 from sequela.support.errors import BudgetError
 from sequela.support.threads import run_all
+from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,7 +43,7 @@ class Objective:
     observation : Observation
         How samples are observed.
     settings : Settings
-        Budget, sampling, seed and threads.
+        Budget, sampling (at least two chains), seed and threads.
 
     Attributes
     ----------
@@ -60,6 +61,8 @@ class Objective:
         self.n = data.n_items
         self.observation = observation
         self.settings = settings
+        # The spread between chains is the error that a fit is held to.
+        positive_integer("sampling chains", settings.sampling.chains, least=2)
         self.distinct = DistinctSamples.of(data)
         exact = Plan(data, self.distinct, "auto", settings.budget).ways_for_any_theta() == Way.EXACT
         self._refuse_timed(exact)

@@ -85,7 +85,9 @@ class ProximalNewton:
         return NewtonState(theta=theta, loss=loss, gradient=gradient)
 
     def residual(self, state: NewtonState) -> float:
-        """Return the KKT residual."""
+        """Return the KKT residual; infinite where the loss is, which has no gradient there."""
+        if not np.isfinite(state.loss):
+            return float("inf")
         return float(self.penalty.subdiff_distance(state.theta, -state.gradient).max())
 
     def objective(self, state: NewtonState) -> float:
