@@ -42,7 +42,7 @@ def main():
     largest = frame.loc[frame.sum(axis=1).idxmax()].astype(bool)
     asked = {
         "a million sequences": (
-            2.0, lambda: sequela.simulate(model.theta, 1_000_000, random_state=1)),
+            2.0, lambda: sequela.simulate(model, 1_000_000, random_state=1)),
         "times of all 378 samples, with quantiles": (
             5.0, lambda: sequela.pseudo_times(model, frame, random_state=1)),
         "times of all 378 samples, mean and sd": (
