@@ -97,7 +97,7 @@ def thetas(rng, base):
 
 def one_set(peak):
     """Value and gradient of one set, one thread."""
-    from sequela.likelihood import Budget, Likelihood
+    from sequela import Budget, Likelihood
 
     rows = []
     rng = np.random.default_rng(0)
@@ -111,7 +111,7 @@ def one_set(peak):
                 for row in range(copies):
                     X[row, np.sort(rng.permutation(n)[:k]) if row else items] = True
                 likelihood = Likelihood(X, n_threads=1, budget=Budget(memory="2GB", work=1e12))
-                distinct = likelihood.observations.sizes.size
+                distinct = len(likelihood.distinct)
                 seconds = best_of(lambda: likelihood.evaluate(theta)) / distinct  # noqa: B023
                 row = {"n": n, "theta": kind, "k": k, "microseconds": seconds * 1e6}
                 if k <= 10:
@@ -129,7 +129,7 @@ def one_set(peak):
 
 def whole_data(frame):
     """The gradient over all glioblastoma samples, chains kept from one to the next."""
-    from sequela.likelihood import Likelihood, Sampling
+    from sequela import Likelihood, Sampling
 
     rows = []
     for n in (20, 50, 100, 200, 410):
@@ -162,8 +162,10 @@ def same_error(frame):
     a small variance. Error falls with the root of time, so the ratio of the squared errors is how
     much more work the same error takes (for a stuck chain: at least).
     """
+    from sequela import Sampling
+    from sequela.likelihood.orders import OrderSampler
     from sequela.likelihood.parameters import Parameters
-    from sequela.likelihood.sampled import Chain, ChainRun, Sampling
+    from sequela.likelihood.sampled import Chain, ChainRun
 
     n = 100
     X = frame.iloc[:, :n].to_numpy()
@@ -174,7 +176,7 @@ def same_error(frame):
     rows = []
 
     def run(k, columns, method, sampling, chain):
-        work = ChainRun(parameters, columns, Chain(), np.nan, method, sampling, 0, (k, chain))
+        work = ChainRun(OrderSampler(columns, sampling, method), Chain(), 0, (k, chain))
         start = time.perf_counter()
         G = work(value=False, gradient=True).G[:, :-1]
         return G, time.perf_counter() - start

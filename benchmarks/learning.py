@@ -20,8 +20,7 @@ import pandas as pd
 
 from benchmarks.datasets import data_folder, glioblastoma
 from benchmarks.engine import best_of, table, touch_everything
-from sequela import Dataset, SetChain, SetChainCV, simulate
-from sequela.likelihood import Likelihood
+from sequela import Dataset, Likelihood, SetChain, SetChainCV, simulate
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -31,26 +30,26 @@ def timed_fit(X, **options):
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        chain = SetChain(random_state=1, **options).fit(X)
-    return chain, time.perf_counter() - start
+        learner = SetChain(random_state=1, **options).fit(X)
+    return learner, time.perf_counter() - start
 
 
 def row(name, X, aim, **options):
     """Fit, and describe the fit."""
-    chain, seconds = timed_fit(X, **options)
+    learner, seconds = timed_fit(X, **options)
     return {
         "data": name,
         "samples": len(X),
         "items": X.shape[1],
-        "starts": len(chain.starts_),
+        "starts": len(learner.starts_),
         "aim, s": aim,
         "seconds": seconds,
-        "evaluations": chain.n_evaluations_,
-        "objective": round(chain.objective_, 6),
-        "its error": chain.objective_se_,
-        "KKT residual": chain.kkt_residual_,
-        "Monte Carlo floor": chain.kkt_floor_,
-        "converged": str(chain.converged_),
+        "evaluations": learner.n_evaluations_,
+        "objective": round(learner.objective_, 6),
+        "its error": learner.objective_se_,
+        "KKT residual": learner.kkt_residual_,
+        "Monte Carlo floor": learner.kkt_floor_,
+        "converged": str(learner.converged_),
     }
 
 

@@ -42,7 +42,7 @@ def main():
     largest = frame.loc[frame.sum(axis=1).idxmax()].astype(bool)
     asked = {
         "a million sequences": (
-            2.0, lambda: sequela.simulate(model.theta, 1_000_000, random_state=1)),
+            2.0, lambda: sequela.simulate(model, 1_000_000, random_state=1)),
         "times of all 378 samples, with quantiles": (
             5.0, lambda: sequela.pseudo_times(model, frame, random_state=1)),
         "times of all 378 samples, mean and sd": (
@@ -54,7 +54,8 @@ def main():
         "orders of 100 items": (None, lambda: sequela.order_matrix(model, random_state=1)),
         "frequencies of 100 items": (
             None, lambda: sequela.questions.item_frequencies(model, frame, random_state=1)),
-        "goodness of fit": (None, lambda: sequela.questions.goodness_of_fit(model, frame, random_state=1)),
+        "goodness of fit": (
+            None, lambda: sequela.questions.goodness_of_fit(model, frame, random_state=1)),
         "most likely orders of 78 items": (
             None, lambda: sequela.questions.likely_orders(model, largest, 3, random_state=1)),
         "arrivals of 78 items": (

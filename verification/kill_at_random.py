@@ -41,16 +41,16 @@ from sequela import Budget, SetChain, example_theta, simulate
 warnings.simplefilter("ignore")
 checkpoint, result = sys.argv[1:3]
 sets = simulate(example_theta(), 800, random_state=4).to_dataset().without_times()
-chain = SetChain(
+learner = SetChain(
     0.004, random_state=7, n_threads=2, progress=False,
     checkpoint=None if checkpoint == "none" else checkpoint, {options},
 )
-chain.fit(sets)
+learner.fit(sets)
 np.savez(
     result,
-    thetas=np.stack([start.theta for start in chain.starts_]),
-    objectives=[start.objective for start in chain.starts_],
-    evaluations=[start.n_evaluations for start in chain.starts_],
+    thetas=np.stack([start.theta for start in learner.starts_]),
+    objectives=[start.objective for start in learner.starts_],
+    evaluations=[start.n_evaluations for start in learner.starts_],
 )
 """
 

@@ -15,8 +15,8 @@ SOURCE = Path(sequela_paper.__file__).parent
 FILES = sorted(SOURCE.glob("*.py"))
 # The rooms of sequela that an experiment may use; not its compiled code.
 ROOMS = {
-    "data", "learning", "likelihood", "model", "plots", "questions", "repeats", "report",
-    "simulation", "support",
+    "budget", "data", "learning", "likelihood", "model", "plots", "questions", "repeats", "report",
+    "settings", "simulation", "support",
 }  # fmt: skip
 # What commands share. Only our command may use it.
 COMMAND_HELPERS = {"sequela.cli.output", "sequela.cli.repeat_options"}

@@ -65,8 +65,8 @@ def test_it_learns_to_an_optimum(drawn, method):
     assert found.objective == pytest.approx(again.value - l1(found.theta, 0.02), abs=1e-10)
     assert kkt_residual(found.theta, again.gradient, 0.02) <= 1.001e-4
     assert np.count_nonzero(found.theta) < 36  # zeros are exact
-    chain = SetChain(0.02, progress=False).fit(drawn)
-    assert found.objective == pytest.approx(chain.objective_, abs=1e-4)
+    learner = SetChain(0.02, progress=False).fit(drawn)
+    assert found.objective == pytest.approx(learner.objective_, abs=1e-4)
 
 
 def test_it_stops_at_the_limit_of_time(drawn):

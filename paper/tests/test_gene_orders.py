@@ -44,11 +44,11 @@ def test_a_share_is_that_of_the_learned_model():
     )  # fmt: skip
     data = glioblastoma(str(FOLDER))
     rest = [item for item in data.items if item not in PAIRS["TP53/IDH1"]][:4]
-    chain = SetChain(
+    learner = SetChain(
         0.01, independent_start=False, start_widths=(0.2,), random_state=11, progress=False
     ).fit(data.select_items(["TP53", "IDH1", *rest]))
     drawn = order_probability(
-        chain, "TP53", "IDH1", method="simulation", draws=200_000, random_state=1
+        learner, "TP53", "IDH1", method="simulation", draws=200_000, random_state=1
     )
     assert found["share"][0] == pytest.approx(drawn.value, abs=5 * drawn.se)
 

@@ -52,8 +52,9 @@ def test_the_two_exact_methods_end_at_the_same_optimum(table):
 def test_what_was_cut_off_is_extrapolated(table):
     rows = table[table["finished"] == "extrapolated"]
     assert {(PAPER, 10), (PAPER, 15), (SWEEPS, 15)} <= set(rows.index)
-    # The published program's 3000 iterations, after 50 of base rates.
-    assert (rows.loc[PAPER, "evaluations"] == 3050).all()
+    # The published program's 3000 iterations, after 50 of base rates; either has a gradient more,
+    # where it begins.
+    assert (rows.loc[PAPER, "evaluations"] == 3052).all()
     np.testing.assert_allclose(rows["seconds"], rows["seconds_a_gradient"] * rows["evaluations"])
     assert (rows["seconds"] > rows["spent"]).all()
     # Both ways of solving take the same steps.

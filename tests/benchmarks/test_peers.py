@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
-from benchmarks.peers import kernel_phases, plan, running, score, scorer
+from benchmarks.peers import kernel_phases, plan, remarks, running, score, scorer
 from benchmarks.peers.__main__ import options
 from benchmarks.peers.cases import INTERACTING, PENALTY, dense_theta, known_theta, load
 from benchmarks.peers.findings import sentences
@@ -60,8 +60,8 @@ def test_the_objective_is_what_a_fit_says_of_itself():
     from sequela import SetChain
 
     X = load("sim-n8-N60").X
-    chain = SetChain(0.02, random_state=1).fit(X)
-    assert scorer.objective(chain.theta_, X, 0.02) == pytest.approx(chain.objective_, abs=1e-10)
+    learner = SetChain(0.02, random_state=1).fit(X)
+    assert scorer.objective(learner.theta_, X, 0.02) == pytest.approx(learner.objective_, abs=1e-10)
 
 
 def test_large_sets_are_sampled_and_the_error_is_known(monkeypatch):
@@ -195,16 +195,20 @@ def test_the_fastest_of_several_short_learnings_counts(tmp_path, workers):
     assert recorder.fastest(learn) == {"seconds": 7.0, "repeats": 1}
 
 
+def job_of(tool):
+    return {"penalty": 0.02, "launched": 0.0, **plan.Job("x", tool).worker_options()}
+
+
 def test_our_worker_learns_and_leaves_its_way(tmp_path, workers, monkeypatch):
     from sequela.learning import fitting
 
     worker = workers["sequela_worker"]
     # All kernels would be compiled for times that nobody looks at here.
     monkeypatch.setattr(worker, "load_kernels", lambda: None)
-    for solver in ("newton", "adagrad"):  # the worker puts its own in their place
-        monkeypatch.setattr(fitting, solver, getattr(fitting, solver))
+    for loop in ("solve", "descend_by_gradients"):  # the worker puts its own in their place
+        monkeypatch.setattr(fitting, loop, getattr(fitting, loop))
     X = load("sim-n8-N60").X
-    job = {"penalty": 0.02, "launched": 0.0, **plan.Job("x", plan.OURS).worker_options()}
+    job = job_of(plan.OURS)
     recorder = workers["common"].Recorder(tmp_path, limit=600.0)
     found = worker.learn(job, X, dense_theta(X), recorder)
     assert not found["stopped"]
@@ -215,19 +219,21 @@ def test_our_worker_learns_and_leaves_its_way(tmp_path, workers, monkeypatch):
     assert [step["seconds"] for step in steps] == sorted(step["seconds"] for step in steps)
 
 
-def test_the_limit_ends_a_fit_with_what_it_has(tmp_path, workers, monkeypatch):
+@pytest.mark.parametrize("tool", [plan.OURS, plan.PAPER])
+def test_the_limit_ends_a_fit_with_what_it_has(tool, tmp_path, workers, monkeypatch):
     from sequela.learning import fitting
 
     worker = workers["sequela_worker"]
     monkeypatch.setattr(worker, "load_kernels", lambda: None)
-    for solver in ("newton", "adagrad"):
-        monkeypatch.setattr(fitting, solver, getattr(fitting, solver))
+    for loop in ("solve", "descend_by_gradients"):
+        monkeypatch.setattr(fitting, loop, getattr(fitting, loop))
     X = load("sim-n8-N60").X
-    job = {"penalty": 0.02, "launched": 0.0, **plan.Job("x", plan.OURS).worker_options()}
+    recorder = workers["common"].Recorder(tmp_path, -1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a fit that was stopped says so
-        found = worker.learn(job, X, dense_theta(X), workers["common"].Recorder(tmp_path, -1.0))
+        found = worker.learn(job_of(tool), X, dense_theta(X), recorder)
     assert found["stopped"]
+    assert found["iterations"] == 0
     assert found["message"] == "stopped by the limit"
 
 
@@ -257,15 +263,38 @@ def test_a_profile_counts_the_innermost_function_of_ours():
         "<module> (w.py:1);measured_part (w.py:2);SetChain.fit (sequela/learning/estimator.py:9)"
     )
     stacks = [
-        f"{outer};ExactSets.work (sequela/likelihood/exact.py:85);"
+        f"{outer};ExactWork._untimed (sequela/likelihood/exact.py:85);"
         "call (sequela/support/jit.py:126) 30",
         f"{outer};dot (numpy/core.py:4) 10",
         "<module> (w.py:1);load_kernels (w.py:3);f (sequela/model.py:1) 99",
     ]
     assert count_entries(stacks) == {
-        "ExactSets.work (exact.py)": 30,
+        "ExactWork._untimed (exact.py)": 30,
         "SetChain.fit (estimator.py)": 10,
     }
+
+
+def test_every_remark_is_on_a_place_that_there_is():
+    """Of those that have a dot; what version 0.1 called them is in its records alone."""
+    from sequela.learning.solvers.proximal_newton import ProximalNewton
+    from sequela.likelihood import Likelihood
+    from sequela.likelihood.exact import ExactWork
+    from sequela.likelihood.objective import Objective
+    from sequela.likelihood.orders import OrderSampler
+    from sequela.likelihood.reweighting import DrawnOrders
+
+    there = {
+        f"{kind.__name__}.{name}"
+        for kind in (
+            DrawnOrders, ExactWork, Likelihood, Objective, OrderSampler, ProximalNewton,
+        )
+        for name in vars(kind)
+    }  # fmt: skip
+    named = {name for name in remarks._REMARKS if name.count(".") == 1 and ".py" not in name}
+    assert named - there == {"ExactSets.work", "Problem._advance", "Problem._weigh"}
+    assert len(named & there) >= 6
+    assert remarks.remark("Objective.evaluate (objective.py)").startswith("What Python does")
+    assert remarks.remark("nowhere (else.py)") == "No remark yet."
 
 
 # --- Records and report ---------------------------------------------------------------------------

@@ -103,3 +103,24 @@ def real_data():
     if not folder.is_dir():
         pytest.skip(f"no real data: {folder} is not there and SEQUELA_DATA names nothing else")
     return folder
+
+
+class Closed:
+    """A smooth objective in closed form: loss and gradient by a function, nothing sampled."""
+
+    effective = 1.0
+    is_sampled = False
+
+    def __init__(self, function):
+        self.function = function
+        self.asked = []
+
+    def evaluate(self, theta):
+        self.asked.append(theta.copy())
+        return self.function(theta)
+
+    def draw(self, theta, kept):
+        """Nothing is drawn."""
+
+    def gradient_error(self, theta):
+        return np.zeros_like(theta)

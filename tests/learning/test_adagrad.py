@@ -9,8 +9,9 @@ from learning.problems import interactions, kkt_residual, l1, mean_log_p, quiet,
 from sequela import SetChain, evaluate
 from sequela.learning import fitting
 from sequela.learning.penalties import OffDiagonalL1
-from sequela.learning.solvers.adagrad import adagrad
-from sequela.learning.solvers.proximal_newton import Iterate
+from sequela.learning.solvers.adagrad import AdaGrad
+from sequela.learning.solvers.contract import Info, Limits, Status
+from sequela.learning.solvers.loop import descend_by_gradients
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +36,9 @@ class Exact:
     def skip(self, evaluations):
         self.skipped = evaluations
 
-    def evaluate(self, theta, *, gradient=True, **_):
-        self.asked.append(theta.copy())
-        return evaluate(theta, self.data, gradient=gradient)
+    def evaluate(self, model, *, gradient=True, **_):
+        self.asked.append(model.theta.copy())
+        return evaluate(model, self.data, gradient=gradient)
 
 
 def by_hand(theta, data, iterations, strength, free):
@@ -61,16 +62,19 @@ def by_hand(theta, data, iterations, strength, free):
 
 
 def test_three_iterations_by_hand(data, monkeypatch):
-    """Base rates alone for 50 epochs, then everything from uniform interactions in +-0.2."""
+    """Base rates alone for 50 epochs, then everything from uniform interactions in +-0.2.
+
+    Each phase asks for the gradient where it begins and after each of its steps.
+    """
     monkeypatch.setattr(fitting, "Likelihood", Exact)
     with quiet():
-        chain = SetChain(0.01, solver="adagrad", max_iter=3, random_state=8).fit(data)
+        learner = SetChain(0.01, solver="adagrad", max_iter=3, random_state=8).fit(data)
     asked = Exact.made.asked
-    assert len(asked) == 53
+    assert len(asked) == 51 + 4
     diagonal = by_hand(np.zeros((5, 5)), data, 50, 0.01, np.eye(5, dtype=bool))
-    np.testing.assert_allclose(asked[:50], diagonal[:50], atol=1e-9)
-    assert all(interactions(theta) == 0 for theta in asked[:50])
-    start = asked[50]
+    np.testing.assert_allclose(asked[:51], diagonal, atol=1e-9)
+    assert all(interactions(theta) == 0 for theta in asked[:51])
+    start = asked[51]
     off = start[~np.eye(5, dtype=bool)]
     np.testing.assert_allclose(np.diag(start), np.diag(diagonal[50]), atol=1e-9)
     assert (np.abs(off) <= 0.2).all()
@@ -78,8 +82,8 @@ def test_three_iterations_by_hand(data, monkeypatch):
     assert off.min() < -0.05
     assert off.max() > 0.05
     full = by_hand(start.copy(), data, 3, 0.01, np.ones((5, 5), dtype=bool))
-    np.testing.assert_allclose(asked[51:], full[1:3], atol=1e-9)
-    np.testing.assert_allclose(chain.theta_, full[3], atol=1e-9)
+    np.testing.assert_allclose(asked[52:], full[1:], atol=1e-9)
+    np.testing.assert_allclose(learner.theta_, full[3], atol=1e-9)
 
 
 def test_gradients_are_sampled_as_the_paper_says(data, monkeypatch):
@@ -97,8 +101,8 @@ def test_the_first_full_step_is_one_in_every_entry(monkeypatch, data):
     """The accumulators begin anew, and g / sqrt(g^2) is a sign, however small g is."""
     monkeypatch.setattr(fitting, "Likelihood", Exact)
     with quiet():
-        chain = SetChain(0.0, solver="adagrad", max_iter=1, random_state=8).fit(data)
-    moved = np.abs(chain.theta_ - Exact.made.asked[50])
+        learner = SetChain(0.0, solver="adagrad", max_iter=1, random_state=8).fit(data)
+    moved = np.abs(learner.theta_ - Exact.made.asked[51])
     np.testing.assert_allclose(moved, 1.0, atol=1e-12)
 
 
@@ -122,23 +126,23 @@ def test_it_improves_and_repeats_itself(data):
 
 def test_the_objective_is_that_of_its_theta(data):
     with quiet():
-        chain = SetChain(0.02, random_state=4, solver="adagrad", max_iter=20).fit(data)
-    value = mean_log_p(chain.theta_, data.values)
-    assert chain.objective_ == pytest.approx(value - l1(chain.theta_, 0.02), abs=1e-9)
-    assert chain.objective_se_ == 0.0
+        learner = SetChain(0.02, random_state=4, solver="adagrad", max_iter=20).fit(data)
+    value = mean_log_p(learner.theta_, data.values)
+    assert learner.objective_ == pytest.approx(value - l1(learner.theta_, 0.02), abs=1e-9)
+    assert learner.objective_se_ == 0.0
 
 
 def test_the_residual_is_that_of_its_theta(data, monkeypatch):
     """The gradient and theta of a KKT residual belong together."""
     monkeypatch.setattr(fitting, "Likelihood", Exact)
     with quiet():
-        chain = SetChain(0.02, random_state=4, solver="adagrad", max_iter=7).fit(data)
-    gradient = evaluate(chain.theta_, data).gradient
-    expected = kkt_residual(chain.theta_, gradient, 0.02)
-    assert chain.kkt_residual_ == pytest.approx(expected, abs=1e-12)
-    assert chain.kkt_floor_ == 0.0
+        learner = SetChain(0.02, random_state=4, solver="adagrad", max_iter=7).fit(data)
+    gradient = evaluate(learner.theta_, data).gradient
+    expected = kkt_residual(learner.theta_, gradient, 0.02)
+    assert learner.kkt_residual_ == pytest.approx(expected, abs=1e-12)
+    assert learner.kkt_floor_ == 0.0
     for theta, residual in zip(
-        Exact.made.asked[50:], chain.history_["kkt_residual"][50:], strict=True
+        Exact.made.asked[51:], learner.history_["kkt_residual"][51:], strict=True
     ):
         expected = kkt_residual(theta, evaluate(theta, data).gradient, 0.02)
         assert residual == pytest.approx(expected, abs=1e-12)
@@ -146,12 +150,12 @@ def test_the_residual_is_that_of_its_theta(data, monkeypatch):
 
 def test_several_starts_differ(data):
     with quiet():
-        chain = SetChain(0.02, random_state=4, solver="adagrad", max_iter=5, n_starts=3).fit(data)
+        learner = SetChain(0.02, random_state=4, solver="adagrad", max_iter=5, n_starts=3).fit(data)
         next_seed = SetChain(0.02, random_state=5, solver="adagrad", max_iter=5).fit(data)
-    assert [start.width for start in chain.starts_] == [0.2] * 3
-    assert not np.array_equal(chain.starts_[0].theta, chain.starts_[1].theta)
+    assert [start.width for start in learner.starts_] == [0.2] * 3
+    assert not np.array_equal(learner.starts_[0].theta, learner.starts_[1].theta)
     # The second start of one seed is not the first of the next.
-    assert np.abs(chain.starts_[1].theta - next_seed.starts_[0].theta).max() > 1e-3
+    assert np.abs(learner.starts_[1].theta - next_seed.starts_[0].theta).max() > 1e-3
 
 
 def test_every_start_of_every_seed_has_its_own_draws(data, monkeypatch):
@@ -163,48 +167,66 @@ def test_every_start_of_every_seed_has_its_own_draws(data, monkeypatch):
     assert len(set(Exact.seeds)) == len(Exact.seeds) == 4
 
 
-def run(gradient_at, theta, strength=0.1, **options):
-    state = Iterate(theta, np.nan, np.zeros_like(theta), np.nan, np.inf, evaluations=0)
-    return adagrad(gradient_at, state, OffDiagonalL1(strength), **options)
+class Ascent:
+    """A smooth objective of which only the gradient of the log-likelihood is known."""
+
+    def __init__(self, gradient_at):
+        self.gradient_at = gradient_at
+
+    def evaluate(self, theta):
+        return np.nan, -self.gradient_at(theta)
+
+
+def run(gradient_at, theta, max_iter, watch=None):
+    """AdaGrad from theta; its last state, and its info with the message."""
+    solver, objective = AdaGrad(OffDiagonalL1(0.1)), Ascent(gradient_at)
+    limits = Limits(tol=1e-4, max_iter=max_iter)
+    start = solver.init(objective, theta), Info(evaluations=1)
+    state, info = descend_by_gradients(solver, objective, start, limits, watch)
+    return state, info, info.message(limits)
 
 
 def test_it_stops_when_nothing_moves():
     """The published rule: no entry moved by 0.03 over 200 iterations."""
     centre = np.array([[0.5, 1.0], [0.05, -0.3]])
-    state = run(lambda theta: centre - theta, np.zeros((2, 2)), max_iter=3000)
-    assert state.converged
-    assert state.iterations % 200 == 0
-    assert state.iterations < 3000
+    state, info, message = run(lambda theta: centre - theta, np.zeros((2, 2)), max_iter=3000)
+    assert info.status is Status.SETTLED
+    assert info.status.converged
+    assert info.iterations % 200 == 0
+    assert info.iterations < 3000
+    assert message == "no entry moved by 0.03 over 200 iterations"
     np.testing.assert_allclose(state.theta, [[0.5, 0.9], [0.0, -0.3]], atol=0.02)
 
 
 def test_it_ends_after_max_iter():
+    """With one gradient for every step, and one to begin with."""
     rng = np.random.default_rng(0)
-    state = run(lambda _: rng.normal(size=(2, 2)), np.zeros((2, 2)), max_iter=17)
-    assert not state.converged
-    assert state.iterations == state.evaluations == 17
-    assert "max_iter=17" in state.message
+    state, info, message = run(lambda _: rng.normal(size=(2, 2)), np.zeros((2, 2)), max_iter=17)
+    assert not info.status.converged
+    assert info.iterations == state.steps_taken == 17
+    assert info.evaluations == 18
+    assert "max_iter=17" in message
 
 
-def test_a_callback_sees_gradients_that_belong_to_theta_and_ends_it():
+def test_a_watcher_sees_gradients_that_belong_to_theta_and_ends_it():
     centre = np.array([[0.5, 1.0], [0.05, -0.3]])
     seen = []
 
-    def watch(state):
+    def watch(state, info):
         np.testing.assert_array_equal(state.gradient, state.theta - centre)
-        seen.append(state.residual == kkt_residual(state.theta, centre - state.theta, 0.1))
-        state.message = "stopped by me" if len(seen) == 4 else ""
+        seen.append(info.residual == kkt_residual(state.theta, centre - state.theta, 0.1))
         return len(seen) == 4
 
-    state = run(lambda theta: centre - theta, np.zeros((2, 2)), max_iter=10, callback=watch)
+    _, info, message = run(lambda theta: centre - theta, np.zeros((2, 2)), 10, watch)
     assert seen == [True] * 4
-    assert state.message == "stopped by me"
-    assert state.iterations == 3
+    assert info.status is Status.INTERRUPTED
+    assert message.startswith("stopped by the caller")
+    assert info.iterations == 3
 
 
 def test_entries_without_a_gradient_stay():
     """Nothing is known about them: no step, and no penalty either."""
     theta = np.array([[0.0, 0.15], [0.15, 0.0]])
-    state = run(lambda _: np.array([[1.0, 0.0], [1.0, 1.0]]), theta, max_iter=3)
+    state, _, _ = run(lambda _: np.array([[1.0, 0.0], [1.0, 1.0]]), theta, max_iter=3)
     assert state.theta[0, 1] == 0.15
     assert state.theta[1, 0] > 1.0

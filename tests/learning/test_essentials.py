@@ -17,20 +17,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 import reference as ref
+from learning.problems import Closed
 from sequela import (
     Budget,
     InputError,
-    SeparationWarning,
     SetChain,
     SetChainCV,
-    SeveralOptimaWarning,
     evaluate,
     example_theta,
     fit,
     path,
-    penalty_max,
     simulate,
 )
+from sequela.learning import SeparationWarning, SeveralOptimaWarning, penalty_max
 from sequela.learning.largest_penalty import independent_gradient
 from sequela.learning.penalties import OffDiagonalL1
 
@@ -71,22 +70,22 @@ def quietly(work):
 def test_the_end_is_an_optimum(seed, n, penalty):
     rng = np.random.default_rng(seed)
     X = (rng.random((40, n)) < rng.uniform(0.2, 0.8, n)).astype(int)
-    chain = quietly(lambda: SetChain(penalty=penalty, tol=1e-5).fit(X))
-    assert chain.converged_
-    assert kkt_residual(chain.theta_, X, penalty) <= 1.01e-5
-    value = evaluate(chain.theta_, X, gradient=False).value
-    off = np.abs(chain.theta_).sum() - np.abs(np.diag(chain.theta_)).sum()
-    assert chain.objective_ == pytest.approx(value - penalty * off, abs=1e-12)
+    learner = quietly(lambda: SetChain(penalty=penalty, tol=1e-5).fit(X))
+    assert learner.converged_
+    assert kkt_residual(learner.theta_, X, penalty) <= 1.01e-5
+    value = evaluate(learner.theta_, X, gradient=False).value
+    off = np.abs(learner.theta_).sum() - np.abs(np.diag(learner.theta_)).sum()
+    assert learner.objective_ == pytest.approx(value - penalty * off, abs=1e-12)
 
 
 def test_the_reference_gradient_agrees_that_it_is_an_optimum():
     """Not our kernels but all orders of every set, written out."""
     X = (np.random.default_rng(1).random((25, 3)) < 0.5).astype(int)
-    chain = SetChain(penalty=0.02, tol=1e-6).fit(X)
+    learner = SetChain(penalty=0.02, tol=1e-6).fit(X)
     gradient = np.mean(
-        [ref.gradient_set_permutations(chain.theta_, np.nonzero(row)[0]) for row in X], axis=0
+        [ref.gradient_set_permutations(learner.theta_, np.nonzero(row)[0]) for row in X], axis=0
     )
-    distance = OffDiagonalL1(0.02).subdiff_distance(chain.theta_, gradient)
+    distance = OffDiagonalL1(0.02).subdiff_distance(learner.theta_, gradient)
     assert distance.max() <= 1.1e-6
 
 
@@ -95,10 +94,10 @@ def test_known_times_are_used_and_unknown_ones_may_be_mixed_in():
     X = drawn.to_dataset()
     times = X.times.copy()
     times[::3] = np.nan
-    chain = SetChain(penalty=0.03, tol=1e-4).fit(X.without_times(), times=times)
-    assert kkt_residual(chain.theta_, X.without_times(), 0.03, times) <= 1.01e-4
+    learner = SetChain(penalty=0.03, tol=1e-4).fit(X.without_times(), times=times)
+    assert kkt_residual(learner.theta_, X.without_times(), 0.03, times) <= 1.01e-4
     other = SetChain(penalty=0.03, tol=1e-4).fit(X.without_times())
-    assert np.abs(chain.theta_ - other.theta_).max() > 0.1
+    assert np.abs(learner.theta_ - other.theta_).max() > 0.1
 
 
 def test_every_kind_of_table_gives_the_same(sets):
@@ -154,15 +153,15 @@ def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads(sets, budget
 
 
 def test_sampled_sets_end_within_their_own_error(sets):
-    chain = SetChain(penalty=0.02, budget=Budget(work=2e4), random_state=1, tol=1e-3).fit(sets)
+    learner = SetChain(penalty=0.02, budget=Budget(work=2e4), random_state=1, tol=1e-3).fit(sets)
     exact = SetChain(penalty=0.02, tol=1e-5).fit(sets)
-    assert chain.converged_
-    assert chain.kkt_floor_ > 0.0
-    assert kkt_residual(chain.theta_, sets, 0.02) <= max(1e-3, 2.0 * chain.kkt_floor_)
-    at_its_theta = evaluate(chain.theta_, sets, gradient=False).value
-    at_its_theta -= OffDiagonalL1(0.02).value(chain.theta_)
+    assert learner.converged_
+    assert learner.kkt_floor_ > 0.0
+    assert kkt_residual(learner.theta_, sets, 0.02) <= max(1e-3, 2.0 * learner.kkt_floor_)
+    at_its_theta = evaluate(learner.theta_, sets, gradient=False).value
+    at_its_theta -= OffDiagonalL1(0.02).value(learner.theta_)
     # 5 standard errors: a false alarm in two million.
-    assert abs(chain.objective_ - at_its_theta) < 5.0 * chain.objective_se_
+    assert abs(learner.objective_ - at_its_theta) < 5.0 * learner.objective_se_
     assert exact.objective_ - at_its_theta < 5e-3
 
 
@@ -181,25 +180,25 @@ def test_what_the_data_cannot_place_is_named_and_finite(change, words):
         (np.random.default_rng(5).random((60, 3)) < 0.4).astype(int), columns=["A", "B", "C"]
     )
     with pytest.warns(SeparationWarning, match=words):
-        chain = SetChain(penalty=0.02).fit(change(X))
-    assert np.isfinite(chain.theta_).all()
-    assert np.isfinite(chain.objective_)
+        learner = SetChain(penalty=0.02).fit(change(X))
+    assert np.isfinite(learner.theta_).all()
+    assert np.isfinite(learner.objective_)
 
 
 def test_a_fit_that_did_not_converge_says_so(sets):
     with pytest.warns(ConvergenceWarning, match="max_iter=1"):
-        chain = SetChain(max_iter=1).fit(sets)
-    assert not chain.converged_
+        learner = SetChain(max_iter=1).fit(sets)
+    assert not learner.converged_
 
 
 def test_several_optima_are_kept_and_told(sets):
     with pytest.warns(SeveralOptimaWarning, match="different optima"):
-        chain = SetChain(penalty=0.005, n_starts=8, random_state=1).fit(sets)
-    assert len(chain.starts_) == 8
-    assert chain.optima_["starts"].sum() == 8
-    assert chain.objective_ == max(start.objective for start in chain.starts_)
-    assert chain.optima_["objective"].is_monotonic_decreasing
-    assert (chain.differences(most=3)["range"] > 0.25).all()
+        learner = SetChain(penalty=0.005, n_starts=8, random_state=1).fit(sets)
+    assert len(learner.starts_) == 8
+    assert learner.optima_["starts"].sum() == 8
+    assert learner.objective_ == max(start.objective for start in learner.starts_)
+    assert learner.optima_["objective"].is_monotonic_decreasing
+    assert (learner.differences(max_entries=3)["range"] > 0.25).all()
 
 
 @pytest.mark.parametrize(
@@ -235,12 +234,12 @@ class Killed(Exception):  # noqa: N818
     ids=["exact", "sampled", "adagrad"],
 )
 def test_a_resumed_fit_ends_with_the_same_bits(sets, tmp_path, monkeypatch, options):
-    from sequela.learning import fitting
+    from sequela.learning import checkpoint
 
     file = tmp_path / "fit.npz"
-    chain = SetChain(penalty=0.02, random_state=5, checkpoint_every=0.0, **options)
-    whole = quietly(lambda: clone(chain).fit(sets))
-    original = fitting.write_checkpoint
+    learner = SetChain(penalty=0.02, random_state=5, checkpoint_every=0.0, **options)
+    whole = quietly(lambda: clone(learner).fit(sets))
+    original = checkpoint._write
     written = 0
     resumed = None
     for death in (3, 5, 7, 9, 10**9):
@@ -252,17 +251,17 @@ def test_a_resumed_fit_ends_with_the_same_bits(sets, tmp_path, monkeypatch, opti
             if written >= death:
                 raise Killed
 
-        monkeypatch.setattr(fitting, "write_checkpoint", write)
+        monkeypatch.setattr(checkpoint, "_write", write)
         written = 0
         try:
-            resumed = quietly(lambda: clone(chain).set_params(checkpoint=file).fit(sets))
+            resumed = quietly(lambda: clone(learner).set_params(checkpoint=file).fit(sets))
         except Killed:
             continue
         break
     assert np.array_equal(resumed.theta_, whole.theta_)
     assert resumed.objective_ == whole.objective_
     assert resumed.n_evaluations_ == whole.n_evaluations_
-    again = quietly(lambda: clone(chain).set_params(checkpoint=file).fit(sets))
+    again = quietly(lambda: clone(learner).set_params(checkpoint=file).fit(sets))
     assert np.array_equal(again.theta_, whole.theta_)
 
 
@@ -299,11 +298,11 @@ def test_ctrl_c_returns_the_best_so_far():
         import os, signal, warnings
         import numpy as np
         from sequela import SetChain, example_theta, simulate
-        from sequela.learning import fitting
+        from sequela.likelihood.objective import Objective
 
         sets = simulate(example_theta(), 300, random_state=4).to_dataset().without_times()
         before = signal.getsignal(signal.SIGINT)
-        original = fitting.Problem.evaluate
+        original = Objective.evaluate
         calls = 0
         def evaluate(self, theta):
             global calls
@@ -311,12 +310,12 @@ def test_ctrl_c_returns_the_best_so_far():
             if calls == 6:
                 os.kill(os.getpid(), signal.SIGINT)
             return original(self, theta)
-        fitting.Problem.evaluate = evaluate
+        Objective.evaluate = evaluate
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            chain = SetChain(penalty=0.005, n_starts=5).fit(sets)
+            learner = SetChain(penalty=0.005, n_starts=5).fit(sets)
         assert signal.getsignal(signal.SIGINT) is before
-        print(len(chain.starts_), chain.converged_, np.isfinite(chain.theta_).all())
+        print(len(learner.starts_), learner.converged_, np.isfinite(learner.theta_).all())
         print([str(w.message) for w in caught if "interrupted" in str(w.message)])
     """
     done = subprocess.run(  # noqa: S603
@@ -342,7 +341,7 @@ def test_cross_validation_chooses_by_the_rule(sets):
     import matplotlib as mpl
 
     mpl.use("agg")
-    from sequela import plot_cross_validation
+    from sequela.plots import plot_cross_validation
 
     options = {"penalties": [0.1, 0.03, 0.01, 0.003, 0.001], "folds": 3, "random_state": 2}
     best = quietly(lambda: SetChainCV(rule="best", **options).fit(sets))
@@ -364,16 +363,18 @@ def test_cross_validation_chooses_by_the_rule(sets):
         SetChainCV(folds=301).fit(sets)
 
 
-def test_the_papers_solver_takes_the_papers_steps(monkeypatch):
+def test_the_papers_solver_takes_the_papers_steps():
     """Three steps by hand: theta + g / sqrt(sum of squares), then the proximal step."""
-    from sequela.learning.solvers.adagrad import adagrad
-    from sequela.learning.solvers.proximal_newton import Iterate
+    from sequela.learning.solvers.adagrad import AdaGrad
 
     rng = np.random.default_rng(0)
     gradients = [rng.normal(size=(2, 2)) for _ in range(3)]
-    state = Iterate(np.zeros((2, 2)), np.nan, np.zeros((2, 2)), np.nan, np.inf)
-    supply = iter(gradients)
-    adagrad(lambda _: next(supply), state, OffDiagonalL1(0.1), max_iter=3)
+    supply = iter([*gradients, np.zeros((2, 2))])  # the last one is not used
+    objective = Closed(lambda _: (np.nan, -next(supply)))
+    solver = AdaGrad(OffDiagonalL1(0.1))
+    state = solver.init(objective, np.zeros((2, 2)))
+    for _ in range(3):
+        state, _ = solver.step(objective, state)
     theta = np.zeros((2, 2))
     squares = np.zeros((2, 2))
     for g in gradients:
@@ -387,12 +388,12 @@ def test_the_papers_solver_takes_the_papers_steps(monkeypatch):
 
 
 def test_the_papers_solver_improves_on_independence(sets):
-    chain = quietly(
+    learner = quietly(
         lambda: SetChain(penalty=0.02, solver="adagrad", max_iter=150, random_state=1).fit(sets)
     )
     start = SetChain(penalty=10.0).fit(sets).objective_
-    assert chain.objective_ > start + 0.05
-    assert chain.objective_ < SetChain(penalty=0.02).fit(sets).objective_ + 1e-3
+    assert learner.objective_ > start + 0.05
+    assert learner.objective_ < SetChain(penalty=0.02).fit(sets).objective_ + 1e-3
 
 
 @real_data
@@ -400,8 +401,8 @@ def test_the_20_item_table():
     X = pd.read_csv(FOLDER / "gbm" / "schill20.csv")
     assert SetChain().fit(X).objective_ >= -7.96165
     with pytest.warns(SeveralOptimaWarning):
-        chain = SetChain(n_starts=20, random_state=0).fit(X)
-    objectives = chain.optima_["objective"].to_numpy()
+        learner = SetChain(n_starts=20, random_state=0).fit(X)
+    objectives = learner.optima_["objective"].to_numpy()
     assert len(objectives) >= 2
     assert objectives[0] == pytest.approx(-7.96164, abs=2e-5)
     assert np.abs(objectives + 7.97394).min() < 2e-5
@@ -415,10 +416,10 @@ def test_the_20_item_table():
 def test_the_glioblastoma_data(n, largest, least):
     X = glioblastoma(FOLDER).iloc[:, :n]
     X = X[X.sum(axis=1) <= largest]
-    chain = SetChain(tol=5e-5).fit(X)
+    learner = SetChain(tol=5e-5).fit(X)
     assert len(X) == {20: 378, 50: 376, 100: 375}[n]
-    assert chain.objective_ >= least
-    assert kkt_residual(chain.theta_, X, 0.01) <= 5.1e-5
+    assert learner.objective_ >= least
+    assert kkt_residual(learner.theta_, X, 0.01) <= 5.1e-5
 
 
 @real_data
@@ -430,8 +431,8 @@ def test_true_times_recover_the_order(name, n, low, high):
     table = pd.read_csv(FOLDER / "synthetic" / f"{name}.csv")
     true = pd.read_csv(FOLDER / "synthetic" / f"{name}_theta.csv", index_col=0).iloc[:n, :n]
     X = table[[f"item{i + 1}" for i in range(n)]]
-    chain = SetChain().fit(X, times=table["time"])
-    learned = ref.sequence_distribution(chain.theta_)
+    learner = SetChain().fit(X, times=table["time"])
+    learned = ref.sequence_distribution(learner.theta_)
     expected = ref.sequence_distribution(true.to_numpy())
     divergence = sum(p * np.log(p / expected[s]) for s, p in learned.items())
     assert low < divergence < high

@@ -18,18 +18,12 @@ from sklearn.utils import check_array, estimator_checks
 
 import sequela
 from learning.problems import l1, mean_log_p, quiet, simulated, table
-from sequela import (
-    Dataset,
-    InputError,
-    Model,
-    SeparationWarning,
-    SetChain,
-    SetChainCV,
-    SeveralOptimaWarning,
-    fit,
-)
-from sequela.learning.fitting import Start
+from sequela import Dataset, InputError, Model, SetChain, SetChainCV, fit
+from sequela.learning import SeparationWarning, SeveralOptimaWarning
+from sequela.learning.fit_values import Start
 from sequela.learning.optima import differing_entries, distinct_optima, group_starts
+from sequela.learning.solvers.contract import Status
+from sequela.observation import Exponential
 
 ITEMS = ["TP53", "IDH1", "EGFR(A)", "PTEN", "NF1"]
 
@@ -43,14 +37,14 @@ def data():
 
 
 @pytest.fixture(scope="module")
-def chain(data):
+def learner(data):
     return SetChain(0.02, random_state=1).fit(data.without_times())
 
 
 # --- What goes in ---------------------------------------------------------------------------------
 
 
-def test_every_kind_of_data_gives_the_same_theta(data, chain):
+def test_every_kind_of_data_gives_the_same_theta(data, learner):
     frame = data.to_frame()
     values = data.values
     for X in (
@@ -64,48 +58,48 @@ def test_every_kind_of_data_gives_the_same_theta(data, chain):
         scipy.sparse.csr_matrix(values.astype(int)),
     ):
         again = SetChain(0.02, random_state=1).fit(X)
-        assert np.array_equal(again.theta_, chain.theta_)
-        assert again.objective_ == chain.objective_
+        assert np.array_equal(again.theta_, learner.theta_)
+        assert again.objective_ == learner.objective_
     sets = SetChain(0.02, random_state=1).fit(data.sets())
     place = [sets.model_.items.index(item) for item in ITEMS]
-    np.testing.assert_allclose(sets.theta_[np.ix_(place, place)], chain.theta_, atol=5e-3)
-    assert sets.objective_ == pytest.approx(chain.objective_, abs=1e-6)
+    np.testing.assert_allclose(sets.theta_[np.ix_(place, place)], learner.theta_, atol=5e-3)
+    assert sets.objective_ == pytest.approx(learner.objective_, abs=1e-6)
 
 
-def test_labels_are_kept(data, chain):
-    assert chain.model_.items == tuple(ITEMS)
-    assert list(chain.feature_names_in_) == ITEMS
-    assert chain.n_features_in_ == 5
-    assert list(chain.model_.to_frame().columns) == ITEMS
+def test_labels_are_kept(data, learner):
+    assert learner.model_.items == tuple(ITEMS)
+    assert list(learner.feature_names_in_) == ITEMS
+    assert learner.n_features_in_ == 5
+    assert list(learner.model_.to_frame().columns) == ITEMS
     assert SetChain(0.1).fit(data.values).model_.items == ("0", "1", "2", "3", "4")
 
 
-def test_an_order_of_items_does_not_matter(data, chain):
+def test_an_order_of_items_does_not_matter(data, learner):
     turned = SetChain(0.02, tol=1e-7).fit(data.without_times().select_items(ITEMS[::-1]))
     straight = SetChain(0.02, tol=1e-7).fit(data.without_times())
     np.testing.assert_allclose(turned.theta_[::-1, ::-1], straight.theta_, atol=1e-4)
 
 
-def test_times_come_from_the_argument_or_the_data_set(data, chain):
+def test_times_come_from_the_argument_or_the_data_set(data, learner):
     given = SetChain(0.02).fit(data.to_frame(), times=data.times)
     inside = SetChain(0.02).fit(data)
     assert np.array_equal(given.theta_, inside.theta_)
-    assert np.abs(given.theta_ - chain.theta_).max() > 0.01
+    assert np.abs(given.theta_ - learner.theta_).max() > 0.01
     nothing = SetChain(0.02).fit(data.to_frame(), times=np.full(120, np.nan))
-    assert np.array_equal(nothing.theta_, chain.theta_)
+    assert np.array_equal(nothing.theta_, learner.theta_)
     replaced = SetChain(0.02).fit(data, times=np.full(120, np.nan))
-    assert np.array_equal(replaced.theta_, chain.theta_)
+    assert np.array_equal(replaced.theta_, learner.theta_)
     assert given.score(data) == pytest.approx(given.score(data.to_frame(), times=data.times))
     assert given.score(data) != pytest.approx(given.score(data.to_frame()))
 
 
-def test_the_unit_of_time_is_the_observation_rate(data):
+def test_the_unit_of_time_is_that_of_the_observation(data):
     """With times in hours instead of days all base rates are 24 times smaller."""
     days = SetChain(0.02, tol=1e-6).fit(data)
     hours = SetChain(0.02, tol=1e-6).fit(data.to_frame(), times=data.times * 24.0)
     expected = days.theta_ - np.diag(np.full(5, np.log(24.0)))
     np.testing.assert_allclose(hours.theta_, expected, atol=1e-3)
-    slow = SetChain(0.02, tol=1e-6, observation_rate=1 / 24).fit(data.without_times())
+    slow = SetChain(0.02, tol=1e-6, observation=Exponential(1 / 24)).fit(data.without_times())
     fast = SetChain(0.02, tol=1e-6).fit(data.without_times())
     expected = fast.theta_ - np.diag(np.full(5, np.log(24.0)))
     np.testing.assert_allclose(slow.theta_, expected, atol=1e-3)
@@ -125,43 +119,43 @@ def test_bad_data_are_refused():
 # --- What comes out -------------------------------------------------------------------------------
 
 
-def test_what_is_learned_is_what_is_reported(data, chain):
-    value = mean_log_p(chain.theta_, data.values)
-    assert chain.objective_ == pytest.approx(value - l1(chain.theta_, 0.02), abs=1e-10)
-    assert chain.objective_se_ == 0.0
-    assert chain.kkt_floor_ == 0.0
-    assert chain.score(data.without_times()) == pytest.approx(value, abs=1e-10)
-    samples = chain.score_samples(data.without_times())
+def test_what_is_learned_is_what_is_reported(data, learner):
+    value = mean_log_p(learner.theta_, data.values)
+    assert learner.objective_ == pytest.approx(value - l1(learner.theta_, 0.02), abs=1e-10)
+    assert learner.objective_se_ == 0.0
+    assert learner.kkt_floor_ == 0.0
+    assert learner.score(data.without_times()) == pytest.approx(value, abs=1e-10)
+    samples = learner.score_samples(data.without_times())
     assert list(samples.index) == list(data.samples)
     assert samples.mean() == pytest.approx(value, abs=1e-10)
-    assert samples["s3"] == pytest.approx(mean_log_p(chain.theta_, data.values[[3]]), abs=1e-10)
-    assert np.array_equal(chain.model_.theta, chain.theta_)
-    assert chain.converged_
-    assert "KKT residual" in chain.message_
-    assert len(chain.starts_) == 1
-    assert chain.starts_[0].objective == chain.objective_
-    assert list(chain.history_.columns) == [
+    assert samples["s3"] == pytest.approx(mean_log_p(learner.theta_, data.values[[3]]), abs=1e-10)
+    assert np.array_equal(learner.model_.theta, learner.theta_)
+    assert learner.converged_
+    assert "KKT residual" in learner.message_
+    assert len(learner.starts_) == 1
+    assert learner.starts_[0].objective == learner.objective_
+    assert list(learner.history_.columns) == [
         "evaluations", "objective", "kkt_residual", "interactions", "seconds",
     ]  # fmt: skip
 
 
-def test_metadata_are_plain_json(data, chain):
-    metadata = json.loads(json.dumps(chain.model_.metadata, allow_nan=False))
-    assert metadata == chain.model_.metadata
+def test_metadata_are_plain_json(data, learner):
+    metadata = json.loads(json.dumps(learner.model_.metadata, allow_nan=False))
+    assert metadata == learner.model_.metadata
     assert metadata["penalty"] == 0.02
-    assert metadata["seed"] == chain.seed_ == 1
+    assert metadata["seed"] == learner.seed_ == 1
     assert metadata["samples"] == 120
     again = SetChain(np.float32(0.25), random_state=np.random.default_rng(1)).fit(data)
     json.dumps(again.model_.metadata, allow_nan=False)
 
 
-def test_score_follows_labels_not_positions(data, chain):
+def test_score_follows_labels_not_positions(data, learner):
     shuffled = data.without_times().to_frame()[ITEMS[::-1]]
-    expected = chain.score(data.without_times())
-    assert chain.score(shuffled) == pytest.approx(expected, abs=1e-12)
-    assert chain.score(Dataset(shuffled)) == pytest.approx(expected, abs=1e-12)
-    with pytest.raises(InputError, match="different items"):
-        chain.score(shuffled.rename(columns={"NF1": "XX"}))
+    expected = learner.score(data.without_times())
+    assert learner.score(shuffled) == pytest.approx(expected, abs=1e-12)
+    assert learner.score(Dataset(shuffled)) == pytest.approx(expected, abs=1e-12)
+    with pytest.raises(InputError, match="lack 1 of the model's 5, for example 'NF1'"):
+        learner.score(shuffled.rename(columns={"NF1": "XX"}))
 
 
 def test_score_of_lists_of_sets_follows_labels():
@@ -189,13 +183,13 @@ def test_score_of_sets_without_all_items():
     assert learned.score([{"b"}, {"b"}]) == pytest.approx(expected, abs=1e-12)
 
 
-def test_sample_draws_from_the_learned_chain(chain):
-    drawn = chain.sample(4000, random_state=3)
+def test_sample_draws_from_the_learned_model(learner):
+    drawn = learner.sample(4000, random_state=3)
     assert drawn.items == tuple(ITEMS)
     assert drawn.times is not None
-    assert np.array_equal(drawn.values, chain.sample(4000, random_state=3).values)
+    assert np.array_equal(drawn.values, learner.sample(4000, random_state=3).values)
     expected = np.zeros(5)
-    for mask, p in enumerate(sequela_distribution(chain.theta_)):
+    for mask, p in enumerate(sequela_distribution(learner.theta_)):
         expected += p * ((mask >> np.arange(5)) & 1)
     # 4.5 standard errors of five shares: a false alarm in 30,000.
     error = np.sqrt(expected * (1 - expected) / 4000)
@@ -208,10 +202,10 @@ def sequela_distribution(theta):
     return ref.set_distribution(theta)
 
 
-def test_the_short_form_is_the_same(data, chain):
+def test_the_short_form_is_the_same(data, learner):
     model = fit(data.without_times(), penalty=0.02, random_state=1)
     assert isinstance(model, Model)
-    assert model == chain.model_
+    assert model == learner.model_
     timed = fit(data.to_frame(), times=data.times, penalty=0.02)
     assert timed == SetChain(0.02).fit(data).model_
     with pytest.raises(TypeError):
@@ -226,20 +220,20 @@ def test_parameters_are_stored_as_given():
         "penalty": np.float32(0.1), "solver": "newton", "n_starts": 2, "start_widths": [1],
         "random_state": np.random.default_rng(1), "budget": sequela.Budget(work=1e5),
     }  # fmt: skip
-    chain = SetChain(**given)
+    learner = SetChain(**given)
     for name, value in given.items():
-        assert getattr(chain, name) is value
-    copy = clone(chain)
-    assert copy is not chain
-    assert copy.get_params().keys() == chain.get_params().keys()
-    assert copy.budget == chain.budget
-    assert set(chain.get_params()) == set(inspect.signature(SetChain.__init__).parameters) - {
+        assert getattr(learner, name) is value
+    copy = clone(learner)
+    assert copy is not learner
+    assert copy.get_params().keys() == learner.get_params().keys()
+    assert copy.budget == learner.budget
+    assert set(learner.get_params()) == set(inspect.signature(SetChain.__init__).parameters) - {
         "self"
     }
-    assert chain.set_params(penalty=0.3, n_starts=5).n_starts == 5
+    assert learner.set_params(penalty=0.3, n_starts=5).n_starts == 5
     with pytest.raises(ValueError, match="Invalid parameter"):
-        chain.set_params(lambda_=1)
-    assert "penalty" in repr(chain)
+        learner.set_params(lambda_=1)
+    assert "penalty" in repr(learner)
 
 
 def test_fit_leaves_the_parameters_alone(data):
@@ -323,18 +317,18 @@ def test_nothing_works_before_fit(data):
             act(SetChain())
 
 
-def test_fitting_again_forgets(data, chain):
+def test_fitting_again_forgets(data, learner):
     twice = (
         SetChain(0.02, random_state=1).fit(data.select_items(ITEMS[:2])).fit(data.without_times())
     )
-    assert np.array_equal(twice.theta_, chain.theta_)
+    assert np.array_equal(twice.theta_, learner.theta_)
     assert twice.n_features_in_ == 5
 
 
-def test_a_fitted_estimator_can_be_pickled(data, chain):
-    again = pickle.loads(pickle.dumps(chain))  # noqa: S301 - our own, for joblib's workers
-    assert np.array_equal(again.theta_, chain.theta_)
-    assert again.score(data) == chain.score(data)
+def test_a_fitted_estimator_can_be_pickled(data, learner):
+    again = pickle.loads(pickle.dumps(learner))  # noqa: S301 - our own, for joblib's workers
+    assert np.array_equal(again.theta_, learner.theta_)
+    assert again.score(data) == learner.score(data)
 
 
 def test_grid_search_over_the_penalty(data):
@@ -367,15 +361,15 @@ def test_cross_validation_passes_times_on(data):
     assert scores[0] == pytest.approx(mean_log_p(first.theta_, data.values[:60]), abs=1e-8)
 
 
-def test_it_works_at_the_end_of_a_pipeline(data, chain):
+def test_it_works_at_the_end_of_a_pipeline(data, learner):
     pipeline = make_pipeline(
         FunctionTransformer(lambda X: X.drop(columns="noise") > 0.5), SetChain(0.02)
     )
     frame = data.to_frame().astype(float).assign(noise=0.3)
     pipeline.fit(frame)
     assert isinstance(pipeline, Pipeline)
-    assert np.array_equal(pipeline[-1].theta_, chain.theta_)
-    assert pipeline.score(frame) == pytest.approx(chain.score(data.without_times()))
+    assert np.array_equal(pipeline[-1].theta_, learner.theta_)
+    assert pipeline.score(frame) == pytest.approx(learner.score(data.without_times()))
     search = GridSearchCV(pipeline, {"setchain__penalty": [0.5, 0.02]}, cv=2, error_score="raise")
     with quiet():
         search.fit(frame)
@@ -393,25 +387,25 @@ def test_several_optima_are_kept_grouped_and_told():
     with pytest.warns(
         SeveralOptimaWarning, match=r"8 starts ended at \d+ different optima"
     ) as told:
-        chain = SetChain(0.005, n_starts=8, random_state=1).fit(data)
-    assert len(chain.starts_) == 8
-    assert [start.width for start in chain.starts_] == [0.0, 0.2, 2.0, 0.2, 2.0, 0.2, 2.0, 0.2]
-    objectives = np.array([start.objective for start in chain.starts_])
-    assert chain.objective_ == objectives.max()
-    assert np.array_equal(chain.theta_, chain.starts_[int(objectives.argmax())].theta)
-    for start in chain.starts_:
+        learner = SetChain(0.005, n_starts=8, random_state=1).fit(data)
+    assert len(learner.starts_) == 8
+    assert [start.width for start in learner.starts_] == [0.0, 0.2, 2.0, 0.2, 2.0, 0.2, 2.0, 0.2]
+    objectives = np.array([start.objective for start in learner.starts_])
+    assert learner.objective_ == objectives.max()
+    assert np.array_equal(learner.theta_, learner.starts_[int(objectives.argmax())].theta)
+    for start in learner.starts_:
         value = evaluate_value(start.theta, data)
         assert start.objective == pytest.approx(value - l1(start.theta, 0.005), abs=1e-10)
         assert start.kkt_residual <= 1e-4
-    optima = chain.optima_
-    assert optima["objective"].iloc[0] == chain.objective_
+    optima = learner.optima_
+    assert optima["objective"].iloc[0] == learner.objective_
     assert optima["objective"].is_monotonic_decreasing
     assert optima["starts"].sum() == 8
-    np.testing.assert_allclose(optima["below_best"], chain.objective_ - optima["objective"])
-    differ = chain.differences(most=1).iloc[0]
-    stack = np.stack([start.theta for start in chain.starts_])
+    np.testing.assert_allclose(optima["below_best"], learner.objective_ - optima["objective"])
+    differ = learner.differences(max_entries=1).iloc[0]
+    stack = np.stack([start.theta for start in learner.starts_])
     assert differ["range"] == (stack.max(axis=0) - stack.min(axis=0)).max()
-    i, j = (chain.model_.items.index(differ[end]) for end in ("from", "to"))
+    i, j = (learner.model_.items.index(differ[end]) for end in ("from", "to"))
     assert differ["highest"] == stack[:, i, j].max()
     assert f"{differ['from']} -> {differ['to']}" in str(told[0].message)
 
@@ -443,8 +437,8 @@ def test_ends_that_are_no_optima_are_not_called_so():
 def end(theta, objective, residual=1e-5):
     return Start(
         theta=np.asarray(theta, dtype=float), objective=objective, objective_se=0.0,
-        kkt_residual=residual, kkt_floor=0.0, n_iterations=1, n_evaluations=1, converged=True,
-        message="", width=0.0,
+        kkt_residual=residual, kkt_floor=0.0, n_iterations=1, n_evaluations=1,
+        status=Status.CONVERGED, message="", width=0.0,
     )  # fmt: skip
 
 
@@ -471,8 +465,8 @@ def test_one_optimum_is_not_called_several():
     with warnings.catch_warnings():
         warnings.simplefilter("error", SeveralOptimaWarning)
         warnings.simplefilter("ignore", SeparationWarning)
-        chain = SetChain(0.03, n_starts=6, random_state=1).fit(X)
-    assert len(chain.optima_) == 1
+        learner = SetChain(0.03, n_starts=6, random_state=1).fit(X)
+    assert len(learner.optima_) == 1
 
 
 # --- Warnings about the data ----------------------------------------------------------------------
@@ -494,10 +488,10 @@ def test_one_optimum_is_not_called_several():
 def test_items_that_the_data_cannot_place_are_named(data, change, words):
     X = change(data.to_frame())
     with pytest.warns(SeparationWarning, match=words):
-        chain = SetChain(0.02).fit(X)
-    assert np.isfinite(chain.theta_).all()
-    assert np.isfinite([chain.objective_, chain.kkt_residual_]).all()
-    assert chain.converged_
+        learner = SetChain(0.02).fit(X)
+    assert np.isfinite(learner.theta_).all()
+    assert np.isfinite([learner.objective_, learner.kkt_residual_]).all()
+    assert learner.converged_
 
 
 def test_many_items_are_not_all_named():
@@ -549,7 +543,8 @@ def test_warnings_point_at_the_caller():
         ({"penalty": None}, "penalty is None"),
         ({"chains": 1}, "chains is 1"),
         ({"chains": 2.5}, "chains is 2.5"),
-        ({"observation_rate": 0.0}, "observation_rate is 0.0"),
+        ({"observation": 2.0}, "observation is 2.0"),
+        ({"observation": Exponential}, "observation is <class"),
         ({"budget": "1GB"}, "budget is '1GB'"),
         ({"random_state": -1}, "random_state is -1"),
         ({"random_state": "seed"}, "random_state is 'seed'"),
@@ -566,10 +561,10 @@ def test_options_that_make_no_sense_are_refused(data, options, words):
 
 
 def test_an_item_alone():
-    chain = SetChain().fit(np.array([[1], [0], [0], [0]]))
-    assert chain.theta_[0, 0] == pytest.approx(np.log(1 / 3), abs=1e-4)
-    assert len(chain.model_.interactions()) == 0
-    assert isinstance(chain.history_, pd.DataFrame)
+    learner = SetChain().fit(np.array([[1], [0], [0], [0]]))
+    assert learner.theta_[0, 0] == pytest.approx(np.log(1 / 3), abs=1e-4)
+    assert len(learner.model_.interactions()) == 0
+    assert isinstance(learner.history_, pd.DataFrame)
 
 
 def test_convergence_warning_is_scikit_learns(data):

@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 
 import reference as ref
 from learning.problems import simulated, table
-from sequela import Dataset, evaluate
+from sequela import Dataset, Model, evaluate
 from sequela.learning.independent_fit import (
     LARGEST_LOG_RATE,
     SMALLEST_LOG_RATE,
@@ -16,6 +16,7 @@ from sequela.learning.independent_fit import (
     grid_posterior,
 )
 from sequela.learning.largest_penalty import independent_gradient
+from sequela.observation import Exponential
 
 quick = settings(max_examples=30, deadline=None, derandomize=True, database=None)
 
@@ -47,15 +48,16 @@ def test_it_is_the_optimum_over_base_rates(seed, n, observation_rate):
     rng = np.random.default_rng(seed)
     X = (rng.random((40, n)) < rng.uniform(0.1, 0.9, n)).astype(int)
     X[0], X[1] = 0, 1  # no item is always or never present
-    fit = fit_independent(*distinct(X), observation_rate)
-    found = evaluate(np.diag(fit.log_rates), X, observation_rate=observation_rate)
+    observation = Exponential(observation_rate)
+    fit = fit_independent(*distinct(X), observation)
+    found = evaluate(Model(np.diag(fit.log_rates), observation=observation), X)
     assert np.abs(np.diag(found.gradient)).max() < 2e-6
     assert fit.value == pytest.approx(found.value, abs=1e-10)
 
 
 def test_one_item_is_closed():
     """Present with probability w / (observation rate + w)."""
-    fit = fit_independent(np.array([[0.0], [1.0]]), np.array([0.3, 0.7]), 2.0)
+    fit = fit_independent(np.array([[0.0], [1.0]]), np.array([0.3, 0.7]), Exponential(2.0))
     assert np.exp(fit.log_rates[0]) == pytest.approx(2.0 * 0.7 / 0.3, rel=1e-6)
     assert fit.value == pytest.approx(0.3 * np.log(0.3) + 0.7 * np.log(0.7), abs=1e-12)
 
@@ -99,7 +101,7 @@ def test_the_unit_of_time_does_not_matter(observation_rate):
     """Another rate of observation is another unit of time: all rates grow by that factor."""
     sets, weights = distinct(simulated(6, 200, 1).values)
     one = fit_independent(sets, weights)
-    other = fit_independent(sets, weights, observation_rate)
+    other = fit_independent(sets, weights, Exponential(observation_rate))
     assert other.value == pytest.approx(one.value, abs=1e-8)
     np.testing.assert_allclose(other.log_rates, one.log_rates + np.log(observation_rate), atol=1e-4)
 
@@ -131,8 +133,8 @@ def test_gradient_in_closed_form(seed, n, spread, observation_rate):
     rng = np.random.default_rng(seed)
     log_rates = rng.normal(-1.0, spread, n).clip(-12.0, 6.0)
     items = np.flatnonzero(rng.random(n) < 0.6)
-    theta = np.diag(log_rates)
-    exact = evaluate(theta, table(n, [items]), observation_rate=observation_rate).gradient
+    model = Model(np.diag(log_rates), observation=Exponential(observation_rate))
+    exact = evaluate(model, table(n, [items])).gradient
     found = independent_gradient(items, np.exp(log_rates), observation_rate)
     np.testing.assert_allclose(found, exact, atol=1e-8)
 

@@ -12,7 +12,7 @@ import pytest
 
 from learning.problems import ROOT, quiet, simulated
 from sequela import SetChain
-from sequela.learning import fitting
+from sequela.learning import checkpoint
 from sequela.learning.interrupt import graceful_stop
 from sequela.learning.progress import FitProgress
 
@@ -24,10 +24,10 @@ PREAMBLE = """
     import os, signal, sys, warnings
     import numpy as np
     from sequela import Budget, SetChain, SetChainCV, example_theta, simulate
-    from sequela.learning import problem
+    from sequela.likelihood.objective import Objective
 
     sets = simulate(example_theta(), 200, random_state=4).to_dataset().without_times()
-    original = problem.Problem.evaluate
+    original = Objective.evaluate
     calls = 0
 
     def signals_after(when):
@@ -37,7 +37,7 @@ PREAMBLE = """
             for number in when.get(calls, ()):
                 os.kill(os.getpid(), number)
             return original(self, theta)
-        problem.Problem.evaluate = evaluate
+        Objective.evaluate = evaluate
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
     handlers = lambda: [signal.getsignal(number) for number in numbers]
@@ -69,11 +69,11 @@ def test_ctrl_c_returns_the_best_so_far_and_the_fit_can_be_resumed(tmp_path):
     done = run(
         """
         file = sys.argv[1]
-        chain = lambda: SetChain(0.005, n_starts=4, random_state=3, checkpoint=file)
+        learner = lambda: SetChain(0.005, n_starts=4, random_state=3, checkpoint=file)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
             calls = 0
             signals_after({25: [number]})
-            found, said = told(lambda: chain().fit(sets))
+            found, said = told(lambda: learner().fit(sets))
             assert not found.starts_[-1].converged
             assert np.isfinite(found.theta_).all()
             assert found.objective_ == max(s.objective for s in found.starts_)
@@ -81,7 +81,7 @@ def test_ctrl_c_returns_the_best_so_far_and_the_fit_can_be_resumed(tmp_path):
             assert any("interrupted" in w and name in w and file in w for w in said), said
             print(len(found.starts_))
         signals_after({})
-        resumed, _ = told(lambda: chain().fit(sets))
+        resumed, _ = told(lambda: learner().fit(sets))
         whole, _ = told(lambda: SetChain(0.005, n_starts=4, random_state=3).fit(sets))
         assert len(resumed.starts_) == 4
         assert all(np.array_equal(a.theta, b.theta) for a, b in zip(resumed.starts_, whole.starts_))
@@ -95,13 +95,16 @@ def test_ctrl_c_returns_the_best_so_far_and_the_fit_can_be_resumed(tmp_path):
 
 
 def test_other_solvers_stop_too():
-    """Sampled sets, and the paper's solver in either of its phases (50 epochs are the first)."""
+    """Sampled sets, and the paper's solver in either of its phases.
+
+    The first has 50 epochs and 51 gradients, and the second begins with a gradient too.
+    """
     done = run(
         """
         from sequela.learning import fitting
         few = sets.select_samples(range(60))
         for kind, when, options in (
-            (problem.Problem, 12, {"budget": Budget(work=2e4), "chains": 3}),
+            (Objective, 12, {"budget": Budget(work=2e4), "chains": 3}),
             (fitting.Likelihood, 12, {"solver": "adagrad"}),
             (fitting.Likelihood, 60, {"solver": "adagrad"}),
         ):
@@ -124,21 +127,21 @@ def test_other_solvers_stop_too():
     sampled, base_rates, everything = (int(line) for line in done.stdout.split())
     assert sampled < 12
     assert base_rates == 11
-    assert everything == 9
+    assert everything == 60 - 51 - 1
 
 
 def test_interrupts_that_end_it_at_once():
     """A second Ctrl-C; and any while the penalty is chosen, where there is no best so far."""
     done = run(
         """
-        for when, chain in (
+        for when, learner in (
             ([signal.SIGINT, signal.SIGINT], SetChain(0.005)),
             ([signal.SIGINT], SetChainCV([0.1, 0.01, 0.003], folds=3)),
         ):
             calls = 0
             signals_after({5: when})
             try:
-                chain.fit(sets)
+                learner.fit(sets)
             except KeyboardInterrupt:
                 print("interrupted", handlers() == before)
         """
@@ -158,12 +161,12 @@ def test_an_interrupted_start_is_no_optimum():
                 os.kill(os.getpid(), signal.SIGINT)
             return original(self, theta)
         stopped = []
-        problem.Problem.evaluate = evaluate
-        chain = lambda: SetChain(0.1, n_starts=3, random_state=3, tol=1e-6)
-        found, said = told(lambda: chain().fit(sets))
+        Objective.evaluate = evaluate
+        learner = lambda: SetChain(0.1, n_starts=3, random_state=3, tol=1e-6)
+        found, said = told(lambda: learner().fit(sets))
         assert stopped and [s.converged for s in found.starts_] == [True, True, False]
         assert found.optima_["converged"].tolist() == [True, False]
-        whole = chain().fit(sets)
+        whole = learner().fit(sets)
         assert len(whole.optima_) == 1 and whole.optima_["starts"].tolist() == [3]
         print([w for w in said if "different optima" in w])
         """
@@ -177,7 +180,7 @@ def test_handlers_are_restored_after_an_error(monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(fitting, "write_checkpoint", fail)
+    monkeypatch.setattr(checkpoint, "_write", fail)
     with pytest.raises(OSError, match="disk full"):
         SetChain(0.1, checkpoint="nowhere.npz").fit([[1, 0], [0, 1], [0, 0], [1, 1]])
     assert [signal.getsignal(number) for number in SIGNALS] == before

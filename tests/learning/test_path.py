@@ -9,17 +9,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from learning.problems import interactions, kkt_residual, l1, mean_log_p, quiet, simulated
-from sequela import (
-    InputError,
-    SequelaError,
-    SetChain,
-    SetChainCV,
-    evaluate,
-    path,
-    penalty_max,
-    plot_cross_validation,
-)
+from sequela import InputError, Sampling, SequelaError, SetChain, SetChainCV, evaluate, path
+from sequela.learning import penalty_max
 from sequela.learning.penalty_path import penalty_grid
+from sequela.plots import plot_cross_validation
 
 
 @pytest.fixture(scope="module")
@@ -110,8 +103,11 @@ def test_with_times_it_begins_with_nothing():
         ({"tol": 0.0}, "tol is 0.0"),
         ({"tol": "tight"}, "tol is 'tight'"),
         ({"max_iter": 0}, "max_iter is 0"),
-        ({"chains": 1}, "chains is 1"),
-        ({"observation_rate": -1.0}, "observation_rate is -1.0"),
+        ({"sampling": 1}, "sampling is 1"),
+        ({"sampling": Sampling(chains=1)}, "chains is 1"),
+        ({"draws": 10}, "draws has no meaning here"),
+        ({"target_se": 0.1}, "target_se has no meaning here"),
+        ({"observation": -1.0}, "observation is -1.0"),
         ({"budget": 5}, "budget is 5"),
     ],
 )
@@ -243,9 +239,9 @@ def test_a_best_penalty_at_the_end_of_the_grid_is_told(data):
 
 
 def test_it_is_an_estimator(data):
-    chain = SetChainCV([0.1], folds=4, rule="best", n_starts=2)
-    copy = clone(chain)
-    assert copy.get_params() == chain.get_params()
+    learner = SetChainCV([0.1], folds=4, rule="best", n_starts=2)
+    copy = clone(learner)
+    assert copy.get_params() == learner.get_params()
     assert copy.set_params(folds=7).folds == 7
 
 
@@ -271,12 +267,13 @@ def test_it_is_an_estimator(data):
     ],
 )
 def test_cross_validation_that_makes_no_sense_is_refused_at_once(data, options, words, monkeypatch):
-    from sequela.learning import path as module
+    from sequela.learning import cross_validation as module
 
     def too_late(*_, **__):
         raise AssertionError("work was done before the options were looked at")
 
-    monkeypatch.setattr(module, "evaluate", too_late)
+    for work in ("penalty_max", "path", "Likelihood"):
+        monkeypatch.setattr(module, work, too_late)
     with pytest.raises(InputError) as told:
         SetChainCV(**options).fit(data)
     assert words in str(told.value)

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from learning.problems import interactions, quiet, simulated, table
-from sequela import Budget, Dataset, SetChain, evaluate, penalty_max
-from sequela.learning import penalty_max as module
+from sequela import Budget, Dataset, Model, SetChain, evaluate
+from sequela.learning import penalty_max
 from sequela.learning.independent_fit import fit_independent
+from sequela.observation import Exponential
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -25,19 +26,22 @@ def test_it_is_the_largest_gradient(observation_rate):
     sets, counts = np.unique(data.values.astype(float), axis=0, return_counts=True)
     # The unit of time does not matter, and at 1 the fit is checked elsewhere.
     log_rates = fit_independent(sets, counts / counts.sum()).log_rates + np.log(observation_rate)
-    gradient = evaluate(np.diag(log_rates), data, observation_rate=observation_rate).gradient
+    observation = Exponential(observation_rate)
+    gradient = evaluate(Model(np.diag(log_rates), observation=observation), data).gradient
     assert np.abs(np.diag(gradient)).max() < 1e-5
     np.fill_diagonal(gradient, 0.0)
-    largest = penalty_max(data, observation_rate=observation_rate)
+    largest = penalty_max(data, observation=observation)
     assert largest == pytest.approx(np.abs(gradient).max(), rel=1e-4)
 
 
-def test_sets_beyond_the_budget_give_the_same(monkeypatch):
+def test_sets_beyond_the_budget_give_the_same():
     data = simulated(9, 120, 5, base=1.0).without_times()
-    exact = penalty_max(data)
-    monkeypatch.setattr(module, "Budget", lambda: Budget(work=5e3))
+    small = Budget(work=5e3)
     assert (data.set_sizes >= 6).any()
-    assert penalty_max(data) == pytest.approx(exact, rel=1e-8)
+    assert not small.exact_fits(6, 9)
+    found = penalty_max(data, budget=small)
+    assert found == pytest.approx(penalty_max(data), rel=1e-8)
+    assert found != penalty_max(data)  # it was another way
 
 
 def test_very_large_sets():

@@ -9,9 +9,13 @@ import pytest
 from scipy.optimize import minimize
 
 import reference
-from sequela import InputError, Model, SetChain, compare_optima, evaluate, fit, refit, simulate
+from sequela import InputError, Model, Sampling, SetChain, evaluate, fit, simulate
+from sequela.learning import compare_optima, refit
 from sequela.learning.penalties import OffDiagonalL1
-from sequela.learning.refitting import OnSupport, WarmFits
+from sequela.learning.refitting import WarmFits
+from sequela.learning.solvers.contract import Limits
+from sequela.observation import Exponential
+from sequela.settings import Settings
 
 THETA = np.array([[-0.5, 1.5, 0.0], [0.0, -1.5, 0.0], [-1.0, 0.0, -0.3]])
 
@@ -96,11 +100,25 @@ def test_score():
 
 
 def test_other_fits_of_the_same_data_have_no_prior():
-    fits = WarmFits(SETS, seed=1, tol=1e-6)
+    limits = Limits(tol=1e-6, max_iter=500)
+    fits = WarmFits(SETS, Exponential(), Settings(random_state=1), limits)
     model = fit(SETS, penalty=0.02, tol=1e-6)
     fits.refit(model)
-    end = fits.fit(model.theta, OffDiagonalL1(0.02))
-    np.testing.assert_allclose(end.theta, model.theta, atol=1e-3)
+    state, info = fits.fit(model.theta, OffDiagonalL1(0.02))
+    assert info.status.converged
+    np.testing.assert_allclose(state.theta, model.theta, atol=1e-3)
+
+
+def test_the_observation_is_that_of_the_model():
+    """Another rate of observation is another unit of time: base rates grow by that factor."""
+    model = fit(SETS, penalty=0.02)
+    plain = refit(model, SETS, tol=1e-7)
+    faster = model.theta + np.diag(np.full(3, np.log(2.0)))
+    found = refit(Model(faster, model.items, observation=Exponential(2.0)), SETS, tol=1e-7)
+    assert found.model.observation == Exponential(2.0)
+    expected = plain.model.theta + np.diag(np.full(3, np.log(2.0)))
+    np.testing.assert_allclose(found.model.theta, expected, atol=1e-5)
+    assert found.log_likelihood == pytest.approx(plain.log_likelihood, abs=1e-8)
 
 
 def test_items_of_the_data_may_stand_in_another_order():
@@ -109,18 +127,6 @@ def test_items_of_the_data_may_stand_in_another_order():
     one, two = refit(model, SETS), refit(model, turned)
     assert one.model.items == two.model.items
     assert one.log_likelihood == pytest.approx(two.log_likelihood, abs=1e-9)
-
-
-def test_the_penalty_of_a_support():
-    support = np.array([[True, True], [False, True]])
-    theta = np.array([[0.3, -2.0], [0.0, 0.1]])
-    gradient = np.array([[0.2, -0.4], [5.0, 0.0]])
-    free, charged = OnSupport(support), OnSupport(support, 0.5)
-    np.testing.assert_array_equal(free.weights(2), [[0.0, 0.0], [np.inf, 0.0]])
-    np.testing.assert_array_equal(charged.weights(2), [[0.0, 0.5], [np.inf, 0.0]])
-    assert (free.value(theta), charged.value(theta)) == (0.0, 1.0)
-    np.testing.assert_allclose(free.subdiff_distance(theta, gradient), [[0.2, 0.4], [0.0, 0.0]])
-    np.testing.assert_allclose(charged.subdiff_distance(theta, gradient), [[0.2, 0.1], [0.0, 0.0]])
 
 
 # --- Optima side by side --------------------------------------------------------------------------
@@ -141,15 +147,15 @@ FIVE = np.array(
 @pytest.mark.filterwarnings("ignore::sequela.SeveralOptimaWarning")
 def test_optima_are_weighed_without_the_penalty():
     data = drawn(FIVE, 500, 4)
-    chain = SetChain(0.01, n_starts=8, start_widths=(2.0,), random_state=1).fit(data)
-    table, refits = compare_optima(chain, data)
-    assert len(table) == len(refits) == len(chain.optima_) > 1
+    learner = SetChain(0.01, n_starts=8, start_widths=(2.0,), random_state=1).fit(data)
+    table, refits = compare_optima(learner, data)
+    assert len(table) == len(refits) == len(learner.optima_) > 1
     assert table["behind"].iloc[0] == 0.0
     assert table["behind"].is_monotonic_increasing
     assert table["penalised"].min() == 0.0
     assert table["starts"].sum() == 8
     for row, again in zip(table.itertuples(), refits, strict=True):
-        end = chain.starts_[row.first_start]
+        end = learner.starts_[row.first_start]
         assert row.objective == end.objective
         assert row.refit == again.log_likelihood
         assert again.log_likelihood > 500 * evaluate(end.theta, data).value
@@ -161,8 +167,9 @@ def test_optima_are_weighed_without_the_penalty():
     [
         ({"tol": 0.0}, "tol"),
         ({"max_iter": 0}, "max_iter"),
-        ({"chains": 1}, "chains"),
-        ({"observation_rate": -1.0}, "observation_rate"),
+        ({"sampling": Sampling(chains=1)}, "chains is 1"),
+        ({"draws": 100}, "draws has no meaning here"),
+        ({"budget": "1GB"}, "budget is '1GB'"),
     ],
 )
 def test_bad_options_are_named(options, named):
@@ -172,8 +179,8 @@ def test_bad_options_are_named(options, named):
 
 def test_random_first_start():
     def widths(**options):
-        chain = SetChain(0.3, n_starts=3, random_state=1, **options).fit(SETS)
-        return [start.width for start in chain.starts_]
+        learner = SetChain(0.3, n_starts=3, random_state=1, **options).fit(SETS)
+        return [start.width for start in learner.starts_]
 
     assert widths() == [0.0, 0.2, 2.0]
     assert widths(independent_start=False) == [0.2, 2.0, 0.2]

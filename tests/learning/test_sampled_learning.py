@@ -6,12 +6,13 @@ so a right program exceeds tolerance plus floor in less than 1 of 200 fits.
 
 import numpy as np
 import pytest
-from sequela.learning.problem import Problem
 from sklearn.base import clone
 
 from learning.problems import interactions, kkt_residual, l1, quiet, simulated, table
 from sequela import Budget, BudgetError, Dataset, SetChain, evaluate, path
-from sequela.likelihood import Sampling
+from sequela.likelihood.objective import Objective
+from sequela.observation import Exponential
+from sequela.settings import Settings
 
 # Sets of 8 and more of 10 items are sampled; at known times they are refused.
 SMALL = Budget(work=2.0**8 * (6.0 * 10 + 10.0 * 8) - 1.0)
@@ -43,39 +44,37 @@ def test_the_budget_makes_medium_sets_sampled():
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_exact_gradient_is_optimal_within_the_floor(learned, seed):
-    chain = learned[seed]
-    assert chain.converged_
-    assert 0.0 < chain.kkt_floor_ < 0.02
-    assert chain.kkt_residual_ <= max(TOL, chain.kkt_floor_)
-    gradient = evaluate(chain.theta_, medium(seed), method="exact").gradient
-    assert kkt_residual(chain.theta_, gradient, PENALTY) <= TOL + chain.kkt_floor_
-    assert interactions(chain.theta_) < 60
+    learner = learned[seed]
+    assert learner.converged_
+    assert 0.0 < learner.kkt_floor_ < 0.02
+    assert learner.kkt_residual_ <= max(TOL, learner.kkt_floor_)
+    gradient = evaluate(learner.theta_, medium(seed), method="exact").gradient
+    assert kkt_residual(learner.theta_, gradient, PENALTY) <= TOL + learner.kkt_floor_
+    assert interactions(learner.theta_) < 60
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_objective_is_right_within_its_error(learned, seed):
-    chain = learned[seed]
-    exact = evaluate(chain.theta_, medium(seed), method="exact", gradient=False).value
-    exact -= l1(chain.theta_, PENALTY)
-    assert 0.0 < chain.objective_se_ < 0.01
+    learner = learned[seed]
+    exact = evaluate(learner.theta_, medium(seed), method="exact", gradient=False).value
+    exact -= l1(learner.theta_, PENALTY)
+    assert 0.0 < learner.objective_se_ < 0.01
     # t with 7 degrees of freedom: beyond 6 once in 2,000.
-    assert abs(chain.objective_ - exact) < 6.0 * chain.objective_se_
+    assert abs(learner.objective_ - exact) < 6.0 * learner.objective_se_
     best = SetChain(PENALTY, tol=1e-5).fit(medium(seed))
     assert exact > best.objective_ - 5e-3
 
 
 def test_sampled_and_exact_fits_agree_on_what_interacts(learned):
     """Strong interactions, not those at the edge of zero."""
-    for seed, chain in learned.items():
+    for seed, learner in learned.items():
         exact = SetChain(PENALTY, tol=1e-5).fit(medium(seed)).theta_
         strong = np.abs(exact) > 0.75
-        assert (np.sign(chain.theta_[strong]) == np.sign(exact[strong])).all()
+        assert (np.sign(learner.theta_[strong]) == np.sign(exact[strong])).all()
 
 
-def problem_of(data, budget, seed=1):
-    return Problem(
-        data, budget=budget, sampling=Sampling(), observation_rate=1.0, seed=seed, n_threads=None
-    )
+def objective_of(data, budget, seed=1):
+    return Objective(data, Exponential(), Settings(budget=budget, random_state=seed))
 
 
 def strong_theta(seed=0):
@@ -104,14 +103,14 @@ def test_the_gradient_of_drawn_orders_is_unbiased(seed):
     data = medium(seed)
     theta = strong_theta(seed)
     exact = evaluate(theta, data, method="exact")
-    problem = problem_of(data, SMALL)
-    assert len(problem.large) >= 3
-    problem.draw(np.diag(np.diag(theta)), 4)
+    objective = objective_of(data, SMALL)
+    assert len(objective.large) >= 3
+    objective.draw(np.diag(np.diag(theta)), 4)
     squares = []
     for _ in range(2):
-        problem.draw(theta, 32)
-        _, gradient = problem.evaluate(theta)
-        error = problem.gradient_error(theta)
+        objective.draw(theta, 32)
+        _, gradient = objective.evaluate(theta)
+        error = objective.gradient_error(theta)
         sampled = error > 1e-12
         squares.append(np.mean(((-gradient - exact.gradient)[sampled] / error[sampled]) ** 2))
     assert 0.3 < np.mean(squares) < 3.0
@@ -120,19 +119,19 @@ def test_the_gradient_of_drawn_orders_is_unbiased(seed):
 def test_between_draws_value_and_gradient_belong_together():
     """The reweighted loss is a smooth function of theta, and its gradient is its derivative."""
     data = medium(2)
-    problem = problem_of(data, SMALL)
+    objective = objective_of(data, SMALL)
     theta = strong_theta(3)
-    problem.draw(np.diag(np.diag(theta)), 4)
-    problem.draw(theta, 8)
+    objective.draw(np.diag(np.diag(theta)), 4)
+    objective.draw(theta, 8)
     rng = np.random.default_rng(0)
     there = theta + 0.05 * rng.normal(size=theta.shape)
-    _, gradient = problem.evaluate(there)
+    _, gradient = objective.evaluate(there)
     for _ in range(4):
         direction = rng.normal(size=theta.shape)
-        up = problem.evaluate(there + 1e-5 * direction)[0]
-        down = problem.evaluate(there - 1e-5 * direction)[0]
+        up = objective.evaluate(there + 1e-5 * direction)[0]
+        down = objective.evaluate(there - 1e-5 * direction)[0]
         assert np.sum(gradient * direction) == pytest.approx((up - down) / 2e-5, abs=1e-6)
-    assert 0.0 < problem.effective < 1.0
+    assert 0.0 < objective.effective < 1.0
 
 
 def test_large_sets_at_known_times_are_refused():
@@ -177,12 +176,12 @@ def test_another_seed_gives_other_bits():
 
 def test_random_state_may_be_a_generator():
     with quiet():
-        chain = SetChain(PENALTY, budget=SMALL, chains=2, max_iter=3)
+        learner = SetChain(PENALTY, budget=SMALL, chains=2, max_iter=3)
         one, two = (
-            clone(chain).set_params(random_state=np.random.default_rng(5)).fit(medium(0))
+            clone(learner).set_params(random_state=np.random.default_rng(5)).fit(medium(0))
             for _ in range(2)
         )
-        again = clone(chain).set_params(random_state=one.seed_).fit(medium(0))
+        again = clone(learner).set_params(random_state=one.seed_).fit(medium(0))
     assert np.array_equal(one.theta_, two.theta_)
     assert np.array_equal(one.theta_, again.theta_)
 

@@ -26,8 +26,8 @@ def draw_slowly(n, seed):
 
 def learn(penalty, seed):
     data = simulate(example_theta(), 60, random_state=seed).to_dataset().without_times()
-    chain = SetChain(penalty, random_state=seed).fit(data)
-    return {"objective": chain.objective_, "theta": chain.theta_.ravel().tolist()}
+    learner = SetChain(penalty, random_state=seed).fit(data)
+    return {"objective": learner.objective_, "theta": learner.theta_.ravel().tolist()}
 
 
 def linear_algebra_threads():

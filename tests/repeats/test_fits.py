@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
+from dataclasses import asdict
 from itertools import product
 
 import numpy as np
@@ -13,17 +16,21 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from sequela import Budget, Dataset, InputError, SetChain, example_theta, order_matrix, simulate
+from sequela.observation import Exponential
 from sequela.repeats import (
     Plan,
     collect,
     fit_table,
+    missing,
     models,
     pair_orders,
     plan_fits,
+    read_plan,
     run,
     summarise,
 )
-from sequela.repeats.fit_task import _split, item_places, learn
+from sequela.repeats.data_file import fingerprint, keep_data
+from sequela.repeats.fit_task import FitCase, _split, item_places, learn
 
 pytestmark = pytest.mark.filterwarnings("ignore::sequela.SeparationWarning")
 
@@ -57,12 +64,12 @@ def test_a_bootstrap_is_as_many_samples_drawn_from_the_samples(n, seed, bootstra
     values = np.arange(n)[:, None] >> np.arange(4) & 1
     times = np.arange(n) + 0.5 if timed else None
     samples = Dataset(values, times=times)
-    drawn, held_out = _split(samples, seed, bootstrap, None, 0)
+    drawn, held_out = _split(samples, seed, FitCase(0.05, bootstrap=bootstrap))
     assert held_out is None
     assert drawn.n_samples == n
     assert drawn.items == samples.items
     assert set(rows(drawn)) <= set(rows(samples))  # with its own time each
-    again, _ = _split(samples, seed, bootstrap, None, 0)
+    again, _ = _split(samples, seed, FitCase(0.05, bootstrap=bootstrap))
     assert rows(again) == rows(drawn)
 
 
@@ -70,7 +77,10 @@ def test_bootstraps_draw_every_sample_equally_often():
     n, number = 50, 400
     samples = Dataset(np.eye(n, dtype=bool))
     counts = np.stack(
-        [_split(samples, 11, b, None, 0)[0].values.sum(axis=0) for b in range(number)]
+        [
+            _split(samples, 11, FitCase(0.05, bootstrap=b))[0].values.sum(axis=0)
+            for b in range(number)
+        ]
     )
     # Each count is binomial(n, 1/n): its mean over all bootstraps is normal around 1 with variance
     # (1 - 1/n) / number; the largest of 50 beyond 4.5 sigma has probability 3e-4.
@@ -88,7 +98,7 @@ def test_folds_partition_the_samples(n, data):
     samples = Dataset(np.eye(n, dtype=bool))
     held = []
     for fold in range(folds):
-        training, held_out = _split(samples, seed, None, fold, folds)
+        training, held_out = _split(samples, seed, FitCase(0.05, fold=fold, folds=folds))
         assert set(training.samples) | set(held_out.samples) == set(samples.samples)
         assert not set(training.samples) & set(held_out.samples)
         held += held_out.samples
@@ -138,13 +148,13 @@ def test_a_bootstrap_is_a_plain_fit_to_the_drawn_samples(data, boots):
     learned = models(boots)
     for index in (0, 3):
         case = plan.cases[index]
-        drawn, _ = _split(data, 3, case["bootstrap"], None, 0)
-        chain = SetChain(case["penalty"], random_state=plan.seed_of(index)).fit(drawn)
-        assert np.array_equal(learned[index].theta, chain.theta_)
+        drawn, _ = _split(data, 3, FitCase(0.05, bootstrap=case["bootstrap"]))
+        learner = SetChain(case["penalty"], random_state=plan.seed_of(index)).fit(drawn)
+        assert np.array_equal(learned[index].theta, learner.theta_)
         assert learned[index].items == data.items
-        assert table.loc[index, "objective"] == chain.objective_
-        assert table.loc[index, "kkt_residual"] == chain.kkt_residual_
-        assert table.loc[index, "interactions"] == len(chain.model_.interactions())
+        assert table.loc[index, "objective"] == learner.objective_
+        assert table.loc[index, "kkt_residual"] == learner.kkt_residual_
+        assert table.loc[index, "interactions"] == len(learner.model_.interactions())
     # The same samples at both penalties, others in another bootstrap.
     assert [case["bootstrap"] for case in plan.cases[:3]] == [0, 0, 1]
     assert table["objective"].nunique() == len(table)
@@ -155,9 +165,9 @@ def test_a_fold_is_scored_on_what_it_has_not_seen(data, tmp_path):
     run(plan, tmp_path / "a", backend="threads")
     table = fit_table(tmp_path / "a")
     for fold in range(3):
-        training, held_out = _split(data, 3, None, fold, 3)
-        chain = SetChain(0.05, random_state=plan.seed_of(fold)).fit(training)
-        assert table.loc[fold, "held_out"] == chain.score(held_out)
+        training, held_out = _split(data, 3, FitCase(0.05, fold=fold, folds=3))
+        learner = SetChain(0.05, random_state=plan.seed_of(fold)).fit(training)
+        assert table.loc[fold, "held_out"] == learner.score(held_out)
         assert table.loc[fold, "held_out_samples"] == held_out.n_samples
     assert table["held_out_samples"].sum() == data.n_samples
 
@@ -169,14 +179,14 @@ def test_a_subset_is_a_fit_to_these_items(data, tmp_path):
         tmp_path / "b", backend="threads",
     )  # fmt: skip
     (frequent,) = models(tmp_path / "a").values()
-    chain = SetChain(0.05).fit(data.most_frequent(3))
-    assert frequent.items == chain.model_.items
-    assert np.array_equal(frequent.theta, chain.theta_)
+    learner = SetChain(0.05).fit(data.most_frequent(3))
+    assert frequent.items == learner.model_.items
+    assert np.array_equal(frequent.theta, learner.theta_)
     for number, model in models(tmp_path / "b").items():
         places = item_places(data, 3, 3, number)
         assert model.items == tuple(data.items[i] for i in places)
-        chain = SetChain(0.05).fit(data.select_items(model.items))
-        assert np.array_equal(model.theta, chain.theta_)
+        learner = SetChain(0.05).fit(data.select_items(model.items))
+        assert np.array_equal(model.theta, learner.theta_)
 
 
 def test_seeds_are_random_starts(data, tmp_path):
@@ -184,10 +194,10 @@ def test_seeds_are_random_starts(data, tmp_path):
     run(plan, tmp_path / "a", backend="threads")
     learned = models(tmp_path / "a")
     assert len({model.theta.tobytes() for model in learned.values()}) == 3
-    chain = SetChain(0.01, independent_start=False, max_iter=3, random_state=plan.seed_of(1))
+    learner = SetChain(0.01, independent_start=False, max_iter=3, random_state=plan.seed_of(1))
     with pytest.warns(ConvergenceWarning):
-        chain.fit(data)
-    assert np.array_equal(learned[1].theta, chain.theta_)
+        learner.fit(data)
+    assert np.array_equal(learned[1].theta, learner.theta_)
     assert not fit_table(tmp_path / "a")["converged"].any()  # a value, and no warning
 
 
@@ -195,18 +205,18 @@ def test_options_reach_the_fit_and_times_too(tmp_path):
     timed = simulate(example_theta(), 60, random_state=2).to_dataset()
     plan = plan_fits(
         timed.values, times=timed.times, bootstraps=1, penalty=0.05, tol=1e-2, seed=1,
-        observation_rate=0.5, budget=Budget(work=1e6), n_starts=2, start_widths=(0.1,),
+        observation=Exponential(0.5), budget=Budget(work=1e6), n_starts=2, start_widths=(0.1,),
     )  # fmt: skip
     run(plan, tmp_path / "a", backend="threads")
-    drawn, _ = _split(plan.data, 1, 0, None, 0)
+    drawn, _ = _split(plan.data, 1, FitCase(0.05, bootstrap=0))
     assert drawn.times is not None
-    chain = SetChain(
-        0.05, tol=1e-2, observation_rate=0.5, budget=Budget(work=1e6), n_starts=2,
+    learner = SetChain(
+        0.05, tol=1e-2, observation=Exponential(0.5), budget=Budget(work=1e6), n_starts=2,
         start_widths=(0.1,), random_state=plan.seed_of(0),
     ).fit(drawn)  # fmt: skip
     model = models(tmp_path / "a")[0]
-    assert np.array_equal(model.theta, chain.theta_)
-    assert model.metadata["observation_rate"] == 0.5
+    assert np.array_equal(model.theta, learner.theta_)
+    assert model.observation == Exponential(0.5)
 
 
 def test_orders_are_those_of_the_models(data, tmp_path):
@@ -316,6 +326,102 @@ def test_a_summary_without_interactions_is_an_empty_table(data, tmp_path):
     assert isinstance(found, pd.DataFrame)
     assert found.empty
     assert list(found.columns)[:2] == ["from", "to"]
+
+
+# --- Plans of version 0.1 -------------------------------------------------------------------------
+
+
+def old_stream(seed, *key):
+    """The stream of a draw of a plan in version 0.1: 1 bootstraps, 2 folds, 3 subsets of items."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
+
+
+def test_what_a_plan_draws_has_not_changed_since_version_0_1(data):
+    """A folder that was begun then goes on with the same samples, and is read with its items."""
+    n = data.n_samples
+    for number in (0, 7):
+        drawn, _ = _split(data, 5, FitCase(0.05, bootstrap=number))
+        rows = old_stream(5, 1, number).integers(n, size=n)
+        assert np.array_equal(drawn.values, data.values[rows])
+        places = np.sort(old_stream(5, 3, 4, number).choice(data.n_items, 4, replace=False))
+        assert np.array_equal(item_places(data, 5, 4, number), places)
+    fold_of = old_stream(5, 2, 3).permutation(n) % 3
+    for fold in range(3):
+        _, held_out = _split(data, 5, FitCase(0.05, fold=fold, folds=3))
+        assert np.array_equal(held_out.values, data.values[fold_of == fold])
+
+
+def old_folder(data, folder):
+    """A folder as version 0.1 left it: two subsets of items, the first one done."""
+    seed = 11
+    places = [
+        np.sort(old_stream(seed, 3, 4, subset).choice(data.n_items, 4, replace=False))
+        for subset in (0, 1)
+    ]
+    cases = [{"penalty": 0.05, "subset": subset, "items": 4} for subset in (0, 1)]
+    options = {"observation_rate": 2.0, "tol": 1e-3, "budget": asdict(Budget(work=1e6))}
+    common = {"plan_seed": seed, "options": options}
+    task = "sequela.repeats.fit_task:learn"
+    folder.mkdir()
+    keep_data(data, folder)
+    parts = [task, seed, cases, common, fingerprint(data)]
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    header = {
+        "format": "sequela repeats", "version": 1, "plan": digest, "task": task, "repeats": 2,
+        "seed": seed, "warm_up": "sequela.repeats.fit_task:warm_up",
+        "data": fingerprint(data), "common": common, "cases": cases,
+    }  # fmt: skip
+    (folder / "plan.json").write_text(json.dumps(header, indent=1))
+    learned = [fit_of_old_folder(data, places[at], seed_of(seed, at)) for at in (0, 1)]
+    rows, columns = np.nonzero(learned[0].theta_)
+    result = {
+        "objective": learned[0].objective_, "objective_se": 0.0,
+        "kkt_residual": learned[0].kkt_residual_, "converged": True,
+        "interactions": int(np.count_nonzero(rows != columns)), "message": "as it was told",
+        "theta": {
+            "rows": places[0][rows].tolist(), "columns": places[0][columns].tolist(),
+            "values": learned[0].theta_[rows, columns].tolist(),
+        },
+    }  # fmt: skip
+    record = {
+        "plan": digest, "index": 0, "seed": seed_of(seed, 0), "case": cases[0], "seconds": 1.5,
+        "result": result,
+    }  # fmt: skip
+    (folder / "000000.json").write_text(json.dumps(record))
+    return learned
+
+
+def seed_of(seed, index):
+    words = np.random.SeedSequence(seed, spawn_key=(index,)).generate_state(2, np.uint32)
+    return int(words[0]) << 31 ^ int(words[1])
+
+
+def fit_of_old_folder(data, places, seed):
+    return SetChain(
+        0.05, tol=1e-3, budget=Budget(work=1e6), observation=Exponential(2.0), random_state=seed
+    ).fit(data.select_items([data.items[place] for place in places]))
+
+
+@pytest.mark.parametrize("backend", ["threads", "processes"])
+def test_a_plan_of_version_0_1_goes_on(backend, data, tmp_path):
+    """Its options have "observation_rate", a number; its models have an observation."""
+    learned = old_folder(data, tmp_path / "old")
+    before = (tmp_path / "old" / "000000.json").read_bytes()
+    plan = read_plan(tmp_path / "old")
+    assert plan.common["options"]["observation_rate"] == 2.0
+    assert missing(plan, tmp_path / "old") == [1]
+    run(plan, tmp_path / "old", backend=backend, workers=2)
+    assert (tmp_path / "old" / "000000.json").read_bytes() == before
+    found = models(tmp_path / "old")
+    assert list(found) == [0, 1]
+    for at, learner in enumerate(learned):
+        assert found[at].observation == Exponential(2.0)
+        assert found[at] == learner.model_
+    table = fit_table(tmp_path / "old")
+    assert table["objective"].tolist() == [learner.objective_ for learner in learned]
+    # That rate is not the default's: the fits would differ.
+    default = SetChain(0.05, tol=1e-3).fit(data.select_items(found[1].items))
+    assert np.abs(default.theta_ - found[1].theta).max() > 0.5
 
 
 # --- What is refused ------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ def test_jobs_that_begin_at_the_same_moment_do_not_disturb_each_other(tmp_path):
 
 @given(st.sets(st.integers(0, 40), min_size=1))
 def test_lists_of_numbers_are_short_and_complete(numbers):
-    text = listed(sorted(numbers), most=100)
+    text = listed(sorted(numbers), max_runs=100)
     found = set()
     for part in text.split(", "):
         first, _, last = part.partition("-")

@@ -99,7 +99,7 @@ def peak_memory():
         return peak / (1e6 if sys.platform == "darwin" else 1e3)
 
 
-def time_of(work, seconds=1.0, most=200):
+def time_of(work, seconds=1.0, max_calls=200):
     """Return the shortest time of a call: as many as fit into `seconds`, after one to warm up.
 
     One that takes far longer is not repeated.
@@ -111,14 +111,14 @@ def time_of(work, seconds=1.0, most=200):
         return first
     times = []
     began = time.perf_counter()
-    while not times or (len(times) < most and time.perf_counter() - began < seconds):
+    while not times or (len(times) < max_calls and time.perf_counter() - began < seconds):
         start = time.perf_counter()
         work()
         times.append(time.perf_counter() - start)
     return min(times)
 
 
-def curve(sizes, orders, some_sets, most=6.0):
+def curve(sizes, orders, some_sets, max_seconds=6.0):
     """Return the seconds of a value and gradient of one set for each size that is affordable.
 
     `some_sets` returns the work of evaluating a table; each row of `orders` gives one set, its
@@ -129,9 +129,9 @@ def curve(sizes, orders, some_sets, most=6.0):
         chosen = orders if k <= SMALL else orders[:1]
         table = np.zeros(chosen.shape, dtype=np.int32)
         np.put_along_axis(table, chosen[:, :k], 1, axis=1)
-        seconds = time_of(some_sets(table), seconds=0.3, most=50) / len(chosen)
+        seconds = time_of(some_sets(table), seconds=0.3, max_calls=50) / len(chosen)
         found[str(k)] = seconds
-        if seconds > most:
+        if seconds > max_seconds:
             break
     return found
 

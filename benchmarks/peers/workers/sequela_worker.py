@@ -1,6 +1,6 @@
 """The worker of sequela, in the environment of the benchmark: ours, and the paper's method.
 
-The iterates on the way are taken from the callback that a solver is given anyway.
+The thetas on the way are taken from the watcher that a solver is given anyway.
 """
 
 import warnings
@@ -8,32 +8,30 @@ import warnings
 import numpy as np
 from common import curve, ready, run, time_of
 
-from sequela import SetChain
+from sequela import Budget, Likelihood, Sampling, SetChain
 from sequela.learning import fitting
-from sequela.likelihood import Budget, Likelihood, Sampling
+from sequela.learning.solvers.contract import Status
 
 
 def watch_solvers(recorder):
-    """Let every iterate pass the recorder, and the limit end the solver."""
+    """Let the recorder see every state, and the limit end the solver."""
 
     recorder.solved = 0.0
 
-    def watched(solver):
-        def solve(*args, callback, **options):
-            def watch(now):
-                ended = recorder.keep(now.theta)
-                if ended:
-                    now.message = "stopped by the limit"
-                return callback(now) or ended
+    def watched(loop):
+        def run_loop(solver, objective, start, limits, watch):
+            def watch_too(state, info):
+                ended = recorder.keep(state.theta)
+                return watch(state, info) or ended
 
-            state = solver(*args, callback=watch, **options)
+            end = loop(solver, objective, start, limits, watch_too)
             recorder.solved = recorder.now()
-            return state
+            return end
 
-        return solve
+        return run_loop
 
-    fitting.newton = watched(fitting.newton)
-    fitting.adagrad = watched(fitting.adagrad)
+    fitting.solve = watched(fitting.solve)
+    fitting.descend_by_gradients = watched(fitting.descend_by_gradients)
 
 
 def load_kernels():
@@ -66,14 +64,14 @@ def learn(job, X, theta, recorder):
     watch_solvers(recorder)
 
     def once():
-        chain = SetChain(
+        learner = SetChain(
             job["penalty"], solver=job["solver"], random_state=job["seed"],
             n_threads=job["threads"],
         ).fit(X)  # fmt: skip
         # The paper's method has no value to find at its end; that ours does is for the table.
         seconds = recorder.solved if paper else recorder.now()
-        recorder.keep(chain.theta_, always=True)
-        return {"seconds": seconds, **described(chain)}
+        recorder.keep(learner.theta_, always=True)
+        return {"seconds": seconds, **described(learner)}
 
     result.update(recorder.fastest(once))
     end = np.load(recorder.folder / recorder.steps[-1]["file"], allow_pickle=False)
@@ -81,17 +79,18 @@ def learn(job, X, theta, recorder):
     return result
 
 
-def described(chain):
+def described(learner):
     """Return what a fitted estimator says of itself."""
-    theta = chain.theta_
+    theta = learner.theta_
+    stopped = learner.status_ is Status.INTERRUPTED
     return {
-        "iterations": int(chain.n_iter_),
-        "evaluations": int(chain.n_evaluations_),
-        "own objective": float(chain.objective_),
-        "own objective, error": float(chain.objective_se_),
+        "iterations": int(learner.n_iter_),
+        "evaluations": int(learner.n_evaluations_),
+        "own objective": float(learner.objective_),
+        "own objective, error": float(learner.objective_se_),
         "interactions": int(np.count_nonzero(theta) - np.count_nonzero(np.diagonal(theta))),
-        "stopped": chain.message_.startswith("stopped"),
-        "message": chain.message_,
+        "stopped": stopped,
+        "message": "stopped by the limit" if stopped else learner.message_,
     }
 
 

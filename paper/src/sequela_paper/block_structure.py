@@ -15,7 +15,7 @@ import pandas as pd
 
 from sequela.learning.estimator import SetChain
 from sequela.plots.style import DIAGONAL, FAINT, LINE, SMALL, TEXT, diverging
-from sequela.support.random import stream
+from sequela.support.random import Purpose, stream
 from sequela_paper.experiment import Experiment, Settings, Tables, Verdict
 from sequela_paper.figures import finish, panels
 from sequela_paper.sources import GLIOBLASTOMA, glioblastoma
@@ -55,30 +55,30 @@ def task(*, folder: str, n: int, seed: int) -> dict[str, Any]:
     with warnings.catch_warnings():
         # Items that never occur without each other are expected among rare ones.
         warnings.simplefilter("ignore")
-        chain = SetChain(PENALTY, random_state=seed, progress=False).fit(data)
-    sizes = np.abs(chain.theta_)
+        learner = SetChain(PENALTY, random_state=seed, progress=False).fit(data)
+    sizes = np.abs(learner.theta_)
     np.fill_diagonal(sizes, 0.0)
     i, j = np.nonzero(sizes)
-    rng = stream(seed, 1)
+    rng = stream(seed, Purpose.EXPERIMENT)
     random = np.stack([shares_within(sizes, rng.permutation(n)) for _ in range(_ORDERS)])
     low, middle, high = np.quantile(random, [0.025, 0.5, 0.975], axis=0)
     blocks = _block(random)
     return {
         "items": list(data.items),
         "frequency": data.frequencies.tolist(),
-        "log_rate": np.diagonal(chain.theta_).tolist(),
+        "log_rate": np.diagonal(learner.theta_).tolist(),
         "from": i.tolist(),
         "to": j.tolist(),
-        "effect": chain.theta_[i, j].tolist(),
+        "effect": learner.theta_[i, j].tolist(),
         "share": shares_within(sizes, np.arange(n)).tolist(),
         "random_low": low.tolist(),
         "random_median": middle.tolist(),
         "random_high": high.tolist(),
         "random_smallest_block": int(blocks.min()),
         "random_median_block": int(np.median(blocks)),
-        "objective": chain.objective_,
-        "objective_se": chain.objective_se_,
-        "converged": bool(chain.converged_),
+        "objective": learner.objective_,
+        "objective_se": learner.objective_se_,
+        "converged": bool(learner.converged_),
     }
 
 

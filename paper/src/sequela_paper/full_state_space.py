@@ -131,7 +131,7 @@ class FullStateSpace:
         pairs = n * (n - 1)
         off = ~np.eye(n, dtype=bool)
         equal = np.full(len(self.presence), 1.0 / len(self.presence))
-        base = fit_independent(self.presence, equal, 1.0).log_rates
+        base = fit_independent(self.presence, equal).log_rates
         best: tuple[float, float, NDArray[np.float64]] = (np.inf, np.nan, np.diag(base))
         evaluations = 0
 

@@ -3,8 +3,8 @@
 For a pair and the n - 2 most frequent other items a model is learned from a random start, and the
 share of sequences in which the first came before the second, given both, is computed: exactly where
 few items act on the pair, else from 10^6 sequences. A repetition is another start. Beyond the
-paper, the order is tried against its reverse (`sequela.questions.rival_orders`): how much the data say for
-it, in nats, whatever the starts agree on.
+paper, the order is tried against its reverse (`sequela.questions.rival_orders`): how much the data
+say for it, in nats, whatever the starts agree on.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from sequela.budget import Budget
 from sequela.learning.estimator import SetChain
-from sequela.likelihood import Budget
 from sequela.plots.style import FAINT, SMALL, TEXT, series
 from sequela.questions.order import order_probability
 from sequela.questions.rivals import rival_orders
@@ -116,7 +116,7 @@ def task(
         warnings.simplefilter("ignore")  # starts that differ are what is looked for
         if kind == _EVIDENCE:
             return _evidence(samples, PAIRS[pairs[0]], seed)
-        chain = SetChain(
+        learner = SetChain(
             _PENALTY,
             solver="adagrad" if kind == _PAPER else "auto",
             max_iter=iterations if kind == _PAPER else 1000,
@@ -128,22 +128,22 @@ def task(
             progress=False,
         ).fit(samples)
     found = [
-        order_probability(chain, *PAIRS[pair], draws=_DRAWS, random_state=seed, n_threads=1)
+        order_probability(learner, *PAIRS[pair], draws=_DRAWS, random_state=seed, n_threads=1)
         for pair in pairs
     ]
     return {
         "share": [float(f.value) for f in found],
         "share_se": [float(f.se) for f in found],
-        "objective": chain.objective_,
-        "converged": bool(chain.converged_),
-        "iterations_done": chain.n_iter_,
+        "objective": learner.objective_,
+        "converged": bool(learner.converged_),
+        "iterations_done": learner.n_iter_,
     }
 
 
 def _evidence(samples: Any, pair: tuple[str, str], seed: int) -> dict[str, Any]:
     shared: dict[str, Any] = {"budget": _BUDGET, "random_state": seed, "n_threads": 1}
-    chain = SetChain(_PENALTY, progress=False, **shared).fit(samples)
-    row = rival_orders(chain, samples, pairs=[pair], search=False, **shared).table.iloc[0]
+    learner = SetChain(_PENALTY, progress=False, **shared).fit(samples)
+    row = rival_orders(learner, samples, pairs=[pair], search=False, **shared).table.iloc[0]
     # Positive: for the first item of the pair coming first.
     sign = 1.0 if row["first"] == pair[0] else -1.0
     share = float(row["probability"])
@@ -155,8 +155,8 @@ def _evidence(samples: Any, pair: tuple[str, str], seed: int) -> dict[str, Any]:
         "evidence_se": float(row["evidence_se"]),
         "penalised": sign * float(row["penalised"]),
         "rival_is_optimum": bool(row["optimum"]),
-        "objective": chain.objective_,
-        "converged": bool(chain.converged_),
+        "objective": learner.objective_,
+        "converged": bool(learner.converged_),
     }
 
 

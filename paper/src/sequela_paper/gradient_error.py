@@ -9,17 +9,21 @@ sweeps as the others have draws.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from sequela.learning.penalties import OffDiagonalL1
-from sequela.learning.solvers.adagrad import adagrad
-from sequela.learning.solvers.proximal_newton import Iterate
+from sequela.learning.solvers.adagrad import AdaGrad
+from sequela.learning.solvers.contract import Info, Limits
+from sequela.learning.solvers.loop import descend_by_gradients
 from sequela.learning.starts import random_theta
-from sequela.likelihood import Likelihood, Sampling
-from sequela.support.random import stream
+from sequela.likelihood.distinct import DistinctSamples
+from sequela.likelihood.evaluation import Likelihood
+from sequela.settings import Sampling
+from sequela.support.random import Purpose, stream
 from sequela_paper.experiment import Experiment, Settings, Tables, Verdict
 from sequela_paper.figures import curve, finish, panels
 from sequela_paper.sources import synthetic
@@ -90,7 +94,7 @@ def task(
         errors = []
         seconds = []
         for at, count in enumerate(draws):
-            chains = int(stream(seed, 1, place, at).integers(2**62))
+            chains = int(stream(seed, Purpose.EXPERIMENT, place, at).integers(2**62))
             began = time.perf_counter()
             found = sampled_gradient(chosen, theta, method, count, chains)
             seconds.append(time.perf_counter() - began)
@@ -109,7 +113,7 @@ def sampled_gradient(
     paper: the samples that occur c times are evaluated together, with c chains each.
     """
     # A new chain of the relocation sampler drops 8 sweeps more: ten, as of the others.
-    distinct = Likelihood(data).observations
+    distinct = DistinctSamples.of(data)
     times = np.rint(distinct.weights * data.n_samples).astype(np.int64)
     gradient = np.zeros_like(theta)
     for count in map(int, np.unique(times)):
@@ -133,17 +137,27 @@ def _gradient(likelihood: Likelihood, theta: NDArray[np.float64]) -> NDArray[np.
 def _ascend(likelihood: Likelihood, penalty: float, seed: int) -> NDArray[np.float64]:
     """Return theta after 50 epochs of base rates and 100 of everything, as in section 5."""
     n = likelihood.data.n_items
+    objective = _ExactGradient(likelihood)
+
+    def run(solver: AdaGrad, theta: NDArray[np.float64], epochs: int) -> NDArray[np.float64]:
+        start = solver.init(objective, theta), Info(evaluations=1)
+        state, _ = descend_by_gradients(solver, objective, start, Limits(tol=0.0, max_iter=epochs))
+        return state.theta
+
     weight = OffDiagonalL1(penalty)
+    base = run(AdaGrad(weight, diagonal_only=True), np.zeros((n, n)), _DIAGONAL_EPOCHS)
+    return run(AdaGrad(weight), random_theta(base, _WIDTH, seed, 0), _EPOCHS)
 
-    def run(theta: NDArray[np.float64], epochs: int, *, diagonal: bool) -> NDArray[np.float64]:
-        begin = Iterate(theta, np.nan, np.zeros((n, n)), np.nan, np.inf, evaluations=0)
-        return adagrad(
-            lambda at: _gradient(likelihood, at), begin, weight, max_iter=epochs,
-            diagonal_only=diagonal,
-        ).theta  # fmt: skip
 
-    base = run(np.zeros((n, n)), _DIAGONAL_EPOCHS, diagonal=True)
-    return run(random_theta(base, _WIDTH, seed, 0), _EPOCHS, diagonal=False)
+@dataclass(frozen=True)
+class _ExactGradient:
+    """The smooth part of the objective as AdaGrad needs it: the value is not computed."""
+
+    likelihood: Likelihood
+
+    def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return NaN and the gradient of the loss."""
+        return float("nan"), -_gradient(self.likelihood, theta)
 
 
 def cases(settings: Settings) -> list[dict[str, Any]]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from sequela.likelihood.budget import Budget
 
+from sequela.budget import Budget
 from sequela.learning.estimator import SetChain
 from sequela.plots.style import FAINT, SMALL, series
 from sequela.support.linear_algebra import one_thread
@@ -119,8 +119,8 @@ def _warm_up(data: Dataset, seed: int) -> None:
 
 def _fit(data: Dataset, seed: int, **options: Any) -> tuple[Any, float]:
     began = time.perf_counter()
-    chain = SetChain(PENALTY, random_state=seed, n_threads=1, progress=False, **options).fit(data)
-    return chain, time.perf_counter() - began
+    learner = SetChain(PENALTY, random_state=seed, n_threads=1, progress=False, **options).fit(data)
+    return learner, time.perf_counter() - began
 
 
 def _row(
@@ -145,12 +145,12 @@ def _row(
 
 def _time_ours(data: Dataset, seed: int, target: float) -> dict[str, Any]:
     """Time our solver, and how long it takes to where the paper's solver ended."""
-    chain, first = _fit(data, seed)
+    learner, first = _fit(data, seed)
     times = [first]
     while first < _SHORT and len(times) < _RUNS:
         times.append(_fit(data, seed)[1])
     seconds = float(np.median(times))
-    history = chain.history_
+    history = learner.history_
     there = history["objective"] >= target
     reached = None
     if there.any():
@@ -158,8 +158,8 @@ def _time_ours(data: Dataset, seed: int, target: float) -> dict[str, Any]:
         left = float(history["seconds"].iloc[-1] - history["seconds"][there].iloc[0])
         reached = max(seconds - left, 0.0)
     return _row(
-        OURS, data, seconds, chain.n_evaluations_, objective=chain.objective_,
-        objective_se=chain.objective_se_, finished=bool(chain.converged_),
+        OURS, data, seconds, learner.n_evaluations_, objective=learner.objective_,
+        objective_se=learner.objective_se_, finished=bool(learner.converged_),
         seconds_to_paper_objective=reached,
     )  # fmt: skip
 
@@ -169,18 +169,18 @@ def _time_paper(data: Dataset, seed: int, iterations: int, time_limit: float) ->
     most = iterations
     if iterations > _FEW:
         probe, _ = _fit(data, seed, solver="adagrad", max_iter=_PROBE)
-        # The first iterations learn base rates alone, which is cheaper.
-        clock = probe.history_["seconds"].to_numpy()[_DIAGONAL:]
+        # The first iterations, and the state before them, are of base rates alone: cheaper.
+        clock = probe.history_["seconds"].to_numpy()[_DIAGONAL + 1 :]
         each = float((clock[-1] - clock[0]) / (len(clock) - 1))
         most = min(iterations, max(int(time_limit / each) - _DIAGONAL, _PROBE))
-    chain, spent = _fit(data, seed, solver="adagrad", max_iter=most)
-    finished = chain.converged_ or chain.n_iter_ >= _ITERATIONS
-    each = spent / chain.n_evaluations_
-    left = 0 if finished else _ITERATIONS - chain.n_iter_
+    learner, spent = _fit(data, seed, solver="adagrad", max_iter=most)
+    finished = learner.converged_ or learner.n_iter_ >= _ITERATIONS
+    each = spent / learner.n_evaluations_
+    left = 0 if finished else _ITERATIONS - learner.n_iter_
     return _row(
-        PAPER, data, spent + left * each, chain.n_evaluations_ + left, objective=chain.objective_,
-        objective_se=chain.objective_se_, finished=bool(finished), spent=spent,
-        seconds_a_gradient=each,
+        PAPER, data, spent + left * each, learner.n_evaluations_ + left,
+        objective=learner.objective_, objective_se=learner.objective_se_,
+        finished=bool(finished), spent=spent, seconds_a_gradient=each,
     )  # fmt: skip
 
 

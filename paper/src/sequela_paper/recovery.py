@@ -4,8 +4,8 @@ The KL divergence of the learned from the true distribution of marginal sequence
 interacting items. A repetition chooses m of the 200 clocks and a start; both solvers see the same
 clocks. Two things are not as in the paper. The divergence is summed exactly, where the paper counts
 10^6 drawn sequences, which is biased upwards. And ours, after learning from the paper's random
-start, tries every order against its reverse (`sequela.questions.rival_orders`) and keeps what the data prefer
-without the penalty: alone, the penalised likelihood can prefer a wrong order.
+start, tries every order against its reverse (`sequela.questions.rival_orders`) and keeps what the
+data prefer without the penalty: alone, the penalised likelihood can prefer a wrong order.
 """
 
 from __future__ import annotations
@@ -112,30 +112,30 @@ def _divergence(model: Model, truth: Model, seed: int) -> float:
 
 
 def _known_times(data: Dataset, truth: Model) -> dict[str, Any]:
-    chain = SetChain(_PENALTY, random_state=0, n_threads=1, progress=False).fit(data)
-    return {"kl": _divergence(chain.model_, truth, 0), "objective": chain.objective_}
+    learner = SetChain(_PENALTY, random_state=0, n_threads=1, progress=False).fit(data)
+    return {"kl": _divergence(learner.model_, truth, 0), "objective": learner.objective_}
 
 
 def _paper_solver(sets: Dataset, truth: Model, iterations: int, seed: int) -> dict[str, Any]:
-    chain = SetChain(
+    learner = SetChain(
         _PENALTY, solver="adagrad", max_iter=iterations, random_state=seed, n_threads=1,
         progress=False,
     ).fit(sets)  # fmt: skip
-    return {"kl": _divergence(chain.model_, truth, seed), "objective": chain.objective_}
+    return {"kl": _divergence(learner.model_, truth, seed), "objective": learner.objective_}
 
 
 def _ours(sets: Dataset, truth: Model, seed: int) -> dict[str, Any]:
-    chain = SetChain(
+    learner = SetChain(
         _PENALTY, independent_start=False, start_widths=(_WIDTH,), tol=_tolerance(sets),
         random_state=seed, n_threads=1, progress=False,
     ).fit(sets)  # fmt: skip
-    found = rival_orders(chain, sets, tol=_tolerance(sets), random_state=seed, n_threads=1)
+    found = rival_orders(learner, sets, tol=_tolerance(sets), random_state=seed, n_threads=1)
     return {
         "kl": _divergence(found.model, truth, seed),
         "kl_refit": _divergence(found.refit.model, truth, seed),
         # What the penalised likelihood alone gives.
-        "kl_penalised": _divergence(chain.model_, truth, seed),
-        "objective": chain.objective_,
+        "kl_penalised": _divergence(learner.model_, truth, seed),
+        "objective": learner.objective_,
         "moves": found.moves,
         "least_evidence": float(found.table["evidence"].min()) if len(found.table) else None,
     }

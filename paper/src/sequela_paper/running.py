@@ -107,7 +107,7 @@ def warm_up() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         sets = simulate(example_theta(), 60, random_state=1).to_dataset().without_times()
-        rival_orders(SetChain(0.05, progress=False).fit(sets), sets, most_pairs=1, random_state=1)
+        rival_orders(SetChain(0.05, progress=False).fit(sets), sets, max_pairs=1, random_state=1)
 
 
 def _write(

@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 
 from sequela.learning.estimator import SetChain
-from sequela.learning.fitting import Start
+from sequela.learning.fit_values import Start
 from sequela.learning.optima import group_starts
 from sequela.learning.refitting import refit
+from sequela.learning.solvers.contract import Status
 from sequela.model import Model
 from sequela.plots.style import DIAGONAL, SMALL, TEXT, load, series
 from sequela.plots.theta import plot_theta
@@ -71,18 +72,18 @@ def task(
     with warnings.catch_warnings():
         # Items that never occur together, and fits that are cut short, are expected here.
         warnings.simplefilter("ignore")
-        chain = SetChain(
+        learner = SetChain(
             PENALTY, solver="auto" if solver == "ours" else solver, independent_start=False,
             start_widths=(width,), tol=tol, max_iter=max_iter, random_state=seed, progress=False,
         ).fit(data)  # fmt: skip
-    again = refit(chain.model_, data, random_state=seed)
+    again = refit(learner.model_, data, random_state=seed)
     return {
-        "theta": chain.theta_.tolist(),
-        "objective": chain.objective_,
-        "kkt_residual": chain.kkt_residual_,
-        "converged": bool(chain.converged_),
-        "evaluations": chain.n_evaluations_,
-        "order": float(order_probability(chain.model_, FIRST, SECOND)),
+        "theta": learner.theta_.tolist(),
+        "objective": learner.objective_,
+        "kkt_residual": learner.kkt_residual_,
+        "converged": bool(learner.converged_),
+        "evaluations": learner.n_evaluations_,
+        "order": float(order_probability(learner.model_, FIRST, SECOND)),
         "refit_log_likelihood": again.log_likelihood,
         "interactions": again.n_interactions,
         "score": again.score,
@@ -120,8 +121,9 @@ def tables(results: pd.DataFrame, settings: Settings) -> Tables:
             Start(
                 theta=theta, objective=one["objective"], objective_se=0.0,
                 kkt_residual=one["kkt_residual"], kkt_floor=0.0, n_iterations=0,
-                n_evaluations=one["evaluations"], converged=one["converged"], message="",
-                width=one["width"],
+                n_evaluations=one["evaluations"],
+                status=Status.CONVERGED if one["converged"] else Status.ITERATION_LIMIT,
+                message="", width=one["width"],
             )
             for theta, one in zip(thetas, results.to_dict("records"), strict=True)
         ]

@@ -117,15 +117,14 @@ class Running:
 
     def newton(self) -> tuple[NewtonState, Info]:
         """Return the state of the quasi-Newton solver."""
-        memory = {name: tuple(self.arrays[name]) for name in ("steps", "changes")}
-        arrays = {name: self.arrays[name] for name in ("theta", "gradient")}
-        return NewtonState(**arrays, **memory, **self.numbers), self.info
+        values: dict[str, Any] = {**self.arrays, **self.numbers}
+        values |= {name: tuple(values[name]) for name in ("steps", "changes")}
+        return NewtonState(**values), self.info
 
     def adagrad(self) -> tuple[AdaGradState, Info]:
         """Return the state of AdaGrad."""
-        names = ("theta", "gradient", "squares", "window_start")
-        arrays = {name: self.arrays[name] for name in names}
-        return AdaGradState(**arrays, **self.numbers), self.info
+        values: dict[str, Any] = {**self.arrays, **self.numbers}
+        return AdaGradState(**values), self.info
 
 
 class Checkpoint:
@@ -235,13 +234,26 @@ def _restore(
     if meta["running"] is None:
         return finished, None
     running = meta["running"]
+    kind: type[NewtonState | AdaGradState]
+    kind = AdaGradState if meta["options"]["solver"] == "adagrad" else NewtonState
+    state = {
+        name.removeprefix("state_"): arrays[name] for name in arrays if name.startswith("state_")
+    }
+    _demand_fields(kind, {**state, **running["numbers"]})
+    _demand_fields(Info, running["info"])
     info = Info(**{**running["info"], "status": Status[running["info"]["status"]]})
-    state = {name.removeprefix("state_"): arrays[name] for name in arrays if "state_" in name[:6]}
     if "free" in state:
         objective.prepare(state["free"])
     objective.restore(arrays)
     history = [tuple(row) for row in running["history"]]
     return finished, Running(state, running["numbers"], info, running["phase"], history)
+
+
+def _demand_fields(kind: type[NewtonState | AdaGradState | Info], found: dict[str, Any]) -> None:
+    """Raise a KeyError unless all fields are there: a default would change the rest of the fit."""
+    wrong = {f.name for f in fields(kind)} ^ found.keys()
+    if wrong:
+        raise KeyError(", ".join(sorted(wrong)))
 
 
 def _write(

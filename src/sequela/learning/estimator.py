@@ -124,10 +124,10 @@ class SetChain(BaseEstimator):
     --------
     >>> from sequela import example_theta, simulate
     >>> sets = simulate(example_theta(), 400, random_state=1).to_dataset().without_times()
-    >>> chain = SetChain(penalty=0.02).fit(sets)
-    >>> chain.converged_
+    >>> learner = SetChain(penalty=0.02).fit(sets)
+    >>> learner.converged_
     True
-    >>> chain.model_.interactions().head(1)[["from", "to"]].to_dict("list")
+    >>> learner.model_.interactions().head(1)[["from", "to"]].to_dict("list")
     {'from': ['step 2'], 'to': ['step 3']}
     """
 
@@ -182,13 +182,14 @@ class SetChain(BaseEstimator):
         return self._store(fitter, fitter.run())
 
     def _fitter(self, data: Dataset, penalty: float, seed: int) -> Fitter:
+        options = self._options(penalty, seed)
         run = RunOptions(
             n_threads=self.n_threads,
             progress=self.progress,
             checkpoint=self.checkpoint,
             checkpoint_every=float(self.checkpoint_every),
         )
-        return Fitter(data, self._options(penalty, seed), run)
+        return Fitter(data, options, run)
 
     def score(
         self,

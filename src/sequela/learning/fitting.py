@@ -83,6 +83,7 @@ class Fitter:
                 label = f"start {index + 1} of {options.n_starts}"
                 bar.begin(label if options.n_starts > 1 else "fit")
                 self._began = time.monotonic() - (self._history[-1][4] if self._history else 0.0)
+                state: NewtonState | AdaGradState
                 if options.solver == "adagrad":
                     state, info = self._adagrad(index, running, bar, request)
                 else:

@@ -48,7 +48,7 @@ class Objective:
     observation : Observation
         How samples are observed.
     settings : Settings
-        Budget, sampling, seed and threads.
+        Budget, sampling (at least two chains), seed and threads.
 
     Attributes
     ----------
@@ -140,10 +140,10 @@ class Objective:
         if exact.beyond or not all(map(in_sampling_range, columns)):
             return nowhere
         if self._sets:
-            part, slope = self._components(parameters, full=full)
-            if not np.isfinite(part):
+            more, slope = self._components(parameters, full=full)
+            if not np.isfinite(more):
                 return nowhere
-            loss += part
+            loss += more
             gradient += slope
         if self.large:
             weighed = self._weigh(columns)

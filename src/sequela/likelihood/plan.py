@@ -222,8 +222,8 @@ class Plan:
         key = parameters.tables.row_start.tobytes() + parameters.tables.row_item.tobytes()
         if self._parts[0] != key:
             children = acting(parameters.theta != 0.0)
-            parts = {s: components_of(distinct.items(s), children)[0] for s in candidates}
-            self._parts = (key, parts)
+            found = {s: components_of(distinct.items(s), children)[0] for s in candidates}
+            self._parts = (key, found)
         for s, parts in self._parts[1].items():
             size = int(distinct.sizes[s])
             lattice = np.inf

@@ -18,7 +18,7 @@ from sequela.learning.estimator import SetChain
 from sequela.learning.solvers.contract import Status
 from sequela.observation import take_recorded_observation
 from sequela.questions.order import order_matrix
-from sequela.support.random import Purpose, stream
+from sequela.support.random import PlanDraw, plan_stream
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -131,7 +131,7 @@ def item_places(
     if subset is None:
         order = np.argsort(-data.values.sum(axis=0, dtype=np.int64), kind="stable")
         return order[:items]
-    drawn = stream(plan_seed, Purpose.REPEATED_SUBSET, items, subset).choice(
+    drawn = plan_stream(plan_seed, PlanDraw.SUBSET, items, subset).choice(
         data.n_items, items, replace=False
     )
     return np.sort(drawn)
@@ -140,14 +140,14 @@ def item_places(
 def _split(data: Dataset, plan_seed: int, case: FitCase) -> tuple[Dataset, Dataset | None]:
     """Return the samples to fit to, and those held out."""
     if case.bootstrap is not None:
-        rows = stream(plan_seed, Purpose.REPEATED_BOOTSTRAP, case.bootstrap).integers(
+        rows = plan_stream(plan_seed, PlanDraw.BOOTSTRAP, case.bootstrap).integers(
             data.n_samples, size=data.n_samples
         )
         times = None if data.times is None else data.times[rows]
         return Dataset(data.values[rows], items=data.items, times=times), None
     if case.fold is None:
         return data, None
-    shuffled = stream(plan_seed, Purpose.REPEATED_FOLDS, case.folds).permutation(data.n_samples)
+    shuffled = plan_stream(plan_seed, PlanDraw.FOLDS, case.folds).permutation(data.n_samples)
     held_out = shuffled % case.folds == case.fold
     return data.select_samples(~held_out), data.select_samples(held_out)
 

@@ -210,7 +210,7 @@ def records(
         yield index, record
 
 
-def listed(indices: list[int], most: int = 8) -> str:
+def listed(indices: list[int], max_runs: int = 8) -> str:
     """Return numbers as text, with ranges.
 
     Examples
@@ -224,8 +224,8 @@ def listed(indices: list[int], most: int = 8) -> str:
             runs[-1][1] = index
         else:
             runs.append([index, index])
-    shown = [f"{a}" if a == b else f"{a}-{b}" for a, b in runs[:most]]
-    return ", ".join(shown) + (", ..." if len(runs) > most else "")
+    shown = [f"{a}" if a == b else f"{a}-{b}" for a, b in runs[:max_runs]]
+    return ", ".join(shown) + (", ..." if len(runs) > max_runs else "")
 
 
 def collect(plan: Plan, folder: str | os.PathLike[str], *, partial: bool = False) -> pd.DataFrame:

@@ -15,7 +15,15 @@ import numpy as np
 
 from sequela.support.errors import InputError
 
-__all__ = ["Purpose", "RandomState", "materialise_seed", "simulation_stream", "stream"]
+__all__ = [
+    "PlanDraw",
+    "Purpose",
+    "RandomState",
+    "materialise_seed",
+    "plan_stream",
+    "simulation_stream",
+    "stream",
+]
 
 RandomState: TypeAlias = int | np.integer | np.random.Generator | np.random.RandomState | None
 
@@ -67,9 +75,6 @@ class Purpose(IntEnum):
     ADAGRAD_SEED = 4  # the seed of the sampler that AdaGrad uses
     SAMPLED_LIKELIHOOD = 5  # orders of large sets for a value and a gradient
     SAMPLED_POSTERIOR = 6  # orders of large sets for posteriors of times and orders
-    REPEATED_BOOTSTRAP = 7  # samples of a bootstrap, in a plan of repeats
-    REPEATED_FOLDS = 8  # folds, in a plan of repeats
-    REPEATED_SUBSET = 9  # items of a subset, in a plan of repeats
     EXPERIMENT = 10  # whatever an experiment of the paper draws itself
 
 
@@ -94,6 +99,24 @@ def simulation_stream(seed: int, chunk: int) -> np.random.Generator:
     draws that a seed has had since version 0.1.
     """
     return _generator(seed, (chunk,))
+
+
+class PlanDraw(IntEnum):
+    """What a plan of repeats draws itself; the first part of the key of its stream."""
+
+    BOOTSTRAP = 1  # samples, with replacement
+    FOLDS = 2  # samples dealt to folds
+    SUBSET = 3  # items
+
+
+def plan_stream(plan_seed: int, draw: PlanDraw, *index: int) -> np.random.Generator:
+    """Return the generator of one draw of a plan of repeats.
+
+    The seed of a plan is for these draws alone; each of its fits has a seed of its own. The keys
+    are those of version 0.1, because the folder of a plan outlives a version: what is still to be
+    done must fit what was recorded, and the items of a record are drawn again when it is read.
+    """
+    return _generator(plan_seed, (int(draw), *index))
 
 
 def _generator(seed: int, key: tuple[int, ...]) -> np.random.Generator:

@@ -36,8 +36,7 @@ class AdaGradState:
     theta : array (n, n)
         Where the solver stands.
     gradient : array (n, n)
-        The derivative of the loss there; one step old after the last step, as another gradient
-        would be needed.
+        The derivative of the loss there.
     squares : array (n, n)
         Sums of squared gradients.
     window_start : array (n, n)

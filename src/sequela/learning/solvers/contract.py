@@ -88,14 +88,8 @@ class Info:
 class Smooth(Protocol):
     """The smooth part of an objective: loss (minus the mean log-likelihood) and gradient."""
 
-    def evaluate(
-        self, theta: NDArray[np.float64], *, full: bool = False
-    ) -> tuple[float, NDArray[np.float64]]:
-        """Return loss and gradient; an infinite loss where theta is out of range.
-
-        An objective may leave out entries of the gradient that are expensive, unless it is asked
-        for it in `full`; see `Objective.is_partial`.
-        """
+    def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return loss and gradient; an infinite loss where theta is out of range."""
         ...
 
 
@@ -104,6 +98,12 @@ class Objective(Smooth, Protocol):
 
     Between two calls of `draw` or `prepare` it is deterministic.
     """
+
+    def evaluate(
+        self, theta: NDArray[np.float64], *, full: bool = False
+    ) -> tuple[float, NDArray[np.float64]]:
+        """Return loss and gradient; entries that are expensive only in `full`."""
+        ...
 
     @property
     def is_partial(self) -> bool:

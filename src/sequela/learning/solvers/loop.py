@@ -45,6 +45,10 @@ _INNER_SHARE = 0.1
 SIGMAS = 4.0
 
 
+def _nobody(state: object, info: Info) -> bool:  # noqa: ARG001 - it watches nothing
+    return False
+
+
 def begin(
     solver: ProximalNewton, objective: Objective, theta: NDArray[np.float64]
 ) -> tuple[NewtonState, Info]:
@@ -64,7 +68,7 @@ def solve(
     objective: Objective,
     start: tuple[NewtonState, Info],
     limits: Limits,
-    watch: Watch[NewtonState] | None = None,
+    watch: Watch[NewtonState] = _nobody,
 ) -> tuple[NewtonState, Info]:
     """Minimise loss plus penalty from `start`, a state with its info.
 
@@ -78,14 +82,14 @@ def solve(
         Where to begin, as `begin` or an earlier run gives it.
     limits : Limits
         When to stop.
-    watch : callable or None
+    watch : callable
         Sees every state; True ends the run.
     """
     state, info = start
     with blas_on_one_thread():
         while True:
             info = _look(solver, state, info)
-            if watch is not None and watch(state, info):
+            if watch(state, info):
                 return state, replace(info, status=Status.INTERRUPTED)
             tol = max(limits.tol, 0.1 * info.floor)
             arrived = info.residual <= max(tol, state.inner_tol)
@@ -95,11 +99,12 @@ def solve(
                 moved, evaluations = solver.step(objective, state)
                 info = replace(info, evaluations=info.evaluations + evaluations)
                 if moved is not None:
-                    state, info = moved, replace(info, iterations=info.iterations + 1)
-                    continue
-                if state.steps:
+                    info = replace(info, iterations=info.iterations + 1)
+                elif state.steps:
                     # The quadratic model may be to blame: forget it and try a plain step.
-                    state = state.forget()
+                    moved = state.forget()
+                if moved is not None:
+                    state = moved
                     continue
             if solver.may_widen(state):
                 seen = state.free
@@ -120,7 +125,8 @@ def solve(
 
 def _is_stuck(seen: NDArray[np.bool_] | None, state: NewtonState, tol: float) -> bool:
     """Tell whether going on would change nothing: no new entries, and no tighter tolerance."""
-    return np.array_equal(seen, state.free) and state.inner_tol <= tol
+    same = seen is not None and state.free is not None and np.array_equal(seen, state.free)
+    return same and state.inner_tol <= tol
 
 
 def _widen(

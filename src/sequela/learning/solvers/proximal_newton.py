@@ -91,7 +91,9 @@ class ProximalNewton:
         return NewtonState(theta=theta, loss=loss, gradient=gradient)
 
     def residual(self, state: NewtonState) -> float:
-        """Return the KKT residual."""
+        """Return the KKT residual; infinite where the loss is, which has no gradient there."""
+        if not np.isfinite(state.loss):
+            return float("inf")
         distance = self.penalty.subdiff_distance(state.theta, -state.gradient)
         return float((distance if state.free is None else distance[state.free]).max())
 
