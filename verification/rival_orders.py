@@ -2,8 +2,8 @@
 
 Run by hand: ``python -m verification.rival_orders [data sets]``. For each of the two- and five-item
 models with 5 and with 20 clocks it draws data sets of 500 samples, learns, and asks
-`sequela.questions.rival_orders` about the first two items. It prints how often the evidence, and how
-often the penalised likelihood, is for the wrong order, and how often by more than two nats.
+`sequela.questions.rival_orders` about the first two items. It prints how often the evidence, and
+how often the penalised likelihood, is for the wrong order, and how often by more than two nats.
 """
 
 from __future__ import annotations

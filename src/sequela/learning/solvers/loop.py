@@ -87,40 +87,55 @@ def solve(
     """
     state, info = start
     with blas_on_one_thread():
-        while True:
+        while info.status is Status.RUNNING:
             info = _look(solver, state, info)
             if watch(state, info):
                 return state, replace(info, status=Status.INTERRUPTED)
-            tol = max(limits.tol, 0.1 * info.floor)
-            arrived = info.residual <= max(tol, state.inner_tol)
+            tol = max(limits.tol, 0.1 * info.floor, state.inner_tol)
+            arrived = info.residual <= tol
             spent = info.iterations >= limits.max_iter
-            stale = objective.effective < _LEAST_EFFECTIVE
-            if not (arrived or spent or stale):
+            if not (arrived or spent or objective.effective < _LEAST_EFFECTIVE):
                 moved, evaluations = solver.step(objective, state)
                 info = replace(info, evaluations=info.evaluations + evaluations)
                 if moved is not None:
-                    info = replace(info, iterations=info.iterations + 1)
-                elif state.steps:
+                    state, info = moved, replace(info, iterations=info.iterations + 1)
+                    continue
+                if state.steps:
                     # The quadratic model may be to blame: forget it and try a plain step.
-                    moved = state.forget()
-                if moved is not None:
-                    state = moved
+                    state = state.forget()
                     continue
-            if solver.may_widen(state):
-                seen = state.free
-                state, info = _widen(solver, objective, state, info, limits)
-                arrived = info.residual <= tol
-                if not (arrived or spent or _is_stuck(seen, state, tol)):
-                    continue
-            if objective.is_sampled:
-                state, info = _fresh(solver, objective, state, info)
-                status = _sampled_ending(state, info, limits, arrived=arrived)
-            else:
-                status = _ending(arrived=arrived, spent=spent)
-            if status is not Status.RUNNING:
-                return state, replace(info, status=status)
-            if arrived:
-                state = replace(state, kept=min(2 * state.kept, _MOST_KEPT))
+            state, info = _end_round(solver, objective, (state, info), limits, arrived=arrived)
+    return state, info
+
+
+def _end_round(
+    solver: ProximalNewton,
+    objective: Objective,
+    reached: tuple[NewtonState, Info],
+    limits: Limits,
+    *,
+    arrived: bool,
+) -> tuple[NewtonState, Info]:
+    """Look at what the steps of a round left aside; the status says whether to go on.
+
+    That is the entries of the gradient that are expensive, and fresh orders of sampled sets.
+    """
+    state, info = reached
+    spent = info.iterations >= limits.max_iter
+    if solver.may_widen(state):
+        seen = state.free
+        state, info = _widen(solver, objective, state, info, limits)
+        tol = max(limits.tol, 0.1 * info.floor)
+        arrived = info.residual <= tol
+        if not (arrived or spent or _is_stuck(seen, state, tol)):
+            return state, info
+    if not objective.is_sampled:
+        return state, replace(info, status=_ending(arrived=arrived, spent=spent))
+    state, info = _fresh(solver, objective, state, info)
+    status = _sampled_ending(state, info, limits, arrived=arrived)
+    if arrived and status is Status.RUNNING:
+        state = replace(state, kept=min(2 * state.kept, _MOST_KEPT))
+    return state, replace(info, status=status)
 
 
 def _is_stuck(seen: NDArray[np.bool_] | None, state: NewtonState, tol: float) -> bool:

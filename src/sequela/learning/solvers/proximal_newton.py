@@ -107,7 +107,7 @@ class ProximalNewton:
         `state` has a complete gradient. At most `most` zero entries are taken.
         """
         weights = self.penalty.weights(state.theta.shape[0])
-        free = (state.theta != 0.0) | (weights == 0.0)
+        free: NDArray[np.bool_] = (state.theta != 0.0) | (weights == 0.0)
         distance = self.penalty.subdiff_distance(state.theta, -state.gradient)
         violation = np.where(free | ~np.isfinite(weights), 0.0, distance)
         for place in np.argsort(-violation, axis=None, kind="stable")[:most]:
@@ -124,7 +124,8 @@ class ProximalNewton:
         """
         weights = self.penalty.weights(theta.shape[0])
         allowed = np.isfinite(weights)
-        return (theta != 0.0) | (weights == 0.0) if allowed.all() else allowed
+        present: NDArray[np.bool_] = (theta != 0.0) | (weights == 0.0)
+        return present if allowed.all() else allowed
 
     def may_widen(self, state: NewtonState) -> bool:
         """Tell whether there are entries that could move but are not free."""
