@@ -144,7 +144,7 @@ FIVE = np.array(
 )
 
 
-@pytest.mark.filterwarnings("ignore::sequela.SeveralOptimaWarning")
+@pytest.mark.filterwarnings("ignore::sequela.learning.SeveralOptimaWarning")
 def test_optima_are_weighed_without_the_penalty():
     data = drawn(FIVE, 500, 4)
     learner = SetChain(0.01, n_starts=8, start_widths=(2.0,), random_state=1).fit(data)

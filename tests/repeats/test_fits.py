@@ -32,7 +32,7 @@ from sequela.repeats import (
 from sequela.repeats.data_file import fingerprint, keep_data
 from sequela.repeats.fit_task import FitCase, _split, item_places, learn
 
-pytestmark = pytest.mark.filterwarnings("ignore::sequela.SeparationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::sequela.learning.SeparationWarning")
 
 
 @pytest.fixture(scope="module")
