@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 
 from sequela import Budget, BudgetError, Exponential, InputError, Model, evaluate
 from sequela.kernels.panels import DEGREES, solve_once
+from sequela.likelihood import plan
 from sequela.likelihood.components import ComponentSets, TimeGrid
 from sequela.likelihood.cross_gradient import CROSS_ACCURACY, CrossGradient
 from sequela.likelihood.decomposition import acting, components_of, decompose
 from sequela.likelihood.independent import log_p_independent
 from sequela.likelihood.parameters import Parameters
+from sequela.questions import time_posterior
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 # The lattice of larger budgets is the judge.
@@ -246,3 +248,31 @@ def test_the_grid_integrates_and_projects():
     density = np.exp(-grid.times) * grid.times**3
     projected = grid.values(grid.project(weights * density))
     assert np.sum(weights * projected) == pytest.approx(np.sum(weights * density))
+
+
+# --- The posterior of the observation time --------------------------------------------------------
+
+
+def test_the_time_of_a_sample_is_that_of_its_lattice(monkeypatch):
+    rng = np.random.default_rng(5)
+    theta = np.diag(rng.normal(-1.5, 0.7, 20))
+    for i in range(0, 12, 4):
+        theta[i, i + 1] = 1.5
+        theta[i + 1, i + 2] = -1.0
+    sample = [str(i) for i in range(13)]
+    found = time_posterior(theta, sample)
+    assert (found.method, found.draws, found.mean_se) == ("components", 0, 0.0)
+    monkeypatch.setattr(plan, "_LEAST_COMPONENT_SET", 99)
+    lattice = time_posterior(theta, sample)
+    assert lattice.method == "exact"
+    assert found.mean == pytest.approx(lattice.mean, rel=1e-11)
+    assert found.variance == pytest.approx(lattice.variance, rel=1e-9)
+    chances = [0.001, 0.05, 0.5, 0.95, 0.999]
+    quantiles, expected = found.quantile(chances), lattice.quantile(chances)
+    np.testing.assert_allclose(quantiles["time"], expected["time"], rtol=1e-9)
+    assert (quantiles["se"] == 0.0).all()
+    times = [0.0, 0.3, 1.0, 3.0, 1e4]
+    np.testing.assert_allclose(found.density(times), lattice.density(times), atol=1e-10)
+    whole = found.density()
+    area = np.trapezoid(whole["density"], whole.index)
+    assert area == pytest.approx(1.0, abs=1e-3)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["GridDistribution"]
 
 _MOST_STEPS = 60
+# What is left out at either end of a grid for plots, and its number of points.
+_TAIL = 1e-9
+_POINTS = 200
 
 
 class GridDistribution:
@@ -32,7 +35,7 @@ class GridDistribution:
     """
 
     def __init__(self, grid: TimeGrid, weights: NDArray[np.float64]) -> None:
-        self.grid = grid
+        self.panels = grid
         self.weights = weights
         self.mean = float(weights @ grid.times)
         self.variance = float(weights @ (grid.times - self.mean) ** 2)
@@ -40,7 +43,7 @@ class GridDistribution:
     @cached_property
     def _panels(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Return the Legendre coefficients of density and integral, and the mass before a panel."""
-        grid = self.grid
+        grid = self.panels
         points = grid.points
         nodes, _ = np.polynomial.legendre.leggauss(points)
         polynomials = np.polynomial.legendre.legvander(nodes, points - 1)
@@ -52,32 +55,37 @@ class GridDistribution:
         return density, integral, before
 
     def _place(self, times: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        grid = self.grid
+        grid = self.panels
         panel = np.clip(np.searchsorted(grid.edges, times) - 1, 0, grid.half.size - 1)
         return panel, (times - grid.edges[panel]) / grid.half[panel] - 1.0
 
-    def density(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the density at any times."""
+    def evaluate(
+        self, times: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the density and the probability of an earlier time, each as one row."""
         panel, x = self._place(times)
-        coefficients = self._panels[0]
-        inside = times <= self.grid.edges[-1]
-        values = [
-            float(np.polynomial.legendre.legval(at, coefficients[j]))
-            for j, at in zip(panel, np.clip(x, -1.0, 1.0), strict=True)
+        density, integral, before = self._panels
+        inside = times <= self.panels.edges[-1]
+        at = np.clip(x, -1.0, 1.0)
+        values = [_value(point, density[j]) for j, point in zip(panel, at, strict=True)]
+        earlier = [
+            before[j] + _value(point, integral[j]) for j, point in zip(panel, at, strict=True)
         ]
-        return np.where(inside, np.maximum(values, 0.0), 0.0)
+        return (
+            np.where(inside, np.maximum(values, 0.0), 0.0)[None, :],
+            np.clip(earlier, 0.0, 1.0)[None, :],
+        )
 
-    def cumulative(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probability of an earlier time."""
-        panel, x = self._place(times)
-        _, integral, before = self._panels
-        values = [
-            before[j] + float(np.polynomial.legendre.legval(at, integral[j]))
-            for j, at in zip(panel, np.clip(x, -1.0, 1.0), strict=True)
-        ]
-        return np.clip(values, 0.0, 1.0)
+    def grid(self) -> NDArray[np.float64]:
+        """Return times that hold all but 1e-9 of the probability at either end."""
+        first, last = self.pooled_quantiles(np.array([_TAIL, 1.0 - _TAIL]))
+        return np.concatenate([[0.0], np.linspace(first, last, _POINTS)])
 
     def quantiles(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the times before which the given probabilities lie, as one row."""
+        return self.pooled_quantiles(probabilities)[None, :]
+
+    def pooled_quantiles(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the times before which the given probabilities lie."""
         return np.array([self._quantile(float(p)) for p in probabilities])
 
@@ -89,8 +97,14 @@ class GridDistribution:
         # The integral rises: halving finds the place, to the last digit.
         for _ in range(_MOST_STEPS):
             middle = 0.5 * (low + high)
-            if float(np.polynomial.legendre.legval(middle, integral[panel])) < wanted:
+            if _value(middle, integral[panel]) < wanted:
                 low = middle
             else:
                 high = middle
-        return float(self.grid.edges[panel] + self.grid.half[panel] * (1.0 + 0.5 * (low + high)))
+        return float(
+            self.panels.edges[panel] + self.panels.half[panel] * (1.0 + 0.5 * (low + high))
+        )
+
+
+def _value(x: float, coefficients: NDArray[np.float64]) -> float:
+    return float(np.polynomial.legendre.legval(x, coefficients))

@@ -1,22 +1,26 @@
 """When was this sample taken: the posterior of the observation time given a set.
 
-Exact on the lattice, where the time is a mixture of sums of exponential phases; from drawn orders
-beyond it. Mean and variance come from recursions, density and quantiles from the Laplace
-transform (`inversion`).
+Exact on the lattice, where the time is a mixture of sums of exponential phases, or by components,
+where it is the integrand itself; from drawn orders beyond them. On the lattice, and for drawn
+orders, mean and variance come from recursions, density and quantiles from the Laplace transform
+(`inversion`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
 
 from sequela.kernels.contour import tilted_moments
 from sequela.kernels.passage import LANES, laplace_transform
+from sequela.likelihood.components import ComponentSets
+from sequela.likelihood.decomposition import decompose
 from sequela.likelihood.distinct import DistinctSamples
+from sequela.likelihood.grid_distribution import GridDistribution
 from sequela.likelihood.histories import OrderMoments, chain_error
 from sequela.likelihood.orders import OrderSampler, draw_orders, sampled_columns
 from sequela.likelihood.parameters import Parameters
@@ -34,14 +38,13 @@ from sequela.support.jit import call
 from sequela.support.threads import run_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Unpack
 
     from numpy.typing import NDArray
 
     from sequela.data.dataset import DataLike
     from sequela.model import ModelLike
-    from sequela.questions.inversion import Transform
     from sequela.settings import Settings, SettingsKeywords
 
 __all__ = ["TimePosterior", "pseudo_times", "time_posterior"]
@@ -51,6 +54,24 @@ DEFAULT_ORDERS = 320
 _TABLE_ORDERS = 160
 # Closer to 1, rounding would decide about the quantile.
 _HIGHEST_PROBABILITY = 1.0 - 1e-9
+
+
+class TimeDistribution(Protocol):
+    """A distribution of times, a row for each chain; a single one where it is exact."""
+
+    def evaluate(
+        self, times: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the density and the probability of an earlier time, (chains, times)."""
+
+    def quantiles(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the times before which the given probabilities lie, (chains, probabilities)."""
+
+    def pooled_quantiles(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the same of the mean over the chains, (probabilities,)."""
+
+    def grid(self) -> NDArray[np.float64]:
+        """Return times, from 0, that hold all of the probability."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +85,7 @@ class TimePosterior:
     mean_se : float
         Monte Carlo standard error of the mean; 0 where exact.
     method : str
-        "exact" or "relocation".
+        "exact", "components" (exact as well) or "relocation".
     draws : int
         Number of orders drawn; 0 where exact.
     seed : int or None
@@ -77,16 +98,12 @@ class TimePosterior:
     method: str
     draws: int
     seed: int | None
-    _transform: Transform
-    _first_pole: float
-    _at_zero: float
+    _distribution: Callable[[], TimeDistribution]
 
     @cached_property
-    def _inverse(self) -> Inverse:
-        return Inverse(
-            self._transform, self.mean, float(np.sqrt(self.variance)), self._first_pole,
-            self._at_zero,
-        )  # fmt: skip
+    def _inverse(self) -> TimeDistribution:
+        # Made when it is first needed: mean and variance do without.
+        return self._distribution()
 
     def density(self, times: Sequence[float] | None = None) -> pd.DataFrame:
         """Return the density at `times`, or on a grid that covers the whole distribution.
@@ -137,7 +154,7 @@ class TimePosterior:
         wanted = _read_probabilities("probabilities", probabilities)
         # The spread of the chains is needed only if there are chains.
         each = np.empty((1, wanted.size))
-        if self.method != Way.EXACT:
+        if self.draws:
             each = self._inverse.quantiles(wanted)
         return pd.DataFrame(
             {"time": self._inverse.pooled_quantiles(wanted), "se": self._error(each)},
@@ -145,10 +162,10 @@ class TimePosterior:
         )
 
     def _error(self, each: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.zeros(each.shape[1]) if self.method == Way.EXACT else chain_error(each)
+        return chain_error(each) if self.draws else np.zeros(each.shape[1])
 
     def __repr__(self) -> str:
-        error = "" if self.method == Way.EXACT else f" ± {self.mean_se:.2g}"
+        error = f" ± {self.mean_se:.2g}" if self.draws else ""
         return (
             f"<TimePosterior: mean {self.mean:.4g}{error}, "
             f"sd {np.sqrt(self.variance):.4g}, {self.method}>"
@@ -283,9 +300,22 @@ def _posterior(
     parameters: Parameters, items: NDArray[np.int64], settings: Settings, index: int
 ) -> TimePosterior:
     """Return the posterior of one set; `index` is its place in its data."""
-    if choose_way(parameters, items, settings.budget) is Way.EXACT:
+    way = choose_way(parameters, items, settings.budget, components=True)
+    if way is Way.COMPONENTS:
+        return _by_components(parameters, items)
+    if way is Way.EXACT:
         return _exact(Passage.of(parameters, items))
     return _sampled(parameters, items, settings, index)
+
+
+def _by_components(parameters: Parameters, items: NDArray[np.int64]) -> TimePosterior:
+    solved = ComponentSets(parameters, decompose(parameters.theta != 0.0, [items]), [items])
+    solved.solve(1)
+    distribution = GridDistribution(solved.grid, solved.posterior[0])
+    return TimePosterior(
+        mean=distribution.mean, variance=distribution.variance, mean_se=0.0,
+        method=Way.COMPONENTS.value, draws=0, seed=None, _distribution=lambda: distribution,
+    )  # fmt: skip
 
 
 def _exact(passage: Passage) -> TimePosterior:
@@ -312,8 +342,11 @@ def _exact(passage: Passage) -> TimePosterior:
 
     return TimePosterior(
         mean=float(mean), variance=float(variance), mean_se=0.0, method=Way.EXACT.value, draws=0,
-        seed=None, _transform=transform, _first_pole=float(exits.min()),
-        _at_zero=0.0 if k else float(exits[0]),
+        seed=None,
+        _distribution=lambda: Inverse(
+            transform, float(mean), float(np.sqrt(variance)), float(exits.min()),
+            0.0 if k else float(exits[0]),
+        ),
     )  # fmt: skip
 
 
@@ -339,8 +372,11 @@ def _sampled(
     return TimePosterior(
         mean=float(mean), variance=float(second - mean**2),
         mean_se=float(chain_error(moments.times[:, 0])), method=Way.RELOCATION.value,
-        draws=sampling.chains * sampling.sweeps, seed=settings.seed, _transform=transform,
-        _first_pole=float(moments.exits.min()), _at_zero=0.0,
+        draws=sampling.chains * sampling.sweeps, seed=settings.seed,
+        _distribution=lambda: Inverse(
+            transform, float(mean), float(np.sqrt(second - mean**2)),
+            float(moments.exits.min()), 0.0,
+        ),
     )  # fmt: skip
 
 
