@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
 
-.PHONY: demo test lint types check benchmark peers results docs clean
+.PHONY: demo test lint types check benchmark compare peers results docs clean
 
 demo: $(STAMP)
 	$(BIN)/sequela demo --force
@@ -16,7 +16,7 @@ test: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/codespell src tests paper docs benchmarks verification README.md CHANGELOG.md CONTRIBUTING.md
+	$(BIN)/codespell src tests paper docs benchmarks verification tools README.md CHANGELOG.md CONTRIBUTING.md
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -27,6 +27,11 @@ benchmark: $(STAMP)
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.learning
 	$(BIN)/python -m benchmarks.questions
+
+# Two revisions side by side: make compare BASE=main COMPARE="--only fit --repeats 9"
+BASE ?= HEAD~1
+compare: $(STAMP)
+	$(BIN)/python -m benchmarks.compare $(BASE) $(COMPARE)
 
 # About an hour; PEERS holds options, such as --resume or --quick.
 peers: $(STAMP)
@@ -50,5 +55,5 @@ $(DOCS_STAMP): $(STAMP)
 	@touch $(DOCS_STAMP)
 
 clean:
-	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src -name '*.nb?' -delete

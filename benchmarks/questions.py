@@ -33,6 +33,7 @@ def measured(work, repeats=3):
 def main():
     """Ask everything once and write how long it took, beside the aims."""
     import sequela
+    from sequela.likelihood.plan import is_exact
 
     folder = data_folder()
     if folder is None:
@@ -53,19 +54,20 @@ def main():
             None, lambda: sequela.order_matrix(model, frame.columns[:20], random_state=1)),
         "orders of 100 items": (None, lambda: sequela.order_matrix(model, random_state=1)),
         "frequencies of 100 items": (
-            None, lambda: sequela.item_frequencies(model, frame, random_state=1)),
-        "goodness of fit": (None, lambda: sequela.goodness_of_fit(model, frame, random_state=1)),
+            None, lambda: sequela.questions.item_frequencies(model, frame, random_state=1)),
+        "goodness of fit": (
+            None, lambda: sequela.questions.goodness_of_fit(model, frame, random_state=1)),
         "most likely orders of 78 items": (
-            None, lambda: sequela.likely_orders(model, largest, 3, random_state=1)),
+            None, lambda: sequela.questions.likely_orders(model, largest, 3, random_state=1)),
         "arrivals of 78 items": (
-            None, lambda: sequela.sample_arrivals(model, largest, random_state=1)),
+            None, lambda: sequela.questions.sample_arrivals(model, largest, random_state=1)),
     }  # fmt: skip
     rows = []
     for name, (aim, work) in asked.items():
         seconds, found = measured(work)
         row = {"question": name, "seconds": seconds, "aim": aim or ""}
         if hasattr(found, "method") and hasattr(found.method, "to_numpy"):
-            row["exact"] = float((found.method.to_numpy() == "exact").mean())
+            row["exact"] = float(is_exact(found.method.to_numpy().astype(str)).mean())
         rows.append(row)
     table("questions, n = 100, two cores", rows)
     result = {

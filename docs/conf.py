@@ -25,6 +25,7 @@ html_title = f"sequela {release}"
 html_copy_source = False
 html_show_copyright = False
 
+myst_enable_extensions = ["deflist"]  # the glossary
 myst_heading_anchors = 3  # so that a link may lead to a heading of another page
 
 # Docstrings are numpydoc: names stand in single backticks, types are prose.

@@ -9,8 +9,8 @@ Conventions, everywhere:
   the log base rate of item j. Items are 0, ..., n - 1.
 - A state R and an observed set S are any iterables of items; a sequence sigma is a tuple of items
   in the order of their arrival.
-- ``observation_rate`` is the rate of the exponential observation time (1 in the paper).
-- ``D(R) = observation_rate + exit_rate(theta, R)``: the total rate out of R in the chain with the
+- ``stop_rate`` is the rate of the exponential observation time (1 in the paper).
+- ``D(R) = stop_rate + exit_rate(theta, R)``: the total rate out of R in the chain with the
   extra state "observed" of section 4.3.
 - Vectors and matrices over the subsets of S are indexed by bit masks: bit b stands for
   ``sorted(S)[b]``.
@@ -94,7 +94,7 @@ def transition_matrix(Q: np.ndarray, t: float) -> np.ndarray:
 # --- Sections 2 and 4.4: marginal sets ------------------------------------------------------------
 
 
-def _resolvent_row(Q: np.ndarray, observation_rate: float) -> np.ndarray:
+def _resolvent_row(Q: np.ndarray, stop_rate: float) -> np.ndarray:
     """Row of the empty set in the integral over t of lambda exp(-lambda t) exp(t Q).
 
     It is lambda (lambda I - Q^T)^-1 e, with lambda the observation rate and e the first unit
@@ -102,12 +102,12 @@ def _resolvent_row(Q: np.ndarray, observation_rate: float) -> np.ndarray:
     """
     start = np.zeros(len(Q))
     start[0] = 1.0
-    return observation_rate * np.linalg.solve(observation_rate * np.eye(len(Q)) - Q.T, start)
+    return stop_rate * np.linalg.solve(stop_rate * np.eye(len(Q)) - Q.T, start)
 
 
-def set_distribution(theta: np.ndarray, observation_rate: float = 1.0) -> np.ndarray:
+def set_distribution(theta: np.ndarray, stop_rate: float = 1.0) -> np.ndarray:
     """p(S) of all 2^n sets, eq. (1) with the integral over time done by one dense solve."""
-    return _resolvent_row(generator(theta), observation_rate)
+    return _resolvent_row(generator(theta), stop_rate)
 
 
 def set_distribution_at(theta: np.ndarray, t: float) -> np.ndarray:
@@ -115,20 +115,15 @@ def set_distribution_at(theta: np.ndarray, t: float) -> np.ndarray:
     return transition_matrix(generator(theta), t)[0]
 
 
-def log_p_set(theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0) -> float:
+def log_p_set(theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0) -> float:
     """log p(S), eq. (1), from a dense solve over the subsets of S (|S| <= 10, any n)."""
-    return math.log(_resolvent_row(restricted_generator(theta, S), observation_rate)[-1])
+    return math.log(_resolvent_row(restricted_generator(theta, S), stop_rate)[-1])
 
 
-def log_p_set_permutations(
-    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0
-) -> float:
+def log_p_set_permutations(theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0) -> float:
     """log p(S) = log of the sum over all orders of S of eq. (6) (section 4.4)."""
     return logsumexp(
-        [
-            log_p_sequence(theta, sigma, observation_rate=observation_rate)
-            for sigma in itertools.permutations(S)
-        ]
+        [log_p_sequence(theta, sigma, stop_rate=stop_rate) for sigma in itertools.permutations(S)]
     )
 
 
@@ -152,17 +147,15 @@ def log_p_full_sequence(theta: np.ndarray, sigma: Sequence[int]) -> float:
     )
 
 
-def log_p_sequence(
-    theta: np.ndarray, sigma: Sequence[int], *, observation_rate: float = 1.0
-) -> float:
+def log_p_sequence(theta: np.ndarray, sigma: Sequence[int], stop_rate: float = 1.0) -> float:
     """log p(sigma) of a partial sequence, observed at a random time: Proposition 2, eq. (6).
 
     The last factor is the rate of the step to "observed" over D(sigma); the paper has it as 1.
     """
     k = len(sigma)
     steps = sum(log_rate(theta, sigma[:i], sigma[i]) for i in range(k))
-    totals = [observation_rate + exit_rate(theta, sigma[:i]) for i in range(k + 1)]
-    return steps + math.log(observation_rate) - sum(math.log(D) for D in totals)
+    totals = [stop_rate + exit_rate(theta, sigma[:i]) for i in range(k + 1)]
+    return steps + math.log(stop_rate) - sum(math.log(D) for D in totals)
 
 
 def log_p_sequence_given_time(theta: np.ndarray, sigma: Sequence[int], t: float) -> float:
@@ -239,11 +232,11 @@ def _add_gradient_of_log_total(
     gradient: np.ndarray,
     theta: np.ndarray,
     R: Sequence[int],
-    observation_rate: float,
+    stop_rate: float,
     weight: float,
 ) -> None:
     """Add weight times the derivatives of log D(R): those of each log-rate, times rate / D(R)."""
-    total = observation_rate + exit_rate(theta, R)
+    total = stop_rate + exit_rate(theta, R)
     for j in range(len(theta)):
         if j not in R:
             _add_gradient_of_log_rate(gradient, R, j, weight * rate(theta, R, j) / total)
@@ -259,24 +252,24 @@ def gradient_full_sequence(theta: np.ndarray, sigma: Sequence[int]) -> np.ndarra
 
 
 def gradient_sequence(
-    theta: np.ndarray, sigma: Sequence[int], *, observation_rate: float = 1.0
+    theta: np.ndarray, sigma: Sequence[int], *, stop_rate: float = 1.0
 ) -> np.ndarray:
     """Gradient of log p(sigma) of a partial sequence: the logarithm of eq. (6), term by term."""
     gradient = np.zeros_like(theta, dtype=float)
     for i in range(len(sigma)):
         _add_gradient_of_log_rate(gradient, sigma[:i], sigma[i], 1.0)
     for i in range(len(sigma) + 1):
-        _add_gradient_of_log_total(gradient, theta, sigma[:i], observation_rate, -1.0)
+        _add_gradient_of_log_total(gradient, theta, sigma[:i], stop_rate, -1.0)
     return gradient
 
 
 def gradient_set_permutations(
-    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0
+    theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0
 ) -> np.ndarray:
     """Gradient of log p(S): average of `gradient_sequence` over p(sigma | S), display above (7)."""
     return sum(
-        weight * gradient_sequence(theta, sigma, observation_rate=observation_rate)
-        for sigma, weight in posterior_orders(theta, S, observation_rate=observation_rate).items()
+        weight * gradient_sequence(theta, sigma, stop_rate=stop_rate)
+        for sigma, weight in posterior_orders(theta, S, stop_rate=stop_rate).items()
     )
 
 
@@ -323,7 +316,7 @@ def _subsets(S: Iterable[int]) -> Iterator[frozenset[int]]:
         yield from map(frozenset, itertools.combinations(S, size))
 
 
-def _mp_forward(theta: np.ndarray, S: Iterable[int], observation_rate: float) -> tuple[dict, dict]:
+def _mp_forward(theta: np.ndarray, S: Iterable[int], stop_rate: float) -> tuple[dict, dict]:
     """D(R) and F(R) for all subsets R of S.
 
     F(R) is eq. (6), without its factor for the step to "observed", summed over all orders of R. The
@@ -332,24 +325,24 @@ def _mp_forward(theta: np.ndarray, S: Iterable[int], observation_rate: float) ->
     """
     D, F = {}, {}
     for R in _subsets(S):
-        D[R] = mp.mpf(observation_rate) + _mp_exit_rate(theta, R)
+        D[R] = mp.mpf(stop_rate) + _mp_exit_rate(theta, R)
         paths = mp.fsum(F[R - {c}] * _mp_rate(theta, R - {c}, c) for c in R) if R else mp.mpf(1)
         F[R] = paths / D[R]
     return D, F
 
 
 def mp_log_p_set(
-    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0, digits: int = DIGITS
+    theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0, digits: int = DIGITS
 ) -> float:
     """log p(S), section 4.4, by recursion over the subsets of S in mpmath (|S| <= 10)."""
     S = frozenset(S)
     with mp.workdps(digits):
-        _, F = _mp_forward(_mp_matrix(theta), S, observation_rate)
-        return float(mp.log(mp.mpf(observation_rate) * F[S]))
+        _, F = _mp_forward(_mp_matrix(theta), S, stop_rate)
+        return float(mp.log(mp.mpf(stop_rate) * F[S]))
 
 
 def mp_gradient_set(
-    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0, digits: int = DIGITS
+    theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0, digits: int = DIGITS
 ) -> np.ndarray:
     """Gradient of log p(S), the display above eq. (7), over subsets instead of orders, in mpmath.
 
@@ -362,7 +355,7 @@ def mp_gradient_set(
     n = len(theta)
     with mp.workdps(digits):
         exact = _mp_matrix(theta)
-        D, F = _mp_forward(exact, S, observation_rate)
+        D, F = _mp_forward(exact, S, stop_rate)
         B = {S: mp.mpf(1)}
         gradient = np.full((n, n), mp.mpf(0), dtype=object)
         for R in reversed(list(_subsets(S))):
@@ -456,7 +449,7 @@ def mp_gradient_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) ->
 
 
 def log_p_set_independent(
-    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0, digits: int = 30
+    theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0, digits: int = 30
 ) -> float:
     """log p(S) for a diagonal theta, eq. (1) with independent items, at any |S| and any n.
 
@@ -470,16 +463,16 @@ def log_p_set_independent(
     S = frozenset(S)
     with mp.workdps(digits):
         w = [mp.exp(mp.mpf(float(x))) for x in np.diag(theta)]
-        outside = mp.mpf(observation_rate) + mp.fsum(w[j] for j in range(len(w)) if j not in S)
+        outside = mp.mpf(stop_rate) + mp.fsum(w[j] for j in range(len(w)) if j not in S)
 
         def log_integrand(u: Any) -> Any:
             t = mp.exp(u)
             arrived = mp.fsum(mp.log(-mp.expm1(-w[i] * t)) for i in S)
-            return u + mp.log(observation_rate) - outside * t + arrived
+            return u + mp.log(stop_rate) - outside * t + arrived
 
         # Panels of half a unit of log-time, as far as the integrand is above exp(-80) of its peak.
         # To the left of all time scales it falls like exp(u) or faster, hence the 100.
-        last = math.log(10 * (len(S) + 100) / observation_rate)
+        last = math.log(10 * (len(S) + 100) / stop_rate)
         first = -float(mp.log(outside + mp.fsum(w[i] for i in S))) - 100
         grid = np.linspace(first, last, 2 * math.ceil(last - first) + 1)
         heights = [log_integrand(mp.mpf(float(u))) for u in grid]
@@ -496,11 +489,11 @@ def log_p_set_independent(
 
 
 def posterior_orders(
-    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0
+    theta: np.ndarray, S: Iterable[int], stop_rate: float = 1.0
 ) -> dict[tuple[int, ...], float]:
     """p(sigma | S) = p(sigma) / p(S) of every order of S (section 4.4; |S| <= 7)."""
     orders = list(itertools.permutations(sorted(S)))
-    log_p = [log_p_sequence(theta, sigma, observation_rate=observation_rate) for sigma in orders]
+    log_p = [log_p_sequence(theta, sigma, stop_rate=stop_rate) for sigma in orders]
     return dict(zip(orders, np.exp(log_p - logsumexp(log_p)).tolist(), strict=True))
 
 
@@ -519,7 +512,7 @@ def _mixture_moments(parts: Iterable[tuple[float, Sequence[float]]]) -> tuple[fl
 
 
 def posterior_time_moments(
-    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0
+    theta: np.ndarray, S: Iterable[int], stop_rate: float = 1.0
 ) -> tuple[float, float]:
     """Mean and variance of the observation time given S (section 3.2; |S| <= 7).
 
@@ -527,27 +520,24 @@ def posterior_time_moments(
     for each prefix R of sigma, and the observation time is the sum of all of them, S included.
     """
     return _mixture_moments(
-        (weight, [observation_rate + exit_rate(theta, sigma[:i]) for i in range(len(sigma) + 1)])
-        for sigma, weight in posterior_orders(theta, S, observation_rate=observation_rate).items()
+        (weight, [stop_rate + exit_rate(theta, sigma[:i]) for i in range(len(sigma) + 1)])
+        for sigma, weight in posterior_orders(theta, S, stop_rate=stop_rate).items()
     )
 
 
 def posterior_arrival_moments(
-    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0
+    theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0
 ) -> dict[int, tuple[float, float]]:
     """Mean and variance of the arrival time of each item of S given S (|S| <= 7).
 
     As `posterior_time_moments`, with the holding times of the prefixes before the item only.
     """
-    orders = posterior_orders(theta, S, observation_rate=observation_rate)
+    orders = posterior_orders(theta, S, stop_rate=stop_rate)
     return {
         item: _mixture_moments(
             (
                 weight,
-                [
-                    observation_rate + exit_rate(theta, sigma[:i])
-                    for i in range(sigma.index(item) + 1)
-                ],
+                [stop_rate + exit_rate(theta, sigma[:i]) for i in range(sigma.index(item) + 1)],
             )
             for sigma, weight in orders.items()
         )
@@ -555,13 +545,11 @@ def posterior_arrival_moments(
     }
 
 
-def posterior_before(
-    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0
-) -> np.ndarray:
+def posterior_before(theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0) -> np.ndarray:
     """P(a before b | S) as a |S| x |S| matrix over sorted(S), with 0 on the diagonal (|S| <= 7)."""
     position = {item: index for index, item in enumerate(sorted(S))}
     before = np.zeros((len(position), len(position)))
-    orders = posterior_orders(theta, position, observation_rate=observation_rate)
+    orders = posterior_orders(theta, position, stop_rate=stop_rate)
     for sigma, weight in orders.items():
         for a, b in itertools.combinations(sigma, 2):
             before[position[a], position[b]] += weight
@@ -569,22 +557,22 @@ def posterior_before(
 
 
 def posterior_time_density(
-    theta: np.ndarray, S: Iterable[int], t: float, *, observation_rate: float = 1.0
+    theta: np.ndarray, S: Iterable[int], t: float, stop_rate: float = 1.0
 ) -> float:
     """p(t | S) = p(S | t) p(t) / p(S), Bayes' rule as above eq. (2) (|S| <= 6)."""
     p_S_given_t = transition_matrix(restricted_generator(theta, S), t)[0, -1]
-    p_t = observation_rate * math.exp(-observation_rate * t)
-    return p_S_given_t * p_t / math.exp(log_p_set(theta, S, observation_rate=observation_rate))
+    p_t = stop_rate * math.exp(-stop_rate * t)
+    return p_S_given_t * p_t / math.exp(log_p_set(theta, S, stop_rate=stop_rate))
 
 
 def posterior_time_moments_by_quadrature(
-    theta: np.ndarray, S: Iterable[int], *, observation_rate: float = 1.0
+    theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0
 ) -> tuple[float, float]:
     """Mean and variance of the observation time given S: eq. (1)'s integral over t (|S| <= 6)."""
     Q = restricted_generator(theta, S)
 
     def integrand(t: float) -> np.ndarray:
-        p_t = observation_rate * math.exp(-observation_rate * t)
+        p_t = stop_rate * math.exp(-stop_rate * t)
         return p_t * transition_matrix(Q, t)[0, -1] * np.array([1.0, t, t**2])
 
     (p_S, first, second), _ = scipy.integrate.quad_vec(
@@ -598,21 +586,21 @@ def posterior_time_moments_by_quadrature(
 
 
 def sequence_distribution(
-    theta: np.ndarray, *, observation_rate: float = 1.0
+    theta: np.ndarray, stop_rate: float = 1.0
 ) -> dict[tuple[int, ...], float]:
     """p(sigma) of every partial sequence of every length, eq. (6) (n <= 5)."""
     return {
-        sigma: math.exp(log_p_sequence(theta, sigma, observation_rate=observation_rate))
+        sigma: math.exp(log_p_sequence(theta, sigma, stop_rate=stop_rate))
         for k in range(len(theta) + 1)
         for sigma in itertools.permutations(range(len(theta)), k)
     }
 
 
 def order_probability_by_enumeration(
-    theta: np.ndarray, a: int, b: int, *, observation_rate: float = 1.0
+    theta: np.ndarray, a: int, b: int, *, stop_rate: float = 1.0
 ) -> float:
     """P(a before b | both observed), summing eq. (6) over all partial sequences (n <= 5)."""
-    sequences = sequence_distribution(theta, observation_rate=observation_rate)
+    sequences = sequence_distribution(theta, stop_rate=stop_rate)
     both = {sigma: p for sigma, p in sequences.items() if a in sigma and b in sigma}
     return sum(p for sigma, p in both.items() if sigma.index(a) < sigma.index(b)) / sum(
         both.values()
@@ -623,14 +611,14 @@ def order_probability_by_enumeration(
 
 
 def simulate_sequence(
-    theta: np.ndarray, rng: np.random.Generator, observation_rate: float = 1.0
+    theta: np.ndarray, rng: np.random.Generator, stop_rate: float = 1.0
 ) -> tuple[float, list[int], list[float]]:
     """Algorithm 1, corrected: observation time, items in order, arrival times.
 
     Corrected: the item that would arrive after the observation time is not added, and the loop ends
     when no item is left.
     """
-    t_obs = rng.exponential(1 / observation_rate)
+    t_obs = rng.exponential(1 / stop_rate)
     t, items, times = 0.0, [], []
     while len(items) < len(theta):
         total = exit_rate(theta, items)
@@ -645,20 +633,20 @@ def simulate_sequence(
 
 
 def _log_proposal_weights(
-    theta: np.ndarray, S: frozenset[int], sigma: Sequence[int], observation_rate: float
+    theta: np.ndarray, S: frozenset[int], sigma: Sequence[int], stop_rate: float
 ) -> dict[int, float]:
     """log of u_nu / sum_j u_j for each nu in S - sigma: the inner loop of Algorithm 2."""
     log_u = {}
     for nu in sorted(S - set(sigma)):
         extended = {*sigma, nu}
-        d = observation_rate + exit_rate(theta, extended)
+        d = stop_rate + exit_rate(theta, extended)
         log_u[nu] = sum(theta[nu, j] for j in S - extended) - math.log(d)
     normaliser = logsumexp(list(log_u.values()))
     return {nu: value - normaliser for nu, value in log_u.items()}
 
 
 def draw_informed_proposal(
-    theta: np.ndarray, S: Iterable[int], rng: np.random.Generator, *, observation_rate: float = 1.0
+    theta: np.ndarray, S: Iterable[int], rng: np.random.Generator, *, stop_rate: float = 1.0
 ) -> tuple[tuple[int, ...], float]:
     """Algorithm 2, corrected: an order of S drawn from the informed proposal, and its log Q.
 
@@ -667,7 +655,7 @@ def draw_informed_proposal(
     S = frozenset(S)
     sigma, log_q = (), 0.0
     for _ in range(len(S)):
-        log_u = _log_proposal_weights(theta, S, sigma, observation_rate)
+        log_u = _log_proposal_weights(theta, S, sigma, stop_rate)
         x = int(rng.choice(list(log_u), p=np.exp(list(log_u.values()))))
         sigma += (x,)
         log_q += log_u[x]
@@ -675,13 +663,12 @@ def draw_informed_proposal(
 
 
 def log_q_informed(
-    theta: np.ndarray, S: Iterable[int], sigma: Sequence[int], *, observation_rate: float = 1.0
+    theta: np.ndarray, S: Iterable[int], sigma: Sequence[int], *, stop_rate: float = 1.0
 ) -> float:
     """log Q(sigma) of the informed proposal, Algorithm 2 (corrected) along a given order of S."""
     S = frozenset(S)
     return sum(
-        _log_proposal_weights(theta, S, sigma[:i], observation_rate)[sigma[i]]
-        for i in range(len(sigma))
+        _log_proposal_weights(theta, S, sigma[:i], stop_rate)[sigma[i]] for i in range(len(sigma))
     )
 
 

@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 import reference as ref
 import sequela
 from sequela import InputError, Model
+from sequela.likelihood import sequence_log_likelihood
+from sequela.model import as_model
+from sequela.observation import Exponential
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 THETA = [[-1.0, 4.0, 0.0], [0.0, -2.0, -5.0], [0.5, 0.0, 0.0]]
@@ -73,6 +76,8 @@ def test_equal_models():
     other[0, 1] = np.nextafter(4.0, 5.0)
     assert model != Model(other, ["a", "b", "c"])
     assert model != Model([[0.0]])
+    assert model != Model(THETA, ["a", "b", "c"], observation=Exponential(2.0))
+    assert model == Model(THETA, ["a", "b", "c"], observation=Exponential(1.0))
     assert model != "a model"
     assert (model == THETA) is False
     with pytest.raises(TypeError):
@@ -120,7 +125,12 @@ def test_interactions_are_all_of_theta(seed, n):
         (np.zeros((2, 2)), ["a", "a"], "a"),
         (np.zeros((0, 0)), None, "no items"),
         (pd.DataFrame(np.eye(2), index=["a", "b"], columns=["b", "a"]), None, "differently"),
-        (pd.DataFrame(np.eye(2), index=["a", "b"], columns=["a", "b"]), ["a", "c"], "different"),
+        (
+            pd.DataFrame(np.eye(2), index=["a", "b"], columns=["a", "b"]),
+            ["a", "c"],
+            r"different items: only theta has \['b'\], theta lacks \['c'\]",
+        ),
+        ([[0.0]], "a", "items must be a list"),
     ],
 )
 def test_what_is_no_model(theta, items, words):
@@ -135,6 +145,75 @@ def test_a_model_is_as_good_as_its_table():
     assert sequela.simulate(model, 5, random_state=1).items == ("a", "b")
     sequences = [["a"], ["a", "b"]]
     assert np.array_equal(
-        sequela.sequence_log_likelihood(model, sequences),
-        sequela.sequence_log_likelihood(model.to_frame(), sequences),
+        sequence_log_likelihood(model, sequences),
+        sequence_log_likelihood(model.to_frame(), sequences),
     )
+
+
+# --- Its observation ------------------------------------------------------------------------------
+
+
+def test_a_model_has_one_observation_and_it_cannot_be_changed():
+    assert Model(THETA).observation == Exponential(1.0)
+    model = Model(THETA, observation=Exponential(2.0))
+    assert model.observation == Exponential(2.0)
+    with pytest.raises(AttributeError):
+        model.observation = Exponential(3.0)
+
+
+@pytest.mark.parametrize("bad", [2.0, "exponential", Exponential, {"kind": "exponential"}])
+def test_what_is_no_observation(bad):
+    with pytest.raises(InputError, match=r"observation is .*such as sequela\.Exponential"):
+        Model(THETA, observation=bad)
+
+
+def test_items_in_another_order_leave_the_rest_of_the_model_as_it_is():
+    model = Model(THETA, ["a", "b", "c"], {"penalty": 0.1}, observation=Exponential(2.0))
+    turned = model.with_items(["c", "a", "b"])
+    assert turned.items == ("c", "a", "b")
+    assert turned.observation == Exponential(2.0)
+    assert turned.metadata == {"penalty": 0.1}
+    pd.testing.assert_frame_equal(turned.to_frame().loc[list("abc"), list("abc")], model.to_frame())
+    assert model.with_items(["a", "b", "c"]) == model == turned.with_items(["a", "b", "c"])
+    with pytest.raises(InputError, match=r"only theta has \['c'\], theta lacks \['d'\]"):
+        model.with_items(["a", "b", "d"])
+
+
+# --- What stands for a model ----------------------------------------------------------------------
+
+
+class Learned:
+    """What `as_model` asks of a fitted estimator."""
+
+    def __init__(self, model=None):
+        if model is not None:
+            self.model_ = model
+
+    def fit(self):
+        """An estimator has one."""
+
+
+def test_whatever_stands_for_a_model():
+    model = Model(THETA, ["a", "b", "c"], observation=Exponential(2.0))
+    assert as_model(model) is model
+    assert as_model(Learned(model)) is model
+    assert as_model(Learned(model), ["b", "c", "a"]) == model.with_items(["b", "c", "a"])
+    bare = as_model(model.to_frame())
+    assert bare.items == model.items
+    assert bare.observation == Exponential(1.0)
+    assert as_model(THETA, ["a", "b", "c"]) == Model(THETA, ["a", "b", "c"])
+    assert as_model(np.array(THETA)).items == ("0", "1", "2")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (Learned(), r"has not been fitted; call its fit\(data\) first"),
+        ("model.npz", r"the text 'model\.npz'.*Model\.load"),
+        (None, "square"),
+        ([[1.0, 2.0]], "square"),
+    ],
+)
+def test_what_does_not_stand_for_a_model(given, words):
+    with pytest.raises(InputError, match=words):
+        as_model(given)

@@ -17,8 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import reference as ref
 import sequela
 from sequela import InputError, Model
+from sequela.observation import Exponential
 
 quick = settings(max_examples=80, deadline=None, derandomize=True, database=None)
 labels = st.text(max_size=8).filter(lambda x: x.strip())
@@ -26,18 +28,20 @@ formulas = ["=1+1", "+a", "-a", "@a", "\ta", "\ra", "\na", "'=a", "''=a", "'a", 
 others = ['"', '"",', "a,b", "a\nb", "a\r", "é", "日本", "🧬", "\u2028x", "NA", "nan", "1.0", "x\0"]
 nasty = st.sampled_from([*formulas, *others])
 values = st.floats(-500.0, 500.0)
+observations = st.builds(Exponential, st.floats(0.0, exclude_min=True, allow_infinity=False))
 
 
 @st.composite
-def models(draw):
+def models(draw, observation=st.just(Exponential())):  # noqa: B008 - a strategy is a constant
     items = draw(st.lists(labels | nasty, min_size=1, max_size=4, unique=True))
     n = len(items)
     theta = draw(st.lists(values, min_size=n * n, max_size=n * n))
-    return Model(np.reshape(theta, (n, n)), items)
+    return Model(np.reshape(theta, (n, n)), items, observation=draw(observation))
 
 
-def small(metadata=None):
-    return Model([[0.5, 4.0], [-0.25, -4.0]], ["first", "second"], metadata)
+def small(metadata=None, rate=1.0):
+    theta = [[0.5, 4.0], [-0.25, -4.0]]
+    return Model(theta, ["first", "second"], metadata, observation=Exponential(rate))
 
 
 def same(a, b):
@@ -54,7 +58,7 @@ def folder(tmp_path_factory):
 
 
 @quick
-@given(model=models())
+@given(model=models(observations))
 def test_save_and_load(folder, model):
     model.save(folder / "model.npz")
     assert same(Model.load(folder / "model.npz"), model)
@@ -98,7 +102,7 @@ def test_the_name_is_kept(tmp_path, name, kind):
 
 def test_the_file_is_open(tmp_path):
     """NumPy alone reads it, without pickle; the text is JSON."""
-    small({"seed": 7}).save(tmp_path / "m.npz")
+    small({"seed": 7}, rate=2.0).save(tmp_path / "m.npz")
     with np.load(tmp_path / "m.npz", allow_pickle=False) as file:
         assert sorted(file.files) == ["meta", "theta"]
         np.testing.assert_array_equal(file["theta"], small().theta)
@@ -106,9 +110,10 @@ def test_the_file_is_open(tmp_path):
         header = json.loads(str(file["meta"]))
     assert header == {
         "format": "sequela model",
-        "version": 1,
+        "version": 2,
         "sequela": sequela.__version__,
         "items": ["first", "second"],
+        "observation": {"kind": "exponential", "rate": 2.0},
         "metadata": {"seed": 7},
     }
 
@@ -219,17 +224,20 @@ def write_npz(path, header, theta=None, **arrays):
 
 GOOD = {
     "format": "sequela model",
-    "version": 1,
-    "sequela": "0.1.0",
+    "version": 2,
+    "sequela": "0.2.0",
     "items": ["a", "b"],
+    "observation": {"kind": "exponential", "rate": 0.5},
     "metadata": {},
 }
+OLD = {key: value for key, value in GOOD.items() if key != "observation"} | {"version": 1}
 
 
 def test_what_is_written_by_hand_is_read(tmp_path):
     """The changes below are what makes the difference."""
     write_npz(tmp_path / "m.npz", GOOD, extra=np.ones(3))
-    assert Model.load(tmp_path / "m.npz") == Model(np.zeros((2, 2)), ["a", "b"])
+    expected = Model(np.zeros((2, 2)), ["a", "b"], observation=Exponential(0.5))
+    assert Model.load(tmp_path / "m.npz") == expected
 
 
 @pytest.mark.parametrize(
@@ -246,6 +254,19 @@ def test_what_is_written_by_hand_is_read(tmp_path):
         ({"items": ["a"]}, "2 x 2|1 x 1"),
         ({"items": "ab"}, "wrong type"),
         ({"metadata": 3}, "wrong type"),
+        (
+            {"observation": {"kind": "clockwork", "rate": 1.0}},
+            "the observation is .*'clockwork'.*kind is one of 'exponential'.*newer version",
+        ),
+        ({"observation": None}, "the observation is None; expected .*kind is one of 'exponential'"),
+        ({"observation": 2.0}, "the observation is 2.0; expected .*'exponential'"),
+        ({"observation": {"kind": ["exponential"]}}, "kind is one of 'exponential'"),
+        ({"observation": {"kind": "exponential", "rate": 0.0}}, "0.0; expected a positive finite"),
+        ({"observation": {"kind": "exponential", "rate": "2"}}, "'2'; expected a positive finite"),
+        (
+            {"observation": {"kind": "exponential", "pace": 2.0}},
+            "'pace'.*not the parameters of kind 'exponential'",
+        ),
     ],
 )
 def test_wrong_headers(tmp_path, change, message):
@@ -254,10 +275,10 @@ def test_wrong_headers(tmp_path, change, message):
         Model.load(tmp_path / "m.npz")
 
 
-@pytest.mark.parametrize("missing", ["format", "version", "items", "metadata"])
+@pytest.mark.parametrize("missing", ["format", "version", "items", "metadata", "observation"])
 def test_missing_entries(tmp_path, missing):
     write_npz(tmp_path / "m.npz", {k: v for k, v in GOOD.items() if k != missing})
-    with pytest.raises(InputError, match=r"m\.npz' (is not a model|cannot be read)"):
+    with pytest.raises(InputError, match=r"m\.npz' (is not a model|cannot be (read|used))"):
         Model.load(tmp_path / "m.npz")
 
 
@@ -280,13 +301,63 @@ def test_wrong_theta(tmp_path, theta, message):
 
 def test_a_newer_format(tmp_path):
     """The arrays of a newer version may be others; the message does not depend on them."""
-    header = {"format": "sequela model", "version": 2, "sequela": "9.9"}
+    header = {"format": "sequela model", "version": 3, "sequela": "9.9"}
     with (tmp_path / "m.npz").open("wb") as file:
         np.savez(file, meta=np.array(json.dumps(header)))
     with pytest.raises(InputError) as caught:
         Model.load(tmp_path / "m.npz")
-    for part in ("m.npz", "format version 2", "sequela 9.9", "reads version 1", "newer sequela"):
+    for part in ("m.npz", "format version 3", "sequela 9.9", "reads version 2", "newer sequela"):
         assert part in str(caught.value)
+
+
+# --- Files of version 0.1 -------------------------------------------------------------------------
+
+# Format 1 had no observation; a model learned at another rate had it among its metadata.
+
+
+def test_an_old_file_has_the_rate_of_its_metadata(tmp_path):
+    metadata = {"observation_rate": 2.0, "penalty": 0.01}
+    write_npz(tmp_path / "m.npz", {**OLD, "metadata": metadata})
+    found = Model.load(tmp_path / "m.npz")
+    assert found.observation == Exponential(2.0)
+    assert found.metadata == {"penalty": 0.01}
+    # Saved again it is a file of this version, with the same content.
+    found.save(tmp_path / "again.npz")
+    again = Model.load(tmp_path / "again.npz")
+    assert same(again, found)
+    assert again.metadata == {"penalty": 0.01}
+
+
+def test_an_old_file_without_a_rate_has_that_of_the_paper(tmp_path):
+    write_npz(tmp_path / "m.npz", OLD)
+    found = Model.load(tmp_path / "m.npz")
+    assert found == Model(np.zeros((2, 2)), ["a", "b"])
+    assert found.observation == Exponential(1.0)
+
+
+@pytest.mark.parametrize("rate", ["fast", 0.0, -1.0, None, [2.0]])
+def test_an_old_file_with_a_rate_that_is_none(tmp_path, rate):
+    write_npz(tmp_path / "m.npz", {**OLD, "metadata": {"observation_rate": rate}})
+    with pytest.raises(InputError, match=r"m\.npz'.*expected a positive finite number"):
+        Model.load(tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize("change", [{"metadata": 3}, {"items": "ab"}])
+def test_an_old_file_with_content_of_the_wrong_type(tmp_path, change):
+    write_npz(tmp_path / "m.npz", {**OLD, **change})
+    with pytest.raises(InputError, match=r"m\.npz'.*wrong type"):
+        Model.load(tmp_path / "m.npz")
+
+
+def test_the_metadata_of_a_new_file_are_left_alone(tmp_path):
+    """The old key means nothing there: the observation is what the file says it is."""
+    small({"observation_rate": 7.0}, rate=2.0).save(tmp_path / "m.npz")
+    found = Model.load(tmp_path / "m.npz")
+    assert found.observation == Exponential(2.0)
+    assert found.metadata == {"observation_rate": 7.0}
+
+
+# --- Files of others ------------------------------------------------------------------------------
 
 
 def test_foreign_files(tmp_path):
@@ -489,6 +560,44 @@ def test_mhn_metadata_goes_back(tmp_path, metadata, written):
     small(metadata).to_mhn(tmp_path / "m.csv")
     assert json.loads((tmp_path / "m_meta.json").read_text()) == written
     assert Model.from_mhn(tmp_path / "m.csv").metadata == {"mhn": written}
+
+
+@quick
+@given(
+    st.floats(-20.0, 20.0),
+    st.sampled_from([0.25, 2.0, 1e6]),
+    st.lists(values, min_size=2, max_size=2),
+)
+def test_mhn_counts_time_in_mean_observation_times(folder, base, rate, effects):
+    """Theirs is always observed at rate 1: base rates are relative, effects are what they are."""
+    theta = np.array([[base, effects[0]], [effects[1], -base]])
+    Model(theta, ["a", "b"], observation=Exponential(rate)).to_mhn(folder / "rate.csv")
+    frame = pd.read_csv(folder / "rate.csv", index_col=0)
+    np.testing.assert_allclose(np.diag(frame), np.diag(theta) - np.log(rate), rtol=1e-14)
+    assert frame.loc["b", "a"] == pytest.approx(effects[0], rel=1e-15)
+    assert frame.loc["a", "b"] == pytest.approx(effects[1], rel=1e-15)
+    assert Model.from_mhn(folder / "rate.csv").observation == Exponential(1.0)
+
+
+def test_what_mhn_gets_has_the_same_distribution_of_sets(tmp_path):
+    model = small(rate=2.0)
+    model.to_mhn(tmp_path / "m.csv")
+    theirs = Model.from_mhn(tmp_path / "m.csv")
+    np.testing.assert_allclose(
+        ref.set_distribution(theirs.theta), ref.set_distribution(model.theta, 2.0), rtol=1e-13
+    )
+
+
+def test_mhn_has_no_observation_of_another_kind(tmp_path):
+    class Slowing(Exponential):
+        kind = "slowing"
+        constant_rate = None
+
+    with pytest.raises(
+        InputError, match=r"mhn has no observation of kind 'slowing'.*constant rate"
+    ):
+        Model([[0.0]], observation=Slowing()).to_mhn(tmp_path / "m.csv")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("last", ["Observation", "2"])

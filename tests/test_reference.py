@@ -30,7 +30,7 @@ models = st.builds(
     scale=st.sampled_from([0.0, 0.5, 1.0, 2.0]),
     sparsity=st.sampled_from([0.0, 0.5, 1.0]),
 )
-observation_rates = st.sampled_from([0.3, 1.0, 2.5])
+stop_rates = st.sampled_from([0.3, 1.0, 2.5])
 times = st.sampled_from([0.01, 0.4, 1.0, 5.0])
 quick = settings(max_examples=12, deadline=None, derandomize=True, database=None)
 
@@ -83,10 +83,10 @@ def test_generator_adds_single_items_and_has_zero_row_sums(theta):
 
 
 @quick
-@given(theta=models, observation_rate=observation_rates, t=times)
-def test_distributions_over_sets_and_sequences_sum_to_one(theta, observation_rate, t):
-    by_set = ref.set_distribution(theta, observation_rate)
-    by_sequence = ref.sequence_distribution(theta, observation_rate=observation_rate)
+@given(theta=models, stop_rate=stop_rates, t=times)
+def test_distributions_over_sets_and_sequences_sum_to_one(theta, stop_rate, t):
+    by_set = ref.set_distribution(theta, stop_rate)
+    by_sequence = ref.sequence_distribution(theta, stop_rate=stop_rate)
     assert by_set.min() > 0
     assert by_set.sum() == pytest.approx(1)
     assert sum(by_sequence.values()) == pytest.approx(1)
@@ -94,13 +94,13 @@ def test_distributions_over_sets_and_sequences_sum_to_one(theta, observation_rat
 
 
 @quick
-@given(theta=models, observation_rate=observation_rates)
-def test_four_ways_to_the_probability_of_a_set(theta, observation_rate):
-    everything = ref.set_distribution(theta, observation_rate)
+@given(theta=models, stop_rate=stop_rates)
+def test_four_ways_to_the_probability_of_a_set(theta, stop_rate):
+    everything = ref.set_distribution(theta, stop_rate)
     for mask, S in enumerate(subsets_of(len(theta))):
         expected = math.log(everything[mask])
         for log_p in (ref.log_p_set, ref.log_p_set_permutations, ref.mp_log_p_set):
-            found = log_p(theta, S, observation_rate=observation_rate)
+            found = log_p(theta, S, stop_rate=stop_rate)
             assert found == pytest.approx(expected, rel=1e-10, abs=1e-10)
 
 
@@ -207,20 +207,20 @@ def test_gradient_of_sequences(theta):
         )
         assert found == pytest.approx(expected, abs=1e-8)
     for sigma in [(), (4,), (2, 5, 0), (5, 4, 3, 2, 1, 0)]:
-        found = ref.gradient_sequence(theta, sigma, observation_rate=0.6)
+        found = ref.gradient_sequence(theta, sigma, stop_rate=0.6)
         expected = ref.finite_difference_gradient(
-            lambda x, sigma=sigma: ref.log_p_sequence(x, sigma, observation_rate=0.6), theta
+            lambda x, sigma=sigma: ref.log_p_sequence(x, sigma, stop_rate=0.6), theta
         )
         assert found == pytest.approx(expected, abs=1e-8)
 
 
 @pytest.mark.parametrize("S", [(), (3,), (4, 1), (0, 2, 5), (0, 1, 3, 4), (0, 1, 2, 3, 4)])
-@pytest.mark.parametrize("observation_rate", [1.0, 0.4])
-def test_gradient_of_sets(theta, S, observation_rate):
-    by_orders = ref.gradient_set_permutations(theta, S, observation_rate=observation_rate)
-    by_subsets = ref.mp_gradient_set(theta, S, observation_rate=observation_rate)
+@pytest.mark.parametrize("stop_rate", [1.0, 0.4])
+def test_gradient_of_sets(theta, S, stop_rate):
+    by_orders = ref.gradient_set_permutations(theta, S, stop_rate=stop_rate)
+    by_subsets = ref.mp_gradient_set(theta, S, stop_rate=stop_rate)
     by_differences = ref.finite_difference_gradient(
-        lambda x: ref.log_p_set(x, S, observation_rate=observation_rate), theta
+        lambda x: ref.log_p_set(x, S, stop_rate=stop_rate), theta
     )
     assert by_subsets == pytest.approx(by_orders, abs=1e-12)
     assert by_subsets == pytest.approx(by_differences, abs=1e-8)
@@ -236,7 +236,7 @@ def test_gradient_of_a_set_given_time(theta):
 def test_full_sequences_sum_to_one_and_are_what_observation_at_a_late_time_sees(theta):
     theta = theta[:4, :4]
     for sigma in itertools.permutations(range(4)):
-        late = ref.log_p_sequence(theta, sigma, observation_rate=1e-9)
+        late = ref.log_p_sequence(theta, sigma, stop_rate=1e-9)
         assert late == pytest.approx(ref.log_p_full_sequence(theta, sigma), abs=1e-6)
     total = sum(
         math.exp(ref.log_p_full_sequence(theta, sigma))
@@ -290,11 +290,11 @@ def test_more_digits_change_nothing():
 
 @pytest.mark.parametrize("scale", [1.0, 30.0])
 @pytest.mark.parametrize("S", [(), (0, 3), (0, 1, 2, 3, 4, 5)])
-@pytest.mark.parametrize("observation_rate", [1.0, 0.2])
-def test_independent_items_by_quadrature(scale, S, observation_rate):
+@pytest.mark.parametrize("stop_rate", [1.0, 0.2])
+def test_independent_items_by_quadrature(scale, S, stop_rate):
     theta = np.diag(np.random.default_rng(8).uniform(-scale, scale, 6))
-    found = ref.log_p_set_independent(theta, S, observation_rate=observation_rate)
-    expected = ref.mp_log_p_set(theta, S, observation_rate=observation_rate)
+    found = ref.log_p_set_independent(theta, S, stop_rate=stop_rate)
+    expected = ref.mp_log_p_set(theta, S, stop_rate=stop_rate)
     assert found == pytest.approx(expected, rel=1e-13)
 
 
@@ -315,19 +315,19 @@ def test_independent_items_refuse_interactions(theta):
 
 
 @pytest.mark.parametrize("S", [(), (1,), (0, 2, 5), (0, 1, 3, 4)])
-@pytest.mark.parametrize("observation_rate", [1.0, 0.4])
-def test_time_moments_by_enumeration_and_by_quadrature(theta, S, observation_rate):
-    found = ref.posterior_time_moments(theta, S, observation_rate=observation_rate)
-    expected = ref.posterior_time_moments_by_quadrature(theta, S, observation_rate=observation_rate)
+@pytest.mark.parametrize("stop_rate", [1.0, 0.4])
+def test_time_moments_by_enumeration_and_by_quadrature(theta, S, stop_rate):
+    found = ref.posterior_time_moments(theta, S, stop_rate=stop_rate)
+    expected = ref.posterior_time_moments_by_quadrature(theta, S, stop_rate=stop_rate)
     assert found == pytest.approx(expected, rel=1e-7)
 
 
 def test_time_density_has_these_moments(theta):
     S = (0, 2, 5)
     t = np.linspace(0, 60, 601)
-    density = [ref.posterior_time_density(theta, S, x, observation_rate=0.8) for x in t]
+    density = [ref.posterior_time_density(theta, S, x, stop_rate=0.8) for x in t]
     mass, first, second = (scipy.integrate.simpson(density * t**power, x=t) for power in range(3))
-    expected = ref.posterior_time_moments(theta, S, observation_rate=0.8)
+    expected = ref.posterior_time_moments(theta, S, stop_rate=0.8)
     assert mass == pytest.approx(1, rel=1e-4)
     assert (first, second - first**2) == pytest.approx(expected, rel=1e-4)
 
@@ -374,29 +374,29 @@ def test_order_probability_over_all_sequences_and_over_all_sets(theta):
     first = both = 0.0
     for mask, S in enumerate(subsets_of(4)):
         if a in S and b in S:
-            before = ref.posterior_before(theta, S, observation_rate=0.7)
+            before = ref.posterior_before(theta, S, stop_rate=0.7)
             first += p[mask] * before[S.index(a), S.index(b)]
             both += p[mask]
-    found = ref.order_probability_by_enumeration(theta, a, b, observation_rate=0.7)
+    found = ref.order_probability_by_enumeration(theta, a, b, stop_rate=0.7)
     assert found == pytest.approx(first / both)
-    reverse = ref.order_probability_by_enumeration(theta, b, a, observation_rate=0.7)
+    reverse = ref.order_probability_by_enumeration(theta, b, a, stop_rate=0.7)
     assert found + reverse == pytest.approx(1)
 
 
 # --- Algorithms 1 and 2 ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("observation_rate", [1.0, 0.3])
-def test_simulation_against_exact_distributions(observation_rate):
+@pytest.mark.parametrize("stop_rate", [1.0, 0.3])
+def test_simulation_against_exact_distributions(stop_rate):
     theta = ref.random_theta(np.random.default_rng(11), 3) + np.eye(3)
     rng = np.random.default_rng(12)
-    draws = [ref.simulate_sequence(theta, rng, observation_rate) for _ in range(8000)]
+    draws = [ref.simulate_sequence(theta, rng, stop_rate) for _ in range(8000)]
     for t_obs, items, arrivals in draws:
         assert len(items) == len(arrivals)
         assert [0, *arrivals, t_obs] == sorted([0, *arrivals, t_obs])
 
     counts = collections.Counter(tuple(items) for _, items, _ in draws)
-    exact = ref.sequence_distribution(theta, observation_rate=observation_rate)
+    exact = ref.sequence_distribution(theta, stop_rate=stop_rate)
     assert chi_square_p_value(counts, exact) > FALSE_ALARM
 
     # Times given the set {0, 1}: of the observation and of the arrival of item 0.
@@ -407,9 +407,9 @@ def test_simulation_against_exact_distributions(observation_rate):
     for values, (mean, variance) in [
         (
             [t_obs for t_obs, _, _ in seen],
-            ref.posterior_time_moments(theta, S, observation_rate=observation_rate),
+            ref.posterior_time_moments(theta, S, stop_rate=stop_rate),
         ),
-        (arrival, ref.posterior_arrival_moments(theta, S, observation_rate=observation_rate)[0]),
+        (arrival, ref.posterior_arrival_moments(theta, S, stop_rate=stop_rate)[0]),
     ]:
         z = (np.mean(values) - mean) / math.sqrt(variance / len(values))
         assert abs(z) < scipy.stats.norm.isf(FALSE_ALARM / 2)
@@ -434,13 +434,13 @@ def test_simulation_given_time_against_expm():
 
 
 @quick
-@given(theta=models, observation_rate=observation_rates)
-def test_informed_proposal_is_a_distribution_and_exact_for_two_items(theta, observation_rate):
+@given(theta=models, stop_rate=stop_rates)
+def test_informed_proposal_is_a_distribution_and_exact_for_two_items(theta, stop_rate):
     """Exact for |S| <= 2 within any ground set, not only |V| = 2."""
     for S in subsets_of(len(theta))[:16]:
-        exact = ref.posterior_orders(theta, S, observation_rate=observation_rate)
+        exact = ref.posterior_orders(theta, S, stop_rate=stop_rate)
         q = {
-            sigma: math.exp(ref.log_q_informed(theta, S, sigma, observation_rate=observation_rate))
+            sigma: math.exp(ref.log_q_informed(theta, S, sigma, stop_rate=stop_rate))
             for sigma in exact
         }
         assert sum(q.values()) == pytest.approx(1)

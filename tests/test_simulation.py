@@ -18,8 +18,10 @@ from hypothesis.extra import numpy as hnp
 
 import reference as ref
 import sequela
-from sequela import Dataset, InputError, Simulation, simulate, simulation
+from sequela import Dataset, InputError, Model, simulate, simulation
 from sequela.kernels import simulate as kernel
+from sequela.observation import Exponential
+from sequela.simulation import Simulation
 
 # Statistical checks have fixed seeds. Were a seed drawn anew, each comparison would fail a right
 # program with this probability.
@@ -27,6 +29,10 @@ FALSE_ALARM = 1e-6
 LARGEST_Z = scipy.stats.norm.isf(FALSE_ALARM / 2)
 
 FIELDS = ("indptr", "sequence", "arrival_times", "observation_times")
+
+
+def observed(theta, stop_rate):
+    return Model(theta, observation=Exponential(stop_rate))
 
 
 def same_bits(a, b):
@@ -65,7 +71,7 @@ def chi_square_p_value(counts, probabilities):
 def branch(request, monkeypatch):
     """Run the test in both branches of the kernel."""
     if request.param == "logarithms":
-        monkeypatch.setattr(simulation, "_LOG_RANGE", -1.0)
+        monkeypatch.setattr(simulation, "PRODUCT_LOG_RANGE", -1.0)
     return request.param
 
 
@@ -76,26 +82,26 @@ def theta():
 
 @pytest.fixture(scope="module")
 def drawn(theta):
-    return simulate(theta, 100_000, observation_rate=0.7, random_state=11)
+    return simulate(observed(theta, 0.7), 100_000, random_state=11)
 
 
 @functools.cache
-def leaving_rate(theta_bytes, n, present, observation_rate):
-    """q~(R) + the observation rate: one over the mean holding time of R."""
+def leaving_rate(theta_bytes, n, present, stop_rate):
+    """q~(R) + the rate of the observation: one over the mean holding time of R."""
     theta = np.frombuffer(theta_bytes).reshape(n, n)
-    return observation_rate + ref.exit_rate(theta, present)
+    return stop_rate + ref.exit_rate(theta, present)
 
 
 # --- Distributions --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("observation_rate", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("stop_rate", [0.3, 1.0, 4.0])
 @pytest.mark.parametrize("n", [4, 5])
-def test_sets_have_their_exact_distribution(branch, n, observation_rate):
+def test_sets_have_their_exact_distribution(branch, n, stop_rate):
     theta = ref.random_theta(np.random.default_rng(n), n, scale=1.5)
-    drawn = simulate(theta, 100_000, observation_rate=observation_rate, random_state=3)
+    drawn = simulate(observed(theta, stop_rate), 100_000, random_state=3)
     counts = np.bincount(masks(drawn), minlength=2**n)
-    expected = ref.set_distribution(theta, observation_rate)
+    expected = ref.set_distribution(theta, stop_rate)
     assert chi_square_p_value(counts, expected) > FALSE_ALARM
 
 
@@ -118,7 +124,7 @@ def test_sets_of_more_items_than_a_block_have_their_exact_frequencies(branch):
 
 
 def test_orders_have_their_exact_distribution(drawn, theta):
-    expected = ref.sequence_distribution(theta, observation_rate=0.7)
+    expected = ref.sequence_distribution(theta, stop_rate=0.7)
     counts = collections.Counter(sigma for _, sigma, _ in draws(drawn))
     assert set(counts) <= set(expected)
     p_value = chi_square_p_value(
@@ -127,11 +133,10 @@ def test_orders_have_their_exact_distribution(drawn, theta):
     assert p_value > FALSE_ALARM
 
 
-@pytest.mark.parametrize("observation_rate", [0.01, 1.0, 50.0])
-def test_observation_times_are_exponential(observation_rate):
-    theta = np.zeros((3, 3))
-    times = simulate(theta, 50_000, observation_rate=observation_rate, random_state=2)
-    p_value = scipy.stats.kstest(times.observation_times * observation_rate, "expon").pvalue
+@pytest.mark.parametrize("stop_rate", [0.01, 1.0, 50.0])
+def test_observation_times_are_exponential(stop_rate):
+    times = simulate(observed(np.zeros((3, 3)), stop_rate), 50_000, random_state=2)
+    p_value = scipy.stats.kstest(times.observation_times * stop_rate, "expon").pvalue
     assert p_value > FALSE_ALARM
 
 
@@ -165,8 +170,8 @@ def test_times_and_orders_hang_together(drawn, theta):
     for S, found in by_set.items():
         if len(found) < 1000:
             continue
-        moments = ref.posterior_arrival_moments(theta, S, observation_rate=0.7)
-        moments[None] = ref.posterior_time_moments(theta, S, observation_rate=0.7)
+        moments = ref.posterior_arrival_moments(theta, S, stop_rate=0.7)
+        moments[None] = ref.posterior_time_moments(theta, S, stop_rate=0.7)
         for item, (mean, variance) in moments.items():
             times = [end if item is None else arrivals[item] for end, arrivals in found]
             z = (np.mean(times) - mean) / np.sqrt(variance / len(times))
@@ -176,7 +181,7 @@ def test_times_and_orders_hang_together(drawn, theta):
 
 
 def test_one_item_is_a_race_between_arrival_and_observation():
-    drawn = simulate([[np.log(3.0)]], 50_000, observation_rate=2.0, random_state=6)
+    drawn = simulate(observed([[np.log(3.0)]], 2.0), 50_000, random_state=6)
     seen = int(drawn.set_sizes.sum())
     assert scipy.stats.binomtest(seen, len(drawn), 3 / 5).pvalue > FALSE_ALARM
     assert scipy.stats.kstest(drawn.arrival_times * 5, "expon").pvalue > FALSE_ALARM
@@ -188,7 +193,7 @@ def test_one_item_is_a_race_between_arrival_and_observation():
 def test_rates_and_logarithms_draw_the_same(monkeypatch):
     theta = ref.random_theta(np.random.default_rng(9), 37)
     by_rates = simulate(theta, 5000, random_state=1)
-    monkeypatch.setattr(simulation, "_LOG_RANGE", -1.0)
+    monkeypatch.setattr(simulation, "PRODUCT_LOG_RANGE", -1.0)
     by_logarithms = simulate(theta, 5000, random_state=1)
     assert by_rates.set_sizes.max() > 20
     np.testing.assert_array_equal(by_rates.sequence, by_logarithms.sequence)
@@ -253,9 +258,8 @@ def test_a_rate_below_every_double_still_counts_for_late_observations():
     theta = np.diag([10.0, -20.0, -20.0, -20.0])
     theta[0, 1] = theta[1, 2] = 40.0
     theta[0, 3], theta[1, 3], theta[2, 3] = -400.0, -400.0, 500.0
-    drawn = simulate(
-        theta, 2000, items=["a", "b", "c", "d"], observation_rate=np.exp(-330.0), random_state=1
-    )
+    model = Model(theta, ["a", "b", "c", "d"], observation=Exponential(np.exp(-330.0)))
+    drawn = simulate(model, 2000, random_state=1)
     counts = collections.Counter(drawn.sequences())
     assert counts["a", "b", "c", "d"] >= 1990
 
@@ -273,7 +277,7 @@ def test_a_rate_beyond_every_double_takes_no_time():
 
 
 def test_hardly_ever_observed_is_still_finite():
-    drawn = simulate(np.zeros((3, 3)), 100, observation_rate=5e-324, random_state=1)
+    drawn = simulate(observed(np.zeros((3, 3)), 5e-324), 100, random_state=1)
     assert np.isfinite(drawn.observation_times).all()
     assert (drawn.set_sizes == 3).all()
 
@@ -286,12 +290,12 @@ entries = st.one_of(
 @settings(deadline=None, max_examples=60)
 @given(
     theta=st.integers(1, 20).flatmap(lambda n: hnp.arrays(np.float64, (n, n), elements=entries)),
-    observation_rate=st.sampled_from([1e-9, 1.0, 1e9]),
+    stop_rate=st.sampled_from([1e-9, 1.0, 1e9]),
     size=st.integers(1, 50),
     seed=st.integers(0, 2**64),
 )
-def test_every_draw_is_a_sequence(theta, observation_rate, size, seed):
-    drawn = simulate(theta, size, observation_rate=observation_rate, random_state=seed, n_threads=1)
+def test_every_draw_is_a_sequence(theta, stop_rate, size, seed):
+    drawn = simulate(observed(theta, stop_rate), size, random_state=seed, n_threads=1)
     n = len(theta)
     assert len(drawn) == size
     assert len(drawn.indptr) == size + 1
@@ -435,7 +439,7 @@ def test_types_and_repr(theta):
     assert kinds == [np.int64, np.int32, np.float64, np.float64]
     assert drawn.items == ("0", "1", "2", "3")
     assert repr(drawn).startswith("Simulation(10 draws of 4 items: '0', '1', '2', ...; ")
-    assert repr(drawn).endswith(" items a draw; seed 1)")
+    assert repr(drawn).endswith(" items per draw; seed 1)")
     with pytest.raises(AttributeError):
         drawn.seed = 2
     assert same_bits(pickle.loads(pickle.dumps(drawn)), drawn)  # noqa: S301
@@ -458,9 +462,34 @@ def test_items_put_the_items_of_a_table_in_order(theta):
     assert same_bits(drawn, simulate(theta[np.ix_(order, order)], 500, random_state=1))
 
 
+def test_a_model_is_drawn_as_it_says(theta):
+    """Its labels, in its order or another, and its observation; not those of a bare theta."""
+    labels = ["w", "x", "y", "z"]
+    model = Model(theta, labels, observation=Exponential(2.0))
+    drawn = simulate(model, 500, random_state=1)
+    assert drawn.items == tuple(labels)
+    assert same_bits(drawn, simulate(observed(theta, 2.0), 500, random_state=1))
+    assert not same_bits(drawn, simulate(theta, 500, random_state=1))
+    order = [2, 0, 3, 1]
+    turned = simulate(model, 500, items=[labels[j] for j in order], random_state=1)
+    assert turned.items == ("y", "w", "z", "x")
+    expected = simulate(observed(theta[np.ix_(order, order)], 2.0), 500, random_state=1)
+    assert same_bits(turned, expected)
+
+
+def test_an_observation_without_a_constant_rate_is_refused():
+    """As no kernel can draw it, it must not be drawn as another."""
+
+    class Slowing(Exponential):
+        kind = "slowing"
+        constant_rate = None
+
+    with pytest.raises(InputError, match=r"kind 'slowing' cannot be simulated.*constant rate"):
+        simulate(Model([[0.0]], observation=Slowing()), 5)
+
+
 def test_it_is_reached_from_the_top():
     assert sequela.simulate is simulation.simulate
-    assert sequela.Simulation is simulation.Simulation
 
 
 @pytest.mark.parametrize(
@@ -474,12 +503,16 @@ def test_it_is_reached_from_the_top():
         ([[np.nan]], 5, {}, r"theta\[0, 0\] is nan"),
         ([[501.0]], 5, {}, r"theta\[0, 0\] is 501"),
         (np.zeros((0, 0)), 5, {}, "theta has no items"),
-        ("theta", 5, {}, "theta cannot be read as numbers"),
-        ([[0.0]], 5, {"observation_rate": 0.0}, "observation_rate is 0.0"),
-        ([[0.0]], 5, {"observation_rate": np.inf}, "observation_rate is inf"),
+        ("theta", 5, {}, r"model is the text 'theta'; expected a Model.*Model\.load"),
+        ([["theta"]], 5, {}, "theta cannot be read as numbers"),
         ([[0.0]], 5, {"random_state": -1}, "random_state is -1"),
         ([[0.0]], 5, {"n_threads": 0}, "n_threads is 0"),
-        (np.zeros((2, 2)), 5, {"items": ["a"]}, r"items has 1 labels but theta has shape \(2, 2\)"),
+        (
+            np.zeros((2, 2)),
+            5,
+            {"items": ["a"]},
+            r"theta has shape \(2, 2\) but the given labels or data have 1 items; expected 1 x 1",
+        ),
         (np.zeros((2, 2)), 5, {"items": ["a", "a"]}, "'a' at positions 0 and 1"),
         (np.zeros((2, 2)), 5, {"items": ["a", None]}, "items, position 1"),
         (np.zeros((2, 2)), 5, {"items": "ab"}, "items must be a list"),
@@ -489,7 +522,7 @@ def test_it_is_reached_from_the_top():
             pd.DataFrame(np.zeros((2, 2)), list("ab"), list("ab")),
             5,
             {"items": ["a", "c"]},
-            r"items and the labels of theta differ, for example in \['b', 'c'\]",
+            r"different items: only theta has \['b'\], theta lacks \['c'\]; give the same items",
         ),
     ],
 )

@@ -2,8 +2,8 @@
 
 Run by hand: ``python -m verification.rival_orders [data sets]``. For each of the two- and five-item
 models with 5 and with 20 clocks it draws data sets of 500 samples, learns, and asks
-`sequela.rival_orders` about the first two items. It prints how often the evidence, and how often
-the penalised likelihood, is for the wrong order, and how often by more than two nats.
+`sequela.questions.rival_orders` about the first two items. It prints how often the evidence, and
+how often the penalised likelihood, is for the wrong order, and how often by more than two nats.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ def one(name: str, clocks: int, seed: int) -> tuple[float, float] | None:
     theta[:k, :k] = core
     data = sequela.simulate(theta, _SAMPLES, random_state=seed).to_dataset().without_times()
     model = sequela.fit(data, penalty=0.01, random_state=1, progress=False)
-    found = sequela.rival_orders(model, data, pairs=[("0", "1")], search=False, random_state=1)
+    found = sequela.questions.rival_orders(
+        model, data, pairs=[("0", "1")], search=False, random_state=1
+    )
     row = found.table.iloc[0]
     if abs(row["probability"] - row["rival_probability"]) < 0.2:
         return None  # the rival is not another order

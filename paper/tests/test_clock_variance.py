@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.linalg import expm
 from scipy.special import betaln, gammaln, polygamma
 
-from sequela import time_posterior
+from sequela.questions import time_posterior
 from sequela_paper import Settings, find_experiment, make
 from sequela_paper.clock_variance import (
     adjusted_theta,

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 from scipy.integrate import quad
 
-from sequela import InputError, time_posterior
+from sequela import InputError
+from sequela.questions import time_posterior
 from sequela_paper import Settings, find_experiment, make
 from sequela_paper.sources import synthetic
 from sequela_paper.time_posteriors import clock_rates, clocks_log_likelihood, time_rule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sequela.support.errors import InputError
 from sequela.support.validation import is_number
@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Budget", "check_budget"]
+__all__ = ["LARGEST_EXACT_SET", "Budget", "check_budget"]
+
+# The lattice of a larger set would not fit into any memory.
+LARGEST_EXACT_SET = 40
 
 # A number, or an array of them.
-Number = TypeVar("Number", float, "NDArray[np.float64]")
+Number = TypeVar("Number", float, "NDArray[np.floating[Any]]")
 
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
@@ -98,12 +101,18 @@ class Budget:
         """Return the floating-point operations of one value and gradient."""
         if timed:
             # About 32 nodes on the contour, a complex step each way, and what is collected.
-            return 2.0**size * (32 * 20.0 * (size + 1) + 30.0 * columns)
-        return 2.0**size * (6.0 * columns + 10.0 * size)
+            timed_work: Number = 2.0**size * (32 * 20.0 * (size + 1) + 30.0 * columns)
+            return timed_work
+        work: Number = 2.0**size * (6.0 * columns + 10.0 * size)
+        return work
+
+    def allows(self, *, memory: float, work: float) -> bool:
+        """Tell whether this many bytes and operations are within the budget of one set."""
+        return memory <= _bytes(self.memory) and work <= self.work
 
     def exact_fits(self, size: int, columns: int, *, timed: bool = False) -> bool:
         """Tell whether the lattice of a set with so many items and columns is within budget."""
-        if size > 40:
+        if size > LARGEST_EXACT_SET:
             return False
         return (
             self.exact_memory(size, columns, timed=timed) <= _bytes(self.memory)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
@@ -398,4 +398,4 @@ def as_model(model: ModelLike, items: Sequence[str] | None = None) -> Model:
             f"model is the text {model!r}; expected a Model, a fitted SetChain or theta. To read a "
             "file use Model.load"
         )
-    return Model(model, items)
+    return Model(cast("pd.DataFrame | ArrayLike", model), items)

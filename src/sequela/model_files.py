@@ -119,9 +119,10 @@ def unpack(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any]
             _refuse_header(header, name)
             theta = _member(archive, "theta.npy")
         whole = isinstance(header["items"], list) and isinstance(header["metadata"], dict)
-        if header["version"] == 1:
+        if whole and header["version"] == 1:
             # Format 1 kept the rate of the observation among the metadata.
-            header["observation"] = take_recorded_observation(header["metadata"]).to_json()
+            with naming(path):
+                header["observation"] = take_recorded_observation(header["metadata"]).to_json()
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001 - a damaged archive raises whatever its parts raise

@@ -187,18 +187,24 @@ def read_settings(given: Mapping[str, Any], *, unused: tuple[str, ...] = ()) -> 
     """
     changes = dict(given)
     base = changes.pop("settings", None)
+    if base is not None and not isinstance(base, Settings):
+        raise InputError(f"settings is {base!r}; expected a sequela.Settings")
     for name in changes:
         if name not in _NAMES:
             close = get_close_matches(name, _NAMES, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = f" Did you mean {close[0]!r}?" if close else ""
             raise TypeError(
-                f"unexpected keyword argument {name!r}{hint} Settings are: {', '.join(_NAMES)}"
+                f"unexpected keyword argument {name!r}.{hint} Settings are: {', '.join(_NAMES)}"
             )
     for name in unused:
-        if changes.get(name) is not None or (base is not None and getattr(base, name) is not None):
+        # A default in an object says nothing: the object may be for many functions.
+        in_object = base is not None and getattr(base, name) != _default(name)
+        if changes.get(name) is not None or in_object:
             raise InputError(f"{name} has no meaning here; leave it out")
     if base is None:
         return Settings(**changes)
-    if not isinstance(base, Settings):
-        raise InputError(f"settings is {base!r}; expected a sequela.Settings")
     return replace(base, **changes) if changes else base
+
+
+def _default(name: str) -> Any:
+    return {"budget": Budget(), "sampling": Sampling()}.get(name)

@@ -8,7 +8,7 @@ import logging
 import pytest
 from click.testing import CliRunner
 
-import sequela.simulation
+import sequela.report.known_demo
 from sequela import BudgetError, InputError
 from sequela.cli import main
 
@@ -21,7 +21,7 @@ def failing(monkeypatch):
         def fail(*_, **__):
             raise error
 
-        monkeypatch.setattr(sequela.simulation, "simulate", fail)
+        monkeypatch.setattr(sequela.report.known_demo, "simulate", fail)
         return CliRunner().invoke(main, [*options, "demo", "--known"])
 
     return run
@@ -66,14 +66,14 @@ def test_a_reader_that_left_is_no_error(failing):
 
 
 def test_notices_are_plain_lines_on_standard_error(monkeypatch):
-    original = sequela.simulation.simulate
+    original = sequela.report.known_demo.simulate
 
     def slow(*arguments, **options):
         logging.getLogger("sequela").warning("compiling %s", "something")
         logging.getLogger("sequela").info("not for everybody")
         return original(*arguments, **options)
 
-    monkeypatch.setattr(sequela.simulation, "simulate", slow)
+    monkeypatch.setattr(sequela.report.known_demo, "simulate", slow)
     # Twice: handlers must not pile up from run to run.
     for _ in range(2):
         result = CliRunner().invoke(main, ["demo", "--known", "--samples", "10", "--json"])

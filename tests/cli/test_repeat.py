@@ -228,7 +228,7 @@ def test_an_interrupt_keeps_the_records_and_the_same_command_goes_on(untimed, nu
     left = len(list(folder.glob("0*.json")))
     assert 3 <= left < 400
     assert f"interrupted; {left} repeats are recorded in '{folder}'" in err
-    assert "The same command goes on" in err
+    assert "Run the same command again to continue" in err
     assert "Traceback" not in err
     assert "stopping after" not in err  # the fits leave Ctrl-C to the command
     plan = repeats.read_plan(folder)

@@ -111,13 +111,48 @@ def test_force_replaces_an_earlier_fit_and_a_failure_does_not(table, tmp_path, m
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(fit_folder, "write_table", fail)
-    run("fit", table, "-o", made, *options, "--force", code=1)
+    failed = run("fit", table, "-o", made, *options, "--force", code=1)
     assert (made / "mine.txt").exists()
     assert (made / "model.npz").exists()
+    kept = tmp_path / "fit.incomplete"
+    assert str(kept) in failed.stderr
+    assert sequela.Model.load(kept / "model.npz") == sequela.Model.load(made / "model.npz")
     monkeypatch.undo()
     run("fit", table, "-o", made, *options, "--force")
     assert not (made / "mine.txt").exists()
-    assert [path.name for path in tmp_path.iterdir()] == ["fit"]  # nothing half-made is left
+    # Nothing half-made is left but what the message named.
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fit", "fit.incomplete"]
+
+
+def test_every_command_tells_how_it_read_its_table(folder, table, tmp_path):
+    """As `sequela import` does: a column that was taken for ids, and what was dropped."""
+    mine = tmp_path / "mine.csv"
+    frame = pd.read_csv(table).drop(columns="time").rename(columns={"sample": "tumour"})
+    frame["tumour"] = [f"T{number}" for number in frame["tumour"]]
+    frame.to_csv(mine, index=False)
+    told = "sequela: mine.csv: the first column ('tumour') was taken for sample ids."
+    commands = {
+        "fit": ("fit", mine, "-o", tmp_path / "fit", "--figures", "none", "--seed", 1),
+        "path": ("path", mine, "--penalties", 2),
+        "repeat": ("repeat", mine, "-o", tmp_path / "r", "--seeds", 1, "--backend", "threads"),
+        "score": ("score", folder, mine),
+        "time": ("time", folder, mine, "-o", tmp_path / "times.csv"),
+        "rivals": ("rivals", folder, mine, "--least-effect", 50),
+        "plot": ("plot", "sizes", folder, mine, "-o", tmp_path / "sizes.svg"),
+    }
+    for name, command in commands.items():
+        done = run(*command)
+        assert done.stderr.splitlines().count(told) == 1, name
+        assert "taken for sample ids" not in done.stdout
+    summary = run("import", "--table", mine, "-o", tmp_path / "imported.csv").stdout
+    assert "the first column ('tumour') was taken for sample ids." in summary
+    fewer = run(
+        "fit", mine, "-o", tmp_path / "b", "--figures", "none", "--most-frequent", 2, "--json"
+    )
+    assert "2 items dropped, not among the 2 most frequent" in fewer.stderr
+    shown = json.loads(fewer.stdout)["import_summary"]
+    assert (shown["items_read"], shown["items_kept"]) == (4, 2)
+    assert any("'tumour'" in note for note in shown["notes"])
 
 
 def test_order(folder):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -11,8 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from sequela import Dataset, InputError
-from sequela.data.importing import Draft, Selection, finish, propose_merges
+from sequela.data._gene_tables import Levels
+from sequela.data._maf_stream import RuleKeywords, Rules
+from sequela.data.cbioportal import CbioportalKeywords, read_cbioportal
+from sequela.data.importing import Draft, Selection, SelectionKeywords, finish, propose_merges
+from sequela.data.maf import MafKeywords, read_maf
 from sequela.data.merging import merge_items, read_merges
+from sequela.data.tables import TableKeywords, read_table
 
 quick = settings(deadline=None, max_examples=150)
 values = hnp.arrays(np.bool_, hnp.array_shapes(min_dims=2, max_dims=2, max_side=8))
@@ -109,7 +116,7 @@ def test_what_was_not_profiled_is_never_read_as_absent(table, data):
     incomplete = data.draw(st.sampled_from(["samples", "items"]))
     try:
         done = finish(
-            draft(table & ~unprofiled, unprofiled=unprofiled), Selection(), incomplete=incomplete
+            draft(table & ~unprofiled, unprofiled=unprofiled), Selection(incomplete=incomplete)
         )
     except InputError:
         return
@@ -220,3 +227,66 @@ def test_no_proposals():
     assert propose_merges(Dataset([[1, 0]])) == {}
     with pytest.raises(InputError, match="at_least"):
         propose_merges(Dataset([[1, 0]]), at_least=0)
+
+
+# --- Options --------------------------------------------------------------------------------------
+
+
+def names(kind):
+    return {f.name for f in fields(kind)}
+
+
+def test_every_keyword_reaches_an_object():
+    """A keyword that no dataclass takes would be ignored without a word."""
+    selection, rules = set(SelectionKeywords.__annotations__), set(RuleKeywords.__annotations__)
+    assert selection == names(Selection) - {"incomplete"}
+    assert rules == names(Rules) - {"items", "barcode_length"}
+    assert set(TableKeywords.__annotations__) == selection | {"separator", "encoding"}
+    assert set(MafKeywords.__annotations__) == selection | rules
+    more = names(Levels) | {"incomplete"}
+    assert set(CbioportalKeywords.__annotations__) == selection | rules | more
+
+
+@pytest.mark.parametrize("read", [read_table, read_maf, read_cbioportal])
+def test_every_keyword_is_documented(read):
+    keywords = {
+        read_table: TableKeywords, read_maf: MafKeywords, read_cbioportal: CbioportalKeywords
+    }[read]  # fmt: skip
+    described = [line.strip() for line in inspect.getdoc(read).splitlines() if " : " in line]
+    documented = {name for line in described for name in line.split(" : ")[0].split(", ")}
+    assert set(keywords.__annotations__) <= documented
+
+
+@pytest.mark.parametrize("read", [read_table, read_maf, read_cbioportal])
+def test_a_keyword_that_is_none_is_refused_with_the_one_that_may_be_meant(read):
+    with pytest.raises(TypeError, match=r"'atleast'; did you mean 'at_least'\?") as refused:
+        read("no such file", atleast=3)
+    assert str(refused.value).startswith(f"{read.__name__}() got an unexpected keyword argument")
+    with pytest.raises(TypeError, match=r"'qwertz'\. Expected: .*at_least"):
+        read("no such file", qwertz=3)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'settings'"):
+        read("no such file", settings=None)
+
+
+def test_keywords_of_the_function_itself_are_proposed_too():
+    with pytest.raises(TypeError, match="did you mean 'samples'"):
+        read_table("no such file", sample="id")
+    with pytest.raises(TypeError, match="did you mean 'barcode_length'"):
+        read_maf("no such file", barcode_lenght=15)
+
+
+def test_options_are_checked_before_a_file_is_opened():
+    for wrong in ({"at_least": 0}, {"keep": "TP53"}, {"keep": ["a"], "drop": ["a"]}):
+        with pytest.raises(InputError, match=r"at_least is 0|keep"):
+            read_maf("no such file", **wrong)
+    with pytest.raises(InputError, match="incomplete must be 'samples' or 'items'"):
+        read_cbioportal("no such file", incomplete="both")
+
+
+def test_a_selection_keeps_what_it_was_given_only_once():
+    labels = iter(["a", "b"])
+    chosen = Selection(drop=labels, at_least=np.int64(2))
+    assert chosen.drop == ("a", "b")
+    assert chosen.at_least == 2
+    assert type(chosen.at_least) is int
+    assert Selection(keep=None, drop={"b", "a"}).drop == ("a", "b")

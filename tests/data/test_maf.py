@@ -164,6 +164,8 @@ def test_genes_that_were_asked_for(tmp_path):
     assert read.data.items == ("B", "C")
     assert read.data.sets() == [frozenset({"B"})]
     assert any("C" in note and "items=" in note for note in read.summary.notes)
+    again = read_maf(path, items=(gene for gene in [" B ", "C"]))
+    assert again.data == read.data
 
 
 def test_lines_that_are_short_but_have_what_is_needed(tmp_path):

@@ -202,7 +202,7 @@ OPTIONS = {
     "no such samples": ({"samples": "smple"}, ["did you mean 'sample'"]),
     "no such item": ({"items": ["A", "D"]}, ["'D'"]),
     "items as a text": ({"items": "A"}, ["list"]),
-    "items of numbers": ({"items": [1]}, ["text"]),
+    "items of numbers": ({"items": [1]}, ["list of strings", "1 in it"]),
     "ids as items": ({"items": ["sample"]}, ["'sample'"]),
     "no such drop": ({"drop": ["D"]}, ["'D'"]),
     "drop all": ({"drop": ["A", "B", "C"]}, ["no column for items"]),

@@ -75,7 +75,11 @@ def l1(theta, penalty):
 
 
 def kkt_residual(theta, gradient, penalty):
-    """The distance from optimality, entry by entry, as the issue defines it."""
+    """The largest distance of an entry of the gradient from what optimality asks of it.
+
+    That is 0 for a base rate, the penalty with the sign of theta for an interaction, and anything
+    up to the penalty where there is none.
+    """
     worst = 0.0
     for i, j in np.ndindex(theta.shape):
         g, x = gradient[i, j], theta[i, j]

@@ -129,30 +129,30 @@ def meta_of(file):
 # A start of the paper's solver saves 51 states of its first phase, and one more than max_iter of
 # its second; then once more when it has ended.
 @pytest.mark.parametrize(
-    ("saves", "finished", "phase", "steps"),
+    ("saves", "state"),
     [
-        (1, 0, 0, 0),
-        (17, 0, 0, 16),
-        (51, 0, 0, 50),
-        (52, 0, 1, 0),
-        (54, 0, 1, 2),
-        (55, 0, 1, 3),
-        (60, 1, 0, 3),
-        (109, 1, 1, 1),
+        (1, {"finished": 0, "phase": 0, "steps": 0}),
+        (17, {"finished": 0, "phase": 0, "steps": 16}),
+        (51, {"finished": 0, "phase": 0, "steps": 50}),
+        (52, {"finished": 0, "phase": 1, "steps": 0}),
+        (54, {"finished": 0, "phase": 1, "steps": 2}),
+        (55, {"finished": 0, "phase": 1, "steps": 3}),
+        (60, {"finished": 1, "phase": 0, "steps": 3}),
+        (109, {"finished": 1, "phase": 1, "steps": 1}),
     ],
 )
-def test_the_papers_solver_resumes_in_both_phases(
-    saves, finished, phase, steps, whole, data, tmp_path, monkeypatch
-):
+def test_the_papers_solver_resumes_in_both_phases(saves, state, whole, data, tmp_path, monkeypatch):
     file = tmp_path / "fit"
     learner = SetChain(
         0.02, random_state=5, checkpoint=file, checkpoint_every=0.0, **KINDS["adagrad starts"]
     )
     assert run_until_killed(monkeypatch, clone(learner), data, saves)
     meta = meta_of(file)
-    assert len(meta["finished"]) == finished
-    assert meta["running"]["phase"] == phase
-    assert meta["running"]["numbers"]["steps_taken"] == steps
+    assert state == {
+        "finished": len(meta["finished"]),
+        "phase": meta["running"]["phase"],
+        "steps": meta["running"]["numbers"]["steps_taken"],
+    }
     with quiet():
         resumed = clone(learner).fit(data)
     same(resumed, whole["adagrad starts"])
@@ -273,44 +273,35 @@ def refused(learner, data, file, words):
     return str(told.value)
 
 
-def foreign(kind, folder):
-    file = folder / "file"
-    if kind == "empty":
-        file.write_bytes(b"")
-    elif kind == "json":
-        file.write_text('{"format": "sequela checkpoint", "version": 1}')
-    elif kind == "text":
-        file.write_text("sample,TP53\ns1,1\n")
-    elif kind == "pickle":
-        file.write_bytes(pickle.dumps({"theta": [1.0]}))
-    elif kind == "npz":
-        np.savez(file.open("wb"), theta=np.eye(3))
-    elif kind == "npy":
-        np.save(file.open("wb"), np.eye(3))
-    elif kind == "zip":
-        with zipfile.ZipFile(file, "w") as archive:
-            archive.writestr("readme.txt", "hello")
-    elif kind == "another npz":
-        np.savez(file.open("wb"), meta=np.array('{"format": "another program", "version": 1}'))
-    elif kind == "a number":
-        np.savez(file.open("wb"), meta=np.array("3"))
-    elif kind == "objects":
-        np.savez(file.open("wb"), meta=np.array([{"format": 1}], dtype=object))
-    elif kind == "model":
-        SetChain(0.1).fit([[1, 0], [0, 1], [1, 1], [0, 0]]).model_.save(file)
-    return file
+def write_zip(file):
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("readme.txt", "hello")
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "empty", "json", "text", "pickle", "npz", "npy", "zip", "another npz", "a number",
-        "objects", "model",
-    ],
-)  # fmt: skip
+def write_npz(**arrays):
+    return lambda file: np.savez(file.open("wb"), **arrays)
+
+
+FOREIGN = {
+    "empty": lambda file: file.write_bytes(b""),
+    "json": lambda file: file.write_text('{"format": "sequela checkpoint", "version": 1}'),
+    "text": lambda file: file.write_text("sample,TP53\ns1,1\n"),
+    "pickle": lambda file: file.write_bytes(pickle.dumps({"theta": [1.0]})),
+    "npz": write_npz(theta=np.eye(3)),
+    "npy": lambda file: np.save(file.open("wb"), np.eye(3)),
+    "zip": write_zip,
+    "another npz": write_npz(meta=np.array('{"format": "another program", "version": 1}')),
+    "a number": write_npz(meta=np.array("3")),
+    "objects": write_npz(meta=np.array([{"format": 1}], dtype=object)),
+    "model": lambda file: SetChain(0.1).fit([[1, 0], [0, 1], [1, 1], [0, 0]]).model_.save(file),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 def test_a_foreign_file_is_refused_and_left_alone(kind, data, tmp_path):
-    file = foreign(kind, tmp_path)
+    file = tmp_path / "file"
+    FOREIGN[kind](file)
     refused(SetChain(random_state=1), data, file, "is not a checkpoint|damaged or not a checkpoint")
 
 

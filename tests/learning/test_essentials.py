@@ -21,19 +21,17 @@ from learning.problems import Closed
 from sequela import (
     Budget,
     InputError,
-    SeparationWarning,
     SetChain,
     SetChainCV,
-    SeveralOptimaWarning,
     evaluate,
     example_theta,
     fit,
     path,
-    penalty_max,
     simulate,
 )
+from sequela.learning import SeparationWarning, SeveralOptimaWarning, penalty_max
+from sequela.learning.largest_penalty import independent_gradient
 from sequela.learning.penalties import OffDiagonalL1
-from sequela.learning.penalty_max import independent_gradient
 
 FOLDER = data_folder()
 real_data = pytest.mark.skipif(
@@ -343,7 +341,7 @@ def test_cross_validation_chooses_by_the_rule(sets):
     import matplotlib as mpl
 
     mpl.use("agg")
-    from sequela import plot_cross_validation
+    from sequela.plots import plot_cross_validation
 
     options = {"penalties": [0.1, 0.03, 0.01, 0.003, 0.001], "folds": 3, "random_state": 2}
     best = quietly(lambda: SetChainCV(rule="best", **options).fit(sets))

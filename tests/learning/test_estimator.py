@@ -18,16 +18,8 @@ from sklearn.utils import check_array, estimator_checks
 
 import sequela
 from learning.problems import l1, mean_log_p, quiet, simulated, table
-from sequela import (
-    Dataset,
-    InputError,
-    Model,
-    SeparationWarning,
-    SetChain,
-    SetChainCV,
-    SeveralOptimaWarning,
-    fit,
-)
+from sequela import Dataset, InputError, Model, SetChain, SetChainCV, fit
+from sequela.learning import SeparationWarning, SeveralOptimaWarning
 from sequela.learning.fit_values import Start
 from sequela.learning.optima import differing_entries, distinct_optima, group_starts
 from sequela.learning.solvers.contract import Status

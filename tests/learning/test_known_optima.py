@@ -6,7 +6,8 @@ import pytest
 
 import reference as ref
 from learning.problems import kkt_residual, l1, real_data
-from sequela import SetChain, SeveralOptimaWarning, evaluate
+from sequela import SetChain, evaluate
+from sequela.learning import SeveralOptimaWarning
 
 PENALTY = 0.01
 

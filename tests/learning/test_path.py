@@ -9,18 +9,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from learning.problems import interactions, kkt_residual, l1, mean_log_p, quiet, simulated
-from sequela import (
-    InputError,
-    Sampling,
-    SequelaError,
-    SetChain,
-    SetChainCV,
-    evaluate,
-    path,
-    penalty_max,
-    plot_cross_validation,
-)
-from sequela.learning.path import penalty_grid
+from sequela import InputError, Sampling, SequelaError, SetChain, SetChainCV, evaluate, path
+from sequela.learning import penalty_max
+from sequela.learning.penalty_path import penalty_grid
+from sequela.plots import plot_cross_validation
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from learning.problems import interactions, quiet, simulated, table
-from sequela import Budget, Dataset, Model, SetChain, evaluate, penalty_max
+from sequela import Budget, Dataset, Model, SetChain, evaluate
+from sequela.learning import penalty_max
 from sequela.learning.independent_fit import fit_independent
 from sequela.observation import Exponential
 

@@ -9,19 +9,10 @@ import pytest
 from scipy.optimize import minimize
 
 import reference
-from sequela import (
-    InputError,
-    Model,
-    Sampling,
-    SetChain,
-    compare_optima,
-    evaluate,
-    fit,
-    refit,
-    simulate,
-)
+from sequela import InputError, Model, Sampling, SetChain, evaluate, fit, simulate
+from sequela.learning import compare_optima, refit
 from sequela.learning.penalties import OffDiagonalL1
-from sequela.learning.refit import WarmFits
+from sequela.learning.refitting import WarmFits
 from sequela.learning.solvers.contract import Limits
 from sequela.observation import Exponential
 from sequela.settings import Settings
@@ -153,7 +144,7 @@ FIVE = np.array(
 )
 
 
-@pytest.mark.filterwarnings("ignore::sequela.SeveralOptimaWarning")
+@pytest.mark.filterwarnings("ignore::sequela.learning.SeveralOptimaWarning")
 def test_optima_are_weighed_without_the_penalty():
     data = drawn(FIVE, 500, 4)
     learner = SetChain(0.01, n_starts=8, start_widths=(2.0,), random_state=1).fit(data)

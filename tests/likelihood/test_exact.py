@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import reference as ref
-from sequela import evaluate, log_likelihood
+from sequela import InputError, Model, evaluate, log_likelihood
 from sequela.kernels.columns import SHORTCUT_LIMIT
-from sequela.likelihood.exact import Passage
+from sequela.kernels.limits import LARGEST_LOG_RATE
 from sequela.likelihood.parameters import Parameters
+from sequela.likelihood.passage import Passage
+from sequela.observation import Exponential
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 
@@ -32,17 +34,15 @@ def table(n, *sets):
     return X
 
 
-def evaluate_one(theta, S, observation_rate=1.0, **options):
-    return evaluate(
-        theta, table(len(theta), S), observation_rate=observation_rate, n_threads=1, **options
-    )
+def evaluate_one(theta, S, stop_rate=1.0, **options):
+    model = Model(theta, observation=Exponential(stop_rate))
+    return evaluate(model, table(len(theta), S), n_threads=1, **options)
 
 
-def log_kernel(theta, S, observation_rate=1.0):
+def log_kernel(theta, S, stop_rate=1.0):
     """Value and gradient by `Passage`, a second implementation that shares no arithmetic."""
-    passage = Passage(
-        Parameters(np.ascontiguousarray(theta), observation_rate), np.array(sorted(S), np.int64)
-    )
+    parameters = Parameters(np.ascontiguousarray(theta), Exponential(stop_rate))
+    passage = Passage.of(parameters, np.array(sorted(S), np.int64))
     return passage.log_p(), passage.gradient()
 
 
@@ -51,6 +51,16 @@ def assert_same(found, value, gradient, rtol=1e-12):
     np.testing.assert_allclose(
         found.gradient, gradient, rtol=0, atol=20 * rtol * max(1.0, np.abs(gradient).max())
     )
+
+
+def log_p_of_equal_items(effect, n, k):
+    """log p of k of n items with all entries of theta alike: k! times that of any order."""
+    total = scipy.special.gammaln(k + 1)
+    for a in range(k + 1):
+        # log D = log(1 + (n - a) exp(effect (a + 1))), all rates being equal
+        total += effect * (a + 1) if a < k else 0.0
+        total -= np.logaddexp(0.0, math.log(n - a) + effect * (a + 1))
+    return total
 
 
 def with_fast_items(theta, rng, count):
@@ -89,22 +99,22 @@ rates = st.sampled_from([0.01, 0.3, 1.0, 2.5, 100.0])
 
 @quick
 @given(moderate(), rates)
-def test_value_is_that_of_the_dense_solve(model, observation_rate):
+def test_value_is_that_of_the_dense_solve(model, stop_rate):
     theta, S = model
-    found = evaluate_one(theta, S, observation_rate, gradient=False)
-    expected = ref.log_p_set(theta, S, observation_rate=observation_rate)
+    found = evaluate_one(theta, S, stop_rate, gradient=False)
+    expected = ref.log_p_set(theta, S, stop_rate=stop_rate)
     assert found.value == pytest.approx(expected, rel=1e-11, abs=1e-11)
 
 
 @quick
 @given(moderate(largest_k=5), rates)
-def test_value_and_gradient_are_those_of_all_permutations(model, observation_rate):
+def test_value_and_gradient_are_those_of_all_permutations(model, stop_rate):
     theta, S = model
-    found = evaluate_one(theta, S, observation_rate)
+    found = evaluate_one(theta, S, stop_rate)
     assert_same(
         found,
-        ref.log_p_set_permutations(theta, S, observation_rate=observation_rate),
-        ref.gradient_set_permutations(theta, S, observation_rate=observation_rate),
+        ref.log_p_set_permutations(theta, S, stop_rate=stop_rate),
+        ref.gradient_set_permutations(theta, S, stop_rate=stop_rate),
     )
 
 
@@ -123,11 +133,11 @@ def test_all_permutations_of_six_and_seven_items(k, extra):
 
 @quick
 @given(moderate(largest_n=5, largest_k=5), rates)
-def test_gradient_is_the_finite_difference(model, observation_rate):
+def test_gradient_is_the_finite_difference(model, stop_rate):
     theta, S = model
-    found = evaluate_one(theta, S, observation_rate)
+    found = evaluate_one(theta, S, stop_rate)
     numerical = ref.finite_difference_gradient(
-        lambda at: evaluate_one(at, S, observation_rate, gradient=False).value, theta, 1e-5
+        lambda at: evaluate_one(at, S, stop_rate, gradient=False).value, theta, 1e-5
     )
     np.testing.assert_allclose(found.gradient, numerical, rtol=1e-6, atol=1e-7)
 
@@ -215,9 +225,9 @@ def test_fast_and_log_kernel_agree_in_every_layout(k, n, sparsity, fast):
     rng = np.random.default_rng([k, n])
     theta = with_fast_items(ref.random_theta(rng, n, 0.7, sparsity), rng, fast)
     S = rng.choice(n, k, replace=False)
-    for observation_rate in (1.0, 0.2):
-        found = evaluate_one(theta, S, observation_rate)
-        assert_same(found, *log_kernel(theta, S, observation_rate), rtol=1e-13)
+    for stop_rate in (1.0, 0.2):
+        found = evaluate_one(theta, S, stop_rate)
+        assert_same(found, *log_kernel(theta, S, stop_rate), rtol=1e-13)
 
 
 @pytest.mark.parametrize("n", [63, 64, 65, 66, 67, 130])
@@ -254,10 +264,10 @@ def test_log_kernel_is_that_of_the_dense_solve(k):
     theta = ref.random_theta(rng, k + 3, 1.0, sparsity=0.2)
     S = rng.choice(k + 3, k, replace=False)
     value, gradient = log_kernel(theta, S, 0.7)
-    assert value == pytest.approx(ref.log_p_set(theta, S, observation_rate=0.7), abs=1e-11)
+    assert value == pytest.approx(ref.log_p_set(theta, S, stop_rate=0.7), abs=1e-11)
     if k <= 8:
         np.testing.assert_allclose(
-            gradient, ref.mp_gradient_set(theta, S, observation_rate=0.7), rtol=0, atol=1e-12
+            gradient, ref.mp_gradient_set(theta, S, stop_rate=0.7), rtol=0, atol=1e-12
         )
 
 
@@ -320,11 +330,7 @@ def test_extreme_theta_in_a_large_set(k, sign):
     assert np.isfinite(found.value)
     assert np.isfinite(found.gradient).all()
     if sign:
-        exact = scipy.special.gammaln(k + 1)
-        for a in range(k + 1):
-            # log D = log(1 + (n - a) exp(theta (a + 1))), all rates being equal
-            exact += 30.0 * sign * (a + 1) if a < k else 0.0
-            exact -= np.logaddexp(0.0, math.log(n - a) + 30.0 * sign * (a + 1))
+        exact = log_p_of_equal_items(30.0 * sign, n, k)
         assert found.value == pytest.approx(exact, rel=1e-13)
 
 
@@ -351,27 +357,27 @@ def test_theta_up_to_its_limit_of_500(theta, S):
     )
 
 
-@pytest.mark.parametrize("observation_rate", [1e-3, 1e3, 1e8, 1e100])
+@pytest.mark.parametrize("stop_rate", [1e-3, 1e3, 1e8, 1e100])
 @pytest.mark.parametrize("k", [0, 1, 4, 6])
-def test_observation_rates_far_from_one(observation_rate, k):
+def test_rates_of_observation_far_from_one(stop_rate, k):
     theta = ref.random_theta(np.random.default_rng(k), 6, 1.0, sparsity=0.3)
-    found = evaluate_one(theta, range(k), observation_rate)
-    expected = ref.mp_log_p_set(theta, range(k), observation_rate=observation_rate)
-    gradient = ref.mp_gradient_set(theta, range(k), observation_rate=observation_rate)
+    found = evaluate_one(theta, range(k), stop_rate)
+    expected = ref.mp_log_p_set(theta, range(k), stop_rate=stop_rate)
+    gradient = ref.mp_gradient_set(theta, range(k), stop_rate=stop_rate)
     assert_same(found, expected, gradient)
 
 
 # Failed at e457645: the constant rate of the items that are no columns is found by subtraction
 # (columns.choose_columns: rest = constant - ...), which leaves up to 1e-15 where it should be 0.
 # That is nothing beside an observation rate of 1, and 1e-5 of one of 1e-10.
-@pytest.mark.parametrize("observation_rate", [1e-6, 1e-8, 1e-10, 1e-15, 1e-100])
+@pytest.mark.parametrize("stop_rate", [1e-6, 1e-8, 1e-10, 1e-15, 1e-100])
 @pytest.mark.parametrize("seed", range(6))
-def test_tiny_observation_rates(observation_rate, seed):
+def test_tiny_rates_of_observation(stop_rate, seed):
     theta = ref.random_theta(np.random.default_rng(seed), 6, 1.0, sparsity=0.3)
     S = range(6 if seed % 2 else 5)
-    found = evaluate_one(theta, S, observation_rate)
-    expected = ref.mp_log_p_set(theta, S, observation_rate=observation_rate, digits=300)
-    gradient = ref.mp_gradient_set(theta, S, observation_rate=observation_rate, digits=300)
+    found = evaluate_one(theta, S, stop_rate)
+    expected = ref.mp_log_p_set(theta, S, stop_rate=stop_rate, digits=300)
+    gradient = ref.mp_gradient_set(theta, S, stop_rate=stop_rate, digits=300)
     assert found.value == pytest.approx(expected, rel=1e-11, abs=1e-11)
     np.testing.assert_allclose(
         found.gradient, gradient, rtol=0, atol=1e-9 * max(1.0, np.abs(gradient).max())
@@ -379,8 +385,11 @@ def test_tiny_observation_rates(observation_rate, seed):
 
 
 def test_log_rates_beyond_a_double_are_refused():
-    """30 from each of 30 items on one outside adds up to exp(930)."""
-    n = 31
-    theta = np.full((n, n), 30.0)
-    with pytest.raises(ValueError, match="log-rate of 690"):
-        log_likelihood(theta, table(n, range(22)), budget=None)
+    """22 items add 22 effects to the rates of the 9 others: in range up to exp(690)."""
+    n, k = 31, 22
+    at_the_limit = np.full((n, n), LARGEST_LOG_RATE / (k + 1))
+    assert evaluate_one(at_the_limit, range(k), gradient=False).value == pytest.approx(
+        log_p_of_equal_items(LARGEST_LOG_RATE / (k + 1), n, k), rel=1e-13
+    )
+    with pytest.raises(InputError, match="log-rate of 692 for a set of 22 items"):
+        log_likelihood(np.full((n, n), 30.1), table(n, range(k)), budget=None)

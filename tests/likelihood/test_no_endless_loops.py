@@ -22,7 +22,8 @@ PRELUDE = """
 import math
 import sys
 import numpy as np
-from sequela import InputError, evaluate, log_likelihood, sequence_log_likelihood
+from sequela import InputError
+from sequela.likelihood import evaluate, log_likelihood, sequence_log_likelihood
 """
 
 

@@ -86,15 +86,17 @@ def test_every_sample_of_the_20_item_table(schill):
         assert found.log_likelihoods[row] == pytest.approx(ref.log_p_set(theta, S), abs=1e-10)
 
 
-def test_the_densest_tumours_are_sampled_and_the_others_exact(glioblastoma):
+def test_the_densest_tumours_are_evaluated_by_components(glioblastoma):
     data = Dataset(glioblastoma.iloc[:, :100].astype(int))
     assert data.set_sizes.max() == 78
     theta = np.diag(np.log(data.frequencies.to_numpy()))
     theta[0, 1] = theta[4, 1] = 0.7
     found = evaluate(theta, data, random_state=1)
     shown = found.samples
-    assert (shown["method"][shown["size"] <= 20] == "exact").all()
-    assert shown["method"].value_counts().to_dict().get("relocation", 0) <= 3
+    assert (shown["method"][shown["size"] <= 12] == "exact").all()
+    assert (shown["method"][shown["size"] > 20] == "components").all()
+    assert set(shown["method"]) == {"exact", "components"}
+    assert found.value_se == 0.0
     assert np.isfinite(found.gradient).all()
     assert np.isfinite(shown["log_likelihood"]).all()
 

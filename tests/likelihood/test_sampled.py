@@ -19,8 +19,8 @@ import scipy.special
 import scipy.stats
 
 import reference as ref
-from sequela import evaluate, sample_posteriors
-from sequela.likelihood import Likelihood, Sampling
+from sequela import Sampling
+from sequela.likelihood import Likelihood, evaluate, sample_posteriors
 
 FALSE_ALARM = 1e-5
 

@@ -20,11 +20,12 @@ import reference as ref
 from sequela.kernels.metropolis import metropolis, propose_informed
 from sequela.kernels.relocation import relocate
 from sequela.likelihood.independent import (
-    draw_orders,
+    draw_independent_order,
     log_p_independent,
     log_p_independent_at,
 )
 from sequela.likelihood.parameters import Parameters
+from sequela.observation import Exponential
 
 FALSE_ALARM = 1e-6
 quick = settings(max_examples=30, deadline=None, derandomize=True, database=None)
@@ -34,52 +35,39 @@ NEVER = np.iinfo(np.int64).max
 class Case:
     """One set of one model in the form that the kernels read."""
 
-    def __init__(self, theta, S, observation_rate=1.0):
+    def __init__(self, theta, S, stop_rate=1.0):
         self.theta = theta
         self.S = np.array(sorted(S), dtype=np.int64)
-        self.observation_rate = observation_rate
-        self.parameters = Parameters(np.ascontiguousarray(theta), observation_rate)
+        self.stop_rate = stop_rate
+        self.parameters = Parameters(np.ascontiguousarray(theta), Exponential(stop_rate))
         self.columns = self.parameters.columns(self.S)
-        self.effects = self.columns.effects
-        self.Wc = np.exp(self.effects)
+        self.arrays = self.columns.arrays()
         self.k = len(self.S)
-        self.shape = (self.k + 1, self.columns.items.size + 1)
+        self.shape = (self.k + 1, self.columns.n_columns + 1)
 
     def relocate(self, order, rng, *, block, burn_in=0, sweeps=0, every=NEVER, keep=0):
         """Return the sum G, how many terms it has, and the orders after the first sweeps."""
         G = np.zeros(self.shape)
         kept = np.full((keep, self.k), -1, dtype=np.int64)
-        terms = relocate(
-            G, kept, order, self.Wc, self.columns.rate, self.columns.rest, self.observation_rate,
-            block, burn_in, sweeps, every, rng,
-        )  # fmt: skip
+        terms = relocate(G, kept, order, self.arrays, block, burn_in, sweeps, every, rng)
         return G, terms, kept
 
     def metropolis(self, order, rng, *, informed, draws, burn_in=0, t=np.nan, resume=False):
         G = np.zeros(self.shape)
-        accepted = metropolis(
-            G, order, self.Wc, self.effects, self.columns.rate, self.columns.rest,
-            self.observation_rate, t, informed, resume, burn_in, draws, rng,
-        )  # fmt: skip
+        accepted = metropolis(G, order, self.arrays, t, informed, resume, burn_in, draws, rng)
         return G, accepted
 
     def propose(self, rng):
         order = np.empty(self.k, np.int64)
-        m = self.columns.items.size
-        log_q = propose_informed(
-            order, False, self.Wc, self.effects, self.columns.rate, self.columns.rest,
-            self.observation_rate, np.empty(m), np.empty(self.k), np.empty(self.k, np.int64), rng,
-        )  # fmt: skip
-        return order, log_q
+        return order, self._log_q(order, False, rng)
 
     def log_q_of(self, order):
         """Log Q of a given order, by the kernel."""
-        m = self.columns.items.size
-        rng = np.random.default_rng(0)
-        return propose_informed(
-            order, True, self.Wc, self.effects, self.columns.rate, self.columns.rest,
-            self.observation_rate, np.empty(m), np.empty(self.k), np.empty(self.k, np.int64), rng,
-        )  # fmt: skip
+        return self._log_q(order, True, np.random.default_rng(0))
+
+    def _log_q(self, order, given, rng):
+        scratch = np.empty(self.columns.n_columns), np.empty(self.k), np.empty(self.k, np.int64)
+        return propose_informed(order, given, self.arrays, *scratch, rng)
 
     def items(self, order):
         return tuple(self.S[order].tolist())
@@ -90,7 +78,7 @@ class Case:
         return full
 
     def exact_orders(self):
-        return ref.posterior_orders(self.theta, self.S, observation_rate=self.observation_rate)
+        return ref.posterior_orders(self.theta, self.S, stop_rate=self.stop_rate)
 
 
 def p_value(counts, probabilities):
@@ -182,7 +170,7 @@ def test_a_block_of_all_items_gives_the_exact_gradient(case, seed):
     order = rng.permutation(case.k)
     G, terms, _ = case.relocate(order, rng, block=8, sweeps=3, every=1)
     assert terms == 3
-    exact = ref.mp_gradient_set(case.theta, case.S, observation_rate=case.observation_rate)
+    exact = ref.mp_gradient_set(case.theta, case.S, stop_rate=case.stop_rate)
     np.testing.assert_allclose(case.gradient(G / terms), exact, rtol=0, atol=1e-12)
 
 
@@ -195,17 +183,12 @@ def conditional_gradient(case, order, free):
         if [i for i in sigma if i not in free] == chain
     ]
     logs = [
-        ref.log_p_sequence(
-            case.theta, case.items(list(sigma)), observation_rate=case.observation_rate
-        )
+        ref.log_p_sequence(case.theta, case.items(list(sigma)), stop_rate=case.stop_rate)
         for sigma in orders
     ]
     weights = np.exp(np.array(logs) - scipy.special.logsumexp(logs))
     return sum(
-        w
-        * ref.gradient_sequence(
-            case.theta, case.items(list(sigma)), observation_rate=case.observation_rate
-        )
+        w * ref.gradient_sequence(case.theta, case.items(list(sigma)), stop_rate=case.stop_rate)
         for w, sigma in zip(weights, orders, strict=True)
     )
 
@@ -279,7 +262,7 @@ def test_log_q_is_that_of_algorithm_2(case, seed):
         order, log_q = case.propose(rng)
         assert sorted(order) == list(range(case.k))
         expected = ref.log_q_informed(
-            case.theta, case.S, case.items(order), observation_rate=case.observation_rate
+            case.theta, case.S, case.items(order), stop_rate=case.stop_rate
         )
         assert log_q == pytest.approx(expected, abs=1e-11)
 
@@ -289,7 +272,7 @@ def test_proposals_are_drawn_as_log_q_says():
     rng = np.random.default_rng(2)
     counts = collections.Counter(case.items(case.propose(rng)[0]) for _ in range(8000))
     probabilities = {
-        sigma: math.exp(ref.log_q_informed(case.theta, case.S, sigma, observation_rate=0.8))
+        sigma: math.exp(ref.log_q_informed(case.theta, case.S, sigma, stop_rate=0.8))
         for sigma in itertools.permutations(case.S.tolist())
     }
     assert sum(probabilities.values()) == pytest.approx(1.0)
@@ -344,7 +327,7 @@ def test_one_draw_of_metropolis_is_the_gradient_of_its_order(informed):
     for seed in range(5):
         order = np.arange(5)
         G, _ = case.metropolis(order, np.random.default_rng(seed), informed=informed, draws=1)
-        expected = ref.gradient_sequence(case.theta, case.items(order), observation_rate=0.8)
+        expected = ref.gradient_sequence(case.theta, case.items(order), stop_rate=0.8)
         np.testing.assert_allclose(case.gradient(G), expected, rtol=0, atol=1e-12)
 
 
@@ -375,12 +358,10 @@ def test_informed_proposals_with_one_very_fast_item(fast, place):
     st.lists(st.floats(-6, 4), max_size=4),
     st.sampled_from([0.1, 1.0, 7.0]),
 )
-def test_independent_items_by_quadrature(inside, outside, observation_rate):
+def test_independent_items_by_quadrature(inside, outside, stop_rate):
     theta = np.diag([*inside, *outside])
-    value = log_p_independent(
-        np.exp(np.array(inside)), float(np.sum(np.exp(outside))), observation_rate
-    )
-    expected = ref.mp_log_p_set(theta, range(len(inside)), observation_rate=observation_rate)
+    value = log_p_independent(np.exp(np.array(inside)), float(np.sum(np.exp(outside))), stop_rate)
+    expected = ref.mp_log_p_set(theta, range(len(inside)), stop_rate=stop_rate)
     assert value == pytest.approx(expected, abs=1e-10)
 
 
@@ -388,7 +369,7 @@ def test_independent_items_by_quadrature(inside, outside, observation_rate):
 def test_independent_items_in_large_sets(k, scale):
     log_w = np.random.default_rng(k).normal(-1.0, scale, k + 30)
     value = log_p_independent(np.exp(log_w[:k]), float(np.exp(log_w[k:]).sum()), 0.7)
-    expected = ref.log_p_set_independent(np.diag(log_w), range(k), observation_rate=0.7, digits=16)
+    expected = ref.log_p_set_independent(np.diag(log_w), range(k), stop_rate=0.7, digits=16)
     assert value == pytest.approx(expected, rel=1e-10)
 
 
@@ -412,7 +393,7 @@ def test_first_orders_are_those_of_independent_items(t):
     rng = np.random.default_rng(6)
     rate = np.exp(theta.diagonal())
     counts = collections.Counter(
-        tuple(draw_orders(rate[:4], 1.0 + rate[4], t, rng).tolist()) for _ in range(3000)
+        tuple(draw_independent_order(rate[:4], 1.0 + rate[4], t, rng).tolist()) for _ in range(3000)
     )
     if np.isnan(t):
         exact = ref.posterior_orders(theta, S)

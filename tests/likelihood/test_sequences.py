@@ -15,7 +15,9 @@ from hypothesis.extra import numpy as hnp
 from mpmath import mp
 
 import reference as ref
-from sequela import InputError, log_likelihood, sequence_log_likelihood
+from sequela import InputError, Model, log_likelihood
+from sequela.likelihood import sequence_log_likelihood
+from sequela.observation import Exponential
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 rates = st.sampled_from([0.01, 0.3, 1.0, 2.5, 100.0])
@@ -77,16 +79,15 @@ def mp_log_p_chain(theta, sigma, t):
 
 @quick
 @given(moderate(), rates)
-def test_marginal_sequences(model, observation_rate):
+def test_marginal_sequences(model, stop_rate):
     theta, sigma = model
-    value, gradient = sequence_log_likelihood(
-        theta, [sigma], observation_rate=observation_rate, return_gradient=True
-    )
-    expected = ref.log_p_sequence(theta, sigma, observation_rate=observation_rate)
+    observed = Model(theta, observation=Exponential(stop_rate))
+    value, gradient = sequence_log_likelihood(observed, [sigma], return_gradient=True)
+    expected = ref.log_p_sequence(theta, sigma, stop_rate=stop_rate)
     assert value == pytest.approx(expected, rel=1e-12, abs=1e-12)
     np.testing.assert_allclose(
         gradient,
-        ref.gradient_sequence(theta, sigma, observation_rate=observation_rate),
+        ref.gradient_sequence(theta, sigma, stop_rate=stop_rate),
         rtol=0,
         atol=1e-12,
     )
@@ -204,10 +205,10 @@ def test_mean_over_many_sequences_of_different_lengths():
     theta = ref.random_theta(rng, n, 0.8)
     sequences = [rng.permutation(n)[: rng.integers(0, n + 1)].tolist() for _ in range(45)]
     value, gradient = sequence_log_likelihood(
-        theta, sequences, return_gradient=True, observation_rate=0.4
+        Model(theta, observation=Exponential(0.4)), sequences, return_gradient=True
     )
-    values = [ref.log_p_sequence(theta, sigma, observation_rate=0.4) for sigma in sequences]
-    gradients = [ref.gradient_sequence(theta, sigma, observation_rate=0.4) for sigma in sequences]
+    values = [ref.log_p_sequence(theta, sigma, stop_rate=0.4) for sigma in sequences]
+    gradients = [ref.gradient_sequence(theta, sigma, stop_rate=0.4) for sigma in sequences]
     assert value == pytest.approx(np.mean(values), rel=1e-13)
     np.testing.assert_allclose(gradient, np.mean(gradients, axis=0), atol=1e-13)
 
@@ -368,7 +369,6 @@ def test_any_iterable_of_sequences():
         ([[0]], {"times": [-1.0]}, r"time of sequence 0 is -1\.0"),
         ([[0]], {"times": [np.inf]}, "time of sequence 0 is inf"),
         ([[], [0]], {"times": [0.0, 0.0]}, "sequence 1 is observed at time 0"),
-        ([[0]], {"observation_rate": 0.0}, "observation_rate is 0"),
         ([[0]], {"n_threads": 0}, "n_threads is 0"),
     ],
 )

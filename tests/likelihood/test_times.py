@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import reference as ref
-from sequela import Dataset, InputError, evaluate, log_likelihood
+from sequela import Dataset, InputError, Model, evaluate, log_likelihood
+from sequela.observation import Exponential
 
 quick = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 
@@ -212,8 +213,8 @@ def test_the_full_set_is_certain_in_the_end(t):
     np.testing.assert_allclose(gradient, 0.0, atol=1e-9)
 
 
-# Failed at e457645, for the same reason as test_exact.test_tiny_observation_rates: the exit rate of
-# the full set is not 0 but what a subtraction left, here 2e-16, and 2e-16 * 1e9 is not nothing.
+# Failed at e457645, for the same reason as test_exact.test_tiny_rates_of_observation: the exit rate
+# of the full set is not 0 but what a subtraction left, here 2e-16, and 2e-16 * 1e9 is not nothing.
 @pytest.mark.parametrize("t", [1e9, 1e12])
 def test_the_full_set_is_certain_after_a_very_long_time(t):
     theta = np.full((3, 3), -0.3)
@@ -245,6 +246,16 @@ def test_exit_rates_beyond_1e16(outside, effect, t):
         np.testing.assert_allclose(
             gradient, ref.mp_gradient_set_given_time(theta, S, t), rtol=1e-9, atol=1e-4
         )
+
+
+@pytest.mark.parametrize("S", [[], [1]])
+@pytest.mark.parametrize("gradient", [False, True])
+def test_rates_times_a_time_beyond_every_double_are_refused(S, gradient):
+    """exp(500) * 1e200: the logarithm of the probability itself is no double."""
+    theta = np.diag([500.0, 0.0])
+    assert np.isfinite(evaluate(theta, table(2, S), times=[1e80], gradient=gradient).value)
+    with pytest.raises(InputError, match=r"at time 1e\+200 is beyond double precision"):
+        evaluate(theta, table(2, S), times=[1e200], gradient=gradient)
 
 
 # --- Data sets ------------------------------------------------------------------------------------
@@ -306,10 +317,11 @@ def test_times_of_the_dataset_and_times_of_the_call():
     assert log_likelihood(theta, data, times=[np.nan, np.nan]) == log_likelihood(theta, X)
 
 
-def test_the_observation_rate_does_not_matter_when_times_are_known():
+def test_the_rate_of_observation_does_not_matter_when_times_are_known():
     theta = ref.random_theta(np.random.default_rng(6), 3, 0.7)
     X = table(3, [0, 1], [2])
     values = {
-        evaluate(theta, X, times=[0.4, 2.0], observation_rate=rate).value for rate in (0.1, 1, 9)
+        evaluate(Model(theta, observation=Exponential(rate)), X, times=[0.4, 2.0]).value
+        for rate in (0.1, 1, 9)
     }
     assert len(values) == 1

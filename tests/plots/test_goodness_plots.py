@@ -11,11 +11,12 @@ from plots.drawing import (
     legend_texts,
     strange_model,
 )
-from sequela import InputError, example_theta, goodness_of_fit, item_frequencies, simulate
+from sequela import InputError, example_theta, simulate
 from sequela.plots.agreement import _ticks
 from sequela.plots.co_occurrence import plot_co_occurrence
 from sequela.plots.frequencies import plot_frequencies
 from sequela.plots.set_sizes import plot_set_sizes
+from sequela.questions import goodness_of_fit, item_frequencies
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def goodness(data):
 @pytest.fixture(scope="module")
 def strange_goodness():
     model = strange_model()
-    data = simulate(model.theta, 100, random_state=1).to_dataset().values
+    data = simulate(model, 100, random_state=1).to_dataset().values
     return goodness_of_fit(model, data, draws=2000, random_state=2)
 
 
@@ -59,7 +60,7 @@ def test_each_item_is_a_point(data):
     assert_nothing_is_cut_off(ax)
 
 
-def test_bars_are_two_standard_deviations_of_chance(data):
+def test_bars_are_two_standard_deviations_of_sampling_noise(data):
     table = item_frequencies(example_theta(), data)
     ax = plot_frequencies(table)
     (bars,) = ax.containers[0].lines[2]
@@ -84,7 +85,8 @@ def test_outliers_are_counted_named_and_of_another_colour(data):
     assert [x.get_text() for x in ax.texts] == ["first", "left"]
     assert "beyond: 2" in legend_texts(ax)
     assert "within 2.5 standard deviations: 8" in legend_texts(ax)
-    assert [x.get_text() for x in plot_frequencies(table, beyond=2.5, label=1).texts] == ["first"]
+    one = plot_frequencies(table, beyond=2.5, max_labels=1)
+    assert [x.get_text() for x in one.texts] == ["first"]
     assert not plot_frequencies(table, beyond=9.0).texts
 
 
@@ -98,7 +100,7 @@ def test_many_items_have_a_band_instead_of_bars():
     )
     ax = plot_frequencies(table)
     assert not ax.containers
-    assert "two standard deviations of chance" in legend_texts(ax)
+    assert "two standard deviations of sampling noise" in legend_texts(ax)
     band = next(x for x in ax.collections if x not in scatters(ax)).get_paths()[0].vertices
     right = band[np.isclose(band[:, 0], ax.get_xlim()[1])][:, 1]
     x = ax.get_xlim()[1]
@@ -119,8 +121,8 @@ def test_wrong_arguments_of_frequencies_are_named(data):
     table = item_frequencies(example_theta(), data)
     with pytest.raises(InputError, match="beyond is -1"):
         plot_frequencies(table, beyond=-1)
-    with pytest.raises(InputError, match=r"label is 1\.5"):
-        plot_frequencies(table, label=1.5)
+    with pytest.raises(InputError, match=r"max_labels is 1\.5"):
+        plot_frequencies(table, max_labels=1.5)
 
 
 # --- Pairs ----------------------------------------------------------------------------------------
@@ -135,7 +137,7 @@ def test_each_pair_is_a_point(goodness):
 
 
 def test_the_furthest_pairs_are_named_without_overlap(goodness):
-    ax = plot_co_occurrence(goodness, beyond=0.0, label=8)
+    ax = plot_co_occurrence(goodness, beyond=0.0, max_labels=8)
     names = [x.get_text() for x in ax.texts]
     assert 3 <= len(names) <= 8
     first = goodness.pairs.iloc[0]
@@ -145,7 +147,7 @@ def test_the_furthest_pairs_are_named_without_overlap(goodness):
 
 def test_strange_labels_of_pairs_are_literal(strange_goodness, plt):
     _, mine = plt.subplots(figsize=(8, 8))
-    assert plot_co_occurrence(strange_goodness, beyond=0.0, label=50, ax=mine) is mine
+    assert plot_co_occurrence(strange_goodness, beyond=0.0, max_labels=50, ax=mine) is mine
     assert len(mine.texts) > 3
     assert not any(x.get_parse_math() or x.get_usetex() for x in mine.texts)
     draw(mine)
@@ -192,7 +194,7 @@ def test_bars_are_observed_and_points_expected(goodness):
     assert sum(heights) == 200
     line = next(x for x in ax.containers if hasattr(x, "has_yerr")).lines[0]
     np.testing.assert_allclose(line.get_ydata(), table["expected"].iloc[: len(heights)])
-    assert legend_texts(ax) == ["observed (200 samples)", "expected, two sd of chance"]
+    assert legend_texts(ax) == ["observed (200 samples)", "expected, two sd of sampling noise"]
     assert_nothing_is_cut_off(ax)
 
 

@@ -119,7 +119,7 @@ def test_a_model_without_interactions_says_so(plt):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"strongest": 0}, "strongest is 0"),
+        ({"max_pairs": 0}, "max_pairs is 0"),
         ({"frequencies": [0.1]}, "frequencies is of type list"),
         ({"frequencies": pd.Series({"first": 0.1})}, "for the item 'second'"),
         ({"ax": 3}, "ax is of type int"),

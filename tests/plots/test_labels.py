@@ -24,8 +24,8 @@ def test_what_a_picture_cannot_hold_is_replaced():
 
 
 @given(st.text(), st.integers(3, 30))
-def test_a_label_fits_and_can_be_written(label, most):
-    found = shorten(label, most)
+def test_a_label_fits_and_can_be_written(label, columns):
+    found = shorten(label, columns)
     found.encode()
     assert not any(unicodedata.category(x) in ("Cc", "Cs") for x in found)
     wide = sum(
@@ -36,7 +36,7 @@ def test_a_label_fits_and_can_be_written(label, most):
         else 1
         for x in found
     )
-    assert wide <= most
+    assert wide <= columns
 
 
 def test_both_ends_of_a_long_label_stay():
@@ -86,7 +86,7 @@ def test_labels_do_not_cover_each_other_or_leave_the_axes(plt):
     ax.set_ylim(0, 1)
     draw(ax)
     made = place_beside(
-        ax, points, [(k, f"point {k}") for k in range(40)], size=8, color="k", most=25
+        ax, points, [(k, f"point {k}") for k in range(40)], size=8, color="k", max_labels=25
     )
     assert 8 <= len(made) <= 25
     assert_apart(made)
@@ -101,6 +101,6 @@ def test_labels_do_not_cover_each_other_or_leave_the_axes(plt):
 
 def test_one_lone_label_stands_close_to_its_point(plt):
     _, ax = plt.subplots()
-    made = place_beside(ax, [[0.5, 0.5]], [(0, "here")], size=8, color="k", most=1)
+    made = place_beside(ax, [[0.5, 0.5]], [(0, "here")], size=8, color="k", max_labels=1)
     assert made[0].get_text() == "here"
     assert np.hypot(*made[0].xyann) < 40

@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 
 from plots.drawing import STRANGE, assert_nothing_is_cut_off, draw, legend_texts, ticks
-from sequela import InputError, Orders, example_theta, order_matrix
+from sequela import InputError, example_theta, order_matrix
 from sequela.plots.labels import short
 from sequela.plots.order_curve import plot_order_curve
 from sequela.plots.order_matrix import plot_order_matrix
+from sequela.questions import Orders
 
 
 def orders_of(probability, se=0.0, observed=0.5, labels=None):

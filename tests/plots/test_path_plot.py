@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plots.drawing import STRANGE, assert_apart, assert_nothing_is_cut_off, draw, panel, ticks
-from sequela import InputError
-from sequela.learning.path import PenaltyPath
+from sequela import Exponential, InputError
+from sequela.learning.penalty_path import PenaltyPath
 from sequela.plots.path import _apart, plot_path
 from sequela.plots.style import INHIBITS, PROMOTES
 
@@ -27,7 +27,7 @@ def made(penalties=(0.1, 0.03, 0.01), n=4, items=None, seed=0):
         }
     )
     items = tuple(items or (f"item {k}" for k in range(n)))
-    return PenaltyPath(table=table, thetas=thetas, items=items, seed=1)
+    return PenaltyPath(table=table, thetas=thetas, items=items, observation=Exponential(), seed=1)
 
 
 def test_each_interaction_is_a_line():
@@ -49,18 +49,18 @@ def test_each_interaction_is_a_line():
 
 def test_the_strongest_are_named():
     path = made()
-    ax = plot_path(path, label=3)
+    ax = plot_path(path, max_labels=3)
     final = path.thetas[-1].copy()
     np.fill_diagonal(final, 0.0)
     strongest = np.argsort(-np.abs(final), axis=None)[:3]
     expected = {f"item {k // 4} → item {k % 4}" for k in strongest}
     assert {x.get_text() for x in ax.texts} == expected
-    assert not plot_path(path, label=0).texts
+    assert not plot_path(path, max_labels=0).texts
 
 
 def test_names_are_apart_and_literal():
     n = len(STRANGE)
-    ax = plot_path(made(n=n, items=STRANGE), label=20)
+    ax = plot_path(made(n=n, items=STRANGE), max_labels=20)
     assert len(ax.texts) == 20
     assert not any(x.get_parse_math() for x in ax.texts)
     draw(ax)
@@ -96,10 +96,10 @@ def test_real_paths_are_drawn():
 
 
 def test_wrong_arguments_are_named():
-    with pytest.raises(InputError, match="path is of type list; expected a PenaltyPath"):
+    with pytest.raises(InputError, match="path is of type list; expected PenaltyPath"):
         plot_path([])
-    with pytest.raises(InputError, match="label is -1"):
-        plot_path(made(), label=-1)
+    with pytest.raises(InputError, match="max_labels is -1"):
+        plot_path(made(), max_labels=-1)
 
 
 @given(st.lists(st.floats(0.0, 1.0), max_size=12).map(sorted), st.floats(0.0, 0.08))

@@ -16,7 +16,7 @@ from sequela.plots.theta import plot_theta
 
 def test_the_same_drawing_gives_the_same_bytes(tmp_path, plt):
     for k in (1, 2):
-        save_figure(plot_theta(example_theta(), most=3), tmp_path / f"{k}.svg")
+        save_figure(plot_theta(example_theta(), max_items=3), tmp_path / f"{k}.svg")
         _, ax = plt.subplots(figsize=(2, 2))
         for suffix in ("pdf", "png"):
             save_figure(ax, tmp_path / f"{k}.{suffix}", dpi=60)

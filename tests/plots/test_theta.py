@@ -60,9 +60,9 @@ def test_items_without_interactions_are_folded_and_counted():
     assert "without interactions" not in ax.get_xlabel()
 
 
-def test_most_keeps_the_strongest_and_counts_the_rest():
+def test_max_items_keeps_the_strongest_and_counts_the_rest():
     model = Model(example_theta())
-    ax = plot_theta(model, most=2)
+    ax = plot_theta(model, max_items=2)
     assert sorted(ticks(ax.yaxis)) == ["step 2", "step 3"]
     assert "+ 5 items with weaker interactions" in ax.get_xlabel()
 
@@ -160,7 +160,7 @@ def test_it_draws_where_it_is_told(plt):
     ("options", "words"),
     [
         ({"order": "alphabet"}, "order is 'alphabet'"),
-        ({"most": 0}, "most is 0"),
+        ({"max_items": 0}, "max_items is 0"),
         ({"limit": -1.0}, "limit is -1.0"),
         ({"limit": "big"}, "limit is 'big'"),
         ({"ax": "here"}, "ax is of type str"),

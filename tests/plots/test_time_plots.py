@@ -14,20 +14,14 @@ from plots.drawing import (
     texts,
     ticks,
 )
-from sequela import (
-    Budget,
-    InputError,
-    clock_curve,
-    example_theta,
-    sample_arrivals,
-    sample_posteriors,
-    simulate,
-    time_posterior,
-)
+from sequela import InputError, Model, example_theta, simulate
+from sequela.budget import Budget
 from sequela.plots.clock_curve import plot_clock_curve
 from sequela.plots.labels import short
 from sequela.plots.time_densities import plot_time_densities
 from sequela.plots.timeline import plot_timeline
+from sequela.questions import clock_curve, sample_arrivals, sample_posteriors, time_posterior
+from sequela.samples import as_samples
 
 
 @pytest.fixture(scope="module")
@@ -118,10 +112,14 @@ def data():
     return simulate(example_theta(), 60, random_state=1).to_dataset().without_times()
 
 
-def test_columns_are_samples_by_time_and_cells_their_arrivals(data):
-    theta = example_theta()
-    ax = plot_timeline(theta, data)
-    found = sample_posteriors(theta, data)
+@pytest.fixture(scope="module")
+def in_time(data):
+    return sample_posteriors(example_theta(), data)
+
+
+def test_columns_are_samples_by_time_and_cells_their_arrivals(data, in_time):
+    found = in_time
+    ax = plot_timeline(found)
     columns = np.argsort(found.time_mean, kind="stable")
     rows = [data.items.index(x) for x in ticks(ax.yaxis)]
     drawn = np.ma.filled(ax.images[0].get_array(), np.nan)
@@ -133,16 +131,17 @@ def test_columns_are_samples_by_time_and_cells_their_arrivals(data):
     assert_nothing_is_cut_off(ax)
 
 
-def test_one_cell_is_what_sample_arrivals_says(data):
-    theta = example_theta()
-    ax = plot_timeline(theta, [{"first", "second"}])
-    table = sample_arrivals(theta, {"first", "second"})
+def test_one_cell_is_what_sample_arrivals_says():
+    model = Model(example_theta())
+    samples = as_samples(model, [{"first", "second"}])
+    ax = plot_timeline(sample_posteriors(model, samples))
+    table = sample_arrivals(model, {"first", "second"})
     assert ticks(ax.yaxis) == list(table.index)
     np.testing.assert_allclose(ax.images[0].get_array()[:, 0], table["arrival_mean"])
 
 
-def test_early_items_stand_on_top_with_their_shares(data):
-    ax = plot_timeline(example_theta(), data)
+def test_early_items_stand_on_top_with_their_shares(data, in_time):
+    ax = plot_timeline(in_time)
     rows = ticks(ax.yaxis)
     assert rows.index("first") < rows.index("second")
     assert rows.index("step 1") < rows.index("step 2")
@@ -150,15 +149,15 @@ def test_early_items_stand_on_top_with_their_shares(data):
     assert [x.get_text() for x in ax.texts] == [f"{100 * shares[x]:.0f}%" for x in rows]
 
 
-def test_the_most_frequent_items_are_kept_and_the_others_counted(data):
-    ax = plot_timeline(example_theta(), data, most=4)
+def test_the_most_frequent_items_are_kept_and_the_others_counted(data, in_time):
+    ax = plot_timeline(in_time, max_items=4)
     kept = set(data.frequencies.sort_values(ascending=False, kind="stable").index[:4])
     assert set(ticks(ax.yaxis)) == kept
     assert ax.get_xlabel() == "60 samples by pseudo-time; 6 items not shown"
 
 
-def test_arrivals_can_be_relative(data):
-    ax = plot_timeline(example_theta(), data, relative=True)
+def test_arrivals_can_be_relative(in_time):
+    ax = plot_timeline(in_time, relative=True)
     values = ax.images[0].get_array().compressed()
     assert ((values > 0.0) & (values < 1.0)).all()
     assert ax.images[0].get_clim() == (0.0, 1.0)
@@ -166,22 +165,22 @@ def test_arrivals_can_be_relative(data):
 
 def test_many_samples_and_strange_labels(plt):
     model = strange_model()
-    sets = simulate(model.theta, 378, random_state=2).to_dataset().values
+    samples = simulate(model, 378, random_state=2).to_dataset()
     _, mine = plt.subplots(figsize=(9, 4), layout="constrained")
-    assert plot_timeline(model, sets, ax=mine) is mine
+    assert plot_timeline(sample_posteriors(model, samples), ax=mine) is mine
     assert set(ticks(mine.yaxis)) == set(short(STRANGE))
     assert not any(x.get_parse_math() for x in mine.yaxis.get_ticklabels())
     draw(mine)
     assert "$x_1^2$" in ticks(mine.yaxis)
 
 
-def test_wrong_arguments_of_the_timeline_are_named(data):
-    with pytest.raises(InputError, match="most is 0"):
-        plot_timeline(example_theta(), data, most=0)
+def test_wrong_arguments_of_the_timeline_are_named(data, in_time):
+    with pytest.raises(InputError, match="max_items is 0"):
+        plot_timeline(in_time, max_items=0)
     with pytest.raises(InputError, match="no sample has any item"):
-        plot_timeline(example_theta(), [set(), set()])
-    with pytest.raises(InputError, match="lack 10 of the model"):
-        plot_timeline(example_theta(), pd.DataFrame({"x": [1, 0]}))
+        plot_timeline(sample_posteriors([[0.0]], [[0], [0]]))
+    with pytest.raises(InputError, match="type Dataset; expected SamplePosteriors"):
+        plot_timeline(data)
 
 
 # --- The clock ------------------------------------------------------------------------------------

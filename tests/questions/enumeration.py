@@ -1,6 +1,6 @@
-"""Every sequence of a small chain, walked one by one: the truth for the tests of questions.
+"""Every sequence of a small model, walked one by one: the truth for the tests of questions.
 
-Written from the definition of the chain alone: from the state R item j comes at rate
+Written from the definition of the model alone: from the state R item j comes at rate
 exp(theta[j, j] + sum over i in R of theta[i, j]), the observation at rate z.
 """
 
@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
+
+from sequela import Model
+from sequela.observation import Exponential
 
 
 class Walk(NamedTuple):
@@ -80,12 +83,17 @@ def position_and_arrival(found, item):
 
 
 def random_theta(seed, n, largest=5.0, density=1.0, base=-1.0):
-    """Return a chain with entries up to `largest`, a share `density` of effects not zero."""
+    """Return a theta with entries up to `largest`, a share `density` of effects not zero."""
     rng = np.random.default_rng(seed)
     theta = rng.uniform(-largest, largest, (n, n))
     theta[rng.random((n, n)) >= density] = 0.0
     np.fill_diagonal(theta, rng.uniform(-1.5, 1.5, n) + base)
     return theta
+
+
+def observed(theta, rate, items=None):
+    """Return the model of a theta that is observed at this rate."""
+    return Model(theta, items, observation=Exponential(rate))
 
 
 def labels(n):
@@ -94,9 +102,9 @@ def labels(n):
 
 
 @st.composite
-def chains(draw, least=2, most=6):
-    """Draw a chain, dense or sparse, weak or strong, and an observation rate."""
-    n = draw(st.integers(least, most))
+def models(draw, min_items=2, max_items=6):
+    """Draw a model, dense or sparse, weak or strong, with any rate of observation."""
+    n = draw(st.integers(min_items, max_items))
     theta = random_theta(
         draw(st.integers(0, 2**32)),
         n,
@@ -104,4 +112,9 @@ def chains(draw, least=2, most=6):
         draw(st.sampled_from([0.0, 0.2, 0.5, 1.0])),
         draw(st.sampled_from([-3.0, 0.0, 2.0])),
     )
-    return theta, draw(st.sampled_from([1.0, 0.3, 4.0]))
+    return observed(theta, draw(st.sampled_from([1.0, 0.3, 4.0])))
+
+
+def theta_and_rate(model):
+    """Return what the enumeration needs of a model."""
+    return model.theta, model.observation.rate

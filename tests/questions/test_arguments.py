@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import sequela
-from sequela import Dataset, InputError, Model, SetChain, order_matrix, simulate
-from sequela.questions.arguments import as_model, as_samples, find_item, find_items
+from sequela import Dataset, InputError, Model, questions
+from sequela.model import as_model
+from sequela.observation import Exponential
+from sequela.questions.arguments import find_item, find_items
+from sequela.samples import as_samples
 
 GENES = Model(np.zeros((4, 4)), ["TP53", "KRAS", "EGFR", "IDH1"])
 NUMBERED = Model(np.zeros((4, 4)))
@@ -29,18 +31,23 @@ def test_models():
 
 
 def test_a_fitted_estimator_is_a_model():
-    data = simulate(Model([[0.0, 2.0], [0.0, -2.0]], ["x", "y"]).to_frame(), 200, random_state=1)
-    fitted = SetChain(0.05).fit(data.to_dataset().without_times())
-    assert as_model(fitted) is fitted.model_
-    found = order_matrix(fitted, ["y", "x"])
-    assert list(found.probability) == ["y", "x"]
-    by_place = order_matrix(fitted.theta_, [1, 0])
-    np.testing.assert_array_equal(found.probability, by_place.probability)
+    class Fitted:
+        model_ = Model([[0.0, 2.0], [0.0, -2.0]], ["x", "y"])
+
+    assert as_model(Fitted()) is Fitted.model_
+    orders = questions.order_matrix(Fitted(), ["y", "x"])
+    assert list(orders.probability) == ["y", "x"]
+    by_place = questions.order_matrix(Fitted.model_.theta, [1, 0])
+    np.testing.assert_array_equal(orders.probability, by_place.probability)
 
 
 def test_what_is_no_model():
+    class Unfitted:
+        def fit(self):
+            raise AssertionError
+
     with pytest.raises(InputError, match="has not been fitted; call its fit"):
-        as_model(SetChain())
+        as_model(Unfitted())
     with pytest.raises(InputError, match=r"the text 'model.npz'.*Model\.load"):
         as_model("model.npz")
     with pytest.raises(InputError, match="square"):
@@ -236,16 +243,24 @@ def test_items_that_the_model_does_not_have_are_left_out_with_a_notice(caplog):
     assert "1 items of the data are not in the model" in caplog.text
 
 
-def test_questions_use_the_rate_of_observation_that_the_model_was_learned_with():
-    data = [{"a"}, {"a", "b"}, {"b"}, set(), {"a", "b"}, {"a"}]
-    learned = sequela.SetChain(0.01, observation_rate=2.0).fit(data)
-    assert learned.model_.metadata["observation_rate"] == 2.0
-    asked = sequela.time_posterior(learned, {"a"})
-    assert asked.mean == sequela.time_posterior(learned, {"a"}, observation_rate=2.0).mean
-    assert asked.mean != sequela.time_posterior(learned, {"a"}, observation_rate=1.0).mean
-    step = sequela.next_items(learned.model_)
-    assert step.observed_first == pytest.approx(
-        2.0 / (2.0 + np.exp(np.diagonal(learned.theta_)).sum())
-    )
-    kept = sequela.order_probability(learned, "a", "b").value
-    assert kept == sequela.order_probability(learned.theta_, "0", "1", observation_rate=2.0).value
+def test_times_come_with_the_samples():
+    values = np.array([[1, 0, 0, 0], [0, 1, 0, 1]])
+    times = [0.5, 2.0]
+    frame = pd.DataFrame(values, columns=GENES.items)
+    assert as_samples(GENES, Dataset(frame, times=times)).times.tolist() == times
+    for data in (values, frame, [{"TP53"}, {"IDH1", "KRAS"}], frame[["IDH1", *GENES.items[:3]]]):
+        read = as_samples(GENES, data, times)
+        assert read.times.tolist() == times
+        np.testing.assert_array_equal(read.values, values.astype(bool))
+        assert as_samples(GENES, data).times is None
+
+
+def test_questions_use_the_observation_of_the_model():
+    theta = [[0.3, 1.0], [0.0, -0.5]]
+    slow, fast = (Model(theta, ["a", "b"], observation=Exponential(z)) for z in (1.0, 2.0))
+    assert questions.time_posterior(slow, {"a"}).mean > questions.time_posterior(fast, {"a"}).mean
+    step = questions.next_items(fast)
+    assert step.observed_first == pytest.approx(2.0 / (2.0 + np.exp(np.diagonal(theta)).sum()))
+    default = questions.order_probability(theta, "0", "1").value
+    assert questions.order_probability(slow, "a", "b").value == default
+    assert questions.order_probability(fast, "a", "b").value != default

@@ -13,8 +13,9 @@ from mpmath import mp
 from scipy.integrate import quad
 
 import reference
-import sequela
-from sequela import Budget, BudgetError, Dataset, InputError, Model
+from questions.enumeration import observed
+from sequela import BudgetError, Dataset, InputError, Model, questions
+from sequela.budget import Budget
 
 quick = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 SAMPLED = Budget(work=1.0)
@@ -77,7 +78,7 @@ class Truth:
 
 def check(theta, S, rate, digits=250):
     truth = Truth(theta, S, rate, digits)
-    found = sequela.time_posterior(theta, labels(S), observation_rate=rate)
+    found = questions.time_posterior(observed(theta, rate), labels(S))
     assert (found.method, found.mean_se, found.draws, found.seed) == ("exact", 0.0, 0, None)
     mean, variance = truth.moments()
     assert found.mean == pytest.approx(mean, rel=1e-11)
@@ -85,8 +86,9 @@ def check(theta, S, rate, digits=250):
     sd = np.sqrt(variance)
     quantiles = found.quantile([0.001, 0.05, 0.5, 0.95, 0.999])
     assert (quantiles["se"] == 0).all()
-    for chance, t in quantiles["time"].items():
-        assert truth.before(t) == pytest.approx(chance, rel=1e-9)
+    assert quantiles.index.name == "probability"
+    for probability, t in quantiles["time"].items():
+        assert truth.before(t) == pytest.approx(probability, rel=1e-9)
     times = np.array([0.01 * mean, 0.3 * mean, mean, mean + sd, mean + 6 * sd])
     table = found.density(times)
     assert (table["se"] == 0).all()
@@ -120,18 +122,18 @@ def test_extreme_rates(case):
 @settings(quick, max_examples=10)
 def test_against_the_dense_exponential_and_quadrature(case):
     theta, S, rate = case
-    found = sequela.time_posterior(theta, labels(S), observation_rate=rate)
-    mean, variance = reference.posterior_time_moments(theta, S, observation_rate=rate)
+    found = questions.time_posterior(observed(theta, rate), labels(S))
+    mean, variance = reference.posterior_time_moments(theta, S, rate)
     assert (found.mean, found.variance) == pytest.approx((mean, variance), rel=1e-10)
     times = mean * np.array([0.2, 1.0, 2.0])
     for t, density in found.density(times)["density"].items():
-        truth = reference.posterior_time_density(theta, S, t, observation_rate=rate)
+        truth = reference.posterior_time_density(theta, S, t, rate)
         assert density == pytest.approx(truth, rel=1e-7, abs=1e-8 / mean)
 
 
 def test_density_has_the_integral_and_the_moments_that_are_reported():
     theta = reference.random_theta(np.random.default_rng(3), 5)
-    found = sequela.time_posterior(theta, labels([0, 2, 4]))
+    found = questions.time_posterior(theta, labels([0, 2, 4]))
     grid = found.density()
     assert grid.index[0] == 0.0
     assert grid.index.is_monotonic_increasing
@@ -149,7 +151,7 @@ def test_density_has_the_integral_and_the_moments_that_are_reported():
 @pytest.mark.parametrize("rate", RATES)
 def test_empty_set_is_exponential(rate):
     theta = reference.random_theta(np.random.default_rng(4), 4)
-    found = sequela.time_posterior(theta, [], observation_rate=rate)
+    found = questions.time_posterior(observed(theta, rate), [])
     D = rate + np.exp(np.diagonal(theta)).sum()
     assert (found.mean, found.variance) == pytest.approx((1 / D, 1 / D**2))
     times = np.array([0.0, 1e-300, 1e-9, 0.1 / D, 3 / D])
@@ -168,7 +170,7 @@ def test_independent_items_have_a_closed_form(S, rate):
         arrived = np.prod([-np.expm1(-w[j] * t) for j in S])
         return np.exp(-t * (rate + sum(w[j] for j in range(4) if j not in S))) * arrived
 
-    found = sequela.time_posterior(np.diag(np.log(w)), labels(S), observation_rate=rate)
+    found = questions.time_posterior(observed(np.diag(np.log(w)), rate), labels(S))
     ends = [0.0, 0.05, 0.5, 3.0, 20.0, 200.0]
     total = sum(quad(unnormalised, a, b, epsrel=1e-11)[0] for a, b in itertools.pairwise(ends))
     times = np.array([0.01, 0.1, 1.0, 4.0])
@@ -184,9 +186,9 @@ def test_independent_items_have_a_closed_form(S, rate):
 def test_relabelling_changes_nothing(case, random):
     theta, S, rate = case
     order = random.sample(range(len(theta)), len(theta))
-    turned = Model(theta[np.ix_(order, order)], labels(order))
-    one = sequela.time_posterior(theta, labels(S), observation_rate=rate)
-    two = sequela.time_posterior(turned, labels(S), observation_rate=rate)
+    turned = observed(theta[np.ix_(order, order)], rate, labels(order))
+    one = questions.time_posterior(observed(theta, rate), labels(S))
+    two = questions.time_posterior(turned, labels(S))
     assert (one.mean, one.variance) == pytest.approx((two.mean, two.variance), rel=1e-11)
     times = np.array([0.3, 1.0, 2.5]) * one.mean
     np.testing.assert_allclose(one.density(times), two.density(times), rtol=1e-8, atol=1e-10)
@@ -200,7 +202,7 @@ def test_blocks_are_independent_given_the_time(rate):
     times = np.geomspace(0.05, 5.0, 9) / max(rate, 1.0)
 
     def density(theta, S):
-        found = sequela.time_posterior(theta, labels(S), observation_rate=rate)
+        found = questions.time_posterior(observed(theta, rate), labels(S))
         return found.density(times)["density"].to_numpy()
 
     # p(t | A, B) is proportional to p(A | t) p(B | t) p(t); each block's own posterior has p(t).
@@ -211,8 +213,9 @@ def test_blocks_are_independent_given_the_time(rate):
 
 def test_the_unit_of_time_is_free():
     theta = reference.random_theta(np.random.default_rng(6), 4)
-    slow = sequela.time_posterior(theta, ["0", "3"])
-    fast = sequela.time_posterior(theta + np.eye(4) * np.log(7), ["0", "3"], observation_rate=7)
+    slow = questions.time_posterior(theta, ["0", "3"])
+    faster = observed(theta + np.eye(4) * np.log(7), 7.0)
+    fast = questions.time_posterior(faster, ["0", "3"])
     assert fast.mean * 7 == pytest.approx(slow.mean)
     assert fast.variance * 49 == pytest.approx(slow.variance)
     assert fast.quantile()["time"].to_numpy() * 7 == pytest.approx(
@@ -223,12 +226,12 @@ def test_the_unit_of_time_is_free():
 def test_how_a_sample_may_be_named():
     theta = reference.random_theta(np.random.default_rng(7), 3)
     model = Model(theta, ["a", "b", "c"])
-    truth = sequela.time_posterior(model, {"a", "c"}).mean
+    truth = questions.time_posterior(model, {"a", "c"}).mean
     row = pd.Series([True, True, False], index=["c", "a", "b"])
     for sample in (["c", "a"], ("a", "c"), [True, False, True], row, np.array([True, False, True])):
-        assert sequela.time_posterior(model, sample).mean == truth
-    assert sequela.time_posterior(theta, [0, 2]).mean == truth
-    assert "mean" in repr(sequela.time_posterior(model, {"a"}))
+        assert questions.time_posterior(model, sample).mean == truth
+    assert questions.time_posterior(theta, [0, 2]).mean == truth
+    assert "mean" in repr(questions.time_posterior(model, {"a"}))
 
 
 # --- Beyond the budget ----------------------------------------------------------------------------
@@ -237,17 +240,17 @@ def test_how_a_sample_may_be_named():
 def test_sampled_posterior_is_right_within_calibrated_errors():
     theta = reference.random_theta(np.random.default_rng(8), 9, scale=1.5)
     S = labels(range(8))
-    exact = sequela.time_posterior(theta, S)
-    chances, times = [0.05, 0.5, 0.95], np.array([0.5, 1.0, 2.0]) * exact.mean
-    quantiles = exact.quantile(chances)["time"].to_numpy()
+    exact = questions.time_posterior(theta, S)
+    probabilities, times = [0.05, 0.5, 0.95], np.array([0.5, 1.0, 2.0]) * exact.mean
+    quantiles = exact.quantile(probabilities)["time"].to_numpy()
     densities = exact.density(times)
     z, variances = [], []
     for seed in range(16):
-        found = sequela.time_posterior(theta, S, budget=SAMPLED, random_state=seed)
+        found = questions.time_posterior(theta, S, budget=SAMPLED, random_state=seed)
         assert (found.method, found.draws, found.seed) == ("relocation", 320, seed)
         assert found.variance == pytest.approx(exact.variance, rel=0.3)
         variances.append(found.variance)
-        at, between = found.quantile(chances), found.density(times)
+        at, between = found.quantile(probabilities), found.density(times)
         np.testing.assert_allclose(between["cumulative"], densities["cumulative"], atol=0.05)
         z.append([
             (found.mean - exact.mean) / found.mean_se,
@@ -267,26 +270,26 @@ def test_sampled_posterior_is_right_within_calibrated_errors():
 def test_target_for_the_standard_error():
     theta = reference.random_theta(np.random.default_rng(9), 8, scale=2.0)
     S = labels(range(7))
-    exact = sequela.time_posterior(theta, S)
-    first = sequela.time_posterior(theta, S, budget=SAMPLED, random_state=1)
+    exact = questions.time_posterior(theta, S)
+    first = questions.time_posterior(theta, S, budget=SAMPLED, random_state=1)
     target = first.mean_se / 3
-    found = sequela.time_posterior(theta, S, budget=SAMPLED, target_se=target, random_state=1)
+    found = questions.time_posterior(theta, S, budget=SAMPLED, target_se=target, random_state=1)
     assert found.mean_se <= target
     assert found.draws > 4 * first.draws
     assert abs(found.mean - exact.mean) < 6 * target
-    same = sequela.time_posterior(theta, S, budget=SAMPLED, draws=found.draws, random_state=1)
+    same = questions.time_posterior(theta, S, budget=SAMPLED, draws=found.draws, random_state=1)
     assert (same.mean, same.mean_se) == (found.mean, found.mean_se)
     with pytest.raises(BudgetError, match=r"target_se=1e-12 cannot be reached"):
-        sequela.time_posterior(theta, S, budget=SAMPLED, target_se=1e-12, random_state=1)
-    assert sequela.time_posterior(theta, S, target_se=1e-12).method == "exact"
+        questions.time_posterior(theta, S, budget=SAMPLED, target_se=1e-12, random_state=1)
+    assert questions.time_posterior(theta, S, target_se=1e-12).method == "exact"
 
 
 # --- Many samples ---------------------------------------------------------------------------------
 
 
-def table_of_samples():
+def table_of_samples(rate=1.0):
     rng = np.random.default_rng(10)
-    model = Model(reference.random_theta(rng, 6), list("abcdef"))
+    model = observed(reference.random_theta(rng, 6), rate, list("abcdef"))
     values = rng.random((20, 6)) < 0.5
     values[3], values[4] = values[0], True
     values[5] = False
@@ -294,13 +297,13 @@ def table_of_samples():
 
 
 def test_pseudo_times_are_the_posteriors_of_the_rows():
-    model, data = table_of_samples()
-    table = sequela.pseudo_times(model, data, quantiles=[0.025, 0.5], observation_rate=2.0)
+    model, data = table_of_samples(rate=2.0)
+    table = questions.pseudo_times(model, data, quantiles=[0.025, 0.5])
     assert list(table.columns) == ["size", "mean", "sd", "se", "q02.5", "q50", "method"]
     assert list(table.index) == list(data.samples)
     assert table.attrs == {"draws": 0, "seed": None}
     for row, values in zip(table.itertuples(index=False), data.values, strict=True):
-        one = sequela.time_posterior(model, values, observation_rate=2.0)
+        one = questions.time_posterior(model, values)
         expected = [values.sum(), one.mean, np.sqrt(one.variance), 0.0]
         assert list(row[:6]) == [*expected, *one.quantile([0.025, 0.5])["time"]]
         assert row[6] == "exact"
@@ -308,14 +311,14 @@ def test_pseudo_times_are_the_posteriors_of_the_rows():
 
 def test_pseudo_times_of_all_kinds_of_data():
     model, data = table_of_samples()
-    truth = sequela.pseudo_times(model, data)
+    truth = questions.pseudo_times(model, data)
     frame = data.to_frame()
     sets = [{x for x, there in zip(data.items, row, strict=True) if there} for row in data.values]
     for given_as in (frame, frame[list("fdbace")], sets, data.values, data.values.astype(int)):
-        found = sequela.pseudo_times(model, given_as)
+        found = questions.pseudo_times(model, given_as)
         pd.testing.assert_frame_equal(found.reset_index(drop=True), truth.reset_index(drop=True))
     timed = Dataset(data.values, items=data.items, times=np.arange(1.0, 21.0))
-    found = sequela.pseudo_times(model, timed)
+    found = questions.pseudo_times(model, timed)
     assert found["mean"].tolist() == truth["mean"].tolist()
 
 
@@ -323,7 +326,7 @@ def test_names_of_quantiles():
     model, data = table_of_samples()
 
     def names(quantiles):
-        table = sequela.pseudo_times(model, data, quantiles=quantiles)
+        table = questions.pseudo_times(model, data, quantiles=quantiles)
         return [c for c in table.columns if c.startswith("q")]
 
     assert names((0.05, 0.5, 0.95)) == ["q05", "q50", "q95"]
@@ -336,9 +339,9 @@ def test_names_of_quantiles():
 
 def test_sampled_pseudo_times_do_not_depend_on_threads():
     model, data = table_of_samples()
-    exact = sequela.pseudo_times(model, data)
+    exact = questions.pseudo_times(model, data)
     one, two = (
-        sequela.pseudo_times(model, data, budget=SAMPLED, random_state=3, n_threads=n)
+        questions.pseudo_times(model, data, budget=SAMPLED, random_state=3, n_threads=n)
         for n in (1, 2)
     )
     pd.testing.assert_frame_equal(one, two, check_exact=True)
@@ -354,24 +357,24 @@ def test_sampled_pseudo_times_do_not_depend_on_threads():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda m: sequela.time_posterior(m, "a"), "sample is the text 'a'; expected a list"),
-        (lambda m: sequela.time_posterior(m, ["z"]), "no item 'z'"),
-        (lambda m: sequela.time_posterior(m, ["a", "a"]), "sample contains 'a' more than once"),
-        (lambda m: sequela.time_posterior(m, [True]), "sample has 1 true/false entries; expected"),
-        (lambda m: sequela.time_posterior(m, [], draws=1), "draws is 1; expected an integer"),
-        (lambda m: sequela.time_posterior(m, [], target_se=0), "target_se is 0; expected"),
-        (lambda m: sequela.time_posterior(m, [], draws=9, target_se=1), "both given"),
-        (lambda m: sequela.time_posterior(m, [], observation_rate=0), "observation_rate is 0"),
-        (lambda m: sequela.time_posterior(m, [], budget=5), "budget is 5; expected"),
-        (lambda m: sequela.time_posterior(m, []).density([-1]), r"times are \[-1\]; expected"),
-        (lambda m: sequela.time_posterior(m, []).density("x"), "times are 'x'; expected"),
-        (lambda m: sequela.time_posterior(m, []).density([[1.0]]), "times are"),
-        (lambda m: sequela.time_posterior(m, []).quantile([0.5, 1]), r"chances are \[0.5, 1\]"),
-        (lambda m: sequela.time_posterior(m, []).quantile("x"), "chances are 'x'; expected"),
-        (lambda m: sequela.pseudo_times(m, [{"a"}], quantiles=[0]), r"quantiles are \[0\]"),
-        (lambda m: sequela.pseudo_times(m, [{"a"}], draws="x"), "draws is 'x'; expected"),
-        (lambda m: sequela.pseudo_times(m, [{"a"}], n_threads=0), "n_threads"),
-        (lambda m: sequela.pseudo_times(m, [[1, 0]]), "lack 3 of the model's 3"),
+        (lambda m: questions.time_posterior(m, "a"), "sample is the text 'a'; expected a list"),
+        (lambda m: questions.time_posterior(m, ["z"]), "no item 'z'"),
+        (lambda m: questions.time_posterior(m, ["a", "a"]), "sample contains 'a' more than once"),
+        (lambda m: questions.time_posterior(m, [True]), "sample has 1 true/false entries"),
+        (lambda m: questions.time_posterior(m, [], draws=1), "draws is 1; expected an integer"),
+        (lambda m: questions.time_posterior(m, [], target_se=0), "target_se is 0; expected"),
+        (lambda m: questions.time_posterior(m, [], draws=9, target_se=1), "both given"),
+        (lambda m: questions.time_posterior(m, [], budget=5), "budget is 5; expected"),
+        (lambda m: questions.time_posterior(m, []).density([-1]), r"times are \[-1\]; expected"),
+        (lambda m: questions.time_posterior(m, []).density("x"), "times are 'x'; expected"),
+        (lambda m: questions.time_posterior(m, []).density([[1.0]]), "times are"),
+        (lambda m: questions.time_posterior(m, []).quantile([1]), r"probabilities are \[1\]"),
+        (lambda m: questions.time_posterior(m, []).quantile("x"), "probabilities are 'x'"),
+        (lambda m: questions.pseudo_times(m, [{"a"}], quantiles=[0]), r"quantiles are \[0\]"),
+        (lambda m: questions.pseudo_times(m, [{"a"}], draws="x"), "draws is 'x'; expected"),
+        (lambda m: questions.pseudo_times(m, [{"a"}], n_threads=0), "n_threads"),
+        (lambda m: questions.pseudo_times(m, [{"a"}], target_se=0.1), "target_se has no meaning"),
+        (lambda m: questions.pseudo_times(m, [[1, 0]]), "lack 3 of the model's 3"),
     ],
 )  # fmt: skip
 def test_bad_arguments_are_named(call, message):
@@ -381,4 +384,4 @@ def test_bad_arguments_are_named(call, message):
 
 def test_rates_beyond_doubles_are_an_error():
     with pytest.raises(InputError, match="log-rate of 840"):
-        sequela.time_posterior(np.full((6, 6), 140.0), labels(range(6)))
+        questions.time_posterior(np.full((6, 6), 140.0), labels(range(6)))

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 import reference
-import sequela
-from sequela import Budget, Dataset, InputError, Model
+from questions.enumeration import observed
+from sequela import Dataset, InputError, Model, questions
+from sequela.budget import Budget
 from sequela.questions.theory import identical_items_posterior
 
 
@@ -21,10 +22,7 @@ def subsets(n):
 def expected_variance(theta, rate=1.0):
     """E Var(T | S), over all sets."""
     p = reference.set_distribution(theta, rate)
-    variances = [
-        reference.posterior_time_moments(theta, S, observation_rate=rate)[1]
-        for S in subsets(len(theta))
-    ]
+    variances = [reference.posterior_time_moments(theta, S, rate)[1] for S in subsets(len(theta))]
     return float(p @ variances)
 
 
@@ -34,10 +32,9 @@ def expected_variance(theta, rate=1.0):
 @pytest.mark.parametrize("rate", [1.0, 0.25])
 def test_curve_against_all_sets(rate):
     theta = reference.random_theta(np.random.default_rng(1), 4)
-    model = Model(theta, list("abcd"))
-    found = sequela.clock_curve(
-        model, items=["c", "a", "d"], sizes=[0, 1, 2, 3], draws=4_000, observation_rate=rate,
-        random_state=1,
+    found = questions.clock_curve(
+        observed(theta, rate, list("abcd")), items=["c", "a", "d"], sizes=[0, 1, 2, 3],
+        draws=4_000, random_state=1,
     )  # fmt: skip
     assert found.index.tolist() == [0, 1, 2, 3]
     assert found["item"].tolist() == ["", "c", "a", "d"]
@@ -56,7 +53,7 @@ def test_errors_of_the_curve_are_calibrated():
     truth = expected_variance(theta)
     z = []
     for seed in range(40):
-        row = sequela.clock_curve(theta, sizes=[4], draws=300, random_state=seed).iloc[0]
+        row = questions.clock_curve(theta, sizes=[4], draws=300, random_state=seed).iloc[0]
         z.append((row["variance"] - truth) / row["se"])
     assert abs(np.mean(np.square(z)) - 1) < 1.1
     assert abs(np.mean(z)) < 0.8
@@ -65,7 +62,7 @@ def test_errors_of_the_curve_are_calibrated():
 def test_identical_independent_items_are_a_clock_of_precision_one_over_m():
     w = 0.5
     sizes = [5, 20, 80]
-    found = sequela.clock_curve(
+    found = questions.clock_curve(
         np.diag(np.full(80, np.log(w))), sizes=sizes, draws=400, random_state=1,
         budget=Budget(work=1e5),
     )  # fmt: skip
@@ -90,7 +87,7 @@ def test_order_of_the_items():
     model = Model(np.diag(base), list("abcd"))
 
     def order(**options):
-        return sequela.clock_curve(model, sizes=[1, 2, 3, 4], draws=5, random_state=1, **options)[
+        return questions.clock_curve(model, sizes=[1, 2, 3, 4], draws=5, random_state=1, **options)[
             "item"
         ].tolist()
 
@@ -104,12 +101,12 @@ def test_order_of_the_items():
 def test_default_sizes_and_threads_and_target():
     theta = reference.random_theta(np.random.default_rng(3), 7, sparsity=0.5)
     one, two = (
-        sequela.clock_curve(theta, draws=60, random_state=2, n_threads=n, budget=Budget(work=1e3))
+        questions.clock_curve(theta, draws=60, random_state=2, n_threads=n, budget=Budget(work=1e3))
         for n in (1, 2)
     )
     assert one.index.tolist() == [0, 1, 2, 5, 7]
     pd.testing.assert_frame_equal(one, two, check_exact=True)
-    found = sequela.clock_curve(theta, sizes=[2, 4], target_se=0.01, random_state=1)
+    found = questions.clock_curve(theta, sizes=[2, 4], target_se=0.01, random_state=1)
     assert found["se"].max() <= 0.01
     assert found.attrs["draws"] > 400
 
@@ -121,9 +118,7 @@ def item_truth(theta, rate):
     """Share of the variance explained, and mean times with and without each item."""
     p = reference.set_distribution(theta, rate)
     sets = subsets(len(theta))
-    mean = np.array(
-        [reference.posterior_time_moments(theta, S, observation_rate=rate)[0] for S in sets]
-    )
+    mean = np.array([reference.posterior_time_moments(theta, S, rate)[0] for S in sets])
     rows = []
     for j in range(len(theta)):
         has = np.array([j in S for S in sets])
@@ -139,7 +134,7 @@ def test_items_against_all_sets(rate):
     truth = item_truth(theta, rate)
     z = []
     for seed in range(25):
-        found = sequela.clock_items(theta, draws=4_000, observation_rate=rate, random_state=seed)
+        found = questions.clock_items(observed(theta, rate), draws=4_000, random_state=seed)
         assert found["explained"].is_monotonic_decreasing
         assert found.attrs == {"draws": 4_000, "seed": seed}
         found = found.loc[list("0123")]
@@ -155,7 +150,7 @@ def test_items_against_all_sets(rate):
 def test_one_independent_item_in_closed_form():
     w = 0.7
     # P(present) = w / (1 + w); E T is 1 / (1 + w) if absent and 1 + 1 / (1 + w) if present.
-    found = sequela.clock_items(np.array([[np.log(w)]]), target_se=0.003, random_state=1).iloc[0]
+    found = questions.clock_items(np.array([[np.log(w)]]), target_se=0.003, random_state=1).iloc[0]
     assert found["se"] <= 0.003
     assert found["explained"] == pytest.approx(w / (1 + w) ** 2, abs=5 * 0.003)
     assert found["time_absent"] == pytest.approx(1 / (1 + w), abs=0.02)
@@ -163,7 +158,7 @@ def test_one_independent_item_in_closed_form():
 
 
 def test_items_that_are_always_or_never_there_tell_nothing():
-    found = sequela.clock_items(np.diag([-400.0, 400.0, 0.0]), draws=500, random_state=1)
+    found = questions.clock_items(np.diag([-400.0, 400.0, 0.0]), draws=500, random_state=1)
     assert found.index[0] == "2"
     assert found.loc[["0", "1"], "explained"].tolist() == [0.0, 0.0]
     assert np.isnan(found.loc["0", "time_present"])
@@ -173,7 +168,7 @@ def test_items_that_are_always_or_never_there_tell_nothing():
 def test_items_do_not_depend_on_threads():
     theta = reference.random_theta(np.random.default_rng(5), 3)
     one, two = (
-        sequela.clock_items(theta, draws=9_000, random_state=1, n_threads=n) for n in (1, 2)
+        questions.clock_items(theta, draws=9_000, random_state=1, n_threads=n) for n in (1, 2)
     )
     pd.testing.assert_frame_equal(one, two, check_exact=True)
 
@@ -181,17 +176,16 @@ def test_items_do_not_depend_on_threads():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda m: sequela.clock_curve(m, sizes=2), "sizes is 2; expected a list"),
-        (lambda m: sequela.clock_curve(m, sizes=[4]), r"sizes are \[4\]; expected .* 0 to 3"),
-        (lambda m: sequela.clock_curve(m, sizes=[]), r"sizes are \[\]; expected"),
-        (lambda m: sequela.clock_curve(m, sizes=[1.5]), "sizes is 1.5; expected an integer"),
-        (lambda m: sequela.clock_curve(m, [{"a"}], items=["a"]), "data and items were both given"),
-        (lambda m: sequela.clock_curve(m, items="ab"), "items is the text 'ab'; expected"),
-        (lambda m: sequela.clock_curve(m, draws=1), "draws is 1; expected"),
-        (lambda m: sequela.clock_curve(m, observation_rate=0), "observation_rate is 0; expected"),
-        (lambda m: sequela.clock_items(m, observation_rate=0), "observation_rate is 0; expected"),
-        (lambda m: sequela.clock_items(m, draws=9, target_se=1), "both given"),
-        (lambda m: sequela.clock_items(m, draws=0), "draws is 0; expected"),
+        (lambda m: questions.clock_curve(m, sizes=2), "sizes is 2; expected a list"),
+        (lambda m: questions.clock_curve(m, sizes=[4]), r"sizes are \[4\]; expected .* 0 to 3"),
+        (lambda m: questions.clock_curve(m, sizes=[]), r"sizes are \[\]; expected"),
+        (lambda m: questions.clock_curve(m, sizes=[1.5]), "sizes is 1.5; expected an integer"),
+        (lambda m: questions.clock_curve(m, [{"a"}], items=["a"]), "data and items were both"),
+        (lambda m: questions.clock_curve(m, items="ab"), "items is the text 'ab'; expected"),
+        (lambda m: questions.clock_curve(m, draws=1), "draws is 1; expected"),
+        (lambda m: questions.clock_items(m, budget=Budget()), "budget has no meaning here"),
+        (lambda m: questions.clock_items(m, draws=9, target_se=1), "both given"),
+        (lambda m: questions.clock_items(m, draws=0), "draws is 0; expected"),
     ],
 )  # fmt: skip
 def test_bad_arguments_are_named(call, message):

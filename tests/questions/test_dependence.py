@@ -1,4 +1,4 @@
-"""What acts on what, and the chain seen through some of its items."""
+"""Which items act on which, and a model restricted to some of its items."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference
-from questions.enumeration import chains, pair_table, random_theta
-from sequela import Budget
+from questions.enumeration import models, observed, pair_table, random_theta, theta_and_rate
+from sequela.budget import Budget
+from sequela.likelihood.parameters import Parameters
 from sequela.questions.dependence import (
     ancestors,
+    arrival_probabilities,
     arrivals_on_lattice,
-    fits_lattice,
     given_state,
+    restricted,
 )
 
 quick = settings(max_examples=60, deadline=None, derandomize=True, database=None)
@@ -44,34 +46,36 @@ def test_ancestors_of_a_line():
 
 
 @quick
-@given(chains(least=1))
-def test_arrivals_against_enumeration(chain):
-    theta, z = chain
+@given(models(min_items=1))
+def test_arrivals_against_enumeration(model):
+    theta, z = theta_and_rate(model)
     flow, before = arrivals_on_lattice(theta, z)
     truth = pair_table(theta, z)
     np.testing.assert_allclose(flow, np.diagonal(truth), rtol=1e-9)
+    item_by_item = arrival_probabilities(Parameters.of(model), Budget())
+    np.testing.assert_allclose(item_by_item, np.diagonal(truth), rtol=1e-9)
     assert (np.diagonal(before) == 0.0).all()
     np.testing.assert_allclose(before + np.diag(flow), truth, rtol=1e-9)
 
 
 @quick
-@given(chains(), st.data())
-def test_the_chain_seen_through_ancestors_is_the_same(chain, data):
-    theta, z = chain
+@given(models(), st.data())
+def test_ancestors_alone_behave_as_in_the_whole_model(model, data):
+    theta, z = theta_and_rate(model)
     targets = np.array(
         data.draw(st.lists(st.integers(0, len(theta) - 1), min_size=1, max_size=2, unique=True))
     )
     members = ancestors(theta, targets)
     whole = pair_table(theta, z)[np.ix_(members, members)]
-    part = pair_table(theta[np.ix_(members, members)], z)
-    np.testing.assert_allclose(part, whole, rtol=1e-9)
+    part = restricted(model, members)
+    assert part.items == tuple(model.items[place] for place in members)
+    np.testing.assert_allclose(pair_table(*theta_and_rate(part)), whole, rtol=1e-9)
 
 
 @quick
-@given(chains(), st.data())
-def test_the_chain_that_goes_on_from_a_state(chain, data):
-    theta, _ = chain
-    n = len(theta)
+@given(models(), st.data())
+def test_what_follows_a_state(model, data):
+    theta, n = model.theta, model.n_items
     state = sorted(data.draw(st.sets(st.integers(0, n - 1), max_size=n)))
     rest, absent = given_state(theta, np.array(state, dtype=np.int64))
     assert sorted([*state, *absent.tolist()]) == list(range(n))
@@ -91,9 +95,15 @@ def test_a_state_leaves_theta_as_it_was():
     np.testing.assert_array_equal(theta, kept)
 
 
-def test_what_fits():
-    assert fits_lattice(15, Budget())
-    assert not fits_lattice(60, Budget(memory=1e300, work=1e300))
-    for n in range(1, 12):
-        assert fits_lattice(n, Budget(work=Budget.exact_work(n, n)))
-        assert not fits_lattice(n + 1, Budget(work=Budget.exact_work(n, n)))
+def test_items_beyond_the_budget_have_no_exact_probability():
+    theta = random_theta(2, 5, density=0.0)
+    theta[0, 1] = theta[1, 2] = theta[2, 3] = 1.0
+    model = observed(theta, 0.7)
+    truth = np.diagonal(pair_table(*theta_and_rate(model)))
+    for n in range(1, 4):
+        budget = Budget(work=Budget.exact_work(n, n))
+        found = arrival_probabilities(Parameters.of(model), budget)
+        # Item k of the first four is acted on by those before it; the last is alone.
+        fits = np.array([place < n or place == 4 for place in range(5)])
+        np.testing.assert_array_equal(np.isnan(found), ~fits)
+        np.testing.assert_allclose(found[fits], truth[fits], rtol=1e-9)

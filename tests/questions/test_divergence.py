@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference
-import sequela
-from sequela import BudgetError, InputError, Model
+from questions.enumeration import observed
+from sequela import BudgetError, InputError, Model, questions
 from sequela.questions import divergence
-from sequela.questions.divergence import sequence_probabilities
+from sequela.questions.divergence import sequence_log_probabilities
 
 quick = settings(max_examples=30, deadline=None, derandomize=True, database=None)
 
@@ -27,7 +27,7 @@ def labels(S):
 def marginal(theta, chosen, rate=1.0):
     """P of every order of chosen items, summed over all partial sequences of all items."""
     found = defaultdict(float)
-    for sigma, p in reference.sequence_distribution(theta, observation_rate=rate).items():
+    for sigma, p in reference.sequence_distribution(theta, rate).items():
         found[tuple(item for item in sigma if item in chosen)] += p
     return found
 
@@ -54,8 +54,9 @@ def pairs(draw, scale=2.5):
 def test_marginal_sequences_with_hidden_items(case):
     theta, _, chosen, rate = case
     truth = marginal(theta, chosen, rate)
-    found = sequence_probabilities(theta, np.array(chosen), rate)
-    assert len(found) == sum(math.perm(len(chosen), k) for k in range(len(chosen) + 1))
+    logs = sequence_log_probabilities(observed(theta, rate), np.array(chosen))
+    assert len(logs) == sum(math.perm(len(chosen), k) for k in range(len(chosen) + 1))
+    found = {key: math.exp(log_p) for key, log_p in logs.items()}
     for key, p in found.items():
         assert p == pytest.approx(truth[tuple(chosen[place] for place in key)], rel=1e-9)
     assert sum(found.values()) == pytest.approx(1, abs=1e-11)
@@ -65,12 +66,22 @@ def test_marginal_sequences_with_hidden_items(case):
 @quick
 def test_exact_divergence(case):
     one, two, chosen, rate = case
-    found = sequela.sequence_divergence(one, two, labels(chosen), observation_rate=rate)
     truth = divergence_by_enumeration(one, two, chosen, rate)
+    one, two = observed(one, rate), observed(two, rate)
+    found = questions.sequence_divergence(one, two, labels(chosen))
     assert found.value == pytest.approx(truth, rel=1e-8, abs=1e-12)
     assert (found.se, found.method, found.draws, found.seed) == (0.0, "exact", 0, None)
-    same = sequela.sequence_divergence(one, one, labels(chosen), observation_rate=rate)
+    same = questions.sequence_divergence(one, one, labels(chosen))
     assert same.value == 0.0
+
+
+def test_another_rate_of_observation_is_another_model():
+    theta = reference.random_theta(np.random.default_rng(8), 3)
+    one, two = observed(theta, 0.5), observed(theta, 2.0)
+    p, q = marginal(theta, [0, 2], 0.5), marginal(theta, [0, 2], 2.0)
+    truth = sum(x * math.log(x / q[sigma]) for sigma, x in p.items())
+    found = questions.sequence_divergence(one, two, ["0", "2"])
+    assert found.value == pytest.approx(truth, rel=1e-9)
 
 
 def test_other_models_are_apart():
@@ -79,14 +90,14 @@ def test_other_models_are_apart():
     for i, j in itertools.product(range(4), range(4)):
         other = theta.copy()
         other[i, j] += 0.1
-        assert sequela.sequence_divergence(theta, other).value > 1e-7
-        assert sequela.sequence_divergence(other, theta).value > 1e-7
+        assert questions.sequence_divergence(theta, other).value > 1e-7
+        assert questions.sequence_divergence(other, theta).value > 1e-7
 
 
 def test_fewer_items_say_less():
     rng = np.random.default_rng(2)
     one, two = reference.random_theta(rng, 5), reference.random_theta(rng, 5)
-    values = [sequela.sequence_divergence(one, two, labels(range(k))).value for k in range(1, 6)]
+    values = [questions.sequence_divergence(one, two, labels(range(k))).value for k in range(1, 6)]
     assert values == sorted(values)
 
 
@@ -101,11 +112,11 @@ def test_labels_decide_which_items_are_compared():
     for items in (["a", "d"], ["d", "a"], {"a", "d"}, chosen, iter(["a", "d"])):
         given_as = list(items) if not isinstance(items, (list, set)) else items
         for second in (two, turned):
-            found = sequela.sequence_divergence(one, second, given_as)
+            found = questions.sequence_divergence(one, second, given_as)
             assert found.value == pytest.approx(truth, rel=1e-9)
     # By default the items that both have; the others stay hidden.
     part = Model(other, ["x", "b", "y", "d"])
-    found = sequela.sequence_divergence(one, part)
+    found = questions.sequence_divergence(one, part)
     assert found.value == pytest.approx(divergence_by_enumeration(theta, other, [1, 3]), rel=1e-9)
 
 
@@ -113,16 +124,16 @@ def test_extreme_rates_in_logarithms():
     # Item 0 comes at e^-400 in the other model: its probability is 400 less in logarithms.
     one = np.diag([0.0, 0.0])
     two = np.diag([-400.0, 0.0])
-    found = sequela.sequence_divergence(one, two, ["0"])
+    found = questions.sequence_divergence(one, two, ["0"])
     assert found.value == pytest.approx(0.5 * (math.log(0.5) + 400) + 0.5 * math.log(0.5), rel=1e-9)
-    both = sequela.sequence_divergence(np.zeros((2, 2)), np.full((2, 2), -400.0))
+    both = questions.sequence_divergence(np.zeros((2, 2)), np.full((2, 2), -400.0))
     p = marginal(np.zeros((2, 2)), [0, 1])
     log_q = {(): 0, (0,): -400, (1,): -400, (0, 1): -1200, (1, 0): -1200}
     truth = sum(x * (math.log(x) - log_q[sigma]) for sigma, x in p.items())
     assert both.value == pytest.approx(truth, rel=1e-9)
-    fast = sequela.sequence_divergence(np.full((3, 3), 400.0), np.full((3, 3), 300.0))
+    fast = questions.sequence_divergence(np.full((3, 3), 400.0), np.full((3, 3), 300.0))
     assert fast.value == pytest.approx(0.0, abs=1e-12)
-    counted = sequela.sequence_divergence(
+    counted = questions.sequence_divergence(
         one, two, ["0"], method="auto", draws=2_000, random_state=1
     )
     assert counted == found
@@ -135,7 +146,7 @@ def simulated(one, two, monkeypatch, which, seeds, **options):
     for seed in seeds:
         answers = iter(limits)
         monkeypatch.setattr(divergence, "_is_small", lambda *_, answers=answers: next(answers))
-        found.append(sequela.sequence_divergence(one, two, random_state=seed, **options))
+        found.append(questions.sequence_divergence(one, two, random_state=seed, **options))
     return found
 
 
@@ -156,14 +167,14 @@ def test_simulation_is_right_within_calibrated_errors(monkeypatch, which):
 
 def test_simulation_of_equal_models_is_about_zero():
     theta = reference.random_theta(np.random.default_rng(6), 3)
-    found = sequela.sequence_divergence(
+    found = questions.sequence_divergence(
         theta, theta, method="simulation", draws=20_000, random_state=1
     )
     assert abs(found.value) < 5 * found.se
     assert found.se < 0.005
     # Counting alone would be above zero by about 15 / 500, six spreads of this mean.
     values = [
-        sequela.sequence_divergence(
+        questions.sequence_divergence(
             theta, theta, method="simulation", draws=500, random_state=seed
         ).value
         for seed in range(40)
@@ -176,11 +187,11 @@ def test_simulation_by_seed_threads_and_target():
     one, two = reference.random_theta(rng, 4), reference.random_theta(rng, 4)
     options = {"method": "simulation", "random_state": 3}
     a, b = (
-        sequela.sequence_divergence(one, two, draws=9_000, n_threads=n, **options) for n in (1, 2)
+        questions.sequence_divergence(one, two, draws=9_000, n_threads=n, **options) for n in (1, 2)
     )
     assert a == b
     assert (a.draws, a.seed) == (9_000, 3)
-    found = sequela.sequence_divergence(one, two, ["0", "1"], target_se=0.004, **options)
+    found = questions.sequence_divergence(one, two, ["0", "1"], target_se=0.004, **options)
     assert found.se <= 0.004
     assert found.value == pytest.approx(divergence_by_enumeration(one, two, [0, 1]), abs=0.024)
 
@@ -188,30 +199,29 @@ def test_simulation_by_seed_threads_and_target():
 def test_too_large_for_exact():
     theta = np.diag(np.zeros(9))
     with pytest.raises(BudgetError, match="too many sequences of 9 items"):
-        sequela.sequence_divergence(theta, theta, method="exact")
+        questions.sequence_divergence(theta, theta, method="exact")
     dense = np.full((30, 30), 0.1)
     with pytest.raises(BudgetError, match="hidden items"):
-        sequela.sequence_divergence(dense, dense, ["0"], method="exact")
-    auto = sequela.sequence_divergence(theta, theta, draws=2_000, random_state=1)
+        questions.sequence_divergence(dense, dense, ["0"], method="exact")
+    auto = questions.sequence_divergence(theta, theta, draws=2_000, random_state=1)
     assert auto.method == "simulation"
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda m: sequela.sequence_divergence(m, m, "ab"), "items is the text 'ab'; expected"),
-        (lambda m: sequela.sequence_divergence(m, m, 5), "items is 5; expected a list"),
-        (lambda m: sequela.sequence_divergence(m, m, []), "0 items were chosen"),
-        (lambda m: sequela.sequence_divergence(m, m, ["x"]), "no item 'x'"),
-        (lambda m: sequela.sequence_divergence(m, m, method="x"), "method is 'x'; expected"),
-        (lambda m: sequela.sequence_divergence(m, np.zeros((3, 3))), "0 items were chosen"),
-        (lambda m: sequela.sequence_divergence(m, m, observation_rate=0), "observation_rate is 0"),
+        (lambda m: questions.sequence_divergence(m, m, "ab"), "items is the text 'ab'; expected"),
+        (lambda m: questions.sequence_divergence(m, m, 5), "items is 5; expected a list"),
+        (lambda m: questions.sequence_divergence(m, m, []), "0 items were chosen"),
+        (lambda m: questions.sequence_divergence(m, m, ["x"]), "no item 'x'"),
+        (lambda m: questions.sequence_divergence(m, m, method="x"), "method is 'x'; expected"),
+        (lambda m: questions.sequence_divergence(m, np.zeros((3, 3))), "0 items were chosen"),
         (
-            lambda m: sequela.sequence_divergence(m, m, method="simulation", draws=0),
+            lambda m: questions.sequence_divergence(m, m, method="simulation", draws=0),
             "draws is 0; expected",
         ),
         (
-            lambda m: sequela.sequence_divergence(m, m, method="simulation", target_se="x"),
+            lambda m: questions.sequence_divergence(m, m, method="simulation", target_se="x"),
             "target_se is 'x'; expected",
         ),
     ],

@@ -9,34 +9,33 @@ import pandas as pd
 import pytest
 
 import reference
-import sequela
-from sequela import InputError, Model
+from questions.enumeration import observed
+from sequela import InputError, Model, questions, simulate
+from sequela.budget import Budget
+from sequela.settings import Settings
 
 ITEMS = list("abcde")
 
 
-def model(seed=1):
-    return Model(reference.random_theta(np.random.default_rng(seed), 5, scale=0.8), ITEMS)
+def make_model(seed=1, rate=1.0):
+    theta = reference.random_theta(np.random.default_rng(seed), 5, scale=0.8)
+    return observed(theta, rate, ITEMS)
 
 
-def data_of(chain, size, seed, rate=1.0):
-    return sequela.simulate(
-        chain.theta, size, items=chain.items, observation_rate=rate, random_state=seed
-    ).to_dataset()
+def data_of(model, size, seed):
+    return simulate(model, size, random_state=seed).to_dataset()
 
 
 def test_observed_counts_and_exact_expectations():
-    chain = model()
-    data = data_of(chain, 300, 1, rate=0.5)
-    found = sequela.goodness_of_fit(
-        chain, data, draws=200_000, observation_rate=0.5, random_state=2
-    )
+    model = make_model(rate=0.5)
+    data = data_of(model, 300, 1)
+    found = questions.goodness_of_fit(model, data, draws=200_000, random_state=2)
     assert (found.draws, found.seed) == (200_000, 2)
     assert found.sizes["observed"].tolist() == np.bincount(data.set_sizes, minlength=6).tolist()
     assert found.sizes["observed"].sum() == 300
     assert found.sizes["expected"].sum() == pytest.approx(300)
     assert found.items["observed"].tolist() == data.values.sum(axis=0).tolist()
-    p = reference.set_distribution(chain.theta, 0.5)
+    p = reference.set_distribution(model.theta, 0.5)
     has = np.arange(32)[:, None] >> np.arange(5) & 1
     sizes = [p[has.sum(axis=1) == size].sum() for size in range(6)]
 
@@ -59,11 +58,11 @@ def test_observed_counts_and_exact_expectations():
 
 
 def test_own_data_have_z_of_unit_spread():
-    chain = model(2)
+    model = make_model(2)
     items, sizes, pairs = [], [], []
     for seed in range(40):
-        found = sequela.goodness_of_fit(
-            chain, data_of(chain, 200, seed), draws=4_000, random_state=1000 + seed
+        found = questions.goodness_of_fit(
+            model, data_of(model, 200, seed), draws=4_000, random_state=1000 + seed
         )
         items.append(found.items["z"].to_numpy())
         sizes.append(found.sizes["z"].to_numpy())
@@ -76,25 +75,25 @@ def test_own_data_have_z_of_unit_spread():
 
 
 def test_a_wrong_model_is_found_out():
-    chain = model(3)
-    data = data_of(chain, 2_000, 1)
-    slower = Model(chain.theta - 0.7 * np.eye(5), ITEMS)
-    found = sequela.goodness_of_fit(slower, data, draws=20_000, random_state=1)
+    model = make_model(3)
+    data = data_of(model, 2_000, 1)
+    slower = Model(model.theta - 0.7 * np.eye(5), ITEMS)
+    found = questions.goodness_of_fit(slower, data, draws=20_000, random_state=1)
     assert (found.items["z"] > 5).any()
     assert found.sizes["z"].abs().max() > 5
     # With the right frequencies but without interactions the pairs give it away.
     strong = np.diag([-0.5, -3.0])
     strong[0, 1] = 4.0
-    data = sequela.simulate(strong, 2_000, random_state=1).to_dataset()
+    data = simulate(strong, 2_000, random_state=1).to_dataset()
     p = data.values.mean(axis=0)
     alone = np.diag(np.log(p / (1 - p)))
-    found = sequela.goodness_of_fit(alone, data, draws=20_000, random_state=1)
+    found = questions.goodness_of_fit(alone, data, draws=20_000, random_state=1)
     assert found.items["z"].abs().max() < 4
     assert found.pairs["z"].iloc[0] > 5
 
 
 def test_what_was_never_drawn_is_rare_not_impossible():
-    found = sequela.goodness_of_fit(
+    found = questions.goodness_of_fit(
         np.diag([-400.0, 0.0]), [{"0"}, {"1"}, set()], draws=100, random_state=1
     )
     assert np.isfinite(found.items["z"]).all()
@@ -104,17 +103,31 @@ def test_what_was_never_drawn_is_rare_not_impossible():
 
 
 def test_labels_threads_and_a_single_item():
-    chain = model(4)
-    data = data_of(chain, 100, 1)
+    model = make_model(4)
+    data = data_of(model, 100, 1)
     one, two = (
-        sequela.goodness_of_fit(chain, given_as, draws=9_000, random_state=1, n_threads=n)
+        questions.goodness_of_fit(model, given_as, draws=9_000, random_state=1, n_threads=n)
         for n, given_as in ((1, data), (2, data.to_frame()[list("ecbda")]))
     )
     for name in ("sizes", "items", "pairs"):
         pd.testing.assert_frame_equal(getattr(one, name), getattr(two, name), check_exact=True)
-    single = sequela.goodness_of_fit([[0.0]], [[1], [0]], draws=100, random_state=1)
+    single = questions.goodness_of_fit([[0.0]], [[1], [0]], draws=100, random_state=1)
     assert len(single.pairs) == 0
     assert single.sizes["observed"].tolist() == [1, 1]
+
+
+def test_settings_of_other_questions_do_not_disturb():
+    """One object may serve many questions; what it says on purpose must have a meaning."""
+    model = make_model()
+    data = data_of(model, 50, 1)
+    options = {"draws": 500, "random_state": 3}
+    one = questions.goodness_of_fit(model, data, **options)
+    two = questions.goodness_of_fit(model, data, settings=Settings(**options))
+    pd.testing.assert_frame_equal(one.items, two.items, check_exact=True)
+    with pytest.raises(InputError, match="budget has no meaning here"):
+        questions.goodness_of_fit(model, data, settings=Settings(budget=Budget(work=1.0)))
+    with pytest.raises(InputError, match=r"settings is 5; expected a sequela\.Settings"):
+        questions.goodness_of_fit(model, data, settings=5)
 
 
 @pytest.mark.parametrize(
@@ -122,14 +135,14 @@ def test_labels_threads_and_a_single_item():
     [
         ({"draws": 1}, "draws is 1; expected an integer of at least 2"),
         ({"draws": "x"}, "draws is 'x'; expected"),
-        ({"observation_rate": -2}, "observation_rate is -2; expected"),
+        ({"target_se": 0.1}, "target_se has no meaning here"),
         ({"random_state": "x"}, "random_state"),
         ({"n_threads": 0}, "n_threads"),
     ],
 )
 def test_bad_arguments_are_named(options, message):
-    chain = model()
+    model = make_model()
     with pytest.raises(InputError, match=message):
-        sequela.goodness_of_fit(chain, [{"a"}], **options)
+        questions.goodness_of_fit(model, [{"a"}], **options)
     with pytest.raises(InputError, match="lack"):
-        sequela.goodness_of_fit(chain, [[1, 0]])
+        questions.goodness_of_fit(model, [[1, 0]])

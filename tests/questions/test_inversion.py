@@ -37,11 +37,11 @@ def phases(*orders):
 def test_equal_phases_are_a_gamma_distribution(count, rate):
     truth = gamma(count, scale=1 / rate)
     found = phases(np.full(count, rate))
-    chances = np.array([1e-12, 1e-6, 0.01, 0.3, 0.5, 0.9, 0.9999, 1 - 1e-9])
-    quantiles = found.pooled_quantiles(chances)
-    np.testing.assert_allclose(truth.cdf(quantiles), chances, rtol=1e-7)
-    np.testing.assert_allclose(quantiles[:-1], truth.ppf(chances[:-1]), rtol=1e-7)
-    assert found.quantiles(chances).tolist() == [quantiles.tolist()]
+    probabilities = np.array([1e-12, 1e-6, 0.01, 0.3, 0.5, 0.9, 0.9999, 1 - 1e-9])
+    quantiles = found.pooled_quantiles(probabilities)
+    np.testing.assert_allclose(truth.cdf(quantiles), probabilities, rtol=1e-7)
+    np.testing.assert_allclose(quantiles[:-1], truth.ppf(probabilities[:-1]), rtol=1e-7)
+    assert found.quantiles(probabilities).tolist() == [quantiles.tolist()]
     times = truth.mean() * np.array([3.0, 0.0, 0.01, 1.0, 1.0, 0.5, 1.7])
     density, before = found.evaluate(times)
     np.testing.assert_allclose(
@@ -58,9 +58,10 @@ def test_rates_may_be_however_far_apart(logs, place):
     time = np.exp(place) * np.sum(1 / rates)
     _, before = found.evaluate(np.array([time]))
     assert before[0, 0] == pytest.approx(reference.hypoexponential_cdf(time, rates), abs=1e-11)
-    chances = [0.001, 0.5, 0.999]
-    for chance, t in zip(chances, found.pooled_quantiles(np.array(chances)), strict=True):
-        assert reference.hypoexponential_cdf(t, rates) == pytest.approx(chance, rel=1e-9)
+    probabilities = [0.001, 0.5, 0.999]
+    quantiles = found.pooled_quantiles(np.array(probabilities))
+    for probability, t in zip(probabilities, quantiles, strict=True):
+        assert reference.hypoexponential_cdf(t, rates) == pytest.approx(probability, rel=1e-9)
 
 
 def test_a_rare_slow_chain_is_seen_in_the_tail():
@@ -74,10 +75,10 @@ def test_a_rare_slow_chain_is_seen_in_the_tail():
         a, b = rates
         slow = a * b / (b - a) * (np.exp(-a * times) - np.exp(-b * times))
         np.testing.assert_allclose(density[chain], slow, rtol=1e-7, atol=1e-13)
-    chances = np.array([0.1, 0.6, 0.9])
-    pooled = found.pooled_quantiles(chances)
-    np.testing.assert_allclose(found.evaluate(pooled)[1].mean(axis=0), chances, rtol=1e-10)
-    each = found.quantiles(chances)
+    probabilities = np.array([0.1, 0.6, 0.9])
+    pooled = found.pooled_quantiles(probabilities)
+    np.testing.assert_allclose(found.evaluate(pooled)[1].mean(axis=0), probabilities, rtol=1e-10)
+    each = found.quantiles(probabilities)
     np.testing.assert_allclose(np.diagonal(found.evaluate(each[:, 1])[1]), 0.6, rtol=1e-10)
 
 

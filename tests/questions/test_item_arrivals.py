@@ -6,10 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from questions.enumeration import position_and_arrival, random_theta, walks
-from sequela import BudgetError, InputError, Model, item_arrivals
+from questions.enumeration import observed, position_and_arrival, random_theta, walks
+from sequela import BudgetError, InputError, Model
+from sequela.budget import Budget
+from sequela.questions import item_arrivals
 
-CHAIN = Model(random_theta(13, 4, 2.0), ["a", "b", "c", "d"])
+MODEL = Model(random_theta(13, 4, 2.0), ["a", "b", "c", "d"])
 MEANS = ["position_mean", "arrival_mean"]
 ERRORS = ["position_se", "arrival_se"]
 
@@ -29,7 +31,7 @@ def truth_of(theta, z=1.0):
 def test_within_errors_of_the_enumeration(seed, n, z):
     theta = random_theta(seed, n, 2.0)
     truth = truth_of(theta, z).set_axis([str(i) for i in range(n)])
-    found = item_arrivals(theta, observation_rate=z, random_state=1)
+    found = item_arrivals(observed(theta, z), random_state=1)
     assert found["position_mean"].is_monotonic_increasing
     assert found.attrs == {"draws": 100_000, "seed": 1}
     assert found.index.name == "item"
@@ -46,10 +48,10 @@ def test_within_errors_of_the_enumeration(seed, n, z):
 
 
 def test_errors_are_calibrated():
-    truth = truth_of(CHAIN.theta).set_axis(list(CHAIN.items))
+    truth = truth_of(MODEL.theta).set_axis(list(MODEL.items))
     z = []
     for seed in range(40):
-        found = item_arrivals(CHAIN, draws=3_000, random_state=seed, n_threads=1).loc[truth.index]
+        found = item_arrivals(MODEL, draws=3_000, random_state=seed, n_threads=1).loc[truth.index]
         z.append((found[MEANS] - truth[MEANS]).to_numpy() / found[ERRORS].to_numpy())
     z = np.array(z)
     assert abs(z.mean()) < 0.3
@@ -57,8 +59,8 @@ def test_errors_are_calibrated():
 
 
 def test_some_items_in_any_order():
-    whole = item_arrivals(CHAIN, draws=2_000, random_state=1)
-    part = item_arrivals(CHAIN, ["d", "b"], draws=2_000, random_state=1)
+    whole = item_arrivals(MODEL, draws=2_000, random_state=1)
+    part = item_arrivals(MODEL, ["d", "b"], draws=2_000, random_state=1)
     pd.testing.assert_frame_equal(part, whole.loc[part.index], check_exact=True)
     assert set(part.index) == {"b", "d"}
     assert part["position_mean"].is_monotonic_increasing
@@ -81,17 +83,17 @@ def test_an_item_that_never_comes():
 
 
 def test_target_is_reached_and_can_be_repeated():
-    found = item_arrivals(CHAIN, target_se=0.006, random_state=5)
+    found = item_arrivals(MODEL, target_se=0.006, random_state=5)
     assert 0.004 < found["position_se"].max() <= 0.006
-    again = item_arrivals(CHAIN, draws=found.attrs["draws"], random_state=found.attrs["seed"])
+    again = item_arrivals(MODEL, draws=found.attrs["draws"], random_state=found.attrs["seed"])
     pd.testing.assert_frame_equal(found, again, check_exact=True)
     assert found.attrs == again.attrs
 
 
 def test_targets_out_of_reach():
     with pytest.raises(BudgetError, match="target_se=1e-06 cannot be reached: after 10,000 draws"):
-        item_arrivals(CHAIN, target_se=1e-6, random_state=5)
-    with pytest.raises(BudgetError, match="never seen"):
+        item_arrivals(MODEL, target_se=1e-6, random_state=5)
+    with pytest.raises(BudgetError, match="never observed"):
         item_arrivals(np.diag([-2.0, -40.0]), target_se=0.1, random_state=5)
 
 
@@ -107,13 +109,13 @@ def test_a_few_sightings_are_not_precise():
 
 
 def test_threads_do_not_change_a_bit():
-    one, two = (item_arrivals(CHAIN, draws=150_000, random_state=3, n_threads=n) for n in (1, 2))
+    one, two = (item_arrivals(MODEL, draws=150_000, random_state=3, n_threads=n) for n in (1, 2))
     pd.testing.assert_frame_equal(one, two, check_exact=True)
 
 
 def test_labels_that_look_like_code():
     names = ["=cmd()", "<b>", "c", "d"]
-    found = item_arrivals(Model(CHAIN.theta, names), ["<b>", "=cmd()"], draws=200, random_state=1)
+    found = item_arrivals(Model(MODEL.theta, names), ["<b>", "=cmd()"], draws=200, random_state=1)
     assert set(found.index) == {"<b>", "=cmd()"}
 
 
@@ -125,10 +127,10 @@ def test_labels_that_look_like_code():
         ({"items": ["e"]}, "the model has no item 'e'"),
         ({"draws": 1}, "draws is 1"),
         ({"draws": 5, "target_se": 0.1}, "both given"),
-        ({"observation_rate": 0}, "observation_rate"),
+        ({"budget": Budget()}, "budget has no meaning here"),
         ({"n_threads": 0}, "n_threads is 0"),
     ],
 )
 def test_arguments_are_checked(options, message):
     with pytest.raises(InputError, match=message):
-        item_arrivals(CHAIN, **options)
+        item_arrivals(MODEL, **options)

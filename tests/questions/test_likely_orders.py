@@ -13,9 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference
-import sequela.questions.likely_orders as module
-from questions.enumeration import chains, labels, of_sample, random_theta
-from sequela import Budget, InputError, Model, likely_orders
+from questions.enumeration import (
+    labels,
+    models,
+    observed,
+    of_sample,
+    random_theta,
+    theta_and_rate,
+)
+from sequela import InputError, Model
+from sequela.budget import Budget
+from sequela.questions import likely_orders, order_search
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 TINY = Budget(work=1)
@@ -27,13 +35,13 @@ def truth_of(theta, sample, z=1.0):
 
 
 @quick
-@given(chains(), st.data())
-def test_all_orders_against_enumeration(chain, data):
-    theta, z = chain
+@given(models(), st.data())
+def test_all_orders_against_enumeration(model, data):
+    theta, z = theta_and_rate(model)
     size = data.draw(st.integers(0, len(theta)))
     sample = list(data.draw(st.permutations(range(len(theta)))))[:size]
     truth = truth_of(theta, sample, z)
-    found = likely_orders(theta, sample, math.factorial(size) + 3, observation_rate=z)
+    found = likely_orders(model, sample, math.factorial(size) + 3)
     assert len(found) == math.factorial(size) == found["order"].nunique()
     expected = [truth[order] for order in found["order"]]
     np.testing.assert_allclose(found["probability"], expected, rtol=1e-8)
@@ -46,12 +54,12 @@ def test_all_orders_against_enumeration(chain, data):
 
 
 @quick
-@given(chains(least=3), st.integers(1, 5))
-def test_the_first_few(chain, count):
-    theta, z = chain
+@given(models(min_items=3), st.integers(1, 5))
+def test_the_first_few(model, count):
+    theta, z = theta_and_rate(model)
     k = len(theta)
     truth = sorted(truth_of(theta, range(k), z).values(), reverse=True)[:count]
-    found = likely_orders(theta, range(k), count, observation_rate=z)
+    found = likely_orders(model, range(k), max_orders=count)
     np.testing.assert_allclose(found["probability"], truth, rtol=1e-8)
     assert list(found.index) == list(range(count))
 
@@ -60,8 +68,8 @@ def test_few_items_of_a_large_model():
     """Items outside the sample compete: they count although they did not come."""
     theta = reference.random_theta(np.random.default_rng(4), 30, sparsity=0.7)
     sample = [3, 11, 17, 28]
-    truth = reference.posterior_orders(theta, sample, observation_rate=0.5)
-    found = likely_orders(theta, sample, 24, observation_rate=0.5)
+    truth = reference.posterior_orders(theta, sample, 0.5)
+    found = likely_orders(observed(theta, 0.5), sample, 24)
     assert len(found) == 24
     for order, probability in zip(found["order"], found["probability"], strict=True):
         assert probability == pytest.approx(truth[tuple(map(int, order))], rel=1e-9)
@@ -93,7 +101,7 @@ def test_ties_are_not_all_begun(monkeypatch, spread):
         push(heap, entry)
 
     push = heapq.heappush
-    monkeypatch.setattr(module.heapq, "heappush", counted)
+    monkeypatch.setattr(order_search.heapq, "heappush", counted)
     theta = np.random.default_rng(1).normal(0.0, spread, (9, 9)) + np.diag(np.full(9, -0.7))
     found = likely_orders(theta, range(9), 5)
     np.testing.assert_allclose(found["probability"], 1.0 / math.factorial(9), rtol=1e-9)
@@ -121,7 +129,7 @@ def test_beyond_the_budget_within_its_errors():
     z = []
     for seed in range(20):
         found = likely_orders(
-            theta, range(6), 4, observation_rate=1.5, budget=TINY, draws=480, random_state=seed
+            observed(theta, 1.5), range(6), 4, budget=TINY, draws=480, random_state=seed
         )
         assert found.attrs == {"method": "relocation", "draws": 480, "seed": seed}
         exact = np.array([truth[order] for order in found["order"]])
@@ -145,7 +153,7 @@ def test_beyond_the_budget_the_best_orders_are_found():
     assert found.attrs["draws"] == 1_600
     many = likely_orders(theta, range(6), 1000, budget=TINY, random_state=1)
     assert many["order"].nunique() == len(many) <= 720
-    few = likely_orders(theta, range(6), 1000, budget=TINY, draws=1, random_state=1)
+    few = likely_orders(theta, range(6), 1000, budget=TINY, draws=2, random_state=1)
     assert 1 <= len(few) <= few.attrs["draws"] == 16
 
 
@@ -167,10 +175,10 @@ def test_labels_that_look_like_code():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"count": 0}, "count is 0"),
-        ({"count": 1.5}, "count is 1.5"),
+        ({"max_orders": 0}, "max_orders is 0"),
+        ({"max_orders": 1.5}, "max_orders is 1.5"),
         ({"draws": 0}, "draws is 0"),
-        ({"observation_rate": 0.0}, "observation_rate"),
+        ({"target_se": 0.1}, "target_se has no meaning here"),
         ({"sample": "0"}, "sample is the text '0'"),
         ({"sample": ["7"]}, "the model has no item '7'"),
     ],

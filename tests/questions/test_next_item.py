@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference
-import sequela
-from sequela import Budget, InputError, Model
+from questions.enumeration import observed
+from sequela import InputError, Model, questions
+from sequela.budget import Budget
 from sequela.questions import next_item
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
@@ -31,9 +32,9 @@ def cases(draw, scale=3.0):
 def present_at(theta, state, time):
     """P(item is present at `time` after `state`) of every item, by the dense exponential."""
     start = sum(1 << item for item in state)
-    chance = reference.transition_matrix(reference.generator(theta), time)[start]
-    masks = np.arange(len(chance))
-    return np.array([chance[masks >> j & 1 == 1].sum() for j in range(len(theta))])
+    p = reference.transition_matrix(reference.generator(theta), time)[start]
+    masks = np.arange(len(p))
+    return np.array([p[masks >> j & 1 == 1].sum() for j in range(len(theta))])
 
 
 # --- The next step --------------------------------------------------------------------------------
@@ -43,7 +44,7 @@ def present_at(theta, state, time):
 @quick
 def test_next_step_is_a_race(case, rate):
     theta, state = case
-    found = sequela.next_items(theta, labels(state), observation_rate=rate)
+    found = questions.next_items(observed(theta, rate), labels(state))
     absent = [j for j in range(len(theta)) if j not in state]
     assert sorted(found.items.index) == labels(absent)
     total = reference.exit_rate(theta, state)
@@ -60,22 +61,22 @@ def test_next_step_is_a_race(case, rate):
 
 
 def test_next_step_of_the_full_state():
-    found = sequela.next_items(np.zeros((2, 2)), ["0", "1"], observation_rate=4)
+    found = questions.next_items(observed(np.zeros((2, 2)), 4.0), ["0", "1"])
     assert len(found.items) == 0
     assert (found.observed_first, found.waiting_time, found.next_item_time) == (1.0, 0.25, np.inf)
 
 
 def test_next_step_with_rates_beyond_doubles():
     theta = np.array([[0.0, 500.0, 500.0], [0.0, 450.0, 0.0], [0.0, 0.0, 449.0]])
-    found = sequela.next_items(theta, ["0"])
+    found = questions.next_items(theta, ["0"])
     assert found.items["rate"].tolist() == [np.inf, np.inf]
     share = 1 / (1 + np.exp(-1))
     assert found.items["probability"].tolist() == pytest.approx([share, 1 - share])
     assert found.items["share"].tolist() == pytest.approx([share, 1 - share])
     assert found.observed_first == 0.0
-    rare = sequela.next_items(theta.T - 2 * np.diag(np.diagonal(theta)), ["1", "2"])
+    rare = questions.next_items(theta.T - 2 * np.diag(np.diagonal(theta)), ["1", "2"])
     assert rare.items["probability"].tolist() == pytest.approx([1.0])
-    never = sequela.next_items(np.full((2, 2), -500.0), ["0"])
+    never = questions.next_items(np.full((2, 2), -500.0), ["0"])
     assert never.observed_first == 1.0
     assert never.items["share"].tolist() == pytest.approx([1.0])
 
@@ -87,7 +88,7 @@ def test_next_step_with_rates_beyond_doubles():
 @quick
 def test_items_within_a_time(case, time):
     theta, state = case
-    found = sequela.items_within(theta, time, labels(state), draws=20_000, random_state=1)
+    found = questions.items_within(theta, time, labels(state), draws=20_000, random_state=1)
     truth = present_at(theta, state, time)
     assert sorted(found.index) == labels(j for j in range(len(theta)) if j not in state)
     assert found["probability"].is_monotonic_decreasing
@@ -104,29 +105,29 @@ def test_items_within_grow_with_time_from_nothing_to_all():
     theta = reference.random_theta(np.random.default_rng(1), 5)
     before = np.zeros(5)
     for time in (0, 0.01, 0.1, 1.0, 10.0, 100.0):
-        found = sequela.items_within(theta, time).loc[labels(range(5)), "probability"].to_numpy()
+        found = questions.items_within(theta, time).loc[labels(range(5)), "probability"].to_numpy()
         assert (found >= before).all()
         before = found
-    assert (sequela.items_within(theta, 0)["probability"] == 0).all()
-    late = sequela.items_within(theta, 1e6, draws=1000, random_state=1)
+    assert (questions.items_within(theta, 0)["probability"] == 0).all()
+    late = questions.items_within(theta, 1e6, draws=1000, random_state=1)
     assert (late["probability"] == 1).all()
-    alone = sequela.items_within(np.diag([0.0, -3.0]), 1e300)
+    alone = questions.items_within(np.diag([0.0, -3.0]), 1e300)
     assert alone["probability"].tolist() == [1.0, 1.0]
 
 
 def test_time_zero_with_rates_beyond_doubles():
     theta = np.array([[400.0, 400.0], [400.0, 400.0]])
-    assert sequela.items_within(theta, 0, ["0"])["probability"].tolist() == [0.0]
-    assert sequela.items_within(theta, 1e-3, ["0"])["probability"].tolist() == [1.0]
+    assert questions.items_within(theta, 0, ["0"])["probability"].tolist() == [0.0]
+    assert questions.items_within(theta, 1e-3, ["0"])["probability"].tolist() == [1.0]
 
 
 def test_simulation_is_right_within_calibrated_errors(monkeypatch):
-    monkeypatch.setattr(next_item, "_MOST_STATES_BITS", 0)
+    monkeypatch.setattr(next_item, "_MAX_LATTICE_ITEMS", 0)
     theta = reference.random_theta(np.random.default_rng(2), 5)
     truth = present_at(theta, [1], 0.8)
     z = []
     for seed in range(40):
-        found = sequela.items_within(theta, 0.8, ["1"], draws=2_000, random_state=seed)
+        found = questions.items_within(theta, 0.8, ["1"], draws=2_000, random_state=seed)
         assert (found["method"] == "simulation").all()
         z.append(
             [(found.loc[j, "probability"] - truth[int(j)]) / found.loc[j, "se"] for j in "0234"]
@@ -140,7 +141,7 @@ def test_beyond_the_budget_is_simulated_and_target_is_reached():
     theta = reference.random_theta(np.random.default_rng(3), 6)
     theta[:, 5], theta[5, :] = 0.0, 0.0
     tiny = Budget(work=1.0)
-    found = sequela.items_within(theta, 1.0, budget=tiny, target_se=0.002, random_state=1)
+    found = questions.items_within(theta, 1.0, budget=tiny, target_se=0.002, random_state=1)
     assert found["method"].to_dict() == {**dict.fromkeys("01234", "simulation"), "5": "exact"}
     assert found["se"].max() <= 0.002
     assert found.loc["5", "se"] == 0
@@ -149,7 +150,7 @@ def test_beyond_the_budget_is_simulated_and_target_is_reached():
     for item, row in found.iterrows():
         assert row["probability"] == pytest.approx(truth[int(item)], abs=6 * row["se"] + 1e-12)
     one, two = (
-        sequela.items_within(theta, 1.0, budget=tiny, draws=9_000, random_state=1, n_threads=n)
+        questions.items_within(theta, 1.0, budget=tiny, draws=9_000, random_state=1, n_threads=n)
         for n in (1, 2)
     )
     pd.testing.assert_frame_equal(one, two, check_exact=True)
@@ -159,8 +160,8 @@ def test_blocks_do_not_matter_to_each_other():
     rng = np.random.default_rng(4)
     a, b = reference.random_theta(rng, 3), reference.random_theta(rng, 3)
     both = np.block([[a, np.zeros((3, 3))], [np.zeros((3, 3)), b]])
-    alone = sequela.items_within(a, 0.7, ["1"])
-    beside = sequela.items_within(both, 0.7, ["1", "4"], items=["0", "2"])
+    alone = questions.items_within(a, 0.7, ["1"])
+    beside = questions.items_within(both, 0.7, ["1", "4"], items=["0", "2"])
     assert beside["probability"].to_dict() == pytest.approx(
         alone["probability"].to_dict(), rel=1e-12
     )
@@ -169,31 +170,30 @@ def test_blocks_do_not_matter_to_each_other():
 def test_some_items_by_name():
     theta = reference.random_theta(np.random.default_rng(5), 4)
     model = Model(theta, list("abcd"))
-    all_of_them = sequela.items_within(model, 1.0, {"b"})
-    some = sequela.items_within(model, 1.0, [False, True, False, False], items=["d", "a"])
+    all_of_them = questions.items_within(model, 1.0, {"b"})
+    some = questions.items_within(model, 1.0, [False, True, False, False], items=["d", "a"])
     assert set(some.index) == {"a", "d"}
     assert some["probability"].to_dict() == all_of_them.loc[["a", "d"], "probability"].to_dict()
     order = [2, 0, 3, 1]
     turned = Model(theta[np.ix_(order, order)], ["c", "a", "d", "b"])
-    again = sequela.items_within(turned, 1.0, {"b"})["probability"]
+    again = questions.items_within(turned, 1.0, {"b"})["probability"]
     assert again.to_dict() == pytest.approx(all_of_them["probability"].to_dict(), rel=1e-11)
-    assert len(sequela.items_within(model, 1.0, list("abcd"))) == 0
+    assert len(questions.items_within(model, 1.0, list("abcd"))) == 0
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda m: sequela.next_items(m, "a"), "state is the text 'a'; expected a list"),
-        (lambda m: sequela.next_items(m, ["x"]), "no item 'x'"),
-        (lambda m: sequela.next_items(m, observation_rate=-1), "observation_rate is -1; expected"),
-        (lambda m: sequela.items_within(m, -1), "time is -1; expected a finite number"),
-        (lambda m: sequela.items_within(m, np.inf), "time is inf; expected a finite number"),
-        (lambda m: sequela.items_within(m, np.nan), "time is nan; expected a finite number"),
-        (lambda m: sequela.items_within(m, "1"), "time is '1'; expected a finite number"),
-        (lambda m: sequela.items_within(m, True), "time is True; expected a finite number"),
-        (lambda m: sequela.items_within(m, 1, ["a"], items=["b", "a"]), "'a' is already in the"),
-        (lambda m: sequela.items_within(m, 1, items="ab"), "items is the text 'ab'; expected"),
-        (lambda m: sequela.items_within(m, 1, budget=1), "budget is 1; expected"),
+        (lambda m: questions.next_items(m, "a"), "state is the text 'a'; expected a list"),
+        (lambda m: questions.next_items(m, ["x"]), "no item 'x'"),
+        (lambda m: questions.items_within(m, -1), "time is -1; expected a finite number"),
+        (lambda m: questions.items_within(m, np.inf), "time is inf; expected a finite number"),
+        (lambda m: questions.items_within(m, np.nan), "time is nan; expected a finite number"),
+        (lambda m: questions.items_within(m, "1"), "time is '1'; expected a finite number"),
+        (lambda m: questions.items_within(m, True), "time is True; expected a finite number"),
+        (lambda m: questions.items_within(m, 1, ["a"], items=["b", "a"]), "'a' is already in the"),
+        (lambda m: questions.items_within(m, 1, items="ab"), "items is the text 'ab'; expected"),
+        (lambda m: questions.items_within(m, 1, budget=1), "budget is 1; expected"),
     ],
 )  # fmt: skip
 def test_bad_arguments_are_named(call, message):

@@ -12,16 +12,18 @@ from hypothesis import strategies as st
 
 import reference
 import sequela.questions.order as module
-from questions.enumeration import chains, labels, of_sample, order_table, random_theta
-from sequela import (
-    Budget,
-    BudgetError,
-    InputError,
-    Model,
-    Orders,
-    order_matrix,
-    order_probability,
+from questions.enumeration import (
+    labels,
+    models,
+    observed,
+    of_sample,
+    order_table,
+    random_theta,
+    theta_and_rate,
 )
+from sequela import BudgetError, InputError, Model, order_matrix, order_probability
+from sequela.budget import Budget
+from sequela.settings import Settings
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 TINY = Budget(work=1)
@@ -33,7 +35,7 @@ def off(table):
     return values[~np.eye(len(values), dtype=bool)]
 
 
-def same(one: Orders, two: Orders):
+def same(one, two):
     for name in ("probability", "se", "observed", "method"):
         pd.testing.assert_frame_equal(getattr(one, name), getattr(two, name), check_exact=True)
     assert (one.draws, one.seed) == (two.draws, two.seed)
@@ -43,24 +45,23 @@ def same(one: Orders, two: Orders):
 
 
 @quick
-@given(chains())
-def test_exact_against_enumeration(chain):
-    theta, z = chain
-    found = order_matrix(theta, method="exact", observation_rate=z)
-    probability, observed = order_table(theta, z)
+@given(models())
+def test_exact_against_enumeration(model):
+    found = order_matrix(model, method="exact")
+    probability, both = order_table(*theta_and_rate(model))
     np.testing.assert_allclose(found.probability, probability, rtol=1e-9)
-    np.testing.assert_allclose(found.observed, observed, rtol=1e-9)
+    np.testing.assert_allclose(found.observed, both, rtol=1e-9)
     assert (found.method == "exact").all(axis=None)
     assert (found.se == 0.0).all(axis=None)
     assert (found.draws, found.seed) == (0, None)
 
 
 @quick
-@given(chains(most=5))
-def test_observed_is_that_of_the_dense_solve(chain):
-    theta, z = chain
+@given(models(max_items=5))
+def test_observed_is_that_of_the_dense_solve(model):
+    theta, z = theta_and_rate(model)
     sets = reference.set_distribution(theta, z)
-    found = order_matrix(theta, observation_rate=z).observed.to_numpy()
+    found = order_matrix(model).observed.to_numpy()
     masks = np.arange(len(sets))
     for a, b in itertools.product(range(len(theta)), repeat=2):
         has_both = (masks >> a & 1) & (masks >> b & 1)
@@ -68,49 +69,47 @@ def test_observed_is_that_of_the_dense_solve(chain):
 
 
 @quick
-@given(chains(least=3), st.data())
-def test_a_part_of_the_items(chain, data):
+@given(models(min_items=3), st.data())
+def test_a_part_of_the_items(model, data):
     """On the lattice of what acts on them, in the order asked for."""
-    theta, z = chain
+    theta, z = theta_and_rate(model)
     asked = data.draw(st.permutations(range(len(theta))))[: data.draw(st.integers(2, 3))]
-    found = order_matrix(theta, asked, observation_rate=z)
-    probability, observed = order_table(theta, z)
+    found = order_matrix(model, asked)
+    probability, both = order_table(theta, z)
     np.testing.assert_allclose(found.probability, probability[np.ix_(asked, asked)], rtol=1e-9)
-    np.testing.assert_allclose(found.observed, observed[np.ix_(asked, asked)], rtol=1e-9)
+    np.testing.assert_allclose(found.observed, both[np.ix_(asked, asked)], rtol=1e-9)
     assert list(found.probability.index) == list(found.probability) == [str(i) for i in asked]
-    one = order_probability(theta, asked[0], asked[1], observation_rate=z)
-    other = order_probability(theta, asked[1], asked[0], observation_rate=z)
+    one = order_probability(model, asked[0], asked[1])
+    other = order_probability(model, asked[1], asked[0])
     assert float(one) == pytest.approx(probability[asked[0], asked[1]], rel=1e-9)
     assert float(one) + float(other) == pytest.approx(1.0, abs=1e-12)
     assert (one.se, one.method, one.draws, one.seed) == (0.0, "exact", 0, None)
 
 
 @quick
-@given(chains(), st.data())
-def test_relabelling_items_relabels_answers(chain, data):
-    theta, z = chain
+@given(models(), st.data())
+def test_relabelling_items_relabels_answers(model, data):
+    theta, z = theta_and_rate(model)
     turn = list(data.draw(st.permutations(range(len(theta)))))
     names = [f"gene {i}" for i in range(len(theta))]
-    found = order_matrix(Model(theta, names), observation_rate=z)
-    turned = order_matrix(
-        Model(theta[np.ix_(turn, turn)], [names[i] for i in turn]), names, observation_rate=z
-    )
+    found = order_matrix(observed(theta, z, names))
+    turned = order_matrix(observed(theta[np.ix_(turn, turn)], z, [names[i] for i in turn]), names)
     pd.testing.assert_frame_equal(found.probability, turned.probability, rtol=1e-9)
     pd.testing.assert_frame_equal(found.observed, turned.observed, rtol=1e-9)
 
 
 @quick
-@given(chains(most=5), st.integers(0, 1000))
-def test_items_that_act_on_nothing_change_nothing(chain, seed):
+@given(models(max_items=5), st.integers(0, 1000))
+def test_items_that_act_on_nothing_change_nothing(model, seed):
     """40 more items, far beyond the lattice, that are acted upon but do not act."""
-    theta, z = chain
+    theta, z = theta_and_rate(model)
     n = len(theta)
     rng = np.random.default_rng(seed)
     larger = np.zeros((n + 40, n + 40))
     larger[:n] = rng.uniform(-3.0, 3.0, (n, n + 40))
     larger[:n, :n] = theta
     larger[np.arange(n, n + 40), np.arange(n, n + 40)] = rng.uniform(-3.0, 3.0, 40)
-    found = order_matrix(larger, range(n), method="exact", observation_rate=z)
+    found = order_matrix(observed(larger, z), range(n), method="exact")
     np.testing.assert_allclose(found.probability, order_table(theta, z)[0], rtol=1e-9)
 
 
@@ -127,12 +126,12 @@ def blocks_of(sizes, seed=0):
 def test_blocks_share_their_clock():
     """Items of different blocks act on each other in no way, but wait for the same observation."""
     theta = blocks_of([3, 3, 3, 3, 3, 3, 3, 3])
-    found = order_matrix(theta, method="exact", observation_rate=0.7, budget=Budget(work=1e4))
+    found = order_matrix(observed(theta, 0.7), method="exact", budget=Budget(work=1e4))
     for one, two in itertools.combinations(range(8), 2):
         places = [*range(3 * one, 3 * one + 3), *range(3 * two, 3 * two + 3)]
-        probability, observed = order_table(theta[np.ix_(places, places)], 0.7)
+        probability, both = order_table(theta[np.ix_(places, places)], 0.7)
         np.testing.assert_allclose(found.probability.iloc[places, places], probability, rtol=1e-9)
-        np.testing.assert_allclose(found.observed.iloc[places, places], observed, rtol=1e-9)
+        np.testing.assert_allclose(found.observed.iloc[places, places], both, rtol=1e-9)
 
 
 def test_pairs_share_lattices(monkeypatch):
@@ -160,8 +159,8 @@ def test_pairs_share_lattices(monkeypatch):
 
 def test_simulation_is_within_its_errors():
     theta = random_theta(3, 5, 2.0, base=0.0)
-    probability, observed = order_table(theta, 0.5)
-    found = order_matrix(theta, method="simulation", observation_rate=0.5, random_state=1)
+    probability, both = order_table(theta, 0.5)
+    found = order_matrix(observed(theta, 0.5), method="simulation", random_state=1)
     assert (found.method == "simulation").all(axis=None)
     assert (found.draws, found.seed) == (100_000, 1)
     assert np.isnan(np.diagonal(found.probability)).all()
@@ -170,8 +169,8 @@ def test_simulation_is_within_its_errors():
     assert np.abs(off(found.probability) - off(probability)).max() < 0.05
     # Ten numbers, normal: a false alarm in 2e5 runs with other seeds.
     assert np.abs((off(found.probability) - off(probability)) / off(found.se)).max() < 5.0
-    spread = np.sqrt(observed * (1.0 - observed) / found.draws)
-    assert np.abs((found.observed - observed) / spread).max(axis=None) < 5.0
+    spread = np.sqrt(both * (1.0 - both) / found.draws)
+    assert np.abs((found.observed - both) / spread).max(axis=None) < 5.0
     np.testing.assert_allclose(
         off(found.probability + found.probability.T), 1.0, rtol=0, atol=1e-12
     )
@@ -278,21 +277,21 @@ def before_in(theta, sample, z):
 
 
 @quick
-@given(chains(), st.data())
-def test_given_a_sample_against_enumeration(chain, data):
-    theta, z = chain
+@given(models(), st.data())
+def test_given_a_sample_against_enumeration(model, data):
+    theta, z = theta_and_rate(model)
     size = data.draw(st.integers(2, len(theta)))
     sample = list(data.draw(st.permutations(range(len(theta)))))[:size]
     truth = before_in(theta, sample, z)
-    found = order_matrix(theta, sample, given=sample, observation_rate=z, method="exact")
+    found = order_matrix(model, sample, given=sample, method="exact")
     np.testing.assert_allclose(found.probability, truth, rtol=1e-8, atol=1e-14)
     assert (found.observed == 1.0).all(axis=None)
     assert (found.se == 0.0).all(axis=None)
-    one = order_probability(theta, sample[1], sample[0], given=set(sample), observation_rate=z)
+    one = order_probability(model, sample[1], sample[0], given=set(sample))
     assert float(one) == pytest.approx(truth[1, 0], rel=1e-8, abs=1e-14)
     assert one.method == "exact"
     # Without items: those of the sample, in the order of the model.
-    whole = order_matrix(theta, given=sample, observation_rate=z)
+    whole = order_matrix(model, given=sample)
     assert list(whole.probability) == [str(i) for i in sorted(sample)]
 
 
@@ -302,7 +301,7 @@ def test_a_sample_beyond_the_budget_is_within_its_errors():
     z = []
     for seed in range(20):
         found = order_matrix(
-            theta, given=range(6), observation_rate=1.5, budget=TINY, draws=480, random_state=seed
+            observed(theta, 1.5), given=range(6), budget=TINY, draws=480, random_state=seed
         )
         assert (found.method == "relocation").all(axis=None)
         upper = np.triu_indices(6, 1)
@@ -358,18 +357,18 @@ def test_pairs_lists_the_surest_first():
     }
     assert listed["probability"].is_monotonic_decreasing
     assert (listed["probability"] >= 0.5).all()
-    truth, observed = (
+    truth, both = (
         pd.DataFrame(x, index=MIXED.items, columns=MIXED.items) for x in order_table(MIXED.theta)
     )
     for row in listed.itertuples():
         assert row.probability == pytest.approx(truth.loc[row.first, row.second], rel=1e-9)
-        assert row.observed == pytest.approx(observed.loc[row.first, row.second], rel=1e-9)
+        assert row.observed == pytest.approx(both.loc[row.first, row.second], rel=1e-9)
         assert (row.se, row.method) == (0.0, "exact")
     assert list(listed.index) == list(range(6))
 
 
 def test_equal_items_come_in_either_order():
-    found = order_matrix(np.full((3, 3), 0.3), observation_rate=2.0)
+    found = order_matrix(observed(np.full((3, 3), 0.3), 2.0))
     np.testing.assert_allclose(off(found.probability), 0.5, rtol=1e-12)
     assert len(found.pairs()) == 3
 
@@ -409,7 +408,6 @@ def test_the_same_random_state_again():
         ({"draws": 2.5}, "draws is 2.5"),
         ({"target_se": 0.0}, "target_se is 0.0"),
         ({"target_se": 0.1, "draws": 10}, "both given"),
-        ({"observation_rate": 0.0}, "observation_rate"),
         ({"budget": 3}, "expected a sequela.Budget"),
         ({"n_threads": 0}, "n_threads is 0"),
         ({"given": ["a", "b"], "items": ["a", "c"]}, "the sample does not have 'c'"),
@@ -422,6 +420,16 @@ def test_the_same_random_state_again():
 def test_arguments_are_checked_where_all_is_exact_too(options, message):
     with pytest.raises(InputError, match=message):
         order_matrix(MIXED, **options)
+
+
+def test_settings_as_keywords_or_as_one_object():
+    options = {"draws": 500, "random_state": 5, "n_threads": 1}
+    one = order_matrix(MIXED, method="simulation", **options)
+    same(one, order_matrix(MIXED, method="simulation", settings=Settings(**options)))
+    changed = Settings(random_state=5, draws=7)
+    same(one, order_matrix(MIXED, method="simulation", settings=changed, draws=500))
+    with pytest.raises(TypeError, match=r"'n_thread'\. Did you mean 'n_threads'\?"):
+        order_matrix(MIXED, n_thread=1)
 
 
 def test_two_of_the_same_item():

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sequela import BudgetError, Estimate, InputError
-from sequela.questions.precision import MOST_DRAWS, check_precision, until_precise
+from sequela import BudgetError, InputError
+from sequela.questions import Estimate
+from sequela.questions.precision import (
+    BATCHES,
+    MAX_DRAWS,
+    batch_of_draws,
+    fill_by_simulation,
+    jackknife_error,
+    settings_for_orders,
+    until_precise,
+)
+from sequela.settings import Sampling, Settings
 
 quick = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 
@@ -31,7 +42,8 @@ class Sampler:
         return self.sd / math.sqrt(size) if size > self.seen_after else math.inf
 
     def answer(self, draws=None, target_se=None, **options):
-        return until_precise(self, self.error, draws, target_se, **{"default": 777, **options})
+        how = Settings(draws=draws, target_se=target_se, random_state=1)
+        return until_precise(self, self.error, how, **{"default": 777, **options})
 
 
 def test_draws_as_given_or_by_default():
@@ -46,10 +58,10 @@ def test_draws_as_given_or_by_default():
 def test_a_target_is_reached_with_about_the_draws_it_takes(sd, target):
     sampler = Sampler(sd)
     needed = (sd / target) ** 2
-    if 1.1 * needed > MOST_DRAWS:
+    if 1.1 * needed > MAX_DRAWS:
         with pytest.raises(BudgetError, match="cannot be reached"):
             sampler.answer(target_se=target)
-        assert max(sampler.asked) <= MOST_DRAWS
+        assert max(sampler.asked) <= MAX_DRAWS
         return
     size = sampler.answer(target_se=target)
     assert sampler.error(size) <= target
@@ -60,7 +72,7 @@ def test_a_target_is_reached_with_about_the_draws_it_takes(sd, target):
 def test_a_target_that_is_met_at_once_takes_the_first_draws():
     assert Sampler().answer(target_se=1.0) == 10_000
     assert Sampler().answer(target_se=1.0, first=50) == 50
-    assert Sampler().answer(target_se=1.0, first=50, most=20) == 20
+    assert Sampler().answer(target_se=1.0, first=50, max_draws=20) == 20
 
 
 def test_what_is_seen_late_is_waited_for():
@@ -71,28 +83,28 @@ def test_what_is_seen_late_is_waited_for():
 
 def test_what_is_never_seen_ends():
     sampler = Sampler(seen_after=math.inf)
-    with pytest.raises(BudgetError, match=r"target_se=0.01 cannot be reached: in .* never seen"):
+    with pytest.raises(BudgetError, match=r"0.01 cannot be reached: in .* never observed"):
         sampler.answer(target_se=0.01)
-    assert max(sampler.asked) <= MOST_DRAWS
+    assert max(sampler.asked) <= MAX_DRAWS
     assert len(sampler.asked) < 10
 
 
 def test_an_error_that_is_no_number_counts_as_never_seen():
-    with pytest.raises(BudgetError, match="never seen"):
-        until_precise(lambda size: size, lambda _: math.nan, None, 0.1, default=10, most=10**6)
+    with pytest.raises(BudgetError, match="never observed"):
+        until_precise(
+            lambda size: size, lambda _: math.nan, Settings(target_se=0.1), max_draws=10**6
+        )
 
 
 def test_an_error_that_does_not_fall_ends():
     """Chains that do not mix: more draws do not help, and the search must not go on for ever."""
     asked = []
-    with pytest.raises(BudgetError, match=r"at most 1,000,000 are made. Ask for a larger one"):
+    with pytest.raises(BudgetError, match=r"at most 1,000,000 are made. Ask for a larger"):
         until_precise(
             lambda size: asked.append(size) or size,
             lambda _: 0.11,
-            None,
-            0.1,
-            default=10,
-            most=10**6,
+            Settings(target_se=0.1),
+            max_draws=10**6,
         )
     assert max(asked) <= 10**6
 
@@ -102,14 +114,13 @@ def test_out_of_reach_says_what_it_would_take():
         Sampler().answer(target_se=1e-5)
     assert str(error.value) == (
         "target_se=1e-05 cannot be reached: after 10,000 draws the standard error is 0.01, and "
-        "about 1e+10 draws would be needed; at most 20,000,000 are made. Ask for a larger one"
+        "about 1e+10 draws would be needed; at most 20,000,000 are made. Ask for a larger "
+        "target_se"
     )
 
 
 @pytest.mark.parametrize("draws", [0, 1, -5, 2.5, "many", True])
 def test_what_is_no_number_of_draws(draws):
-    with pytest.raises(InputError, match="draws is"):
-        check_precision(draws, None)
     with pytest.raises(InputError, match="draws is"):
         Sampler().answer(draws)
 
@@ -117,18 +128,50 @@ def test_what_is_no_number_of_draws(draws):
 @pytest.mark.parametrize("target", [0, 0.0, -0.1, math.nan, math.inf, "small", True, [0.1]])
 def test_what_is_no_target(target):
     with pytest.raises(InputError, match=r"target_se is .*; expected a positive number"):
-        check_precision(None, target)
-    with pytest.raises(InputError, match="target_se is"):
         Sampler().answer(target_se=target)
 
 
 def test_both():
-    with pytest.raises(InputError, match=r"draws=10 and target_se=0\.1 were both given"):
-        check_precision(10, 0.1)
     sampler = Sampler()
-    with pytest.raises(InputError, match="both given"):
+    with pytest.raises(InputError, match=r"draws=10 and target_se=0\.1 were both given"):
         sampler.answer(10, 0.1)
     assert not sampler.asked
+
+
+@pytest.mark.parametrize(("draws", "sweeps"), [(2, 1), (8, 1), (9, 2), (1600, 200)])
+def test_orders_are_drawn_by_all_chains(draws, sweeps):
+    how = Settings(sampling=Sampling(chains=8, block=3), target_se=0.1, random_state=4)
+    found = settings_for_orders(how, draws)
+    assert (found.sampling.sweeps, found.sampling.chains, found.sampling.block) == (sweeps, 8, 3)
+    assert (found.draws, found.target_se, found.seed) == (None, None, 4)
+
+
+def test_batches_and_the_jackknife_of_a_mean():
+    values = np.random.default_rng(1).normal(size=(600, 3))
+    batch = batch_of_draws(600)
+    assert np.bincount(batch).tolist() == [30] * BATCHES
+    without = np.array([values[batch != b].mean(axis=0) for b in range(BATCHES)])
+    means = np.array([values[batch == b].mean(axis=0) for b in range(BATCHES)])
+    expected = means.std(axis=0, ddof=1) / np.sqrt(BATCHES)
+    np.testing.assert_allclose(jackknife_error(without), expected, rtol=1e-10)
+
+
+def test_only_what_is_missing_is_simulated():
+    exact = np.array([0.25, np.nan, 1.0])
+
+    def count_hits(draws):
+        return np.array([draws, draws // 2, 0])
+
+    shares = fill_by_simulation(exact, count_hits, Settings(draws=400, random_state=3))
+    assert shares.probability.tolist() == [0.25, 0.5, 1.0]
+    assert shares.method.tolist() == ["exact", "simulation", "exact"]
+    assert shares.se[[0, 2]].tolist() == [0.0, 0.0]
+    assert shares.se[1] == pytest.approx(0.025, rel=1e-2)
+    assert (shares.draws, shares.seed) == (400, 3)
+    known = fill_by_simulation(exact[[0, 2]], count_hits, Settings(draws=400, random_state=3))
+    assert (known.draws, known.seed) == (0, None)
+    reached = fill_by_simulation(exact, count_hits, Settings(target_se=0.001, random_state=3))
+    assert reached.se.max() <= 0.001
 
 
 def test_an_estimate_reads_as_a_number():

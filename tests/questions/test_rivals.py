@@ -19,10 +19,9 @@ from sequela import (
     fit,
     order_probability,
     refit,
-    rival_orders,
     simulate,
 )
-from sequela.questions.rivals import reverse_order
+from sequela.questions.rivals import reverse_order, rival_orders
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 PREREQUISITE = np.array([[0.0, 4.0], [0.0, -4.0]])
@@ -38,18 +37,21 @@ def drawn(theta, size, seed):
     return simulate(theta, size, random_state=seed).to_dataset().without_times()
 
 
-def first_of_two(theta):
-    return order_table(theta, 1.0)[0][0, 1]
+def first_of_two(theta, rate=1.0):
+    return order_table(theta, rate)[0][0, 1]
 
 
 @quick
-@given(arrays(float, (2, 2), elements=st.floats(-3.0, 3.0)))
-def test_reversed_pair_keeps_its_sets_and_turns_its_order(theta):
-    turned = reverse_order(theta, 0, 1)
-    np.testing.assert_allclose(set_distribution(turned), set_distribution(theta), rtol=1e-9)
-    if abs(first_of_two(theta) - 0.5) > 1e-9:  # a draw has no reverse
-        assert (first_of_two(theta) > 0.5) == (first_of_two(turned) < 0.5)
-    assert min(first_of_two(turned), 1.0 - first_of_two(turned)) == pytest.approx(0.02, abs=1e-9)
+@given(arrays(float, (2, 2), elements=st.floats(-3.0, 3.0)), st.sampled_from([1.0, 0.3, 4.0]))
+def test_reversed_pair_keeps_its_sets_and_turns_its_order(theta, rate):
+    turned = reverse_order(theta, 0, 1, rate)
+    np.testing.assert_allclose(
+        set_distribution(turned, rate), set_distribution(theta, rate), rtol=1e-9
+    )
+    before, after = first_of_two(theta, rate), first_of_two(turned, rate)
+    if abs(before - 0.5) > 1e-9:  # a draw has no reverse
+        assert (before > 0.5) == (after < 0.5)
+    assert min(after, 1.0 - after) == pytest.approx(0.02, abs=1e-9)
 
 
 def test_other_items_stay_as_they_are():
@@ -141,9 +143,9 @@ def test_pairs_by_name_and_in_either_order():
 
 
 def test_threads_change_nothing():
-    chain = SetChain(0.01, random_state=1).fit(SETS)
+    fitted = SetChain(0.01, random_state=1).fit(SETS)
     one, two = (
-        rival_orders(chain, SETS, random_state=1, n_threads=threads).table for threads in (1, 2)
+        rival_orders(fitted, SETS, random_state=1, n_threads=threads).table for threads in (1, 2)
     )
     assert one.equals(two)
 
@@ -170,7 +172,7 @@ def test_items_that_are_never_together():
         ({"pairs": [("0",)]}, "pair"),
         ({"pairs": ["01"]}, "pair"),
         ({"penalty": -1.0}, "penalty"),
-        ({"most_pairs": 0}, "most_pairs"),
+        ({"max_pairs": 0}, "max_pairs"),
     ],
 )
 def test_bad_arguments_are_named(options, named):

@@ -12,8 +12,18 @@ from hypothesis import strategies as st
 from scipy.integrate import quad_vec
 
 import reference
-from questions.enumeration import chains, labels, of_sample, position_and_arrival, random_theta
-from sequela import Budget, BudgetError, InputError, Model, sample_arrivals
+from questions.enumeration import (
+    labels,
+    models,
+    observed,
+    of_sample,
+    position_and_arrival,
+    random_theta,
+    theta_and_rate,
+)
+from sequela import BudgetError, InputError, Model
+from sequela.budget import Budget
+from sequela.questions import sample_arrivals
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 TINY = Budget(work=1)
@@ -31,13 +41,13 @@ def truth_of(theta, sample, z=1.0):
 
 
 @quick
-@given(chains(), st.data())
-def test_exact_against_enumeration(chain, data):
-    theta, z = chain
+@given(models(), st.data())
+def test_exact_against_enumeration(model, data):
+    theta, z = theta_and_rate(model)
     size = data.draw(st.integers(1, len(theta)))
     sample = list(data.draw(st.permutations(range(len(theta)))))[:size]
     truth = truth_of(theta, sample, z)
-    found = sample_arrivals(theta, sample, observation_rate=z)
+    found = sample_arrivals(model, sample)
     assert sorted(found.index) == sorted(truth.index)
     assert found["arrival_mean"].is_monotonic_increasing
     truth = truth.loc[found.index]
@@ -51,17 +61,17 @@ def test_exact_against_enumeration(chain, data):
 
 
 @quick
-@given(chains(most=5), st.data())
-def test_items_come_before_the_observation(chain, data):
-    theta, z = chain
+@given(models(max_items=5), st.data())
+def test_items_come_before_the_observation(model, data):
+    theta, z = theta_and_rate(model)
     size = data.draw(st.integers(1, len(theta)))
-    found = sample_arrivals(theta, range(size), observation_rate=z)
-    observed = reference.posterior_time_moments(theta, range(size), observation_rate=z)[0]
+    found = sample_arrivals(model, range(size))
+    time = reference.posterior_time_moments(theta, range(size), z)[0]
     assert (found["arrival_mean"] > 0.0).all()
-    assert (found["arrival_mean"] < observed).all()
-    # The last to come leaves the chain in the state that is observed, for a mean of 1 / D(S).
+    assert (found["arrival_mean"] < time).all()
+    # After the last arrival comes the state that is observed, for a mean time of 1 / D(S).
     total = z + reference.exit_rate(theta, range(size))
-    assert found["arrival_mean"].max() <= observed - 1.0 / total + 1e-9
+    assert found["arrival_mean"].max() <= time - 1.0 / total + 1e-9
 
 
 @pytest.mark.parametrize("z", [1.0, 0.4])
@@ -78,7 +88,7 @@ def test_mean_arrival_by_quadrature(z):
         return ((here * end)[:, None] * (1 - has)).sum(axis=0)
 
     means, _ = quad_vec(integrand, 0.0, np.inf, epsabs=1e-13, epsrel=1e-10)
-    found = sample_arrivals(theta, sample, observation_rate=z).loc[labels(3), "arrival_mean"]
+    found = sample_arrivals(observed(theta, z), sample).loc[labels(3), "arrival_mean"]
     np.testing.assert_allclose(found, means / end[0], rtol=1e-7)
 
 
@@ -101,7 +111,7 @@ def test_beyond_the_budget_within_its_errors():
     z = []
     for seed in range(20):
         found = sample_arrivals(
-            theta, range(6), observation_rate=1.5, budget=TINY, draws=480, random_state=seed
+            observed(theta, 1.5), range(6), budget=TINY, draws=480, random_state=seed
         ).loc[truth.index]
         assert found.attrs == {"method": "relocation", "draws": 480, "seed": seed}
         assert (found[ERRORS] > 0.0).all(axis=None)
@@ -179,7 +189,6 @@ def test_relabelling_and_labels_that_look_like_code():
         ({"draws": 1}, "draws is 1"),
         ({"draws": 10, "target_se": 0.1}, "both given"),
         ({"target_se": -1.0}, "target_se is -1.0"),
-        ({"observation_rate": -1.0}, "observation_rate"),
         ({"budget": "1GB"}, "expected a sequela.Budget"),
     ],
 )

@@ -16,6 +16,7 @@ from scipy.special import digamma, polygamma
 import reference
 import sequela
 from sequela import InputError, Model
+from sequela.observation import Exponential
 from sequela.questions import (
     TwoItemFamily,
     identical_items_posterior,
@@ -80,7 +81,7 @@ def test_lemma_1_is_that_of_a_beta_distribution(w, m, data):
 
 def test_lemma_1_against_the_engine():
     w, m, k = 0.7, 9, 4
-    past = sequela.sample_posteriors(np.log(w) * np.eye(m), [[1] * k + [0] * (m - k)])
+    past = sequela.likelihood.sample_posteriors(np.log(w) * np.eye(m), [[1] * k + [0] * (m - k)])
     expected = past.time_mean[0], past.time_variance[0]
     np.testing.assert_allclose(identical_items_posterior(w, m, k), expected, rtol=1e-10)
 
@@ -359,3 +360,9 @@ def test_impossible_probabilities(probabilities, message):
 def test_impossible_models(theta, message):
     with pytest.raises(InputError, match=message):
         two_item_family_of(theta)
+
+
+def test_the_family_is_about_observation_at_rate_1():
+    model = Model([[0.0, 4.0], [0.0, -4.0]], observation=Exponential(2.0))
+    with pytest.raises(InputError, match=r"rate=2\.0.*expected a rate of 1"):
+        two_item_family_of(model)

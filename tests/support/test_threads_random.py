@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
 
 import reference as ref
-from sequela import Budget, InputError, evaluate, sample_posteriors, sequence_log_likelihood
-from sequela.likelihood import Likelihood, Sampling
-from sequela.support.random import materialise_seed, stream
-from sequela.support.threads import resolve_threads, run_pieces
+from sequela import Budget, InputError, Sampling
+from sequela.likelihood import Likelihood, evaluate, sample_posteriors, sequence_log_likelihood
+from sequela.likelihood.exact import plan_blocks
+from sequela.support import threads
+from sequela.support.random import (
+    PlanDraw,
+    Purpose,
+    materialise_seed,
+    plan_stream,
+    simulation_stream,
+    stream,
+)
+from sequela.support.threads import at_most, resolve_threads, run_all, run_pieces
 
 THREADS = [2, 3, 4]
 SAMPLED = ("relocation", "metropolis", "metropolis-uniform")
@@ -48,7 +59,8 @@ def test_exact_sets(model, n_threads):
     theta, X, _ = model
     likelihood = Likelihood(X, n_threads=n_threads)
     found = likelihood.evaluate(theta)
-    assert len(likelihood._plan(np.arange(likelihood.observations.sizes.size))) >= 4
+    distinct = likelihood.distinct
+    assert len(plan_blocks(distinct, np.arange(len(distinct)), X.shape[1])) >= 4
     assert_same_bits(found, evaluate(theta, X, n_threads=1))
 
 
@@ -211,11 +223,76 @@ def test_chains_and_sets_have_streams_of_their_own(model):
     assert len(set(orders)) == 10
 
 
+def key(generator):
+    """What a stream was made from, beside the seed."""
+    return generator.bit_generator.seed_seq.spawn_key
+
+
 def test_streams_depend_on_every_part_of_their_index():
-    indices = [(), (0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 0), (0, 0, 1)]
-    drawn = {stream(seed, *index).random() for seed in (0, 1, 2**127) for index in indices}
-    assert len(drawn) == 3 * len(indices)
-    assert stream(3, 1, 4).random() == stream(3, 1, 4).random()
+    indices = [(0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 0), (0, 0, 1)]
+    drawn = {
+        stream(seed, purpose, *index).random()
+        for seed in (0, 1, 2**127)
+        for purpose in Purpose
+        for index in indices
+    }
+    drawn |= {
+        simulation_stream(seed, chunk).random() for seed in (0, 1, 2**127) for chunk in (0, 1)
+    }
+    assert len(drawn) == 3 * (len(Purpose) * len(indices) + 2)
+    first, again = (stream(3, Purpose.FOLDS, 4).random(5) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+
+
+def test_the_number_of_a_purpose_is_part_of_what_a_seed_means():
+    """Another number here, and every result that was recorded with its seed is lost."""
+    assert {purpose.name: int(purpose) for purpose in Purpose} == {
+        "FITTED_ORDERS": 1,
+        "RANDOM_START": 2,
+        "FOLDS": 3,
+        "ADAGRAD_SEED": 4,
+        "SAMPLED_LIKELIHOOD": 5,
+        "SAMPLED_POSTERIOR": 6,
+        "EXPERIMENT": 10,
+    }
+    # A name for a number that another has would be an alias, and not listed above.
+    assert len(Purpose.__members__) == len(Purpose)
+
+
+@pytest.mark.parametrize("index", [(), (0,), (3, 5), (1, 2, 3, 4)])
+def test_streams_of_different_purposes_never_have_the_same_key(index):
+    keys = {key(stream(7, purpose, *index)) for purpose in Purpose}
+    assert len(keys) == len(Purpose)
+    assert {found[0] for found in keys} == {int(purpose) for purpose in Purpose}
+    assert {found[1:] for found in keys} == {index or (0,)}
+
+
+def test_no_other_stream_can_have_the_key_of_a_simulation():
+    """That has one number, the chunk; all others have at least two."""
+    for chunk in (0, 1, 10, 2**20):
+        assert key(simulation_stream(7, chunk)) == (chunk,)
+    for purpose in Purpose:
+        assert len(key(stream(7, purpose))) == 2
+        assert len(key(stream(7, purpose, 1))) == 2
+        assert len(key(stream(7, purpose, 1, 2))) == 3
+
+
+def test_simulations_keep_the_draws_of_their_seeds():
+    """The stream of a chunk as it was before streams had purposes."""
+    for seed, chunk in ((0, 0), (7, 3), (2**200, 1)):
+        before = np.random.Generator(
+            np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(chunk,)))
+        )
+        found = simulation_stream(seed, chunk).random(4)
+        np.testing.assert_array_equal(found, before.random(4))
+
+
+def test_plans_keep_the_draws_of_their_seeds():
+    """Those of version 0.1, in which a folder may have been begun that is gone on with today."""
+    keys = {PlanDraw.BOOTSTRAP: (1, 4), PlanDraw.FOLDS: (2, 5), PlanDraw.SUBSET: (3, 10, 2)}
+    assert set(keys) == set(PlanDraw)
+    for draw, expected in keys.items():
+        assert key(plan_stream(7, draw, *expected[1:])) == expected
 
 
 def test_seeds_as_they_come():
@@ -254,10 +331,47 @@ def test_what_is_no_number_of_threads(bad):
         resolve_threads(bad)
 
 
+def test_a_limit_holds_inside_its_block_unless_a_call_names_its_own():
+    usual = resolve_threads(None)
+    with at_most(1):
+        assert resolve_threads(None) == 1
+        assert resolve_threads(3) == 3
+        with at_most(2):
+            assert resolve_threads(None) == 2
+        assert resolve_threads(None) == 1
+    assert resolve_threads(None) == usual
+
+
 @pytest.mark.parametrize("n_threads", [1, 2, 8])
 def test_pieces_come_back_in_their_order(n_threads):
     assert run_pieces(lambda x: x * x, range(30), n_threads) == [x * x for x in range(30)]
     assert run_pieces(lambda x: x, [], n_threads) == []
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 8])
+def test_pieces_of_any_kind_come_back_in_their_order(n_threads):
+    pieces = [lambda: "one", lambda: 2, lambda: None, *(partial(pow, x, 2) for x in range(20))]
+    assert run_all(pieces, n_threads) == ["one", 2, None, *(x * x for x in range(20))]
+    assert run_all([], n_threads) == []
+
+
+def test_pieces_run_side_by_side():
+    """Each waits for the other: on one thread the first would wait in vain."""
+    barrier = threading.Barrier(2)
+
+    def meet():
+        barrier.wait(30)
+        return threading.get_ident()
+
+    one, other = run_all([meet, meet], 2)
+    assert one != other
+
+
+def test_one_thread_is_the_thread_of_the_caller():
+    """So that a debugger, a profiler and an interrupt find the work where it was asked for."""
+    here = threading.get_ident()
+    assert run_all([threading.get_ident] * 3, 1) == [here] * 3
+    assert run_all([threading.get_ident], 4) == [here]
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
@@ -269,3 +383,28 @@ def test_an_error_in_a_piece_is_raised(n_threads):
 
     with pytest.raises(KeyError):
         run_pieces(work, range(20), n_threads)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("failure", [KeyError, KeyboardInterrupt])
+def test_after_an_error_the_pieces_that_wait_are_dropped(monkeypatch, n_threads, failure):
+    """Those under way hold on until the others have been dropped: one for each thread at most."""
+    dropped = threading.Event()
+    begun = []
+
+    class Watched(ThreadPoolExecutor):
+        def shutdown(self, wait=True, *, cancel_futures=False):
+            super().shutdown(wait=wait, cancel_futures=cancel_futures)
+            dropped.set()
+
+    def fail():
+        raise failure
+
+    def hold(at):
+        begun.append(at)
+        dropped.wait(2)
+
+    monkeypatch.setattr(threads, "ThreadPoolExecutor", Watched)
+    with pytest.raises(failure):
+        run_all([fail, *(partial(hold, at) for at in range(6))], n_threads)
+    assert len(begun) <= n_threads

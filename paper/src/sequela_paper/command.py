@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sequela.cli.output import json_option, make_console, print_json, print_table
-from sequela.cli.repeat_options import repeats_options, resumable, run_arguments
+from sequela.cli.repeat_options import repeats_options, resumable, take_run_arguments
 
 __all__ = ["paper"]
 
@@ -52,7 +52,7 @@ def paper(name: str, output: Path | None, collect: bool, as_json: bool, **option
     array of jobs: each does its share with --index and --of, then one run with --collect.
     """
     chosen = {key: options.pop(key) for key in _SETTINGS}
-    where = run_arguments(**options)
+    where = take_run_arguments(options)
     if name == "list":
         report = list_report()
         print_json(report) if as_json else show_list(report)

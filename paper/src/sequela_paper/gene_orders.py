@@ -3,8 +3,8 @@
 For a pair and the n - 2 most frequent other items a model is learned from a random start, and the
 share of sequences in which the first came before the second, given both, is computed: exactly where
 few items act on the pair, else from 10^6 sequences. A repetition is another start. Beyond the
-paper, the order is tried against its reverse (`sequela.rival_orders`): how much the data say for
-it, in nats, whatever the starts agree on.
+paper, the order is tried against its reverse (`sequela.questions.rival_orders`): how much the data
+say for it, in nats, whatever the starts agree on.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The KL divergence of the learned from the true distribution of marginal sequence
 interacting items. A repetition chooses m of the 200 clocks and a start; both solvers see the same
 clocks. Two things are not as in the paper. The divergence is summed exactly, where the paper counts
 10^6 drawn sequences, which is biased upwards. And ours, after learning from the paper's random
-start, tries every order against its reverse (`sequela.rival_orders`) and keeps what the data prefer
-without the penalty: alone, the penalised likelihood can prefer a wrong order.
+start, tries every order against its reverse (`sequela.questions.rival_orders`) and keeps what the
+data prefer without the penalty: alone, the penalised likelihood can prefer a wrong order.
 """
 
 from __future__ import annotations

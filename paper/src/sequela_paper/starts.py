@@ -16,7 +16,7 @@ import pandas as pd
 from sequela.learning.estimator import SetChain
 from sequela.learning.fit_values import Start
 from sequela.learning.optima import group_starts
-from sequela.learning.refit import refit
+from sequela.learning.refitting import refit
 from sequela.learning.solvers.contract import Status
 from sequela.model import Model
 from sequela.plots.style import DIAGONAL, SMALL, TEXT, load, series

@@ -1,8 +1,8 @@
 """The command ``sequela``.
 
 Nothing heavier than click is imported until a command runs, so that ``--help`` and tab completion
-answer at once. A command is a module with two functions: one that makes a report, a dictionary of
-plain values that ``--json`` prints as it is, and one that shows a report to a person.
+answer at once. A command reads its options, calls the Python function that does the work (for what
+a run leaves behind, in `sequela.report`), and shows the result: as one JSON object, or to a person.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import click
 
 from sequela import __version__
 from sequela.cli.cite import cite
-from sequela.cli.compile import compile_kernels
+from sequela.cli.compile import compile_command
 from sequela.cli.demo import demo
 from sequela.cli.errors import Commands
 from sequela.cli.fit import fit
@@ -37,19 +37,19 @@ __all__ = ["main"]
     epilog="\b\nExample:\n  sequela demo -o sequela-demo",
 )
 @click.version_option(__version__, prog_name="sequela", message="%(prog)s %(version)s")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option("--debug", is_flag=True, help="Show the traceback if an error occurs.")
 @click.pass_context
 def main(ctx: click.Context, debug: bool) -> None:  # noqa: ARG001 - `Commands` reads it
-    """Learn in which order items accumulate, from sets that were each seen once.
+    """Learn in which order items accumulate, from sets that were each observed once.
 
     Results go to standard output, notices and errors to standard error. The exit code is 0 for
-    success, 2 for input that cannot be used, 1 for any other error, 130 after an interrupt.
+    success, 2 for invalid input, 1 for any other error, and 130 after an interrupt.
     """
     show_notices(ctx)
 
 
 for _command in (
     import_files, fit, path, repeat, collect, order, rivals, time, next_command, simulate, score,
-    plot, demo, info, compile_kernels, cite,
+    plot, demo, info, compile_command, cite,
 ):  # fmt: skip
     main.add_command(_command)

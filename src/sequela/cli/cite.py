@@ -60,7 +60,7 @@ _REFERENCES: list[dict[str, Any]] = [
 @click.option("--bibtex", is_flag=True, help="Print BibTeX entries.")
 @json_option
 def cite(bibtex: bool, as_json: bool) -> None:
-    """Print what to cite: the paper, the model family, and sequela."""
+    """Print what to cite: the paper, the model family, and sequela itself."""
     if bibtex and as_json:
         raise click.UsageError("--bibtex and --json exclude each other; choose one.")
     if as_json:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from sequela.cli import demo_known
-from sequela.cli.fit import make_report as make_fit
-from sequela.cli.fit import read_formats
+from sequela.cli.fit import execution_for, read_output
 from sequela.cli.fit import show as show_fit
 from sequela.cli.output import json_option, make_console, print_json, print_table
 
-__all__ = ["demo"]
+if TYPE_CHECKING:
+    from sequela.report import Demo
 
-# The pair that the paper's Fig. 3 asks about.
-_EARLY, _LATE = "EGFR(A)", "EGFR"
-_PENALTY = 0.01
+__all__ = ["demo"]
 
 
 @click.command(epilog="\b\nExample:\n  sequela demo -o sequela-demo --seed 1")
@@ -27,26 +25,32 @@ _PENALTY = 0.01
     type=click.Path(path_type=Path),
     default=Path("sequela-demo"),
     show_default=True,
-    help="The folder to make.",
+    help="Folder to create.",
 )
 @click.option("--force", is_flag=True, help="Replace the folder of an earlier demo.")
-@click.option("--figures", default="png", show_default=True, help="As for `sequela fit`.")
+@click.option(
+    "--figures",
+    default="png",
+    show_default=True,
+    help="Formats of the figures, separated by commas: png, svg, pdf; or none.",
+)
 @click.option(
     "--known",
     is_flag=True,
-    help="Instead: draw from a made-up model and compare with what is known. Writes no files.",
+    help="Draw samples from a made-up model instead, and compare the results with the truth. "
+    "Writes no files.",
 )
 @click.option(
     "--samples",
     type=click.IntRange(1, 1_000_000),
-    help="With --known: how many samples to draw. Default: 1000.",
+    help="With --known: number of samples to draw. Default: 1000.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=1,
     show_default=True,
-    help="The same seed gives the same numbers.",
+    help="Random seed; the same seed gives the same numbers.",
 )
 @json_option
 def demo(
@@ -58,64 +62,42 @@ def demo(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Learn from samples that come with sequela, and leave model, tables and figures in a folder.
+    """Learn from samples that come with sequela; write model, tables and figures to a folder.
 
     The samples are simulated from a model that was learned on glioblastoma data: 50 alterations in
-    400 samples. Nothing in them is a patient's. The same can be done with files of your own: see
-    `sequela import` and `sequela fit`.
+    400 samples, none of them a patient's. For files of your own, see `sequela import` and
+    `sequela fit`.
     """
     if known:
-        found = demo_known.make_report(1000 if samples is None else samples, seed)
-        print_json(found) if as_json else demo_known.show(found)
+        from sequela.report import run_known_demo
+
+        truth = run_known_demo(1000 if samples is None else samples, seed=seed)
+        print_json(truth.to_json()) if as_json else demo_known.show(truth)
         return
     if samples is not None:
         raise click.UsageError("--samples is for --known; the other example has 400 samples")
-    report = make_report(output, seed, force=force, figures=read_formats(figures))
-    if as_json:
-        print_json(report)
-    else:
-        show(report)
+    written = read_output(figures, force=force)
+    from sequela.report import run_demo
+
+    found = run_demo(output, seed=seed, output=written, execution=execution_for())
+    print_json(found.to_json()) if as_json else show(found)
 
 
-def make_report(
-    output: Path, seed: int, *, force: bool, figures: tuple[str, ...]
-) -> dict[str, Any]:
-    """Fit the example, and ask which of two alterations came first."""
-    from sequela.cli.fit import DEFAULTS
-    from sequela.cli.inputs import load_model
-    from sequela.data.examples import example_path
-    from sequela.questions.order import order_probability
-    from sequela.support.folders import check_folder
-
-    check_folder(output, force=force)
-    options = {**DEFAULTS, "penalty": _PENALTY, "seed": seed}
-    fitted = make_fit(
-        example_path("samples.csv"), output, options, force=force, figures=figures,
-        threads=None, checkpoint=None, repeat=None,
-    )  # fmt: skip
-    asked = {}
-    for name, path in (("learned", output), ("true", example_path("theta.csv"))):
-        found = order_probability(load_model(path), _EARLY, _LATE, random_state=seed)
-        asked[name] = {"probability": found.value, "se": found.se}
-    return {"fit": fitted, "order": {"first": _EARLY, "then": _LATE, **asked}}
-
-
-def show(report: dict[str, Any]) -> None:
+def show(found: Demo) -> None:
     """Print the fit and the answer."""
     console = make_console()
-    show_fit(report["fit"])
-    order = report["order"]
-    console.print(f"\nP({order['first']} before {order['then']}), among samples with both:")
+    show_fit(found.fit)
+    console.print(f"\nP({found.first} before {found.then}), among samples with both:")
     print_table(
         console,
         {"Model": False, "Probability": True},
         [
-            ("learned from these samples", f"{order['learned']['probability']:.3f}"),
-            ("the one that they were drawn from", f"{order['true']['probability']:.3f}"),
+            ("learned from these samples", f"{found.learned.value:.3f}"),
+            ("the one that they were drawn from", f"{found.true.value:.3f}"),
         ],
     )
-    folder = report["fit"]["folder"]
-    drawn = any(name.startswith("figures") for name in report["fit"]["files"])
+    folder = found.fit.folder
+    drawn = any(name.startswith("figures") for name in found.fit.files)
     look = f"look at {folder}/figures, " if drawn else ""
     console.print(
         f'\nNext: {look}ask `sequela order {folder} "EGFR(A)" PTEN`, and cite: `sequela cite`',

@@ -42,4 +42,4 @@ def _explain(error: Exception) -> None:
         click.echo(f"{prefix} {error}", err=True)
     else:
         click.echo(f"{prefix} {type(error).__name__}: {error}", err=True)
-        click.echo("sequela did not expect this; `sequela --debug ...` shows where.", err=True)
+        click.echo("This error is unexpected; `sequela --debug ...` shows the traceback.", err=True)

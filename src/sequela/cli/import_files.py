@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sequela.cli.inputs import check_output, force_option, split_items
+from sequela.cli.inputs import check_output, force_option, most_frequent_option, split_items
 from sequela.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
@@ -23,27 +23,56 @@ _FILE = click.Path(path_type=Path)
     epilog="\b\nExample:\n  sequela import --mutations mutations.txt --cna cna.txt "
     "--at-least 4 -o samples.csv",
 )
-@click.option("--table", type=_FILE, help="A table: CSV, TSV or Parquet, also compressed.")
-@click.option("--mutations", type=_FILE, help="Mutations, as cBioPortal's results view gives them.")
-@click.option("--cna", type=_FILE, help="Copy numbers, as cBioPortal's results view gives them.")
-@click.option("--study-folder", type=_FILE, help="A study folder of cBioPortal.")
-@click.option("--maf", type=_FILE, help="A MAF file.")
-@click.option("--study", help="The id of a study, to be downloaded from cBioPortal.")
-@click.option("--host", default=None, help="With --study: another host of the same API.")
-@click.option("--refresh", is_flag=True, help="With --study: download again.")
-@click.option("-o", "--output", type=_FILE, required=True, help="The table to write (CSV).")
-@click.option("--times", help="With --table: the column with observation times.")
-@click.option("--amplification", type=int, default=2, show_default=True, help="Least level.")
-@click.option("--deletion", type=int, default=-2, show_default=True, help="Largest level.")
+@click.option("--table", type=_FILE, help="Table: CSV, TSV or Parquet, optionally compressed.")
 @click.option(
-    "--consequences", help="With --maf: classes that count, separated by commas. Silent do not."
+    "--mutations", type=_FILE, help="Mutations, downloaded from the results view of cBioPortal."
 )
-@click.option("--profiled", type=_FILE, help="With --maf: a file with one sample id a line.")
-@click.option("--merge", type=_FILE, help="A JSON file: new name -> names of items to merge.")
-@click.option("--at-least", type=click.IntRange(min=1), help="Items in at least so many samples.")
-@click.option("--most-frequent", type=click.IntRange(min=1), help="So many of the most frequent.")
-@click.option("--keep", help="Items that stay in any case, separated by commas.")
-@click.option("--drop", help="Items that go in any case, separated by commas.")
+@click.option(
+    "--cna", type=_FILE, help="Copy numbers, downloaded from the results view of cBioPortal."
+)
+@click.option("--study-folder", type=_FILE, help="Study folder of cBioPortal.")
+@click.option("--maf", type=_FILE, help="MAF file.")
+@click.option("--study", metavar="ID", help="Id of a study to download from cBioPortal.")
+@click.option(
+    "--host", default=None, help="With --study: another server with the API of cBioPortal."
+)
+@click.option("--refresh", is_flag=True, help="With --study: download again.")
+@click.option("-o", "--output", type=_FILE, required=True, help="Table to write (CSV).")
+@click.option("--times", metavar="COLUMN", help="With --table: column with the observation times.")
+@click.option(
+    "--amplification",
+    type=int,
+    default=2,
+    show_default=True,
+    help="Lowest copy-number level that counts as an amplification.",
+)
+@click.option(
+    "--deletion",
+    type=int,
+    default=-2,
+    show_default=True,
+    help="Highest copy-number level that counts as a deletion.",
+)
+@click.option(
+    "--consequences",
+    help="With --maf: variant classes that count, separated by commas. Default: all but silent "
+    "ones.",
+)
+@click.option(
+    "--profiled",
+    type=_FILE,
+    help="With --maf: file with the ids of all profiled samples, one per line.",
+)
+@click.option("--merge", type=_FILE, help="JSON file that maps a new name to the items to merge.")
+@click.option(
+    "--at-least",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Keep only items that occur in at least N samples.",
+)
+@most_frequent_option
+@click.option("--keep", help="Items to keep in any case, separated by commas.")
+@click.option("--drop", help="Items to drop in any case, separated by commas.")
 @click.option(
     "--propose-merges", is_flag=True, help="List items that nearly always occur together."
 )
@@ -52,16 +81,18 @@ _FILE = click.Path(path_type=Path)
 def import_files(
     output: Path, force: bool, propose_merges: bool, as_json: bool, **given: Any
 ) -> None:
-    """Read real files into a table of samples and items.
+    """Convert files of alterations to a table of samples and items.
 
-    Name one source: --table, --mutations and/or --cna, --study-folder, --maf, or --study. Items
-    are called as in the paper: EGFR is a mutation, EGFR(A) an amplification, EGFR(D) a deletion. A
-    sample without any alteration stays, as an empty set. The summary says what was read, dropped
+    Give one source: --table, --mutations and/or --cna, --study-folder, --maf, or --study. Items
+    are named as in the paper: EGFR is a mutation, EGFR(A) an amplification, EGFR(D) a deletion. A
+    sample without any alteration is kept as an empty set. The summary lists what was read, dropped
     and merged.
     """
+    from sequela.report.tables import samples_table, write_table
+
     check_output(output, force=force)
     found = read(given)
-    _write(found, output)
+    write_table(samples_table(found.data), output)
     report = {"written": str(output), **found.summary.to_dict()}
     if propose_merges:
         from sequela.data.merging import propose_merges as propose
@@ -85,7 +116,7 @@ def read(given: dict[str, Any]) -> Imported:
     named = [name for name, value in sources.items() if value is not None]
     if len(named) != 1:
         raise click.UsageError(
-            f"name one source of {', '.join(sources)}"
+            f"give one source of {', '.join(sources)}"
             + (f"; {' and '.join(named)} were given" if named else "")
         )
     selection: dict[str, Any] = {
@@ -131,18 +162,6 @@ def _check_only(source: str, given: dict[str, Any]) -> None:
     for name, owner in belongs.items():
         if given[name] not in (None, False) and source != owner:
             raise click.UsageError(f"--{name} belongs to {owner}, not to {source}")
-
-
-def _write(found: Imported, output: Path) -> None:
-    import numpy as np
-
-    from sequela.report.tables import write_table
-
-    table = found.data.to_frame().astype(np.int8)
-    table.index.name = "sample"
-    if found.data.times is not None:
-        table.insert(0, "time", found.data.times)
-    write_table(table, output)
 
 
 def show(found: Imported, report: dict[str, Any]) -> None:

@@ -1,9 +1,10 @@
-"""What commands take: models, data, items and seeds, by file name or on the line."""
+"""Arguments and options that commands share, and how to read what they name."""
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -22,17 +23,20 @@ __all__ = [
     "load_data",
     "load_model",
     "model_argument",
+    "most_frequent_option",
     "precision_options",
     "run_options",
+    "solver_options",
     "split_items",
+    "times_option",
 ]
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
 
 def model_argument(command: Command) -> Command:
-    """Add the argument MODEL."""
-    return click.argument("model", type=click.Path(path_type=Path))(command)
+    """Add the argument MODEL, as `model_path`."""
+    return click.argument("model_path", metavar="MODEL", type=click.Path(path_type=Path))(command)
 
 
 def data_argument(command: Command) -> Command:
@@ -40,29 +44,102 @@ def data_argument(command: Command) -> Command:
     return click.argument("data", type=click.Path(path_type=Path))(command)
 
 
+def times_option(command: Command) -> Command:
+    """Add ``--times``."""
+    return click.option(
+        "--times", metavar="COLUMN", help="Column with the observation times, if DATA has one."
+    )(command)
+
+
+def most_frequent_option(command: Command) -> Command:
+    """Add ``--most-frequent``."""
+    return click.option(
+        "--most-frequent",
+        metavar="N",
+        type=click.IntRange(min=1),
+        help="Keep only the N most frequent items.",
+    )(command)
+
+
+def solver_options(command: Command) -> Command:
+    """Add ``--solver``, ``--max-iter`` and ``--tol``; what is not given is None."""
+    options = (
+        click.option(
+            "--solver",
+            type=click.Choice(["auto", "newton", "adagrad"]),
+            default=None,
+            help="Solver: newton, or the paper's adagrad. Default: auto, which is newton.",
+        ),
+        click.option(
+            "--max-iter",
+            type=click.IntRange(min=1),
+            default=None,
+            help="Maximum number of iterations per start. Default: 1000.",
+        ),
+        click.option(
+            "--tol",
+            type=float,
+            default=None,
+            help="KKT residual at which a start has converged. Default: 0.0001.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+# Options of the command line, and the settings that they stand for.
+_SETTINGS = {
+    "seed": "random_state",
+    "threads": "n_threads",
+    "draws": "draws",
+    "target_se": "target_se",
+}
+
+
 def run_options(command: Command) -> Command:
-    """Add ``--seed`` and ``--threads``."""
+    """Add ``--seed`` and ``--threads``.
+
+    The command gets them, and what `precision_options` adds, as one dictionary, `settings`: the
+    keywords of `sequela.Settings`.
+    """
+
+    @functools.wraps(command)
+    def collected(**given: Any) -> Any:
+        settings = {
+            name: given.pop(option) for option, name in _SETTINGS.items() if option in given
+        }
+        return command(settings=settings, **given)
+
     seed = click.option(
-        "--seed", type=click.IntRange(min=0), help="The same seed gives the same numbers."
+        "--seed",
+        type=click.IntRange(min=0),
+        help="Random seed; the same seed gives the same numbers.",
     )
     threads = click.option(
-        "--threads", type=click.IntRange(min=1), help="Default: all cores that may be used."
+        "--threads",
+        type=click.IntRange(min=1),
+        help="Number of threads. Default: all available cores.",
     )
-    return seed(threads(command))
+    return cast("Command", seed(threads(collected)))
 
 
 def precision_options(command: Command) -> Command:
     """Add ``--draws`` and ``--target-se``, for answers that are sampled."""
-    draws = click.option("--draws", type=click.IntRange(min=2), help="How many draws if sampled.")
+    draws = click.option(
+        "--draws", type=click.IntRange(min=2), help="Number of draws for sampled answers."
+    )
     target = click.option(
-        "--target-se", type=float, help="Instead of --draws: the standard error that is wanted."
+        "--target-se",
+        type=float,
+        help="Draw until the standard error is at most this (instead of --draws).",
     )
     return draws(target(command))
 
 
 def force_option(command: Command) -> Command:
     """Add ``--force``."""
-    return click.option("--force", is_flag=True, help="Replace an existing file.")(command)
+    return click.option("--force", is_flag=True, help="Overwrite an existing file.")(command)
 
 
 def check_output(path: Path | None, *, force: bool) -> None:
@@ -99,11 +176,11 @@ def load_model(path: Path) -> Model:
     return Model.from_csv(path) if path.suffix.lower() == ".csv" else Model.load(path)
 
 
-def load_data(path: Path, times: str | None = None) -> Dataset:
-    """Read a table of samples and items, with the column of observation times if it has one."""
-    from sequela.data.tables import read_table
+def load_data(path: Path, *, times: str | None = None, most_frequent: int | None = None) -> Dataset:
+    """Read a table of samples and items; what was made of it goes to standard error as notices."""
+    from sequela.report import read_samples
 
-    return read_table(path, times=times).data
+    return read_samples(path, times=times, most_frequent=most_frequent).data
 
 
 def split_items(text: str | None) -> list[str] | None:

@@ -12,6 +12,8 @@ from sequela.cli.output import json_option, make_console, print_json, print_tabl
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sequela.model import Model
+
 __all__ = ["next_command"]
 
 
@@ -19,40 +21,49 @@ __all__ = ["next_command"]
     "next", epilog='\b\nExample:\n  sequela next glioblastoma --state "EGFR(A),PTEN" --within 0.5'
 )
 @model_argument
-@click.option("--state", default="", help="What is present, separated by commas.")
-@click.option("--within", type=float, help="Also: the chance of each item within this time.")
-@click.option("--most", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option("--state", default="", help="Items that are present, separated by commas.")
+@click.option(
+    "--within", type=float, help="Also show the probability of each item within this time."
+)
+@click.option(
+    "--max-items",
+    "--most",
+    "max_items",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Show at most this many items.",
+)
 @run_options
 @json_option
 def next_command(
-    model: Path,
+    model_path: Path,
     state: str,
     within: float | None,
-    most: int,
-    seed: int | None,
-    threads: int | None,
+    max_items: int,
+    settings: dict[str, Any],
     as_json: bool,
 ) -> None:
-    """Say which items come next after a state of MODEL.
+    """Show which items are likely to come next, given the items that are present.
 
     Time is in units of the mean observation time.
     """
-    report = make_report(model, split_items(state) or [], within, seed, threads)
+    present = split_items(state) or []
+    report = make_report(load_model(model_path), present, within, settings)
     if as_json:
         print_json(report)
     else:
-        show(report, most)
+        show(report, max_items)
 
 
 def make_report(
-    model: Path, state: list[str], within: float | None, seed: int | None, threads: int | None
+    model: Model, state: list[str], within: float | None, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Collect the probabilities of the next step, and those of all items after a while."""
     from sequela.questions.next_item import items_within, next_items
     from sequela.report.tables import records
 
-    chain = load_model(model)
-    step = next_items(chain, state)
+    step = next_items(model, state)
     table = step.items
     report: dict[str, Any] = {
         "state": state,
@@ -60,30 +71,30 @@ def make_report(
         "waiting_time": step.waiting_time,
     }
     if within is not None:
-        later = items_within(chain, within, state, random_state=seed, n_threads=threads)
+        later = items_within(model, within, state, **settings)
         table = table.join(later.rename(columns={"probability": "within", "se": "within_se"}))
         report |= {"time": within, "draws": later.attrs["draws"], "seed": later.attrs["seed"]}
     report["items"] = records(table)
     return report
 
 
-def show(report: dict[str, Any], most: int) -> None:
+def show(report: dict[str, Any], max_items: int) -> None:
     """Print the likeliest next items."""
     console = make_console()
     columns = {"Item": False, "Comes next": True}
     if "time" in report:
         columns[f"Within {report['time']:g}"] = True
     rows = []
-    for row in report["items"][:most]:
+    for row in report["items"][:max_items]:
         cells = [row["item"], f"{row['probability']:.4f}"]
         if "time" in report:
             error = f" +- {row['within_se']:.1g}" if row["within_se"] else ""
             cells.append(f"{row['within']:.4f}{error}")
         rows.append(cells)
     print_table(console, columns, rows)
-    left = len(report["items"]) - most
+    left = len(report["items"]) - max_items
     if left > 0:
-        console.print(f"and {left} more (--most, --json)", soft_wrap=True)
+        console.print(f"and {left} more (--max-items, --json)", soft_wrap=True)
     console.print(
         f"\nobserved before anything else: {report['observed_first']:.4f}; expected time until "
         f"either: {report['waiting_time']:.4f}",

@@ -18,6 +18,8 @@ from sequela.cli.output import json_option, make_console, print_json, print_tabl
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sequela.model import Model
+
 __all__ = ["order"]
 
 
@@ -27,38 +29,35 @@ __all__ = ["order"]
 )
 @model_argument
 @click.argument("items", nargs=-1)
-@click.option("--given", help="A sample: its items, separated by commas.")
+@click.option("--given", help="Items of a sample, separated by commas: ask about this sample.")
 @click.option(
     "--likely",
+    metavar="N",
     type=click.IntRange(min=1),
-    help="With --given: also list so many of the likeliest orders.",
+    help="With --given: also list the N most likely orders.",
 )
 @precision_options
 @run_options
 @json_option
 def order(
-    model: Path,
+    model_path: Path,
     items: tuple[str, ...],
     given: str | None,
     likely: int | None,
-    draws: int | None,
-    target_se: float | None,
-    seed: int | None,
-    threads: int | None,
+    settings: dict[str, Any],
     as_json: bool,
 ) -> None:
-    """Say which of two or more ITEMS of MODEL come first.
+    """Show which of two or more ITEMS of MODEL come first.
 
-    MODEL is the folder of a fit, a model file, or a table of theta. Without ITEMS all pairs of the
-    model are listed, or those of the sample. The probability is the share of sequences in which
-    the one came before the other, among those in which both are observed.
+    MODEL is the folder of a fit, a model file, or a table of theta. Without ITEMS, all pairs of the
+    model, or of the sample, are listed. The probability is the share of sequences in which the
+    first item came before the second, among those in which both are observed.
     """
     if likely is not None and given is None:
         raise click.UsageError("--likely is for a sample: use it with --given")
     report = make_report(
-        model, list(items), split_items(given), likely,
-        draws=draws, target_se=target_se, random_state=seed, n_threads=threads,
-    )  # fmt: skip
+        load_model(model_path), list(items), split_items(given), likely, **settings
+    )
     if as_json:
         print_json(report)
     else:
@@ -66,15 +65,13 @@ def order(
 
 
 def make_report(
-    model: Path, items: list[str], given: list[str] | None, likely: int | None, **options: Any
+    model: Model, items: list[str], given: list[str] | None, likely: int | None, **options: Any
 ) -> dict[str, Any]:
     """Ask for all pairs, and for the likeliest orders of a sample."""
-    from sequela.questions.likely_orders import likely_orders
-    from sequela.questions.order import order_matrix
+    from sequela.questions import likely_orders, order_matrix
     from sequela.report.tables import records
 
-    chain = load_model(model)
-    found = order_matrix(chain, items or None, given=given, **options)
+    found = order_matrix(model, items or None, given=given, **options)
     report: dict[str, Any] = {
         "pairs": records(found.pairs(as_given=bool(items))),
         "given": given,
@@ -83,8 +80,8 @@ def make_report(
     }
     if likely is not None and given is not None:
         best = likely_orders(
-            chain, given, likely, draws=options["draws"], random_state=options["random_state"],
-            n_threads=options["n_threads"],
+            model, given, likely,
+            **{name: value for name, value in options.items() if name != "target_se"},
         )  # fmt: skip
         report["likely_orders"] = [
             {**row, "order": list(labels)}
@@ -114,7 +111,7 @@ def show(report: dict[str, Any]) -> None:
         console.print()
         print_table(
             console,
-            {"Likeliest orders": False, "Probability": True},
+            {"Most likely orders": False, "Probability": True},
             [
                 (" > ".join(row["order"]), _with_error(row["probability"], row["se"]))
                 for row in report["likely_orders"]
@@ -123,7 +120,8 @@ def show(report: dict[str, Any]) -> None:
     if report["seed"] is not None:
         console.print(f"\n{report['draws']:,} draws, seed {report['seed']}", soft_wrap=True)
     console.print(
-        "\nOf this model: others may fit the data as well in other orders (`sequela fit --starts`)",
+        "\nThis holds for this model; others with other orders may fit the data equally well "
+        "(see `sequela rivals` and `sequela fit --starts`)",
         soft_wrap=True,
     )
 

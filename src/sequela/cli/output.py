@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rich.console import Console
 
@@ -17,6 +17,7 @@ __all__ = [
     "json_option",
     "make_console",
     "print_json",
+    "print_notices",
     "print_table",
     "show_notices",
 ]
@@ -70,9 +71,15 @@ def print_table(
         click.echo(line.rstrip())  # rich fills the last column with spaces
 
 
+def print_notices(notices: Iterable[str]) -> None:
+    """Print notices as lines on standard error."""
+    for notice in notices:
+        click.echo(f"sequela: {notice}", err=True)
+
+
 class _Notices(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        click.echo(f"sequela: {record.getMessage()}", err=True)
+        print_notices([record.getMessage()])
 
 
 def show_notices(ctx: click.Context) -> None:

@@ -8,59 +8,85 @@ from typing import Any
 
 import click
 
-from sequela.cli.inputs import check_output, force_option, load_data, run_options
-from sequela.cli.output import json_option, make_console, print_json, print_table
+from sequela.cli.inputs import (
+    check_output,
+    force_option,
+    load_data,
+    most_frequent_option,
+    run_options,
+    times_option,
+)
+from sequela.cli.output import (
+    json_option,
+    make_console,
+    print_json,
+    print_notices,
+    print_table,
+)
 
 __all__ = ["path"]
 
 
 @click.command(epilog="\b\nExample:\n  sequela path samples.csv -o penalties.csv --cv --seed 1")
 @click.argument("data", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Also write the table (CSV).")
-@click.option("--penalties", type=click.IntRange(min=2), default=20, show_default=True)
 @click.option(
-    "--ratio", type=float, default=0.05, show_default=True, help="Smallest over largest penalty."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Also write the table to this file (CSV).",
 )
-@click.option("--cv", is_flag=True, help="Cross-validate: held-out likelihood of every penalty.")
-@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True)
-@click.option("--times", help="The column with observation times, if DATA has one.")
 @click.option(
-    "--most-frequent", type=click.IntRange(min=1), help="Only so many of the most frequent items."
+    "--penalties",
+    type=click.IntRange(min=2),
+    default=20,
+    show_default=True,
+    help="Number of penalties.",
 )
+@click.option(
+    "--ratio",
+    type=float,
+    default=0.05,
+    show_default=True,
+    help="Ratio of the smallest to the largest penalty.",
+)
+@click.option("--cv", is_flag=True, help="Cross-validate: held-out likelihood for each penalty.")
+@click.option(
+    "--folds",
+    type=click.IntRange(min=2),
+    default=5,
+    show_default=True,
+    help="With --cv: number of folds.",
+)
+@times_option
+@most_frequent_option
 @force_option
 @run_options
 @json_option
 def path(
     data: Path,
     output: Path | None,
-    penalties: int,
-    ratio: float,
-    cv: bool,
-    folds: int,
-    times: str | None,
-    most_frequent: int | None,
     force: bool,
-    seed: int | None,
-    threads: int | None,
+    settings: dict[str, Any],
     as_json: bool,
+    **options: Any,
 ) -> None:
-    """Learn from DATA with one penalty after the other, from the largest that matters down.
+    """Learn models from DATA along a path of decreasing penalties.
 
-    With --cv the penalty within one standard error of the best is marked: give it to
-    `sequela fit`, or let `sequela fit --cv` do both.
+    The path starts at the smallest penalty that allows no interactions. With --cv, the largest
+    penalty within one standard error of the best is marked: pass it to `sequela fit`, or let
+    `sequela fit --cv` do both.
     """
     check_output(output, force=force)
-    samples = load_data(data, times)
-    if most_frequent is not None:
-        samples = samples.most_frequent(min(most_frequent, samples.n_items))
+    samples = load_data(data, times=options["times"], most_frequent=options["most_frequent"])
     shared: dict[str, Any] = {
-        "n_penalties": penalties, "ratio": ratio, "random_state": seed, "n_threads": threads,
-    }  # fmt: skip
+        "n_penalties": options["penalties"],
+        "ratio": options["ratio"],
+        **settings,
+    }
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        report = make_report(samples, shared, folds if cv else None, output)
-    for notice in dict.fromkeys(str(w.message) for w in caught):
-        click.echo(f"sequela: {notice}", err=True)
+        report = make_report(samples, shared, options["folds"] if options["cv"] else None, output)
+    print_notices(dict.fromkeys(str(w.message) for w in caught))
     if as_json:
         print_json(report)
     else:
@@ -71,8 +97,8 @@ def make_report(
     samples: Any, shared: dict[str, Any], folds: int | None, output: Path | None
 ) -> dict[str, Any]:
     """Learn the path; return its table."""
-    from sequela.learning.path import SetChainCV
-    from sequela.learning.path import path as learn_path
+    from sequela.learning import SetChainCV
+    from sequela.learning import path as learn_path
     from sequela.report.tables import records, write_table
 
     report: dict[str, Any] = {"samples": samples.n_samples, "items": samples.n_items}
@@ -80,9 +106,9 @@ def make_report(
         found = learn_path(samples, **shared)
         table = found.table
     else:
-        chain = SetChainCV(folds=folds, **shared).fit(samples)
-        table = chain.cv_results_
-        report |= {"penalty": chain.penalty_, "seed": chain.seed_}
+        learner = SetChainCV(folds=folds, **shared).fit(samples)
+        table = learner.cv_results_
+        report |= {"penalty": learner.penalty_, "seed": learner.seed_}
     if output is not None:
         write_table(table, output, index=False)
     return {**report, "table": records(table)}

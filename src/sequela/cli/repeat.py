@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sequela.cli.inputs import check_output, load_data, split_items
+from sequela.cli.inputs import (
+    check_output,
+    load_data,
+    most_frequent_option,
+    solver_options,
+    split_items,
+    times_option,
+)
 from sequela.cli.output import json_option, make_console, print_json, print_table
-from sequela.cli.repeat_options import repeats_options, resumable, run_arguments
+from sequela.cli.repeat_options import repeats_options, resumable, take_run_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import pandas as pd
-
     from sequela.repeats import Plan
+    from sequela.report import RepeatsReport
 
 __all__ = ["collect", "repeat"]
-
-_SHOWN = 8
 
 
 @click.command(
@@ -32,32 +35,42 @@ _SHOWN = 8
     "--output",
     type=click.Path(path_type=Path),
     required=True,
-    help="The folder of the records. One with records of the same plan is gone on with.",
+    help="Folder for the records. If it has records of the same plan, the run continues.",
 )
-@click.option("--bootstraps", type=click.IntRange(min=1), help="Samples drawn with replacement.")
-@click.option("--seeds", type=click.IntRange(min=1), help="Random starts, each a fit of its own.")
-@click.option("--folds", type=click.IntRange(min=2), help="Leave out one fold and score it.")
-@click.option("--penalties", help="Several, separated by commas, such as 0.05,0.02,0.01.")
-@click.option("--item-subsets", help="Numbers of most frequent items, such as 10,20,50.")
+@click.option(
+    "--bootstraps", type=click.IntRange(min=1), help="Number of bootstrap samples of the data."
+)
+@click.option(
+    "--seeds", type=click.IntRange(min=1), help="Number of random starts, each a separate fit."
+)
+@click.option(
+    "--folds",
+    type=click.IntRange(min=2),
+    help="Number of folds; each fit leaves one out and is scored on it.",
+)
+@click.option("--penalties", help="Penalties, separated by commas, such as 0.05,0.02,0.01.")
+@click.option(
+    "--item-subsets", help="Numbers of most frequent items, separated by commas, such as 10,20,50."
+)
 @click.option(
     "--random-subsets",
+    metavar="N",
     type=click.IntRange(min=1),
-    help="With --item-subsets: so many random subsets of each size instead.",
+    help="With --item-subsets: N random subsets of each size instead of the most frequent items.",
 )
 @click.option("--penalty", type=float, help="Weight of the L1 penalty. Default: 0.01.")
-@click.option("--starts", type=click.IntRange(min=1), help="Starts of every fit. Default: 1.")
-@click.option("--solver", type=click.Choice(["auto", "newton", "adagrad"]), default=None)
-@click.option("--max-iter", type=click.IntRange(min=1), default=None)
-@click.option("--tol", type=float, default=None, help="KKT residual to reach. Default: 0.0001.")
-@click.option("--orders", help="Items, separated by commas: record which came first, by pairs.")
-@click.option("--times", help="The column with observation times, if DATA has one.")
+@click.option("--starts", type=click.IntRange(min=1), help="Number of starts per fit. Default: 1.")
+@solver_options
 @click.option(
-    "--most-frequent", type=click.IntRange(min=1), help="Only so many of the most frequent items."
+    "--orders", help="Items, separated by commas: record for each pair which one came first."
 )
+@times_option
+@most_frequent_option
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
-    help="The same seed gives the same numbers. Default: that of the folder, or a new one.",
+    help="Random seed; the same seed gives the same numbers. Default: the seed of the folder, or "
+    "a new one.",
 )
 @repeats_options
 @json_option
@@ -68,30 +81,24 @@ def repeat(
     most_frequent: int | None,
     seed: int | None,
     as_json: bool,
-    backend: str | None,
-    workers: int | None,
-    cluster: str | None,
-    index: int | None,
-    of: int | None,
     **given: Any,
 ) -> None:
     """Fit models to variations of DATA: bootstraps, folds, penalties, subsets of items, starts.
 
-    Kinds that are given together multiply. Each fit is recorded when it ends; the same command
-    goes on where it was stopped. `sequela collect` makes tables of the records.
+    Variations that are given together are combined. Each fit is recorded when it ends; if the
+    command is stopped, run it again to continue. `sequela collect` makes tables of the records.
     """
-    where = run_arguments(backend, workers, cluster, index, of)
-    samples = load_data(data, times)
-    if most_frequent is not None:
-        samples = samples.most_frequent(min(most_frequent, samples.n_items))
-    plan = _plan(samples, _seed(seed, output, of), given)
+    where = take_run_arguments(given)
+    samples = load_data(data, times=times, most_frequent=most_frequent)
+    plan = _plan(samples, _seed(seed, output, where["share"]), given)
     from sequela.repeats import run
+    from sequela.report import describe_repeats
 
     with resumable(output):
         run(plan, output, **where)
-    report = make_report(plan, output)
+    report = describe_repeats(plan, output)
     if as_json:
-        print_json(report)
+        print_json(report.to_json())
     else:
         show(report)
 
@@ -100,102 +107,71 @@ def repeat(
     epilog="\b\nExample:\n  sequela collect bootstraps -o fits.csv --interactions stability.csv"
 )
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="One row for each repeat.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write a table with one row per repeat (CSV).",
+)
 @click.option(
     "--interactions",
     type=click.Path(path_type=Path),
-    help="One row for each interaction: in which share of the fits it is, median and quantiles.",
+    help="Write a table with one row per interaction: the share of fits that have it, median and "
+    "quantiles (CSV).",
 )
 @click.option(
-    "--orders", type=click.Path(path_type=Path), help="One row for each fit and pair of items."
+    "--orders",
+    type=click.Path(path_type=Path),
+    help="Write a table with one row per fit and pair of items (CSV).",
 )
 @click.option(
-    "--level", type=float, default=0.9, show_default=True, help="Share between the quantiles."
+    "--level",
+    type=float,
+    default=0.9,
+    show_default=True,
+    help="Share of the fits between the quantiles.",
 )
-@click.option("--partial", is_flag=True, help="Take what there is if repeats are missing.")
-@click.option("--force", is_flag=True, help="Replace existing files.")
+@click.option("--partial", is_flag=True, help="Use the records there are if repeats are missing.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 @json_option
 def collect(
     folder: Path,
-    output: Path | None,
-    interactions: Path | None,
-    orders: Path | None,
     level: float,
     partial: bool,
     force: bool,
     as_json: bool,
+    **files: Path | None,
 ) -> None:
-    """Make tables of the records in FOLDER, which `sequela repeat` left there.
+    """Make tables of the records that `sequela repeat` left in FOLDER.
 
-    Missing repeats are named and are an error, unless --partial is given.
+    It is an error if repeats are missing, unless --partial is given.
     """
-    from sequela import repeats
+    from sequela.repeats import read_plan
+    from sequela.report import RepeatTables, describe_repeats, write_repeat_tables
 
-    for path in (output, interactions, orders):
+    for path in files.values():
         check_output(path, force=force)
-    plan = repeats.read_plan(folder)
-    left = repeats.missing(plan, folder)
-    if (left and not partial) or len(left) == len(plan):
-        _refuse_missing(left, plan, folder)
-    tables: dict[Path, Callable[[], pd.DataFrame]] = {}
-    if output is not None:
-        tables[output] = lambda: _table(plan, folder)
-    if interactions is not None:
-        tables[interactions] = lambda: repeats.summarise(folder, level=level, partial=True)
-    if orders is not None:
-        tables[orders] = lambda: repeats.pair_orders(folder, partial=True)
-    report = make_report(plan, folder, level)
-    report["files"] = [str(path) for path in tables]
-    _write(tables)
+    tables = RepeatTables(
+        repeats=files["output"], interactions=files["interactions"], orders=files["orders"]
+    )
+    report = describe_repeats(read_plan(folder), folder, level=level)
+    written = write_repeat_tables(folder, tables, level=level, partial=partial)
+    report = replace(report, files=written)
     if as_json:
-        print_json(report)
+        print_json(report.to_json())
     else:
         show(report)
 
 
-def _refuse_missing(left: list[int], plan: Plan, folder: Path) -> None:
-    from sequela.repeats.records import listed
-    from sequela.support.errors import InputError
-
-    raise InputError(
-        f"{len(left)} of {len(plan)} repeats are missing in {str(folder)!r} ({listed(left)}); run "
-        "the command that began them again"
-        + (", or take what there is with --partial" if len(left) < len(plan) else "")
-    )
-
-
-def _write(tables: dict[Path, Callable[[], pd.DataFrame]]) -> None:
-    """Make all tables before the first is written, so that an error leaves no half of them."""
-    from sequela.report.tables import write_table
-
-    made = {path: make() for path, make in tables.items()}
-    for path, table in made.items():
-        write_table(table, path, index=table.index.name is not None)
-
-
-def _table(plan: Plan, folder: Path) -> pd.DataFrame:
-    """Return one row for each repeat; of plans that are not of fits, plain values only."""
-    from sequela import repeats
-    from sequela.repeats.fit_task import TASK
-
-    if plan.task == TASK:
-        return repeats.fit_table(folder, partial=True)
-    table = repeats.collect(plan, folder, partial=True)
-    plain = [
-        name for name in table if not table[name].map(lambda v: isinstance(v, dict | list)).any()
-    ]
-    return table[plain]
-
-
-def _seed(seed: int | None, output: Path, of: int | None) -> int:
-    """Return the seed: given, of the plan that is gone on with, or a new one."""
+def _seed(seed: int | None, output: Path, share: tuple[int, int] | None) -> int:
+    """Return the seed: as given, of the plan in the folder, or a new one."""
     from sequela.support.random import materialise_seed
 
     if seed is None and (output / "plan.json").exists():
         from sequela.repeats import read_plan
 
         return read_plan(output).seed
-    if seed is None and of is not None:
+    if seed is None and share is not None:
         raise click.UsageError(
             "--index and --of need --seed: all shares must be of one plan. Any number will do, "
             "such as --seed 1"
@@ -238,64 +214,30 @@ def _numbers(name: str, text: str, kind: type[int] | type[float]) -> list[Any]:
         ) from None
 
 
-def make_report(plan: Plan, folder: Path, level: float = 0.9) -> dict[str, Any]:
-    """Return what the records of a plan say so far."""
-    from sequela import repeats
-    from sequela.repeats.fit_task import TASK
-    from sequela.report.tables import records
-
-    left = repeats.missing(plan, folder)
-    report: dict[str, Any] = {
-        "folder": str(folder), "task": plan.task, "seed": plan.seed, "repeats": len(plan),
-        "missing": left, "files": [],
-    }  # fmt: skip
-    if plan.task != TASK or len(left) == len(plan):
-        return report
-    table = repeats.fit_table(folder, partial=True)
-    groups = [n for n in ("items", "penalty") if n == "penalty" or n in table]
-    columns: dict[str, tuple[str, Any]] = {
-        "fits": ("converged", "size"),
-        "converged": ("converged", "sum"),
-        "interactions": ("interactions", "mean"),
-        "objective": ("objective", "mean"),
-    }
-    if "held_out" in table:
-        columns["held_out"] = ("held_out", "mean")
-        columns["held_out_se"] = ("held_out", "sem")
-    summary = table.groupby(groups, sort=False).agg(**columns).reset_index()
-    strongest = repeats.summarise(folder, level=level, partial=True)
-    return {
-        **report,
-        "level": level,
-        "seconds": float(table["seconds"].sum()),
-        "fits": records(summary),
-        "interactions": len(strongest),
-        "strongest": records(strongest.head(_SHOWN)),
-    }
-
-
-def show(report: dict[str, Any]) -> None:
+def show(report: RepeatsReport) -> None:
     """Print what was found and what is missing."""
     from sequela.repeats.records import listed
+    from sequela.report.tables import records
 
     console = make_console()
-    done = report["repeats"] - len(report["missing"])
+    done = report.repeats - len(report.missing)
     console.print(
-        f"{done} of {report['repeats']} repeats are done, seed {report['seed']}", soft_wrap=True
+        f"{done} of {report.repeats} repeats are done, seed {report.seed}", soft_wrap=True
     )
-    if report["missing"]:
-        console.print(f"missing: {listed(report['missing'])}", soft_wrap=True)
-    if "fits" in report:
+    if report.missing:
+        console.print(f"missing: {listed(list(report.missing))}", soft_wrap=True)
+    if report.summary is not None:
+        summary = report.summary
         console.print()
-        _print_records(report["fits"])
+        _print_records(records(summary.fits))
         console.print()
-        _print_records([row for row in report["strongest"] if row["fits"] > 1])
-        if report["interactions"] > len(report["strongest"]):
-            rest = report["interactions"] - len(report["strongest"])
+        _print_records([row for row in records(summary.strongest) if row["fits"] > 1])
+        rest = summary.interactions - len(summary.strongest)
+        if rest > 0:
             console.print(f"and {rest} more; `sequela collect` writes all", soft_wrap=True)
-    console.print(f"\nrecords: {report['folder']}", soft_wrap=True)
-    if report["files"]:
-        console.print(f"written: {', '.join(report['files'])}", soft_wrap=True)
+    console.print(f"\nrecords: {report.folder}", soft_wrap=True)
+    if report.files:
+        console.print(f"written: {', '.join(map(str, report.files))}", soft_wrap=True)
 
 
 def _print_records(rows: list[dict[str, Any]]) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ["repeats_options", "resumable", "run_arguments"]
+__all__ = ["repeats_options", "resumable", "take_run_arguments"]
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -27,29 +27,30 @@ def repeats_options(command: Command) -> Command:
             "--backend",
             type=click.Choice(["threads", "processes", "dask"]),
             default=None,
-            help="Where the repeats run; no number depends on it. Default: processes, or dask with "
-            "--cluster.",
+            help="Where the repeats run; the results do not depend on it. Default: processes, or "
+            "dask with --cluster.",
         ),
         click.option(
             "--workers",
             type=click.IntRange(min=1),
-            help="How many repeats at once on this machine. Default: one for each core.",
+            help="Number of repeats to run at once on this machine. Default: one per core.",
         ),
         click.option(
             "--cluster",
             metavar="ADDRESS",
-            help="A Dask scheduler, such as tcp://node7:8786, whose workers do the repeats.",
+            help="Dask scheduler whose workers run the repeats, such as tcp://node7:8786.",
         ),
         click.option(
             "--index",
             type=click.IntRange(min=0),
-            help="With --of: do one share of the repeats only, counted from 0. In a SLURM script "
-            "with #SBATCH --array=0-7: --index $SLURM_ARRAY_TASK_ID --of $SLURM_ARRAY_TASK_COUNT.",
+            help="With --of: run only this share of the repeats, counted from 0. In a SLURM "
+            "script with #SBATCH --array=0-7: "
+            "--index $SLURM_ARRAY_TASK_ID --of $SLURM_ARRAY_TASK_COUNT.",
         ),
         click.option(
             "--of",
             type=click.IntRange(min=1),
-            help="Into how many shares the repeats are divided.",
+            help="Number of shares that the repeats are divided into.",
         ),
     )
     for option in reversed(options):
@@ -57,14 +58,13 @@ def repeats_options(command: Command) -> Command:
     return command
 
 
-def run_arguments(
-    backend: str | None,
-    workers: int | None,
-    cluster: str | None,
-    index: int | None,
-    of: int | None,
-) -> dict[str, Any]:
-    """Return the keyword arguments of `sequela.repeats.run` that the options stand for."""
+def take_run_arguments(given: dict[str, Any]) -> dict[str, Any]:
+    """Take the options of `repeats_options` out of `given`.
+
+    Returns the keyword arguments of `sequela.repeats.run` that they stand for.
+    """
+    names = ("backend", "workers", "cluster", "index", "of")
+    backend, workers, cluster, index, of = (given.pop(name) for name in names)
     if cluster is not None and backend not in (None, "dask"):
         raise click.UsageError(
             f"--cluster {cluster} and --backend {backend} exclude each other; leave one out"
@@ -75,8 +75,8 @@ def run_arguments(
             "started with it. Leave one out"
         )
     if (index is None) != (of is None):
-        given, absent = ("--index", "--of") if of is None else ("--of", "--index")
-        raise click.UsageError(f"{given} needs {absent}: one share is --index I --of N")
+        there, absent = ("--index", "--of") if of is None else ("--of", "--index")
+        raise click.UsageError(f"{there} needs {absent}: one share is --index I --of N")
     share = None
     if index is not None and of is not None:
         if index >= of:
@@ -102,7 +102,7 @@ def resumable(folder: Path) -> Iterator[None]:
         done = len(list(folder.glob("[0-9]*.json")))
         click.echo(
             f"sequela: interrupted; {done} {'repeat is' if done == 1 else 'repeats are'} recorded "
-            f"in {str(folder)!r}. The same command goes on from there",
+            f"in {str(folder)!r}. Run the same command again to continue",
             err=True,
         )
         click.get_current_context().exit(INTERRUPTED)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,8 +16,13 @@ from sequela.cli.inputs import (
     model_argument,
     run_options,
     split_items,
+    times_option,
 )
 from sequela.cli.output import json_option, make_console, print_json, print_table
+
+if TYPE_CHECKING:
+    from sequela.data.dataset import Dataset
+    from sequela.model import Model
 
 __all__ = ["rivals"]
 
@@ -29,45 +34,52 @@ _DECIDED = 2.0  # nats
 @data_argument
 @click.option(
     "--pair", "pairs", multiple=True, metavar="A,B",
-    help="A pair of items; may be given again. Default: all pairs that interact strongly.",
+    help="Pair of items; may be repeated. Default: all pairs that interact strongly.",
 )  # fmt: skip
 @click.option(
     "--least-effect", type=float, default=1.0, show_default=True,
-    help="How strong an interaction makes its pair a candidate.",
+    help="Consider pairs with an interaction of at least this size.",
 )  # fmt: skip
-@click.option("--times", help="The column with observation times, if DATA has one.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Also write the table (CSV).")
+@times_option
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Also write the table to this file (CSV).",
+)
 @force_option
 @run_options
 @json_option
 def rivals(
-    model: Path,
+    model_path: Path,
     data: Path,
-    pairs: tuple[str, ...],
-    least_effect: float,
-    times: str | None,
     output: Path | None,
     force: bool,
-    seed: int | None,
-    threads: int | None,
+    settings: dict[str, Any],
     as_json: bool,
+    **asked: Any,
 ) -> None:
-    """Try each order in MODEL against its reverse, on the DATA that it was learned from.
+    """Test each order in MODEL against its reverse, on the DATA that MODEL was learned from.
 
-    The evidence for an order is how much better the data go with it than with the opposite one, in
-    nats; below about 2 they do not tell, however sure the model sounds.
+    The evidence for an order is how much better it fits the data than the reverse order, in nats.
+    Below about 2, the data cannot tell, however certain the model seems.
     """
     check_output(output, force=force)
     chosen = []
-    for text in pairs:
+    for text in asked["pairs"]:
         pair = split_items(text) or []
         if len(pair) != 2:
             raise click.UsageError(f"--pair is {text!r}; expected two items, such as A,B")
         chosen.append((pair[0], pair[1]))
     report = make_report(
-        load_model(model), load_data(data, times), chosen or None, least_effect, seed, threads,
-        output,
+        load_model(model_path), load_data(data, times=asked["times"]), chosen or None,
+        asked["least_effect"], settings,
     )  # fmt: skip
+    if output is not None:
+        from sequela.report.tables import write_table
+
+        write_table(report.pop("frame"), output, index=False)
+    report.pop("frame", None)
     if as_json:
         print_json(report)
     else:
@@ -75,26 +87,21 @@ def rivals(
 
 
 def make_report(
-    model: Any,
-    data: Any,
+    model: Model,
+    data: Dataset,
     pairs: list[tuple[str, str]] | None,
     least_effect: float,
-    seed: int | None,
-    threads: int | None,
-    output: Path | None,
+    settings: dict[str, Any],
 ) -> dict[str, Any]:
     """Weigh the orders; return the table and whether a better model was found on the way."""
-    from sequela.questions.rivals import rival_orders
-    from sequela.report.tables import records, write_table
-    from sequela.support.random import materialise_seed
+    from sequela.questions import rival_orders
+    from sequela.report.tables import records
+    from sequela.settings import Settings
 
-    known = materialise_seed(seed)
-    found = rival_orders(
-        model, data, pairs=pairs, least_effect=least_effect, random_state=known, n_threads=threads
-    )
-    if output is not None:
-        write_table(found.table, output, index=False)
-    return {"seed": known, "moves": found.moves, "table": records(found.table)}
+    how = Settings(**settings)
+    rivals = rival_orders(model, data, pairs=pairs, least_effect=least_effect, settings=how)
+    table = records(rivals.table)
+    return {"seed": how.seed, "moves": rivals.moves, "table": table, "frame": rivals.table}
 
 
 def _with_error(value: float, error: float) -> str:
@@ -105,7 +112,7 @@ def show(report: dict[str, Any]) -> None:
     """Print the orders, the least certain first."""
     console = make_console()
     if not report["table"]:
-        console.print("No pair interacts strongly enough; --least-effect lowers the bound.")
+        console.print("No pair interacts strongly enough; lower the bound with --least-effect.")
         return
     rows = [
         [

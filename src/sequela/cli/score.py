@@ -6,11 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sequela.cli.inputs import data_argument, load_data, load_model, model_argument, run_options
+from sequela.cli.inputs import (
+    data_argument,
+    load_data,
+    load_model,
+    model_argument,
+    run_options,
+    times_option,
+)
 from sequela.cli.output import json_option, make_console, print_json
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from sequela.data.dataset import Dataset
+    from sequela.model import Model
 
 __all__ = ["score"]
 
@@ -18,19 +28,18 @@ __all__ = ["score"]
 @click.command(epilog="\b\nExample:\n  sequela score glioblastoma held-out.csv --json")
 @model_argument
 @data_argument
-@click.option("--times", help="The column with observation times, if DATA has one.")
+@times_option
 @run_options
 @json_option
 def score(
-    model: Path,
+    model_path: Path,
     data: Path,
     times: str | None,
-    seed: int | None,
-    threads: int | None,
+    settings: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Print the mean log-likelihood of the samples in DATA under MODEL."""
-    report = make_report(model, data, times, seed, threads)
+    report = make_report(load_model(model_path), load_data(data, times=times), settings)
     if as_json:
         print_json(report)
         return
@@ -42,22 +51,20 @@ def score(
     )
 
 
-def make_report(
-    model: Path, data: Path, times: str | None, seed: int | None, threads: int | None
-) -> dict[str, Any]:
+def make_report(model: Model, data: Dataset, settings: dict[str, Any]) -> dict[str, Any]:
     """Evaluate the model on the data."""
     from sequela.likelihood import evaluate
-    from sequela.questions.arguments import as_samples
+    from sequela.likelihood.plan import is_exact
+    from sequela.samples import as_samples
 
-    chain = load_model(model)
-    samples = as_samples(chain, load_data(data, times))
-    found = evaluate(chain.theta, samples, gradient=False, random_state=seed, n_threads=threads)
-    exact = int((found.methods == "exact").sum())
+    samples = as_samples(model, data)
+    evaluation = evaluate(model, samples, gradient=False, **settings)
+    exact = int(is_exact(evaluation.methods).sum())
     return {
-        "log_likelihood": found.value,
-        "se": found.value_se,
+        "log_likelihood": evaluation.value,
+        "se": evaluation.value_se,
         "samples": samples.n_samples,
         "exact": exact,
         "sampled": samples.n_samples - exact,
-        "seed": found.seed,
+        "seed": evaluation.seed,
     }

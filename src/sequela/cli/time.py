@@ -24,34 +24,41 @@ __all__ = ["time"]
 @click.command(epilog="\b\nExample:\n  sequela time glioblastoma samples.csv -o times.csv")
 @model_argument
 @data_argument
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: standard output.")
-@click.option("--draws", type=click.IntRange(min=2), help="Orders drawn of each large set.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="File to write (CSV). Default: standard output.",
+)
+@click.option(
+    "--draws",
+    type=click.IntRange(min=2),
+    help="Number of orders drawn for each set that is too large to be exact.",
+)
 @force_option
 @run_options
 @json_option
 def time(
-    model: Path,
+    model_path: Path,
     data: Path,
     output: Path | None,
-    draws: int | None,
     force: bool,
-    seed: int | None,
-    threads: int | None,
+    settings: dict[str, Any],
     as_json: bool,
 ) -> None:
-    """Estimate when each sample of DATA was taken, under MODEL, as a table (CSV).
+    """Estimate when each sample of DATA was observed under MODEL, as a table (CSV).
 
-    Mean, standard deviation and quantiles of the observation time given the sample's items, in
-    units of the mean observation time. "se" is the Monte Carlo error of the mean: 0 where it is
-    exact. Samples with very many items read as late, whether they are or not.
+    The table has the mean, standard deviation and quantiles of the observation time given the
+    items of the sample, in units of the mean observation time. The column "se" is the Monte Carlo
+    error of the mean (0 if it is exact). Samples with very many items appear late, whether they
+    are or not.
     """
     from sequela.questions.clock import pseudo_times
     from sequela.report.tables import records, write_table
 
     check_output(output, force=force)
-    chain = load_model(model)
-    options: dict[str, Any] = {"draws": draws, "random_state": seed, "n_threads": threads}
-    found = pseudo_times(chain, load_data(data), **options)
+    model = load_model(model_path)
+    found = pseudo_times(model, load_data(data), **settings)
     if output is not None or not as_json:
         write_table(found, output)
         if output is not None:

@@ -1,5 +1,5 @@
-"""What comes in: tables of who has what, validated once."""
+"""What comes in: samples from tables, files and downloads, validated once."""
 
-from sequela.data.dataset import DataLike, Dataset, DistinctSets
+import lazy_loader
 
-__all__ = ["DataLike", "Dataset", "DistinctSets"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.data._text_files import check_labels, file_name, text_lines
+from sequela.data._text_files import CellCodes, bare_cell, check_labels, file_name, text_lines
 from sequela.support.errors import InputError
+from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
     import os
@@ -21,7 +22,16 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["ALTERED", "AMPLIFIED", "DELETED", "UNPROFILED", "GeneTable", "mutated", "read_genes"]
+__all__ = [
+    "ALTERED",
+    "AMPLIFIED",
+    "DELETED",
+    "UNPROFILED",
+    "GeneTable",
+    "Levels",
+    "mutated",
+    "read_genes",
+]
 
 NEUTRAL, ALTERED, UNPROFILED, UNFIT = 0, 1, 4, 9
 AMPLIFIED, DELETED = 1, 2
@@ -55,26 +65,36 @@ def mutated(cell: str) -> int:
     return ALTERED
 
 
-def copy_number(amplification: float, deletion: float) -> Callable[[str], int]:
-    """Return what gives the code of a cell with a GISTIC level, for these thresholds."""
-    for name, value in (("amplification", amplification), ("deletion", deletion)):
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-            raise InputError(f"{name} must be a GISTIC level from -2 to 2; found {value!r:.80}.")
-    if not (-2 <= deletion < amplification <= 2 and deletion < 0 < amplification):
-        raise InputError(
-            "amplification must be above 0 and at most 2, deletion below 0 and at least -2; found "
-            f"{amplification!r} and {deletion!r}."
-        )
+@dataclass(frozen=True)
+class Levels:
+    """The GISTIC levels at which a gene counts as amplified (and above) or deleted (and below)."""
 
-    def code(cell: str) -> int:
+    amplification: float = 2
+    deletion: float = -2
+
+    def __post_init__(self) -> None:
+        for name in ("amplification", "deletion"):
+            value = getattr(self, name)
+            if not is_number(value):
+                raise InputError(
+                    f"{name} must be a GISTIC level from -2 to 2; found {value!r:.80}."
+                )
+        if not -2 <= self.deletion < 0 < self.amplification <= 2:
+            raise InputError(
+                "amplification must be above 0 and at most 2, deletion below 0 and at least -2; "
+                f"found {self.amplification!r} and {self.deletion!r}."
+            )
+
+    def code(self, cell: str) -> int:
+        """Return the code of a cell of a table of GISTIC levels."""
         if not cell or cell.casefold() in _NOT_PROFILED:
             return UNPROFILED
         level = _number(cell)
         if level not in _LEVELS:
             return UNFIT
-        return AMPLIFIED if level >= amplification else DELETED if level <= deletion else NEUTRAL
-
-    return code
+        if level >= self.amplification:
+            return AMPLIFIED
+        return DELETED if level <= self.deletion else NEUTRAL
 
 
 def _number(cell: str) -> float | None:
@@ -82,22 +102,6 @@ def _number(cell: str) -> float | None:
         return float(cell.replace("_", "?"))
     except ValueError:
         return None
-
-
-class _Codes(dict[str, int]):
-    """Cell to code; every spelling is looked at once."""
-
-    def __init__(self, code: Callable[[str], int]) -> None:
-        super().__init__()
-        self._code = code
-
-    def __missing__(self, cell: str) -> int:
-        found = self[cell] = self._code(cell.strip().strip('"').strip())
-        return found
-
-
-def _bare(cell: str) -> str:
-    return cell.strip().strip('"').strip()
 
 
 def read_genes(
@@ -108,7 +112,7 @@ def read_genes(
     lines = ((n, line) for n, line in enumerate(text_lines(path, encoding), 1) if line.strip())
     lines = ((n, line) for n, line in lines if not line.startswith("#"))
     header, skipped, label_at, genes_in_rows = _layout(lines, name)
-    codes = _Codes(code)
+    codes = CellCodes(lambda cell: code(bare_cell(cell)))
     rows: list[bytes] = []
     labels: list[str] = []
     where: dict[str, int] = {}
@@ -120,7 +124,7 @@ def read_genes(
                 f"{name}, line {number}: found {len(cells)} cells, expected "
                 f"{len(header) + skipped} as in the line of labels. The file may be incomplete."
             )
-        label = _bare(cells[label_at])
+        label = bare_cell(cells[label_at])
         if label in where:
             raise InputError(
                 f"{name}: the {kind} {label!r:.80} occurs twice, in lines {where[label]} and "
@@ -134,7 +138,7 @@ def read_genes(
             j = row.index(UNFIT)
             raise InputError(
                 f"{name}, line {number} ({kind} {label!r:.80}), column {header[j]!r:.80}: found "
-                f"{_bare(cells[skipped + j])!r:.80}, expected {expected}."
+                f"{bare_cell(cells[skipped + j])!r:.80}, expected {expected}."
             )
         rows.append(row)
         labels.append(label)
@@ -152,7 +156,7 @@ def _layout(lines: Iterator[tuple[int, str]], name: str) -> tuple[list[str], int
     number, line = next(lines, (0, ""))
     if not number:
         raise InputError(f"{name} is empty; expected a table of genes and samples.")
-    cells = [_bare(cell) for cell in line.split("\t")]
+    cells = [bare_cell(cell) for cell in line.split("\t")]
     folded = [cell.casefold() for cell in cells]
     if folded[0] == "study_id" and len(cells) > 1:
         if folded[1] == "sample_id":
@@ -160,7 +164,7 @@ def _layout(lines: Iterator[tuple[int, str]], name: str) -> tuple[list[str], int
         else:
             studies = len(cells)
             number, line = next(lines, (number + 1, ""))
-            cells = [_bare(cell) for cell in line.split("\t")]
+            cells = [bare_cell(cell) for cell in line.split("\t")]
             if cells[0].casefold() != "sample_id" or len(cells) != studies:
                 raise InputError(
                     f"{name}, line {number}: found {line!r:.60}, expected SAMPLE_ID and "

@@ -53,7 +53,7 @@ class ImportSummary:
         New name to the old names that were there.
     many_items : tuple of ManyItems
         Samples with very many items, most first: above the median by more than five robust
-        standard deviations, and at least 15. They read as observed late, whatever the cause.
+        standard deviations, and at least 15. They appear to be observed late, whatever the cause.
     notes : tuple of str
         What else a reader should know.
 
@@ -66,7 +66,7 @@ class ImportSummary:
     Samples: 2 read, 2 kept.
     Items: 2 read, 1 kept.
       1 item dropped, seen in fewer than 1 samples: b
-    Items a sample: 1 in the median, at most 1.
+    Items per sample: 1 in the median, at most 1.
     Most frequent: a 1.000
     Note: 1 item occurs in every sample (a), which says nothing about order.
     """
@@ -91,36 +91,61 @@ class ImportSummary:
         """Return the summary in plain words, several lines."""
         lines = [f"Read {self.kind}."]
         lines.append(f"Samples: {self.samples_read} read, {self.samples_kept} kept.")
-        lines += [_sentence(part, "sample") for part in self.dropped_samples]
+        lines += [f"  {_sentence(part, 'sample')}" for part in self.dropped_samples]
         lines.append(f"Items: {self.items_read} read, {self.items_kept} kept.")
         if self.merged:
-            count = sum(len(old) for old in self.merged.values())
-            lines.append(
-                f"  {_counted(count, 'item')} merged into {len(self.merged)}: "
-                f"{_some(list(self.merged))}"
-            )
-        lines += [_sentence(part, "item") for part in self.dropped_items]
+            lines.append(f"  {self._merged_text()}")
+        lines += [f"  {_sentence(part, 'item')}" for part in self.dropped_items]
         empty = ""
         if self.empty_samples:
             have = "have" if self.empty_samples > 1 else "has"
             empty = f"; {_counted(self.empty_samples, 'sample')} {have} none"
         lines.append(
-            f"Items a sample: {self.median_size:g} in the median, at most {self.largest_size}"
+            f"Items per sample: {self.median_size:g} in the median, at most {self.largest_size}"
             f"{empty}."
         )
         most = ", ".join(f"{name} {share:.3f}" for name, share in self.most_frequent)
         lines.append(f"Most frequent: {most}")
         if self.many_items:
-            shown = _some([f"{many.sample} ({many.size})" for many in self.many_items])
-            have = "have" if len(self.many_items) > 1 else "has"
-            lines.append(
-                f"Note: {_counted(len(self.many_items), 'sample')} {have} very many items: "
-                f"{shown}. They read as observed late, which may mislead the clock if they are "
-                "hypermutated."
-            )
+            lines.append(f"Note: {self._many_items_text()}")
         lines += [f"Note: {note}" for note in self.notes]
         lines += [f"File: {file.path} (SHA-256 {file.sha256})" for file in self.files]
         return "\n".join(lines)
+
+    def notices(self) -> tuple[str, ...]:
+        """Return what an analysis of these data should mention, one short text each.
+
+        What was dropped and merged, samples with very many items, and the notes, such as a column
+        that was taken for sample ids. Nothing if the file was read as it is.
+
+        Examples
+        --------
+        >>> from sequela.data.importing import Draft, Selection, finish
+        >>> draft = Draft("a table", ["x", "y"], ["a", "b"], np.array([[1, 0], [0, 0]], dtype=bool))
+        >>> finish(draft, Selection(at_least=1)).summary.notices()
+        ('1 item dropped, seen in fewer than 1 samples: b',)
+        """
+        found = [_sentence(part, "sample") for part in self.dropped_samples]
+        if self.merged:
+            found.append(self._merged_text())
+        found += [_sentence(part, "item") for part in self.dropped_items]
+        if self.many_items:
+            found.append(self._many_items_text())
+        return (*found, *self.notes)
+
+    def _merged_text(self) -> str:
+        count = sum(len(old) for old in self.merged.values())
+        return (
+            f"{_counted(count, 'item')} merged into {len(self.merged)}: {_some(list(self.merged))}"
+        )
+
+    def _many_items_text(self) -> str:
+        shown = _some([f"{many.sample} ({many.size})" for many in self.many_items])
+        have = "have" if len(self.many_items) > 1 else "has"
+        return (
+            f"{_counted(len(self.many_items), 'sample')} {have} very many items: {shown}. They "
+            "appear to be observed late, which may mislead the clock if they are hypermutated."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as plain values that JSON can hold."""
@@ -146,7 +171,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _sentence(part: Dropped, noun: str) -> str:
-    return f"  {_counted(len(part.names), noun)} dropped, {part.reason}: {_some(list(part.names))}"
+    return f"{_counted(len(part.names), noun)} dropped, {part.reason}: {_some(list(part.names))}"
 
 
 def many_items(data: Dataset) -> tuple[ManyItems, ...]:

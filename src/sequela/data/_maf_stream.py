@@ -5,17 +5,27 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, TypedDict
 
-from sequela.data._text_files import SourceFile, check_labels, file_name, source_file, text_lines
+from sequela.data._reading import read_strings
+from sequela.data._text_files import (
+    SourceFile,
+    bare_cell,
+    check_labels,
+    file_name,
+    source_file,
+    text_lines,
+)
 from sequela.data.importing import near
 from sequela.support.errors import InputError
+from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-__all__ = ["Calls", "Rules", "stream_maf"]
+__all__ = ["Calls", "RuleKeywords", "Rules", "stream_maf"]
 
 _GENE, _SAMPLE, _CLASS = "hugo_symbol", "tumor_sample_barcode", "variant_classification"
 _STATUS = "mutation_status"
@@ -39,15 +49,66 @@ _NO_GENE = {"", "unknown", ".", "na", "-", "none"}
 _NO_MUTATION = {"wildtype", "none", "loh"}  # what Mutation_Status says of lines that are none
 
 
+class RuleKeywords(TypedDict, total=False):
+    """The keywords that say which lines of a MAF count; see `Rules`."""
+
+    consequences: Iterable[str] | None
+    promoters: Iterable[str]
+    germline: bool
+
+
 @dataclass(frozen=True)
 class Rules:
-    """Which lines count: classes of mutations, genes, origin; and how ids are cut."""
+    """Which lines of a MAF count, and how the ids of their samples are cut.
 
-    consequences: Iterable[str] | None = None
-    promoters: Iterable[str] = ()
+    Parameters
+    ----------
+    consequences : iterable of str, optional
+        The values of Variant_Classification that count, in any case; "all" counts every line.
+        None: all but those that are silent or outside of genes.
+    promoters : iterable of str
+        Genes for which 5'Flank counts too.
+    germline : bool
+        Whether lines with the Mutation_Status Germline count.
+    items : iterable of str, optional
+        The genes that count; None: all.
+    barcode_length : int, optional
+        The length to which sample ids are cut; None: they are not cut.
+
+    Examples
+    --------
+    >>> Rules(consequences=["Silent"]).counts("silent")
+    True
+    """
+
+    consequences: Collection[str] | None = None
+    promoters: Collection[str] = ()
     germline: bool = False
-    items: Iterable[str] | None = None
+    items: Collection[str] | None = None
     barcode_length: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("consequences", "promoters", "items"):
+            value = getattr(self, name)
+            if value is not None or name == "promoters":
+                strings = (string.strip() for string in read_strings(value, name))
+                if name == "consequences":
+                    strings = (string.casefold() for string in strings)
+                object.__setattr__(self, name, tuple(strings))
+        if self.barcode_length is not None:
+            positive_integer("barcode_length", self.barcode_length)
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether every class of mutations counts, so that the column is not needed."""
+        return self.consequences is not None and "all" in self.consequences
+
+    def counts(self, kind: str) -> bool:
+        """Whether a Variant_Classification counts."""
+        folded = bare_cell(kind).casefold()
+        if self.consequences is None:
+            return folded not in _SILENT
+        return self.counts_all or folded in self.consequences
 
 
 @dataclass
@@ -80,23 +141,16 @@ class _Index(dict[str, int]):
         return place
 
 
-def _bare(cell: str) -> str:
-    return cell.strip().strip('"').strip()
-
-
 @dataclass
 class _Reading:
     """The state of a stream over one or several files."""
 
+    rules: Rules
     samples: _Index
     genes: _Index
-    counts: Callable[[str], bool]
-    promoters: set[str]
-    germline: bool
     who: array[int] = field(default_factory=lambda: array("i"))
     what: array[int] = field(default_factory=lambda: array("i"))
     classes: Counter[str] = field(default_factory=Counter)
-    n_lines: int = 0
     n_status: int = 0
     n_germline: int = 0
     n_short: int = 0
@@ -108,40 +162,23 @@ def stream_maf(
 ) -> Calls:
     """Read the lines of MAF files one by one."""
     length = rules.barcode_length
-    if length is not None and (
-        isinstance(length, bool) or not isinstance(length, int) or length < 1
-    ):
-        raise InputError(f"barcode_length must be an integer of at least 1; found {length!r:.80}.")
     if not paths:
         raise InputError("no MAF was named; give a path.")
-    wanted = None if rules.items is None else set(_texts(rules.items, "items"))
-    chosen = None
-    if rules.consequences is not None:
-        chosen = {label.casefold() for label in _texts(rules.consequences, "consequences")}
+    wanted = None if rules.items is None else set(rules.items)
 
     def clean_sample(cell: str) -> str | None:
-        return _bare(cell)[:length] or None
+        return bare_cell(cell)[:length] or None
 
     def clean_gene(cell: str) -> str | None:
-        label = _bare(cell)
+        label = bare_cell(cell)
         unusable = label.casefold() in _NO_GENE or (wanted is not None and label not in wanted)
         return None if unusable else label
 
-    def counts(cell: str) -> bool:
-        folded = _bare(cell).casefold()
-        return folded not in _SILENT if chosen is None else bool(chosen & {folded, "all"})
-
-    state = _Reading(
-        _Index(clean_sample),
-        _Index(clean_gene),
-        counts,
-        set(_texts(rules.promoters, "promoters")),
-        rules.germline,
-    )
+    state = _Reading(rules, _Index(clean_sample), _Index(clean_gene))
     files = []
     for path in paths:
         files.append(source_file(path))
-        _stream_one(path, state, encoding, needs_class="all" not in (chosen or ()))
+        _stream_one(path, state, encoding)
     calls = Calls(
         list(state.samples.labels),
         list(state.genes.labels),
@@ -152,18 +189,8 @@ def stream_maf(
     names = file_name(paths[0])
     for labels, noun in ((calls.samples, "sample"), (calls.genes, "gene")):
         calls.notes += check_labels(labels, noun, names)
-    calls.notes += _notes(state, chosen, names)
+    calls.notes += _notes(state, names)
     return calls
-
-
-def _texts(given: Iterable[str], argument: str) -> list[str]:
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
-        raise InputError(f"{argument} must be a list of texts; found {given!r:.80}.")
-    texts = list(given)
-    for text in texts:
-        if not isinstance(text, str):
-            raise InputError(f"{argument} must be a list of texts; found {text!r:.80} in it.")
-    return [text.strip() for text in texts]
 
 
 def _header(
@@ -176,7 +203,7 @@ def _header(
             if key.casefold() == "#sequenced_samples":
                 state.sequenced = [*(state.sequenced or []), *rest.split()]
             continue
-        labels = [_bare(label).casefold() for label in line.split("\t")]
+        labels = [bare_cell(label).casefold() for label in line.split("\t")]
         for label in (_GENE, _SAMPLE, _CLASS):
             if labels.count(label) > 1:
                 raise InputError(
@@ -191,25 +218,18 @@ def _header(
     raise InputError(f"{name} is empty; expected a line of labels and a line for each mutation.")
 
 
-def _stream_one(
-    path: str | os.PathLike[str], state: _Reading, encoding: str | None, *, needs_class: bool
-) -> None:
+def _stream_one(path: str | os.PathLike[str], state: _Reading, encoding: str | None) -> None:
     name = file_name(path)
+    rules, needs_class = state.rules, not state.rules.counts_all
     lines = enumerate(text_lines(path, encoding), 1)
     header, position, width = _header(lines, state, name)
-    for label in (_GENE, _SAMPLE, _CLASS):
-        if label not in position and (label != _CLASS or needs_class):
-            hint = " Pass consequences=['all'] to count every line." if label == _CLASS else ""
-            raise InputError(
-                f"{name} has no column {label.title()} (found: {', '.join(list(position)[:6])}). "
-                f"Is it a MAF?{hint}"
-            )
+    _check_columns(position, name, needs_class=needs_class)
     gene_at, sample_at = position[_GENE], position[_SAMPLE]
     class_at = position.get(_CLASS, gene_at)
     status_at = position.get(_STATUS)
     last = max(gene_at, sample_at, class_at, status_at or 0)
-    samples, genes, counts = state.samples, state.genes, state.counts
-    decided: dict[str, bool] = {}
+    samples, genes = state.samples, state.genes
+    counts = cache(rules.counts)  # there are millions of lines and a few classes
     classes: dict[str, int] = {}
     short = 0  # the line that was last found with too few cells
     number = 0
@@ -231,23 +251,14 @@ def _stream_one(
             )
         kind = cells[class_at] if needs_class else ""
         classes[kind] = classes.get(kind, 0) + 1
-        counted = decided.get(kind)
-        if counted is None:
-            counted = decided[kind] = not needs_class or counts(kind)
-        if not counted and not (
-            state.promoters
-            and _bare(kind).casefold() == _PROMOTER
-            and _bare(cells[gene_at]) in state.promoters
+        if (needs_class and not counts(kind)) and not (
+            rules.promoters
+            and bare_cell(kind).casefold() == _PROMOTER
+            and bare_cell(cells[gene_at]) in rules.promoters
         ):
             continue
-        if status_at is not None:
-            status = _bare(cells[status_at]).casefold()
-            if status in _NO_MUTATION:
-                state.n_status += 1
-                continue
-            if status == "germline" and not state.germline:
-                state.n_germline += 1
-                continue
+        if status_at is not None and not _status_counts(cells[status_at], state):
+            continue
         gene = genes[cells[gene_at]]
         if gene >= 0:
             state.who.append(sample)
@@ -260,6 +271,28 @@ def _stream_one(
     state.classes.update(classes)
 
 
+def _check_columns(position: dict[str, int], name: str, *, needs_class: bool) -> None:
+    for label in (_GENE, _SAMPLE, _CLASS):
+        if label not in position and (label != _CLASS or needs_class):
+            hint = " Pass consequences=['all'] to count every line." if label == _CLASS else ""
+            raise InputError(
+                f"{name} has no column {label.title()} (found: {', '.join(list(position)[:6])}). "
+                f"Is it a MAF?{hint}"
+            )
+
+
+def _status_counts(cell: str, state: _Reading) -> bool:
+    """Whether a line counts by its Mutation_Status; those that do not are tallied."""
+    status = bare_cell(cell).casefold()
+    if status in _NO_MUTATION:
+        state.n_status += 1
+        return False
+    if status == "germline" and not state.rules.germline:
+        state.n_germline += 1
+        return False
+    return True
+
+
 def _check_width(line: str, number: int, width: int, last: int, name: str) -> None:
     found = line.count("\t") + 1
     if found > width or found <= last:
@@ -269,11 +302,12 @@ def _check_width(line: str, number: int, width: int, last: int, name: str) -> No
         )
 
 
-def _notes(state: _Reading, chosen: set[str] | None, name: str) -> list[str]:
+def _notes(state: _Reading, name: str) -> list[str]:
     notes = []
+    chosen = state.rules.consequences
     folded: Counter[str] = Counter()
     for label, count in state.classes.items():
-        folded[_bare(label)] += count
+        folded[bare_cell(label)] += count
     total = sum(folded.values())
     if chosen is None:
         silent = sum(n for label, n in folded.items() if label.casefold() in _SILENT)
@@ -289,8 +323,8 @@ def _notes(state: _Reading, chosen: set[str] | None, name: str) -> list[str]:
             )
     elif "all" not in chosen:
         present = {label.casefold() for label in folded}
-        absent = sorted(chosen - present)
-        if total and not chosen & present:
+        absent = sorted(set(chosen) - present)
+        if total and not present & set(chosen):
             raise InputError(
                 f"{name}: no line has a Variant_Classification among consequences= "
                 f"({near(absent[0], sorted(present))}). Found: {', '.join(sorted(folded)[:8])}."

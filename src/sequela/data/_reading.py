@@ -27,6 +27,7 @@ __all__ = [
     "read_cells",
     "read_labels",
     "read_members",
+    "read_strings",
     "read_times",
     "refuse_misaligned",
     "refuse_nothing",
@@ -51,6 +52,19 @@ def listed(given: Iterable[Any], argument: str) -> list[Any]:
         f"{argument} must be a list, or another ordered collection; found {_show(given)} of type "
         f"{type(given).__name__}."
     )
+
+
+def read_strings(given: Iterable[str], argument: str) -> tuple[str, ...]:
+    """Read an option that is a list of strings; a set is sorted, for its order means nothing."""
+    if isinstance(given, set | frozenset):
+        given = sorted(given, key=str)
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise InputError(f"{argument} must be a list of strings; found {given!r:.80}.")
+    strings = tuple(given)
+    for string in strings:
+        if not isinstance(string, str):
+            raise InputError(f"{argument} must be a list of strings; found {string!r:.80} in it.")
+    return strings
 
 
 def _label(value: Any, where: str) -> str:

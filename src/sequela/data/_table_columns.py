@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sequela.data.importing import near
 from sequela.support.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 __all__ = ["ABSENT", "MISSING", "PRESENT", "Asked", "Columns", "settle_columns"]
 
@@ -25,10 +29,10 @@ class Asked:
     """What the caller of `read_table` said about the columns."""
 
     samples: str | bool | None
-    items: list[str] | None
+    items: Collection[str] | None
     times: str | None
     header: bool | None
-    ignored: list[str]
+    ignored: Collection[str]  # columns that are not read
 
 
 @dataclass
@@ -47,60 +51,87 @@ def settle_columns(
 ) -> Columns:
     """Settle which column has ids, which times, and which are items."""
     found = Columns(labels, None, None, [])
-    position = {label: j for j, label in enumerate(labels)}
-
-    def place(label: str, argument: str) -> int:
-        if label not in position:
-            raise InputError(
-                f"{where}: {argument}={near(label, labels)} is not among the {len(labels)} columns "
-                f"({', '.join(labels[:5])}{', ...' if len(labels) > 5 else ''})."
-            )
-        return position[label]
-
+    places = _Places(labels, where)
     if left_out:
-        if labels[1].casefold().lstrip("#") in _ID_NAMES:
-            raise InputError(
-                f"{where} has {len(labels) - 1} labels, the rows have {len(labels)} cells; the "
-                "label of an item is missing. Name all columns."
-            )
+        _refuse_missing_label(labels, asked, where)
+    if isinstance(asked.samples, str):
+        found.ids = places.find(asked.samples, "samples")
+    elif left_out or asked.samples is True:
         found.ids = 0
-        if isinstance(asked.samples, str):
-            found.ids = place(asked.samples, "samples")
-        elif asked.samples is False:
-            raise InputError(f"{where} has one label less than the rows have cells; name them all.")
-    elif isinstance(asked.samples, str):
-        found.ids = place(asked.samples, "samples")
-    elif asked.samples is True or (asked.samples is None and asked.header is not False):
-        named = labels[0].casefold().lstrip("#") in _ID_NAMES and len(labels) > 1
-        if asked.samples is True or named:
-            found.ids = 0
-        elif len(labels) > 1 and asked.times != labels[0]:
-            found.ids = 0 if _only_names([row[0] for row in rows]) else None
-            if found.ids == 0:
-                found.notes.append(
-                    f"the first column ({labels[0]!r:.80}) was taken for sample ids."
-                )
+    elif asked.samples is None and asked.header is not False:
+        found.ids, found.notes = _guess_ids(labels, rows, asked.times)
     if asked.times is not None:
-        found.time = place(asked.times, "times")
-    ignored = {place(label, "drop") for label in asked.ignored}
+        found.time = places.find(asked.times, "times")
+    ignored = {places.find(label, "drop") for label in asked.ignored}
     special = {found.ids, found.time}
-    taken = special | ignored
     if asked.items is None:
-        found.items = [j for j in range(len(labels)) if j not in taken]
+        chosen = [j for j in range(len(labels)) if j not in special]
     else:
-        found.items = [place(label, "items") for label in dict.fromkeys(asked.items)]
-        for j in found.items:
-            if j in special:
-                raise InputError(
-                    f"{where}: {labels[j]!r:.80} has ids or times and cannot be an item too."
-                )
-        found.items = [j for j in found.items if j not in ignored]
+        chosen = [places.find(label, "items") for label in dict.fromkeys(asked.items)]
+        _refuse_special_items(chosen, special, labels, where)
+    found.items = [j for j in chosen if j not in ignored]
     if not found.items:
         raise InputError(
             f"{where} leaves no column for items (columns: {', '.join(labels[:5])}). If the cells "
             "are not cut apart, name what separates them with separator=."
         )
     return found
+
+
+class _Places:
+    """Where the columns stand that the caller named."""
+
+    def __init__(self, labels: list[str], where: str) -> None:
+        self._labels = labels
+        self._where = where
+        self._position = {label: j for j, label in enumerate(labels)}
+
+    def find(self, label: str, argument: str) -> int:
+        if label not in self._position:
+            labels = self._labels
+            raise InputError(
+                f"{self._where}: {argument}={near(label, labels)} is not among the {len(labels)} "
+                f"columns ({', '.join(labels[:5])}{', ...' if len(labels) > 5 else ''})."
+            )
+        return self._position[label]
+
+
+def _is_id_name(label: str) -> bool:
+    return label.casefold().lstrip("#") in _ID_NAMES
+
+
+def _refuse_missing_label(labels: list[str], asked: Asked, where: str) -> None:
+    """Refuse a header with one label too few, unless that of the ids is the one left out."""
+    if _is_id_name(labels[1]):
+        raise InputError(
+            f"{where} has {len(labels) - 1} labels, the rows have {len(labels)} cells; the "
+            "label of an item is missing. Name all columns."
+        )
+    if asked.samples is False:
+        raise InputError(f"{where} has one label less than the rows have cells; name them all.")
+
+
+def _refuse_special_items(
+    chosen: list[int], special: set[int | None], labels: list[str], where: str
+) -> None:
+    for j in chosen:
+        if j in special:
+            raise InputError(
+                f"{where}: {labels[j]!r:.80} has ids or times and cannot be an item too."
+            )
+
+
+def _guess_ids(
+    labels: list[str], rows: list[list[str]], times: str | None
+) -> tuple[int | None, list[str]]:
+    """Return 0 if the first column looks like ids, else None, and notes."""
+    if len(labels) <= 1:
+        return None, []
+    if _is_id_name(labels[0]):
+        return 0, []
+    if times == labels[0] or not _only_names([row[0] for row in rows]):
+        return None, []
+    return 0, [f"the first column ({labels[0]!r:.80}) was taken for sample ids."]
 
 
 def _only_names(cells: list[str]) -> bool:

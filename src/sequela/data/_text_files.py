@@ -27,11 +27,13 @@ from sequela.support.errors import InputError
 from sequela.support.progress import WorkProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from io import BufferedReader
 
 __all__ = [
+    "CellCodes",
     "SourceFile",
+    "bare_cell",
     "cell_rows",
     "check_labels",
     "file_name",
@@ -289,6 +291,23 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
 
 
 # Cells ------------------------------------------------------------------------------------
+
+
+def bare_cell(cell: str) -> str:
+    """Return a cell without quotation marks and spaces around it."""
+    return cell.strip().strip('"').strip()
+
+
+class CellCodes(dict[str, int]):
+    """Cell to code; each spelling is read once."""
+
+    def __init__(self, code: Callable[[str], int]) -> None:
+        super().__init__()
+        self._code = code
+
+    def __missing__(self, cell: str) -> int:
+        found = self[cell] = self._code(cell)
+        return found
 
 
 def cell_rows(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,29 +15,41 @@ from sequela.data._gene_tables import (
     AMPLIFIED,
     DELETED,
     UNPROFILED,
-    copy_number,
+    Levels,
     mutated,
     read_genes,
 )
-from sequela.data._maf_stream import Rules, stream_maf
+from sequela.data._maf_stream import RuleKeywords, Rules, stream_maf
 from sequela.data._study_folder import Study, look_into
 from sequela.data._text_files import file_name, source_file, text_lines
 from sequela.data.importing import (
     Draft,
     Dropped,
     Imported,
+    Incomplete,
     Selection,
+    SelectionKeywords,
     finish,
     refuse_too_large,
 )
 from sequela.data.maf import mutation_draft, read_ids
 from sequela.support.errors import InputError
+from sequela.support.keywords import build_options, check_keywords
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable
+    from typing import Unpack
 
-__all__ = ["read_cbioportal"]
+__all__ = ["CbioportalKeywords", "read_cbioportal"]
+
+
+class CbioportalKeywords(RuleKeywords, SelectionKeywords, total=False):
+    """The ``**options`` of `read_cbioportal`: what counts as altered, and what is selected."""
+
+    amplification: float
+    deletion: float
+    incomplete: Incomplete
 
 
 def read_cbioportal(
@@ -45,20 +57,10 @@ def read_cbioportal(
     cna: str | os.PathLike[str] | None = None,
     *,
     folder: str | os.PathLike[str] | None = None,
-    amplification: float = 2,
-    deletion: float = -2,
-    incomplete: Literal["samples", "items"] = "samples",
     profiled: Iterable[str] | str | os.PathLike[str] | None = None,
     panel: str | None = None,
-    consequences: Iterable[str] | None = None,
-    promoters: Iterable[str] = (),
-    germline: bool = False,
     encoding: str | None = None,
-    merge: Mapping[str, Sequence[str]] | str | os.PathLike[str] | None = None,
-    most_frequent: int | None = None,
-    at_least: int | None = None,
-    keep: Iterable[str] | None = None,
-    drop: Iterable[str] | None = None,
+    **options: Unpack[CbioportalKeywords],
 ) -> Imported:
     r"""Read mutations and copy numbers as cBioPortal gives them.
 
@@ -72,21 +74,40 @@ def read_cbioportal(
     cna : str or path, optional
         GISTIC levels from -2 to 2, from the results view or data_cna.txt of a study.
     folder : str or path, optional
-        The folder of a study, in place of the two: data_mutations.txt, data_cna.txt, and the
-        lists that say who was sequenced (case_lists/cases_sequenced.txt, cases_all.txt or
-        data_clinical_sample.txt, the first that there is).
-    amplification, deletion : number
-        The levels from which on a gene counts as amplified (up) and deleted (down).
-    incomplete : {'samples', 'items'}
-        What to drop where some genes of a sample were not profiled.
-    profiled : iterable of ids, or path of a file with one id a line, optional
-        Who was sequenced, if the mutations are a MAF. Default: as the folder says.
+        The folder of a study, instead of these two: data_mutations.txt, data_cna.txt, and the
+        list of the samples that were sequenced (the first that exists of
+        case_lists/cases_sequenced.txt, case_lists/cases_all.txt and data_clinical_sample.txt).
+    profiled : iterable of ids, or path of a file with one id per line, optional
+        The samples that were sequenced, if the mutations are a MAF. Default: those that the
+        folder lists.
     panel : str, optional
         The gene panel whose samples are read, if a study used several.
-    consequences, promoters, germline
-        As for `sequela.data.maf.read_maf`, if the mutations are a MAF.
-    encoding, merge, most_frequent, at_least, keep, drop
-        As for `sequela.data.tables.read_table`.
+    encoding : str, optional
+        The encoding of the files. Default: UTF-8, unless a file is marked as something else.
+    **options
+        What counts as altered, and which items and samples are selected:
+
+        amplification, deletion : number
+            The GISTIC levels at which a gene counts as amplified (and above) or deleted (and
+            below). Default: 2 and -2.
+        consequences : iterable of str, optional
+            If the mutations are a MAF: the values of Variant_Classification that count; ["all"]
+            counts every line. Default: all but Silent, Intron, UTR, Flank, IGR, RNA and the like.
+        promoters : iterable of str
+            If the mutations are a MAF: genes for which 5'Flank counts too, such as ["TERT"].
+        germline : bool
+            If the mutations are a MAF: whether lines with the Mutation_Status Germline count.
+            Default: False.
+        incomplete : {"samples", "items"}
+            What to drop where some genes of a sample were not profiled. Default: "samples".
+        merge : mapping or path of a JSON file, optional
+            New name to the old names that it replaces; an item is present if any of them is.
+        most_frequent : int, optional
+            Keep at most this number of items, the most frequent first.
+        at_least : int, optional
+            Keep items that are present in at least this number of samples.
+        keep, drop : iterable of str, optional
+            Items (after merging) to keep whatever their frequency, and items to leave out.
 
     Returns
     -------
@@ -102,6 +123,10 @@ def read_cbioportal(
     >>> read_cbioportal(cna=path, at_least=1).data.sets()
     [frozenset({'EGFR(A)'}), frozenset({'PTEN(D)'})]
     """
+    check_keywords(read_cbioportal, options, CbioportalKeywords)
+    selection = build_options(Selection, options)
+    rules = build_options(Rules, options)
+    levels = build_options(Levels, options)
     study = Study(None, None)
     if folder is not None:
         if mutations is not None or cna is not None:
@@ -113,14 +138,17 @@ def read_cbioportal(
     drafts = []
     if mutations is not None:
         if _is_maf(mutations, encoding):
-            rules = Rules(consequences, promoters, germline)
             draft = _from_maf(mutations, rules, profiled, study, encoding)
-        else:
-            _refuse_maf_options(mutations, consequences, promoters, profiled, germline=germline)
+        elif profiled is None and rules == Rules():
             draft = _from_mutations(mutations, encoding)
+        else:
+            raise InputError(
+                f"{file_name(mutations)} is a table of genes and samples; consequences, promoters, "
+                "germline and profiled are about the lines of a MAF. Leave them out."
+            )
         drafts.append(_on_panel(draft, study.on_panel, "mutations"))
     if cna is not None:
-        draft = _from_copy_numbers(cna, amplification, deletion, encoding)
+        draft = _from_copy_numbers(cna, levels, encoding)
         drafts.append(_on_panel(draft, study.on_cna_panel, "copy numbers"))
     if not drafts:
         raise InputError("nothing to read: give mutations, cna, or both, or the folder of a study.")
@@ -130,24 +158,13 @@ def read_cbioportal(
     whole.kind = "cBioPortal's " + " and ".join(draft.kind for draft in drafts)
     whole.files += study.files
     whole.notes = study.notes + whole.notes
-    chosen = Selection(merge, most_frequent, at_least, keep, drop)
-    return finish(whole, chosen, incomplete=incomplete)
+    return finish(whole, selection)
 
 
 def _is_maf(path: str | os.PathLike[str], encoding: str | None) -> bool:
     lines = (line for line in text_lines(path, encoding) if line.strip() and line[0] != "#")
     header = next(islice(lines, 1), "").casefold().replace('"', "").split("\t")
     return "tumor_sample_barcode" in [cell.strip() for cell in header]
-
-
-def _refuse_maf_options(
-    path: object, consequences: object, promoters: object, profiled: object, *, germline: bool
-) -> None:
-    if consequences is not None or tuple(promoters) or profiled is not None or germline:  # type: ignore[arg-type]
-        raise InputError(
-            f"{file_name(path)} is a table of genes and samples; consequences, promoters, germline "
-            "and profiled are about the lines of a MAF. Leave them out."
-        )
 
 
 def _from_maf(
@@ -183,13 +200,10 @@ def _from_mutations(path: str | os.PathLike[str], encoding: str | None) -> Draft
     )
 
 
-def _from_copy_numbers(
-    path: str | os.PathLike[str], amplification: float, deletion: float, encoding: str | None
-) -> Draft:
-    code = copy_number(amplification, deletion)
+def _from_copy_numbers(path: str | os.PathLike[str], levels: Levels, encoding: str | None) -> Draft:
     source = source_file(path)
     table = read_genes(
-        path, code, "a GISTIC level (-2, -1, 0, 1 or 2) or NA (not profiled)", encoding
+        path, levels.code, "a GISTIC level (-2, -1, 0, 1 or 2) or NA (not profiled)", encoding
     )
     refuse_too_large(len(table.samples), 2 * len(table.genes), f"the table {table.name}")
     # Amplification and deletion of a gene stand side by side.

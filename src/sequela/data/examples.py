@@ -1,7 +1,7 @@
 """Models and samples to try things out with; nothing here was measured.
 
 `example_theta` is made up. `example_samples` are drawn from a model that was learned on
-glioblastoma data (script and seed: verification/make_example.py).
+glioblastoma data (script and seed: tools/make_example.py).
 """
 
 from __future__ import annotations

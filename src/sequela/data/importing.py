@@ -7,36 +7,42 @@ options mean the same whatever the file was.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 import numpy as np
 
 from sequela.data._import_summary import Dropped, ImportSummary, ManyItems, many_items
-from sequela.data._reading import listed, unknown
+from sequela.data._reading import read_strings, unknown
 from sequela.data._text_files import SourceFile
 from sequela.data.dataset import Dataset
 from sequela.data.merging import merge_items, propose_merges, read_merges
 from sequela.support.errors import InputError
+from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     import numpy.typing as npt
+
+    from sequela.data.merging import Merges
 
 __all__ = [
     "Draft",
     "Dropped",
     "ImportSummary",
     "Imported",
+    "Incomplete",
     "ManyItems",
     "Selection",
+    "SelectionKeywords",
     "SourceFile",
     "finish",
     "near",
     "propose_merges",
     "refuse_too_large",
 ]
+
+Incomplete = Literal["samples", "items"]
 
 _LARGEST_TABLE = 4_000_000_000  # cells, one byte each
 _SEARCHED = 20_000  # beyond, looking for the label that was meant takes seconds
@@ -56,15 +62,63 @@ class Imported:
     summary: ImportSummary
 
 
+class SelectionKeywords(TypedDict, total=False):
+    """The keywords of every reader that select items; see `Selection`."""
+
+    merge: Merges | None
+    most_frequent: int | None
+    at_least: int | None
+    keep: Iterable[str] | None
+    drop: Iterable[str] | None
+
+
 @dataclass(frozen=True)
 class Selection:
-    """Which items of a file become items of the data set; see `sequela.data.tables.read_table`."""
+    """Which items and samples of a file become part of the data set.
 
-    merge: Mapping[str, Sequence[str]] | str | os.PathLike[str] | None = None
+    Parameters
+    ----------
+    merge : mapping or path of a JSON file, optional
+        New name to the old names that it replaces; an item is present if any of them is.
+    most_frequent : int, optional
+        Keep at most this number of items, the most frequent first.
+    at_least : int, optional
+        Keep items that are present in at least this number of samples.
+    keep : iterable of str, optional
+        Items (after merging) to keep whatever their frequency.
+    drop : iterable of str, optional
+        Items (after merging) to leave out.
+    incomplete : {"samples", "items"}
+        What to drop where some items of a sample were not profiled.
+
+    Examples
+    --------
+    >>> Selection(at_least=3, drop={"TTN", "MUC16"}).drop
+    ('MUC16', 'TTN')
+    """
+
+    merge: Merges | None = None
     most_frequent: int | None = None
     at_least: int | None = None
-    keep: Iterable[str] | None = None
-    drop: Iterable[str] | None = None
+    keep: Collection[str] = ()
+    drop: Collection[str] = ()
+    incomplete: Incomplete = "samples"
+
+    def __post_init__(self) -> None:
+        for name in ("most_frequent", "at_least"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, positive_integer(name, value))
+        for name in ("keep", "drop"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, () if value is None else read_strings(value, name))
+        both = sorted(set(self.keep) & set(self.drop))
+        if both:
+            raise InputError(f"{both[0]!r} is in keep and in drop; remove it from one of them.")
+        if self.incomplete not in ("samples", "items"):
+            raise InputError(
+                f"incomplete must be 'samples' or 'items'; found {self.incomplete!r:.80}."
+            )
 
 
 @dataclass
@@ -109,12 +163,7 @@ class Draft:
         self.unprofiled = None if self.unprofiled is None else self.unprofiled[:, columns]
 
 
-def finish(
-    draft: Draft,
-    selection: Selection,
-    *,
-    incomplete: Literal["samples", "items"] = "samples",
-) -> Imported:
+def finish(draft: Draft, selection: Selection) -> Imported:
     """Merge, drop what was not profiled, select, and give the account of it.
 
     Examples
@@ -128,12 +177,10 @@ def finish(
     """
     count = len(draft.samples) + sum(len(part.names) for part in draft.dropped_samples)
     n_items = len(draft.items) + sum(len(part.names) for part in draft.dropped_items)
-    limit = _integer(selection.at_least, "at_least")
-    wanted = _integer(selection.most_frequent, "most_frequent")
     merged = _merge(draft, selection.merge)
-    kept = _choose(draft, selection, merged)
-    _drop_unprofiled(draft, incomplete)
-    _select_frequent(draft, limit, wanted, kept)
+    _choose(draft, selection, merged)
+    _drop_unprofiled(draft, selection.incomplete)
+    _select_frequent(draft, selection)
     for noun, left in (("samples", draft.samples), ("items", draft.items)):
         if not left:
             parts = draft.dropped_samples if noun == "samples" else draft.dropped_items
@@ -158,15 +205,7 @@ def near(label: str, known: Sequence[str]) -> str:
     return unknown(label, tuple(known)) if len(known) <= _SEARCHED else repr(label)
 
 
-def _integer(given: object, argument: str) -> int | None:
-    if given is None:
-        return None
-    if isinstance(given, int | np.integer) and not isinstance(given, bool) and given >= 1:
-        return int(given)
-    raise InputError(f"{argument} must be an integer of at least 1; found {given!r:.80}.")
-
-
-def _merge(draft: Draft, given: Any) -> dict[str, tuple[str, ...]]:
+def _merge(draft: Draft, given: Merges | None) -> dict[str, tuple[str, ...]]:
     if given is None:
         return {}
     groups, source = read_merges(given)
@@ -178,22 +217,11 @@ def _merge(draft: Draft, given: Any) -> dict[str, tuple[str, ...]]:
     return done.merged
 
 
-def _labels(given: object, argument: str) -> list[str]:
-    if given is None:
-        return []
-    labels = listed(sorted(given) if isinstance(given, set | frozenset) else given, argument)  # type: ignore[arg-type]
-    for label in labels:
-        if not isinstance(label, str):
-            raise InputError(f"{argument} must be labels of items, as text; found {label!r:.80}.")
-    return labels
-
-
-def _choose(draft: Draft, selection: Selection, merged: dict[str, tuple[str, ...]]) -> set[str]:
-    """Apply `drop`, and return the items of `keep`; both speak of items after merging."""
-    keep, drop = _labels(selection.keep, "keep"), _labels(selection.drop, "drop")
+def _choose(draft: Draft, selection: Selection, merged: dict[str, tuple[str, ...]]) -> None:
+    """Check the labels of `keep` and `drop`, which are those after merging, and apply `drop`."""
     position = {label: j for j, label in enumerate(draft.items)}
     into = {old: new for new, group in merged.items() for old in group}
-    for argument, labels in (("keep", keep), ("drop", drop)):
+    for argument, labels in (("keep", selection.keep), ("drop", selection.drop)):
         for label in labels:
             if label not in position:
                 where = f"; it was merged into {into[label]!r}" if label in into else ""
@@ -201,19 +229,13 @@ def _choose(draft: Draft, selection: Selection, merged: dict[str, tuple[str, ...
                     f"{argument}: {near(label, draft.items)} is not among the {len(draft.items)} "
                     f"items{where}. Correct the label, or leave it out."
                 )
-    both = set(keep) & set(drop)
-    if both:
-        raise InputError(f"{sorted(both)[0]!r} is in keep and in drop; decide for one.")
     mask = np.ones(len(draft.items), dtype=np.bool_)
-    mask[[position[label] for label in drop]] = False
+    mask[[position[label] for label in selection.drop]] = False
     draft.keep_items(mask, "as asked by drop")
-    return set(keep)
 
 
-def _drop_unprofiled(draft: Draft, incomplete: str) -> None:
+def _drop_unprofiled(draft: Draft, incomplete: Incomplete) -> None:
     """Take out what was not looked at: it must never be read as absent."""
-    if incomplete not in ("samples", "items"):
-        raise InputError(f"incomplete must be 'samples' or 'items'; found {incomplete!r:.80}.")
     if draft.unprofiled is None or not draft.unprofiled.any():
         return
     draft.keep_samples(np.asarray(~draft.unprofiled.all(axis=1)), "not profiled")
@@ -244,7 +266,8 @@ def _drop_unprofiled(draft: Draft, incomplete: str) -> None:
         draft.keep_items(np.asarray(~draft.unprofiled.any(axis=0)), "not profiled in some samples")
 
 
-def _select_frequent(draft: Draft, limit: int | None, wanted: int | None, kept: set[str]) -> None:
+def _select_frequent(draft: Draft, selection: Selection) -> None:
+    limit, wanted, kept = selection.at_least, selection.most_frequent, set(selection.keep)
     always = np.array([label in kept for label in draft.items], dtype=np.bool_)
     counts = draft.values.sum(axis=0, dtype=np.int64)
     if limit is not None:

@@ -12,43 +12,43 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela.data._maf_stream import Rules, stream_maf
+from sequela.data._maf_stream import RuleKeywords, Rules, stream_maf
 from sequela.data._text_files import SourceFile, check_labels, file_name, source_file, text_lines
 from sequela.data.importing import (
     Draft,
     Dropped,
     Imported,
     Selection,
+    SelectionKeywords,
     finish,
     refuse_too_large,
 )
 from sequela.support.errors import InputError
+from sequela.support.keywords import build_options, check_keywords
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
+    from typing import Unpack
 
     from sequela.data._maf_stream import Calls
 
-__all__ = ["mutation_draft", "read_ids", "read_maf"]
+__all__ = ["MafKeywords", "mutation_draft", "read_ids", "read_maf"]
 
 _ID_HEADERS = {"sample", "samples", "sample_id", "id", "tumor_sample_barcode", "patient_id"}
+
+
+class MafKeywords(RuleKeywords, SelectionKeywords, total=False):
+    """The ``**options`` of `read_maf`: which lines count, and which items are selected."""
 
 
 def read_maf(
     path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
-    consequences: Iterable[str] | None = None,
     profiled: Iterable[str] | str | os.PathLike[str] | None = None,
-    promoters: Iterable[str] = (),
-    germline: bool = False,
     items: Iterable[str] | None = None,
     barcode_length: int | None = None,
     encoding: str | None = None,
-    merge: Mapping[str, Sequence[str]] | str | os.PathLike[str] | None = None,
-    most_frequent: int | None = None,
-    at_least: int | None = None,
-    keep: Iterable[str] | None = None,
-    drop: Iterable[str] | None = None,
+    **options: Unpack[MafKeywords],
 ) -> Imported:
     r"""Read which samples have which genes mutated from a MAF (mutation annotation format).
 
@@ -57,23 +57,35 @@ def read_maf(
     path : str or path, or a list of them
         Tab-separated, with the columns Hugo_Symbol, Tumor_Sample_Barcode and
         Variant_Classification in any order and case; it may be compressed.
-    consequences : iterable of str, optional
-        The values of Variant_Classification that count; ["all"] counts every line. Default: all
-        but Silent, Intron, UTR, Flank, IGR, RNA and the like.
-    profiled : iterable of ids, or path of a file with one id a line, optional
+    profiled : iterable of ids, or path of a file with one id per line, optional
         All samples that were sequenced. Those without mutations become empty sets; lines of
-        others are left out. Default: the samples that the file names.
-    promoters : iterable of str
-        Genes of which 5'Flank counts too, such as ["TERT"].
-    germline : bool
-        Whether lines with Mutation_Status Germline count; they were there from the start.
+        other samples are left out. Default: the samples that the file names.
     items : iterable of str, optional
         The genes to read. Default: all.
     barcode_length : int, optional
         Cut sample ids to this length: 15 turns TCGA-02-2466-01A-01D-1492-08 into the sample
         TCGA-02-2466-01, 12 into the patient.
-    encoding, merge, most_frequent, at_least, keep, drop
-        As for `sequela.data.tables.read_table`.
+    encoding : str, optional
+        The encoding of the file. Default: UTF-8, unless the file is marked as something else.
+    **options
+        Which lines count, and which items are selected:
+
+        consequences : iterable of str, optional
+            The values of Variant_Classification that count; ["all"] counts every line. Default:
+            all but Silent, Intron, UTR, Flank, IGR, RNA and the like.
+        promoters : iterable of str
+            Genes for which 5'Flank counts too, such as ["TERT"].
+        germline : bool
+            Whether lines with the Mutation_Status Germline count, which were present from the
+            start. Default: False.
+        merge : mapping or path of a JSON file, optional
+            New name to the old names that it replaces; an item is present if any of them is.
+        most_frequent : int, optional
+            Keep at most this number of items, the most frequent first.
+        at_least : int, optional
+            Keep items that are present in at least this number of samples.
+        keep, drop : iterable of str, optional
+            Items (after merging) to keep whatever their frequency, and items to leave out.
 
     Returns
     -------
@@ -93,10 +105,12 @@ def read_maf(
     >>> read_maf(path, profiled=["a", "b", "c"]).data.sets()
     [frozenset({'IDH1'}), frozenset(), frozenset()]
     """
+    check_keywords(read_maf, options, MafKeywords)
+    selection = build_options(Selection, options)
+    rules = build_options(Rules, options, items=items, barcode_length=barcode_length)
     paths: list[Any] = [path]
     if not isinstance(path, str | os.PathLike) and hasattr(path, "__iter__"):
         paths = list(path)
-    rules = Rules(consequences, promoters, germline, items, barcode_length)
     calls = stream_maf(paths, rules, encoding)
     ids: list[str] | None = None
     if profiled is not None:
@@ -105,9 +119,9 @@ def read_maf(
         calls.notes += notes
     kind = f"the MAF {file_name(paths[0])}" if len(paths) == 1 else f"{len(paths)} MAFs"
     draft = mutation_draft(calls, ids, kind)
-    if items is not None:
-        _add_never_seen(draft, list(items))
-    return finish(draft, Selection(merge, most_frequent, at_least, keep, drop))
+    if rules.items is not None:
+        _add_never_seen(draft, rules.items)
+    return finish(draft, selection)
 
 
 def read_ids(
@@ -118,17 +132,7 @@ def read_ids(
     if isinstance(given, str | os.PathLike):
         source = source_file(given)
         name = file_name(given)
-        ids: list[str] = []
-        for number, line in enumerate(text_lines(given), 1):
-            label = line.strip().strip('"')
-            if not label or label.startswith("#"):
-                continue
-            if "\t" in label or "," in label or ";" in label:
-                raise InputError(
-                    f"{name}, line {number}: found {label!r:.80}, expected one sample id a line."
-                )
-            if ids or label.casefold() not in _ID_HEADERS:
-                ids.append(label)
+        ids = _ids_of_file(given)
     else:
         if not hasattr(given, "__iter__"):
             raise InputError(f"{argument} must be sample ids or a path; found {given!r:.80}.")
@@ -145,6 +149,22 @@ def read_ids(
     if len(once) < len(ids):
         notes.append(f"{name} has {len(ids) - len(once)} sample ids more than once.")
     return once, source, notes
+
+
+def _ids_of_file(path: str | os.PathLike[str]) -> list[str]:
+    ids: list[str] = []
+    for number, line in enumerate(text_lines(path), 1):
+        label = line.strip().strip('"')
+        if not label or label.startswith("#"):
+            continue
+        if "\t" in label or "," in label or ";" in label:
+            raise InputError(
+                f"{file_name(path)}, line {number}: found {label!r:.80}, expected one sample id "
+                "per line."
+            )
+        if ids or label.casefold() not in _ID_HEADERS:
+            ids.append(label)
+    return ids
 
 
 # From calls to a draft --------------------------------------------------------------------
@@ -188,9 +208,10 @@ def mutation_draft(calls: Calls, profiled: Sequence[str] | None, kind: str) -> D
     return draft
 
 
-def _add_never_seen(draft: Draft, wanted: list[str]) -> None:
-    """Give the genes that were asked for but are mutated in nobody their empty columns."""
-    absent = [label for label in dict.fromkeys(wanted) if label not in set(draft.items)]
+def _add_never_seen(draft: Draft, wanted: Iterable[str]) -> None:
+    """Add empty columns for genes that were asked for but are mutated in no sample."""
+    seen = set(draft.items)
+    absent = [label for label in dict.fromkeys(wanted) if label not in seen]
     if absent:
         draft.notes.append(
             f"{len(absent)} genes of items= have no mutation that counts: {', '.join(absent[:5])}."

@@ -10,18 +10,22 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from sequela.data._text_files import SourceFile, file_name, source_file, text_lines
 from sequela.data.dataset import Dataset
 from sequela.support.errors import InputError
+from sequela.support.validation import is_number, positive_integer
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Merged", "merge_items", "propose_merges", "read_merges"]
+__all__ = ["Merged", "Merges", "merge_items", "propose_merges", "read_merges"]
+
+# What `merge=` of the readers takes: new name to old names, or the path of a JSON file of these.
+Merges: TypeAlias = "Mapping[str, Sequence[str]] | str | os.PathLike[str]"
 
 _BLOCK = 512  # columns compared with all others at a time
 
@@ -37,9 +41,7 @@ class Merged:
     notes: list[str]
 
 
-def read_merges(
-    given: Mapping[str, Sequence[str]] | str | os.PathLike[str],
-) -> tuple[dict[str, tuple[str, ...]], SourceFile | None]:
+def read_merges(given: Merges) -> tuple[dict[str, tuple[str, ...]], SourceFile | None]:
     """Return the groups (new name to old names) of a mapping or a JSON file, checked."""
     if isinstance(given, Mapping):
         return _checked(list(given.items()), "merge"), None
@@ -135,6 +137,16 @@ def merge_items(
         elif label not in gone:
             labels.append(label)
             columns.append([j])
+    joined, unknown = _join_columns(columns, values, unprofiled)
+    return Merged(labels, joined, unknown, present, notes)
+
+
+def _join_columns(
+    columns: Sequence[Sequence[int]],
+    values: npt.NDArray[np.bool_],
+    unprofiled: npt.NDArray[np.bool_] | None,
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_] | None]:
+    """Return one column for each list of columns: whether any of them is set, and is unknown."""
     # Most columns stay as they are: copy all at once, then overwrite the few that are joined.
     first_of = [own[0] for own in columns]
     joined = values[:, first_of]
@@ -145,7 +157,7 @@ def merge_items(
             if unprofiled is not None and unknown is not None:
                 # One altered member settles it; else one that was not profiled leaves it open.
                 unknown[:, k] = unprofiled[:, own].any(axis=1) & ~joined[:, k]
-    return Merged(labels, joined, unknown, present, notes)
+    return joined, unknown
 
 
 def propose_merges(
@@ -180,12 +192,11 @@ def propose_merges(
     from scipy.sparse.csgraph import connected_components
 
     data = Dataset.coerce(data)
-    if isinstance(similarity, bool) or not isinstance(similarity, int | float | np.number):
-        raise InputError(f"similarity must be a number; found {similarity!r:.80}.")
-    if not 0 < similarity <= 1:
-        raise InputError(f"similarity must be above 0 and at most 1; found {similarity!r}.")
-    if isinstance(at_least, bool) or not isinstance(at_least, int | np.integer) or at_least < 1:
-        raise InputError(f"at_least must be an integer of at least 1; found {at_least!r:.80}.")
+    if not (is_number(similarity) and 0 < similarity <= 1):
+        raise InputError(
+            f"similarity must be a number above 0 and at most 1; found {similarity!r:.80}."
+        )
+    positive_integer("at_least", at_least)
     counts = data.values.sum(axis=0, dtype=np.int64)
     looked_at = np.flatnonzero(counts >= at_least)
     order = looked_at[np.argsort(-counts[looked_at], kind="stable")]

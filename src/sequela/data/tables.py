@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sequela.data._reading import read_strings
 from sequela.data._table_columns import (
     ABSENT,
     MISSING,
@@ -22,6 +24,7 @@ from sequela.data._table_columns import (
     settle_columns,
 )
 from sequela.data._text_files import (
+    CellCodes,
     cell_rows,
     check_labels,
     file_name,
@@ -30,30 +33,35 @@ from sequela.data._text_files import (
     starts_with,
     text_lines,
 )
-from sequela.data.importing import Draft, Dropped, Imported, Selection, finish
+from sequela.data.importing import (
+    Draft,
+    Dropped,
+    Imported,
+    Selection,
+    SelectionKeywords,
+    finish,
+)
 from sequela.support.errors import InputError
+from sequela.support.keywords import build_options, check_keywords
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator
+    from typing import Unpack
 
     import numpy.typing as npt
 
-__all__ = ["read_table"]
+__all__ = ["TableKeywords", "read_table"]
 
 _LOOKED_AT = 1 << 20  # characters of the beginning that decide what separates the cells
 _UNFIT = 2
 
 
-class _Codes(dict[str, int]):
-    """Cell to 0, 1 or 2 (neither); every spelling is looked at once."""
+class TableKeywords(SelectionKeywords, total=False):
+    """The ``**options`` of `read_table`: how text is read, and which items are selected."""
 
-    def __missing__(self, cell: str) -> int:
-        folded = cell.strip().casefold()
-        code = 1 if folded in PRESENT else 0 if folded in ABSENT else _UNFIT
-        if len(self) < 10_000:  # numbers in a column that is no item would fill the memory
-            self[cell] = code
-        return code
+    separator: str | None
+    encoding: str | None
 
 
 def read_table(
@@ -64,13 +72,7 @@ def read_table(
     times: str | None = None,
     header: bool | None = None,
     items_in_rows: bool = False,
-    separator: str | None = None,
-    encoding: str | None = None,
-    merge: Mapping[str, Sequence[str]] | str | os.PathLike[str] | None = None,
-    most_frequent: int | None = None,
-    at_least: int | None = None,
-    keep: Iterable[str] | None = None,
-    drop: Iterable[str] | None = None,
+    **options: Unpack[TableKeywords],
 ) -> Imported:
     r"""Read a table with samples in rows and items in columns.
 
@@ -81,10 +83,10 @@ def read_table(
     ----------
     path : str or path
         The file.
-    samples : str or False, optional
-        The label of the column with the sample ids; False says that there is none. Default: the
-        first column if the header leaves it out (as R writes it), if its label says so, or if
-        nothing in it could be a cell.
+    samples : str or bool, optional
+        The label of the column with the sample ids; True for the first column, False for none.
+        Default: the first column if the header leaves it out (as R writes it), if its label says
+        so, or if none of its cells could be a value of an item.
     items : iterable of str, optional
         The columns to read as items; others are ignored. Default: all but ids and times.
     times : str, optional
@@ -92,17 +94,24 @@ def read_table(
     header : bool, optional
         Whether the first line has the labels. Default: yes, but refused if it looks like cells.
     items_in_rows : bool
-        Whether the table is turned: items in rows, samples in columns.
-    separator, encoding : str, optional
-        Default: found from the content; UTF-8 unless the file is marked as something else.
-    merge : mapping or path of a JSON file, optional
-        New name to the old names that it replaces; any of them altered means altered.
-    most_frequent : int, optional
-        Keep this many items, the most frequent first.
-    at_least : int, optional
-        Keep items that at least this many samples have.
-    keep, drop : iterable of str, optional
-        Items (after merging) that stay whatever their frequency, and items to leave out.
+        Whether the table is transposed: items in rows, samples in columns.
+    **options
+        How text is read, and which items are selected:
+
+        separator : str, optional
+            The character between cells. Default: found from the content.
+        encoding : str, optional
+            The encoding of the file. Default: UTF-8, unless the file is marked as something else.
+        merge : mapping or path of a JSON file, optional
+            New name to the old names that it replaces; an item is present if any of them is.
+        most_frequent : int, optional
+            Keep at most this number of items, the most frequent first.
+        at_least : int, optional
+            Keep items that are present in at least this number of samples.
+        keep : iterable of str, optional
+            Items (after merging) to keep whatever their frequency.
+        drop : iterable of str, optional
+            Columns to leave out; they are not read. With `items_in_rows`: items to leave out.
 
     Returns
     -------
@@ -123,48 +132,38 @@ def read_table(
     >>> read.data
     Dataset(2 samples x 2 items: 'IDH1', 'TP53'; 1 to 2 items a sample; 2 times known)
     """
+    check_keywords(read_table, options, TableKeywords)
+    selection = build_options(Selection, options)
     name = file_name(path)
     source = source_file(path)
-    ignored = [] if drop is None else _texts(drop, "drop")
-    wanted = None if items is None else _texts(items, "items")
+    wanted = None if items is None else read_strings(items, "items")
     if times is not None and items_in_rows:
         raise InputError("times names a column; with items_in_rows=True there are none. Drop one.")
-    asked = Asked(samples, wanted, times, header, [] if items_in_rows else ignored)
+    asked = Asked(samples, wanted, times, header, () if items_in_rows else selection.drop)
     if starts_with(path, b"PAR1"):
         from sequela.data._parquet import parquet_rows
 
         rows, mark = parquet_rows(path), ","
-        asked = Asked(samples, wanted, times, True, asked.ignored)
+        asked = replace(asked, header=True)
     else:
-        rows, mark = _text_rows(path, separator, encoding, name)
+        rows, mark = _text_rows(path, options.get("separator"), options.get("encoding"))
     draft = _read(rows, asked, name, decimal_comma=mark == ";")
     draft.files.append(source)
     if items_in_rows:
         draft = _turned(draft, wanted)
-    known = set(draft.items)
-    if not items_in_rows:  # the columns of `drop` were not even read; see settle_columns
-        ignored = [label for label in ignored if label in known]
-    chosen = Selection(merge, most_frequent, at_least, keep, ignored)
-    return finish(draft, chosen)
-
-
-def _texts(given: Iterable[str], argument: str) -> list[str]:
-    if isinstance(given, str) or not hasattr(given, "__iter__"):
-        raise InputError(f"{argument} must be a list of labels; found {given!r:.80}.")
-    labels = list(given)
-    for label in labels:
-        if not isinstance(label, str):
-            raise InputError(f"{argument} must be labels, as text; found {label!r:.80}.")
-    return labels
+    else:  # the columns of `drop` were not read; see settle_columns
+        selection = replace(selection, drop=())
+    return finish(draft, selection)
 
 
 # Lines and columns ------------------------------------------------------------------------
 
 
 def _text_rows(
-    path: str | os.PathLike[str], separator: str | None, encoding: str | None, name: str
+    path: str | os.PathLike[str], separator: str | None, encoding: str | None
 ) -> tuple[Iterator[tuple[int, list[str]]], str]:
     """Return the rows with the numbers of their lines, and what separates their cells."""
+    name = file_name(path)
     lines = text_lines(path, encoding)
     first, begin = 1, next(lines, None)
     while begin is not None:
@@ -258,12 +257,17 @@ def _other_separator(row: list[str], width: int) -> str:
     return ""
 
 
+def _code(cell: str) -> int:
+    folded = cell.strip().casefold()
+    return 1 if folded in PRESENT else 0 if folded in ABSENT else _UNFIT
+
+
 def _collect(
     rows: Iterator[tuple[int, list[str]]], columns: Columns, name: str, *, decimal_comma: bool
 ) -> Draft:
     width, picked = len(columns.labels), columns.items
     whole = picked == list(range(picked[0], width))  # a slice is faster than a choice
-    codes, memory = bytearray(), _Codes()
+    codes, memory = bytearray(), CellCodes(_code)
     ids: list[str] = []
     times: list[float] = []
     blank = None
@@ -354,7 +358,7 @@ def _time(cell: str, line: int, columns: Columns, name: str, *, decimal_comma: b
     return number
 
 
-def _turned(draft: Draft, wanted: list[str] | None) -> Draft:
+def _turned(draft: Draft, wanted: tuple[str, ...] | None) -> Draft:
     """Exchange samples and items; `items=` then chooses rows, but was asked of columns."""
     values: npt.NDArray[np.bool_] = np.ascontiguousarray(draft.values.T)
     if wanted is not None:

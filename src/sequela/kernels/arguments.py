@@ -12,6 +12,8 @@ __all__ = [
     "BlockSums",
     "ColumnRoom",
     "LogLattice",
+    "PanelPoints",
+    "ProductLists",
     "SetColumns",
     "SetList",
     "SetMoments",
@@ -127,3 +129,23 @@ class TransientRoom(NamedTuple):
     eta: NDArray[np.float64]
     times: NDArray[np.float64]
     crossings: NDArray[np.float64]
+
+
+class ProductLists(NamedTuple):
+    """Of which components and isolated items each set is made, as places in two tables.
+
+    Set s has the components ``components[component_start[s]:component_start[s + 1]]``, and the
+    same of isolated items.
+    """
+
+    component_start: NDArray[np.int64]
+    components: NDArray[np.int64]
+    isolated_start: NDArray[np.int64]
+    isolated: NDArray[np.int64]
+
+
+class PanelPoints(NamedTuple):
+    """Times on the panels of a grid: their panels, and the Legendre polynomials there."""
+
+    panel: NDArray[np.int64]
+    values: NDArray[np.float64]

@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sequela.budget import Budget, check_budget
 from sequela.data.dataset import Dataset
 from sequela.learning.estimator import SetChain
-from sequela.learning.path import check_grid, check_penalties, path, penalty_grid
-from sequela.learning.penalty_max import penalty_max
+from sequela.learning.largest_penalty import penalty_max
+from sequela.learning.penalty_path import check_grid, check_penalties, path, penalty_grid
 from sequela.likelihood.evaluation import Likelihood
 from sequela.model import Model
 from sequela.settings import Sampling, Settings

@@ -66,8 +66,9 @@ class Fitter:
 
     @property
     def interrupted(self) -> bool:
-        """Whether a signal ended the fit."""
-        return bool(self.finished) and self.finished[-1].status is Status.INTERRUPTED
+        """Whether a signal ended the fit, inside a start or between two of them."""
+        done = self.finished
+        return len(done) < self.options.n_starts or done[-1].status is Status.INTERRUPTED
 
     def run(self) -> list[Start]:
         """Run all starts, or those that a checkpoint has left; return them in order."""

@@ -10,12 +10,15 @@ import numpy as np
 import pandas as pd
 
 from sequela.data.dataset import Dataset
+from sequela.likelihood.components import ComponentSets
+from sequela.likelihood.cross_gradient import CrossGradient
+from sequela.likelihood.decomposition import decompose
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.exact import ExactWork, plan_blocks
 from sequela.likelihood.orders import OrderSampler, sampled_columns
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.passage import out_of_range
-from sequela.likelihood.plan import Plan, Way
+from sequela.likelihood.plan import Plan, Way, is_exact
 from sequela.likelihood.sampled import Chain, ChainRun, combine
 from sequela.model import as_model
 from sequela.settings import read_settings
@@ -99,9 +102,10 @@ class Likelihood:
         The samples.
     times : array or None
         Observation times; NaN where unknown. None takes those of a `Dataset`, if it has any.
-    method : {"auto", "exact", "relocation", "metropolis", "metropolis-uniform"}
-        How sets are evaluated. "auto" is exact within the budget and samples beyond it: by block
-        relocation, or, at known times, by Metropolis-Hastings.
+    method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform"}
+        How sets are evaluated. "auto" is exact within the budget, on the lattice of a set or by
+        its components, and samples beyond it: by block relocation, or, at known times, by
+        Metropolis-Hastings.
     **settings
         `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 
@@ -145,7 +149,7 @@ class Likelihood:
         parameters = Parameters.of(as_model(model, self.data.items))
         ways = self.plan.ways(parameters)
         exact = ExactWork(parameters, distinct, self._exact_blocks(ways), want_gradient=gradient)
-        large = [int(s) for s in np.nonzero(ways != Way.EXACT)[0]]
+        large = [int(s) for s in np.nonzero(~is_exact(ways))[0]]
         runs = self._prepare_chains(parameters, large, ways)
         # One pool for all kinds of work, the long pieces first; sums are made in a fixed order.
         pieces: list[Callable[[], Any]] = [*exact.pieces]
@@ -156,6 +160,7 @@ class Likelihood:
             s = exact.beyond[0]
             raise out_of_range(parameters.columns(distinct.items(s)), float(distinct.times[s]))
         log_p = exact.log_p
+        self._add_components(parameters, ways, log_p, total)
         variance = np.zeros(len(distinct))
         total_variance = None if total is None else np.zeros_like(total)
         chains = self.settings.sampling.chains
@@ -178,6 +183,27 @@ class Likelihood:
             methods=ways[distinct.inverse],
             data=self.data,
         )
+
+    def _add_components(
+        self,
+        parameters: Parameters,
+        ways: NDArray[np.str_],
+        log_p: NDArray[np.float64],
+        gradient: NDArray[np.float64] | None,
+    ) -> None:
+        """Fill in the sets that are evaluated by components; add to the gradient, if wanted."""
+        chosen = np.nonzero(ways == Way.COMPONENTS)[0]
+        if not chosen.size:
+            return
+        sets = [self.distinct.items(int(s)) for s in chosen]
+        solved = ComponentSets(parameters, decompose(parameters.theta != 0.0, sets), sets)
+        threads = self.settings.threads
+        solved.solve(threads)
+        log_p[chosen] = solved.log_p
+        if gradient is not None:
+            weights = self.distinct.weights[chosen]
+            gradient += solved.gradient(weights, threads)
+            gradient += CrossGradient(solved).gradient(weights, threads)
 
     def skip(self, evaluations: int) -> None:
         """Continue the chains' streams as if this many evaluations had been made."""
@@ -288,9 +314,10 @@ def log_likelihood(
         has times.
     return_gradient : bool
         Also return the n x n gradient with respect to theta.
-    method : {"auto", "exact", "relocation", "metropolis", "metropolis-uniform"}
-        "auto" sums exactly over all orders where the budget allows and samples larger sets;
-        "exact" refuses these; the others sample every set of two or more items.
+    method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform"}
+        "auto" sums exactly over all orders where the budget allows, on the lattice of a set or by
+        its components, and samples other sets; "exact" refuses these; "components" uses
+        components alone; the others sample every set of two or more items.
     **settings
         `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sequela.kernels.limits import LARGEST_LOG_RATE
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.exact import ExactWork, plan_blocks
 from sequela.likelihood.orders import OrderSampler, in_sampling_range
@@ -96,13 +97,16 @@ class Objective:
 
         `effective` then holds the smallest effective share of the drawn orders.
         """
+        nowhere = np.inf, np.zeros((self.n, self.n))
+        if not theta.max() <= LARGEST_LOG_RATE:  # NaN is no better
+            return nowhere
         exact = self._exact_work(theta)
         run_all(exact.pieces, self.settings.threads)
         loss, gradient = self._finish(exact)
         parameters = exact.parameters
         columns = [parameters.columns(large.items) for large in self.large]
         if exact.beyond or not all(map(in_sampling_range, columns)):
-            return np.inf, np.zeros((self.n, self.n))
+            return nowhere
         if self.large:
             weighed = self._weigh(columns)
             stacks = self._chain_gradients(columns, weighed)

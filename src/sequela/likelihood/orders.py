@@ -156,7 +156,8 @@ class OrderSampler:
                 "scale the largest entries of theta down, or raise the budget so that the set is "
                 "exact"
             )
-        return G / terms
+        mean: NDArray[np.float64] = G / terms
+        return mean
 
 
 def draw_orders(sampler: OrderSampler, seed: int, index: int) -> NDArray[np.int64]:

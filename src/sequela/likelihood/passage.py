@@ -128,7 +128,9 @@ class Passage:
         call(exit_rates, lattice, 0.0)
         value, tilt = call(transient_set, t, lattice, self.log_F, steps, room, want_gradient)
         value -= self.columns.rest * t
-        if not want_gradient or np.isnan(value):
+        if not np.isfinite(value):
+            return np.nan, None
+        if not want_gradient:
             return float(value), None
         G = np.empty((self.k + 1, lattice.m + 1))
         call(transient_gradient, G, room, lattice, tilt)

@@ -1,4 +1,4 @@
-"""The one place that decides how a set is evaluated: summed exactly or sampled.
+"""The one place that decides how a set is evaluated: on its lattice, by components, or sampled.
 
 Everything that evaluates sets (likelihoods, fits, posteriors, questions) asks here, so that they
 agree. A further way to evaluate a set is one more member of `Way`, and its cost is compared here.
@@ -11,28 +11,56 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.budget import Budget
+from sequela.budget import LARGEST_EXACT_SET, Budget
+from sequela.likelihood.components import in_component_range
+from sequela.likelihood.decomposition import acting, components_of
 from sequela.support.errors import BudgetError, InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sequela.data.dataset import Dataset
+    from sequela.likelihood.decomposition import Component
     from sequela.likelihood.distinct import DistinctSamples
     from sequela.likelihood.parameters import Parameters
 
-__all__ = ["METHODS", "Plan", "Way", "all_subsets_fit", "check_method", "choose_way"]
+__all__ = [
+    "EXACT_WAYS",
+    "METHODS",
+    "Plan",
+    "Way",
+    "all_subsets_fit",
+    "check_method",
+    "choose_way",
+    "is_exact",
+]
 
-METHODS = ("auto", "exact", "relocation", "metropolis", "metropolis-uniform")
+METHODS = ("auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform")
 
 
 class Way(StrEnum):
     """A way to evaluate a set; the value is what results and tables show."""
 
     EXACT = "exact"  # the sum over the lattice of all subsets
+    COMPONENTS = "components"  # small lattices under one integral over time; exact as well
     RELOCATION = "relocation"  # orders drawn by relocating blocks of items
     METROPOLIS = "metropolis"  # orders drawn by the paper's informed proposal
     METROPOLIS_UNIFORM = "metropolis-uniform"  # orders drawn by its uniform proposal
+
+
+EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
+
+# Smaller sets always have a lattice: it takes less than a millisecond.
+_LEAST_COMPONENT_SET = 13
+# No budget of memory is enough for a larger one.
+_LARGEST_COMPONENT = 24
+# What a component takes, for each of its states: coefficients of functions of time.
+_COEFFICIENTS = 20 * 16
+
+
+def is_exact(ways: NDArray[np.str_]) -> NDArray[np.bool_]:
+    """Tell which sets are evaluated without sampling."""
+    return np.isin(ways, EXACT_WAYS)
 
 
 def check_method(method: str) -> str:
@@ -45,17 +73,42 @@ def check_method(method: str) -> str:
 
 
 def choose_way(
-    parameters: Parameters, items: NDArray[np.int64], budget: Budget, *, method: str = "auto"
+    parameters: Parameters,
+    items: NDArray[np.int64],
+    budget: Budget,
+    *,
+    method: str = "auto",
+    components: bool = False,
 ) -> Way:
     """Return how one set at an unknown time is evaluated.
 
-    With method "exact" a set beyond the budget is a `BudgetError`.
+    Parameters
+    ----------
+    parameters : Parameters
+        Theta and the observation.
+    items : array of int
+        The set.
+    budget : Budget
+        What exact evaluation may cost.
+    method : {"auto", "exact"}
+        With "exact" a set beyond the budget is a `BudgetError`.
+    components : bool
+        Whether the caller can answer by components.
     """
     # An order of at most one item needs no sampling, whatever the budget.
     if items.size <= 1:
         return Way.EXACT
     columns = parameters.columns(items).n_columns
-    if budget.exact_fits(items.size, columns):
+    lattice = (
+        Budget.exact_work(float(items.size), float(columns))
+        if budget.exact_fits(items.size, columns)
+        else np.inf
+    )
+    if components and items.size >= _LEAST_COMPONENT_SET:
+        parts, _ = components_of(items, acting(parameters.theta != 0.0))
+        if _component_work(parameters, parts, budget) < lattice:
+            return Way.COMPONENTS
+    if np.isfinite(lattice):
         return Way.EXACT
     if method == "exact":
         raise BudgetError(
@@ -63,6 +116,24 @@ def choose_way(
             "orders, or a larger budget=Budget(...)"
         )
     return Way.RELOCATION
+
+
+def _component_work(parameters: Parameters | None, parts: list[Component], budget: Budget) -> float:
+    """Return the operations that a set takes by components; infinite if they do not fit.
+
+    Without parameters only the sizes of the components are judged, not the range of their rates.
+    """
+    work = 5e4  # the integral over time
+    for part in parts:
+        if part.size > _LARGEST_COMPONENT:
+            return np.inf
+        functions = 2.0**part.size * _COEFFICIENTS
+        if not budget.allows(memory=16.0 * functions, work=functions * (3 * part.size + 30)):
+            return np.inf
+        if parameters is not None and not in_component_range(parameters, part):
+            return np.inf
+        work += functions * (3 * part.size + 30)
+    return work
 
 
 def all_subsets_fit(n_items: int, budget: Budget) -> bool:
@@ -95,15 +166,19 @@ class Plan:
         # Most sets fit even if all items interact, which no theta can change.
         self._exact_for_any_theta = self._exact_by_size()
         self._work_if_dense = self._work(np.full(len(distinct), data.n_items))
+        self._parts: tuple[bytes, dict[int, list[Component]]] = (b"", {})
 
     def ways(self, parameters: Parameters) -> NDArray[np.str_]:
         """Return the way of every distinct sample at this theta."""
         distinct = self.distinct
+        if self.method == Way.COMPONENTS:
+            return self._all_by_components(parameters)
         if self.method not in ("auto", "exact"):
             return self._by_name()
-        exact = self._exact_for_any_theta.copy()
+        by_components = self._component_sets(parameters)
+        exact = self._exact_for_any_theta & ~by_components
         columns = np.full(len(distinct), parameters.n)
-        for s in map(int, np.nonzero(~exact)[0]):
+        for s in map(int, np.nonzero(~exact & ~by_components)[0]):
             columns[s] = parameters.columns(distinct.items(s)).n_columns
             exact[s] = self.budget.exact_fits(
                 int(distinct.sizes[s]), int(columns[s]), timed=bool(distinct.timed[s])
@@ -112,7 +187,53 @@ class Plan:
                 raise self._over_budget(s, int(columns[s]))
         if self._work_if_dense[exact].sum() > self.budget.total_work:
             self._bound_total(exact, self._exact_columns(parameters, columns, exact))
-        return self._named(exact)
+        ways = self._named(exact)
+        ways[by_components] = Way.COMPONENTS.value
+        return ways
+
+    def _all_by_components(self, parameters: Parameters) -> NDArray[np.str_]:
+        """Return components for every set, or raise for one that does not fit."""
+        distinct = self.distinct
+        children = acting(parameters.theta != 0.0)
+        for s in range(len(distinct)):
+            row = int(distinct.first[s])
+            name = f"sample {self.data.samples[row]!r} (row {row})"
+            if distinct.timed[s]:
+                raise InputError(
+                    f"method 'components' does not know observation times, which {name} has; use "
+                    "'auto'"
+                )
+            parts, _ = components_of(distinct.items(s), children)
+            if not np.isfinite(_component_work(parameters, parts, self.budget)):
+                largest = max(part.size for part in parts)
+                raise BudgetError(
+                    f"{name} has a component of {largest} items: beyond the budget, or with rates "
+                    "too far apart. Use method='auto'"
+                )
+        return np.full(len(distinct), Way.COMPONENTS.value)
+
+    def _component_sets(self, parameters: Parameters) -> NDArray[np.bool_]:
+        """Tell which sets are cheaper by components than on their lattice."""
+        distinct = self.distinct
+        chosen = np.zeros(len(distinct), dtype=np.bool_)
+        candidates = np.nonzero((distinct.sizes >= _LEAST_COMPONENT_SET) & ~distinct.timed)[0]
+        if not candidates.size:
+            return chosen
+        key = parameters.tables.row_start.tobytes() + parameters.tables.row_item.tobytes()
+        if self._parts[0] != key:
+            children = acting(parameters.theta != 0.0)
+            parts = {int(s): components_of(distinct.items(int(s)), children)[0] for s in candidates}
+            self._parts = (key, parts)
+        for s, parts in self._parts[1].items():
+            size = int(distinct.sizes[s])
+            lattice = np.inf
+            if self.budget.exact_fits(size, size):
+                columns = parameters.columns(distinct.items(s)).n_columns
+                if self.budget.exact_fits(size, columns):
+                    lattice = Budget.exact_work(float(size), float(columns))
+            work = _component_work(parameters, parts, self.budget)
+            chosen[s] = work < lattice
+        return chosen
 
     def ways_for_any_theta(self) -> NDArray[np.str_]:
         """Return the way of every distinct sample, the same for all thetas.
@@ -139,10 +260,11 @@ class Plan:
     def _work(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
         # Sets of more than 60 items are never exact; their work would leave the range of a double.
         sizes = np.minimum(self.distinct.sizes, 60).astype(np.float64)
+        wide = columns.astype(np.float64)
         return np.where(
             self.distinct.timed,
-            Budget.exact_work(sizes, columns, timed=True),
-            Budget.exact_work(sizes, columns),
+            Budget.exact_work(sizes, wide, timed=True),
+            Budget.exact_work(sizes, wide),
         )
 
     def _exact_columns(
@@ -166,10 +288,12 @@ class Plan:
                 f"operations, the budget is {self.budget.total_work:.2g} in total. Raise "
                 "total_work of the budget, or use method='auto'"
             )
+        # Nothing can be sampled in a set of one item, and a fit does not sample at known times.
+        can_be_sampled = exact & (self.distinct.sizes > 1) & ~self.distinct.timed
         for s in np.argsort(-work, kind="stable"):
-            if total <= self.budget.total_work or self.distinct.sizes[s] <= 1:
+            if total <= self.budget.total_work:
                 return
-            if not self.distinct.timed[s]:
+            if can_be_sampled[s]:
                 exact[s] = False
                 total -= float(work[s])
 
@@ -191,11 +315,16 @@ class Plan:
         row = int(distinct.first[index])
         size = int(distinct.sizes[index])
         timed = bool(distinct.timed[index])
+        found = f"sample {self.data.samples[row]!r} (row {row}) has {size} items"
+        if size > LARGEST_EXACT_SET:
+            return BudgetError(
+                f"{found}: sets of more than {LARGEST_EXACT_SET} are never exact, whatever the "
+                "budget. Use method='auto', or leave the sample out"
+            )
         memory = Budget.exact_memory(size, columns, timed=timed)
         work = Budget.exact_work(size, columns, timed=timed)
         return BudgetError(
-            f"sample {self.data.samples[row]!r} (row {row}) has {size} items: exact evaluation "
-            f"needs {memory / 1e6:.4g} MB and {work:.2g} operations, the budget is "
-            f"{self.budget.memory} and {self.budget.work:.2g}. Raise the budget, use "
+            f"{found}: exact evaluation needs {memory / 1e6:.4g} MB and {work:.2g} operations, "
+            f"the budget is {self.budget.memory} and {self.budget.work:.2g}. Raise the budget, use "
             "method='auto', or leave the sample out"
         )

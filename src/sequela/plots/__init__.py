@@ -1,1 +1,9 @@
-"""Plots: each function takes and returns a matplotlib Axes."""
+"""Plots: each function draws on a matplotlib Axes, which it returns.
+
+The names are declared in ``__init__.pyi`` and loaded when they are first used; matplotlib is
+loaded by the first plot.
+"""
+
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

@@ -1,7 +1,8 @@
-"""Observed against expected, on scales of square roots: there, chance is as wide everywhere."""
+"""Observed against expected, on square-root scales: there sampling noise is equally wide."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,43 +18,51 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-__all__ = ["check_outliers", "draw_agreement"]
+__all__ = ["Agreement", "check_outliers", "draw_agreement"]
 
 _MANY = 2000  # points beyond which they are drawn as one image, to keep files small
 
 
-def check_outliers(beyond: float, label: int) -> tuple[float, int]:
-    """Return what counts as an outlier, and how many of them are named."""
-    if not (is_number(beyond) and 0.0 <= beyond < np.inf):
-        raise InputError(f"beyond is {beyond!r}; expected a number that is not negative")
-    return float(beyond), positive_integer("label", label, least=0)
+@dataclass(frozen=True)
+class Agreement:
+    """Points to draw: observed against expected numbers or shares of samples.
 
-
-def draw_agreement(
-    ax: Axes,
-    expected: NDArray[np.float64],
-    observed: NDArray[np.float64],
-    spread: NDArray[np.float64] | None,
-    z: NDArray[np.float64],
-    names: Sequence[str],
-    *,
-    samples: float | None,
-    whole: float,
-    beyond: float,
-    label: int,
-) -> None:
-    """Draw points, the diagonal, two standard deviations of chance, and name the outliers.
-
-    Parameters
+    Attributes
     ----------
-    spread : array or None
-        Standard deviations of `observed` by chance; None: no error bars.
-    samples : float or None
-        Number of samples, for the band of chance around the diagonal; None: no band.
+    expected, observed : arrays
+        The points.
+    z : array
+        Their differences in standard deviations.
+    names : sequence of str
+        Their names, clean and short.
     whole : float
         The value that means all samples: 1, or their number.
+    spread : array or None
+        Standard deviations of `observed`, for error bars; None: no error bars.
+    n_samples : float or None
+        Number of samples, for the band of sampling noise around the diagonal; None: no band.
     """
-    out = np.abs(z) > beyond
+
+    expected: NDArray[np.float64]
+    observed: NDArray[np.float64]
+    z: NDArray[np.float64]
+    names: Sequence[str]
+    whole: float = 1.0
+    spread: NDArray[np.float64] | None = None
+    n_samples: float | None = None
+
+
+def check_outliers(beyond: float, max_labels: int) -> tuple[float, int]:
+    """Return what counts as an outlier, and how many outliers are named at most."""
+    if not (is_number(beyond) and 0.0 <= beyond < np.inf):
+        raise InputError(f"beyond is {beyond!r}; expected a number that is not negative")
+    return float(beyond), positive_integer("max_labels", max_labels, least=0)
+
+
+def draw_agreement(ax: Axes, points: Agreement, *, beyond: float, max_labels: int) -> None:
+    """Draw points, the diagonal, two standard deviations of sampling noise; name the outliers."""
+    expected, observed, spread = points.expected, points.observed, points.spread
+    out = np.abs(points.z) > beyond
     top = 1.06 * float(max(expected.max(), observed.max(), 1e-12))
     scale = (lambda x: np.sqrt(np.maximum(x, 0.0)), np.square)
     ax.set_xscale("function", functions=scale)
@@ -63,9 +72,9 @@ def draw_agreement(
     line = np.linspace(0.0, 1.0, 200) ** 2 * top
     handles: list[Any] = [ax.plot(line, line, color=FAINT, linewidth=0.8, linestyle=":")[0]]
     texts = ["observed as expected"]
-    if samples is not None:
-        share = np.clip(line / whole, 0.0, 1.0)
-        wide = 2.0 * whole * np.sqrt(share * (1.0 - share) / samples)
+    if points.n_samples is not None:
+        share = np.clip(line / points.whole, 0.0, 1.0)
+        wide = 2.0 * points.whole * np.sqrt(share * (1.0 - share) / points.n_samples)
         handles.append(
             ax.fill_between(
                 line,
@@ -76,7 +85,7 @@ def draw_agreement(
                 zorder=0.5,
             )
         )
-        texts.append("two standard deviations of chance")
+        texts.append("two standard deviations of sampling noise")
     if spread is not None:
         ax.errorbar(
             expected, observed, yerr=[np.minimum(2 * spread, observed), 2 * spread],
@@ -87,11 +96,11 @@ def draw_agreement(
         (~out, LINE, "o", f"within {beyond:g} standard deviations: {np.count_nonzero(~out)}"),
         (out, OUTLIER, "D", f"beyond: {np.count_nonzero(out)}"),
     ):
-        points = ax.scatter(
+        drawn = ax.scatter(
             expected[which], observed[which], s=6 if many else 16, color=colour, marker=marker,
             linewidth=0, alpha=0.5 if many else 0.9, zorder=2, rasterized=many,
         )  # fmt: skip
-        handles.append(points)
+        handles.append(drawn)
         texts.append(text)
     ticks = _ticks(top)
     for axis in (ax.xaxis, ax.yaxis):
@@ -107,16 +116,16 @@ def draw_agreement(
         fontsize=SMALL,
     )  # fmt: skip
     settle(ax)
-    by_size = np.argsort(-np.abs(z), kind="stable")
+    furthest = np.argsort(-np.abs(points.z), kind="stable")
     place_beside(
         ax, np.column_stack([expected, observed]),
-        [(int(k), names[k]) for k in by_size if out[k]],
-        size=SMALL, color="0.15", most=label,
+        [(int(k), points.names[k]) for k in furthest if out[k]],
+        size=SMALL, color="0.15", max_labels=max_labels,
     )  # fmt: skip
 
 
 def _ticks(top: float) -> list[float]:
-    """Return round numbers from 0 to `top` that are well apart on a scale of square roots."""
+    """Return round numbers from 0 to `top` that are well apart on a square-root scale."""
     kept = [0.0]
     last = top
     steps = sorted(

@@ -1,4 +1,4 @@
-"""How much clock is in the items: the posterior variance of the time for more and more of them."""
+"""How much clock is in the items: the posterior variance of the time against their number."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ def plot_clock_curve(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> import sequela
     >>> from matplotlib.figure import Figure
-    >>> curve = sequela.clock_curve(sequela.example_theta(), sizes=[0, 5], random_state=1)
+    >>> from sequela import questions
+    >>> from sequela.data.examples import example_theta
+    >>> curve = questions.clock_curve(example_theta(), sizes=[0, 5], random_state=1)
     >>> plot_clock_curve(curve, ax=Figure().subplots()).get_xlabel()
     'number of items'
     """
@@ -53,7 +54,7 @@ def plot_clock_curve(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         markersize=4, linewidth=1.2, capsize=2,
     )  # fmt: skip
     if m.max() >= 20:
-        # Logarithmic but for the first step, from no item to one.
+        # Logarithmic except for the first step, from no item to one.
         ax.set_xscale("symlog", linthresh=1.0, linscale=0.5)
         ax.set_xlim(-0.15 if m[0] == 0.0 else 0.9 * m[0], 1.1 * m.max())
     plain_ticks(ax.xaxis, m, ax)

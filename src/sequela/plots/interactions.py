@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from sequela.model import as_model
 from sequela.plots.labels import LITERAL, legend, short, text_width
 from sequela.plots.style import INHIBITS, PROMOTES, SMALL, load, open_axes
-from sequela.questions.arguments import as_model
 from sequela.support.errors import InputError
 from sequela.support.validation import positive_integer
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from sequela.model import Model
+    from sequela.model import Model, ModelLike
 
 __all__ = ["plot_interactions"]
 
@@ -36,40 +36,44 @@ _HEAD, _BAR = "-|>,head_length=4,head_width=2", "-[,widthB=3,lengthB=0"
 
 
 def plot_interactions(
-    model: Any, strongest: int = 30, *, frequencies: Any = None, ax: Axes | None = None
+    model: ModelLike,
+    max_pairs: int = 30,
+    *,
+    frequencies: pd.Series[float] | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the strongest interactions as arrows between items.
 
-    An arrow promotes (orange, solid, with a head), or inhibits (blue, dashed, with a bar); it is as
-    thick as the effect is strong. The picture is the same every time.
+    An arrow promotes (orange, solid, with a head), or inhibits (blue, dashed, with a bar); its
+    width shows the strength of the effect. The picture is the same every time.
 
     Parameters
     ----------
     model : Model, fitted SetChain, or theta
-        The chain.
-    strongest : int
-        How many interactions.
+        The model.
+    max_pairs : int
+        Draw at most this many interactions.
     frequencies : Series or None
-        How often each item occurs, by label, such as ``item_frequencies(model)["model"]``: the
-        area of the nodes. None: their base rate.
+        How often each item occurs, by label, such as ``item_frequencies(model)["model"]``, for the
+        area of the nodes. None: the area shows the base rate.
     ax : Axes or None
         Where to draw; None makes a new figure.
 
     Examples
     --------
-    >>> import sequela
     >>> from matplotlib.figure import Figure
-    >>> ax = plot_interactions(sequela.example_theta(), ax=Figure().subplots())
+    >>> from sequela.data.examples import example_theta
+    >>> ax = plot_interactions(example_theta(), ax=Figure().subplots())
     >>> len(ax.patches)
     5
     """
-    chain = as_model(model)
-    count = positive_integer("strongest", strongest)
-    weights, meaning = _weights(chain, frequencies)
-    edges = chain.interactions()
+    model = as_model(model)
+    max_pairs = positive_integer("max_pairs", max_pairs)
+    weights, meaning = _weights(model, frequencies)
+    edges = model.interactions()
     total = len(edges)
-    edges = edges.head(count)
-    place = {label: k for k, label in enumerate(chain.items)}
+    edges = edges.head(max_pairs)
+    place = {label: k for k, label in enumerate(model.items)}
     pairs = [(place[a], place[b]) for a, b in zip(edges["from"], edges["to"], strict=True)]
     nodes = sorted({k for pair in pairs for k in pair})
     at = _layout(nodes, pairs)
@@ -90,26 +94,26 @@ def plot_interactions(
     ax.set_ylim(spots[:, 1].min() - 0.45, spots[:, 1].max() + 0.45)
     effects = edges["effect"].to_numpy()
     courses = _draw_arrows(ax, pairs, effects, at, dict(zip(nodes, areas, strict=True)))
-    labels = short((chain.items[k] for k in nodes), _LONGEST)
+    labels = short((model.items[k] for k in nodes), _LONGEST)
     _name_nodes(ax, spots, areas, labels, courses)
-    shown = f"all {total}" if total <= count else f"the strongest {len(edges)} of {total}"
+    shown = f"all {total}" if total <= max_pairs else f"the strongest {len(edges)} of {total}"
     _explain(ax, effects, f"{shown} interactions; area of a node: {meaning}")
     return ax
 
 
-def _weights(chain: Model, frequencies: Any) -> tuple[NDArray[np.float64], str]:
+def _weights(model: Model, frequencies: object) -> tuple[NDArray[np.float64], str]:
     if frequencies is None:
-        return np.exp(chain.theta.diagonal()), "base rate"
+        return np.exp(model.theta.diagonal()), "base rate"
     if not isinstance(frequencies, pd.Series):
         raise InputError(
             f"frequencies is of type {type(frequencies).__name__}; expected a Series by item, such "
             'as item_frequencies(model)["model"]'
         )
-    found = frequencies.rename(index=str).reindex(list(chain.items))
-    values = pd.to_numeric(found, errors="coerce").to_numpy(dtype=float)
+    in_order = frequencies.rename(index=str).reindex(list(model.items))
+    values = pd.to_numeric(in_order, errors="coerce").to_numpy(dtype=float)
     bad = ~(values >= 0.0)
     if bad.any():
-        label = chain.items[int(np.argmax(bad))]
+        label = model.items[int(np.argmax(bad))]
         raise InputError(
             f"frequencies has no number that is not negative for the item {label!r}; expected one "
             "for each item of the model"
@@ -139,8 +143,8 @@ def _layout(
         ordered = nx.Graph()
         ordered.add_nodes_from(members)
         ordered.add_edges_from(sorted(tuple(sorted(e)) for e in graph.subgraph(part).edges))
-        found = nx.kamada_kawai_layout(ordered)
-        spots = np.array([found[k] for k in members])
+        layout = nx.kamada_kawai_layout(ordered)
+        spots = np.array([layout[k] for k in members])
         ends = np.array([[members.index(a), members.index(b)] for a, b in ordered.edges])
         lengths = np.linalg.norm(spots[ends[:, 0]] - spots[ends[:, 1]], axis=1)
         spots = spots / np.median(lengths)

@@ -1,7 +1,7 @@
-"""Labels are others' text: shown as they are, short enough to fit, and beside each other.
+"""Labels are text of users: shown literally, short enough to fit, and without overlaps.
 
-Nothing in a label is read as mathematics or TeX. What a picture cannot hold (line breaks, control
-characters, those that turn the direction of what follows) is replaced.
+Nothing in a label is read as mathematics or TeX. Characters that a picture cannot hold (line
+breaks, control characters, those that change the direction of the text) are replaced.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def _columns(x: str) -> int:
     return 2 if unicodedata.east_asian_width(x) in "WF" else 1
 
 
-def shorten(label: object, most: int = _LONGEST) -> str:
-    """Return a label of at most `most` columns: its middle gives way to an ellipsis."""
+def shorten(label: object, max_columns: int = _LONGEST) -> str:
+    """Return a label of at most `max_columns` columns: an ellipsis replaces its middle."""
     text = clean(label)
-    if sum(map(_columns, text)) <= most:
+    if sum(map(_columns, text)) <= max_columns:
         return text
-    room = most - 1
+    room = max_columns - 1
     last = room * 2 // 5
     head, tail = _front(text, room - last), _front(text[::-1], last)[::-1]
     # No half of a compound sign at the cut.
@@ -73,20 +73,20 @@ def _front(text: str, columns: int) -> str:
     return text
 
 
-def short(labels: Iterable[object], most: int = _LONGEST) -> list[str]:
-    """Shorten several labels; those that become alike are numbered."""
-    found = [shorten(label, most) for label in labels]
-    times = Counter(found)
+def short(labels: Iterable[object], max_columns: int = _LONGEST) -> list[str]:
+    """Shorten several labels; those that become equal are numbered."""
+    texts = [shorten(label, max_columns) for label in labels]
+    times = Counter(texts)
     seen: Counter[str] = Counter()
-    for place, text in enumerate(found):
+    for place, text in enumerate(texts):
         if times[text] > 1:
             seen[text] += 1
-            found[place] = f"{text} #{seen[text]}"
-    return found
+            texts[place] = f"{text} #{seen[text]}"
+    return texts
 
 
 def text_width(text: str, size: float) -> float:
-    """Return about how wide a text is, in points: rather too much than too little.
+    """Return an upper estimate of the width of a text, in points.
 
     An estimate needs no renderer, and is the same for every font and machine.
     """
@@ -106,11 +106,11 @@ def text_width(text: str, size: float) -> float:
 def legend(ax: Axes, handles: Sequence[Any], labels: Sequence[str], **options: Any) -> Any:
     """Add a legend whose labels are taken literally."""
     # Set afterwards: matplotlib leaves out what begins with an underscore.
-    found = ax.legend(handles, [str(k) for k in range(len(handles))], **options)
-    for text, label in zip(found.get_texts(), labels, strict=True):
+    made = ax.legend(handles, [str(k) for k in range(len(handles))], **options)
+    for text, label in zip(made.get_texts(), labels, strict=True):
         text.update(LITERAL)
         text.set_text(label)
-    return found
+    return made
 
 
 def place_beside(
@@ -120,12 +120,11 @@ def place_beside(
     *,
     size: float,
     color: str,
-    most: int,
+    max_labels: int,
 ) -> list[Any]:
     """Write labels beside points so that no label covers another; return the annotations.
 
-    The first labels get the best places. A label that finds none is left out: the point still
-    stands.
+    The first labels get the best places. A label without room is left out; its point stays.
 
     Parameters
     ----------
@@ -137,8 +136,8 @@ def place_beside(
         What to write, the most important first.
     size, color
         Of the text.
-    most : int
-        At most so many labels.
+    max_labels : int
+        At most this many labels.
     """
     dpi = float(ax.figure.dpi)
     at: NDArray[np.float64] = ax.transData.transform(np.asarray(points, dtype=float)) * 72.0 / dpi
@@ -148,7 +147,7 @@ def place_beside(
     leaders: list[NDArray[np.float64]] = []
     made: list[Any] = []
     for place, text in labels:
-        if len(made) == most:
+        if len(made) == max_labels:
             break
         half = np.array([text_width(text, size) / 2 + 1.5, 0.65 * size + 1.0])
         best = _best(at[place], half, at, taken, leaders, low, high)

@@ -1,4 +1,4 @@
-"""How the order of two items grows surer with the number of items (Fig. 3 of the paper)."""
+"""How certain the order of two items is, against the number of items (Fig. 3 of the paper)."""
 
 from __future__ import annotations
 

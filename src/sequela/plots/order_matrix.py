@@ -1,4 +1,4 @@
-"""Who came first, for every pair of items."""
+"""Which item came first, for every pair."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from sequela.plots.style import (
     NOTHING,
     SMALL,
     TEXT,
+    check_result,
     diverging,
+    load,
     open_axes,
     settle,
     side,
@@ -42,17 +44,17 @@ def plot_order_matrix(
 ) -> Axes:
     """Draw P(row came before column) as a matrix, the items that come first on top.
 
-    Cells fade to grey as their standard error approaches `uncertain`, and where the two items are
-    seen together in less than the share `rare` of the samples.
+    Cells fade to grey as their standard error approaches `uncertain`, and where the probability of
+    observing both items is below `rare`.
 
     Parameters
     ----------
     orders : Orders
         From `order_matrix`.
     uncertain : float
-        The standard error at which a cell is as good as unknown.
+        The standard error from which on a cell counts as unknown.
     rare : float
-        The probability of seeing both below which a cell fades; 0 fades none for it.
+        The probability of observing both below which a cell fades; 0: no cell fades for it.
     annotate : bool or None
         Write the probabilities into the cells; None: if there are at most 16 items.
     ax : Axes or None
@@ -60,23 +62,20 @@ def plot_order_matrix(
 
     Examples
     --------
-    >>> import sequela
     >>> from matplotlib.figure import Figure
-    >>> orders = sequela.order_matrix(sequela.example_theta(), ["step 2", "step 1"])
+    >>> from sequela import questions
+    >>> from sequela.data.examples import example_theta
+    >>> orders = questions.order_matrix(example_theta(), ["step 2", "step 1"])
     >>> ax = plot_order_matrix(orders, ax=Figure().subplots())
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['step 1', 'step 2']
     """
-    if not isinstance(orders, Orders):
-        raise InputError(
-            f"orders is of type {type(orders).__name__}; expected Orders, as order_matrix(model) "
-            "returns"
-        )
+    check_result("orders", orders, Orders, "order_matrix(model)")
     for name, value, least in (("uncertain", uncertain, 1e-12), ("rare", rare, 0.0)):
         if not (is_number(value) and least <= value < np.inf):
             raise InputError(f"{name} is {value!r}; expected a positive number")
     probability = orders.probability.to_numpy(dtype=float)
-    # Whom an item precedes, on average; what is unknown counts for neither.
+    # How many items an item precedes, on average; unknown pairs count as one half.
     known = np.where(np.isnan(probability), 0.5, probability)
     first = np.argsort(-known.sum(axis=1), kind="stable")
     inner = np.ix_(first, first)
@@ -90,7 +89,7 @@ def plot_order_matrix(
         orders.se.to_numpy(dtype=float)[inner], orders.observed.to_numpy(dtype=float)[inner],
         uncertain, rare,
     )  # fmt: skip
-    strength[np.isnan(values)] = 0.0  # nothing is drawn there, the grey beneath shows
+    strength[np.isnan(values)] = 0.0  # the grey background shows
     ax.set_facecolor(NOTHING)
     image = ax.imshow(
         values, cmap=diverging(), vmin=0.0, vmax=1.0, alpha=strength, interpolation="nearest"
@@ -128,7 +127,7 @@ def plot_order_matrix(
 def _strength(
     se: NDArray[np.float64], observed: NDArray[np.float64], uncertain: float, rare: float
 ) -> NDArray[np.float64]:
-    """Return how strongly each cell is drawn: 1 where it is sure, little where it is not."""
+    """Return the opacity of each cell: 1 where it is certain, little where it is not."""
     sure = 1.0 - np.nan_to_num(np.minimum(se, uncertain), nan=uncertain) / uncertain
     often = np.ones_like(sure) if rare == 0.0 else np.clip(observed / rare, 0.0, 1.0)
     return np.maximum(np.minimum(sure, np.nan_to_num(often)), _FAINTEST)
@@ -148,17 +147,10 @@ def _shown(p: float) -> str:
 def _mark_diagonal(ax: Axes, n: int) -> None:
     own = np.full((n, n), np.nan)
     np.fill_diagonal(own, 0.0)
-    ax.imshow(own, cmap=_one_colour(DIAGONAL), interpolation="nearest")
-
-
-def _one_colour(colour: str) -> Any:
-    from matplotlib.colors import ListedColormap
-
-    return ListedColormap([colour])
+    grey = load("matplotlib.colors").ListedColormap([DIAGONAL])
+    ax.imshow(own, cmap=grey, interpolation="nearest")
 
 
 def _opaque(image: Any) -> Any:
     """Return what a colour bar needs of an image, without its transparency."""
-    from matplotlib.cm import ScalarMappable
-
-    return ScalarMappable(image.norm, image.cmap)
+    return load("matplotlib.cm").ScalarMappable(image.norm, image.cmap)

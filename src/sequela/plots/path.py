@@ -6,10 +6,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.learning.path import PenaltyPath
+from sequela.learning.penalty_path import PenaltyPath
 from sequela.plots.labels import LITERAL, shorten
-from sequela.plots.style import INHIBITS, LINE, PROMOTES, SMALL, TEXT, load, open_axes, settle, side
-from sequela.support.errors import InputError
+from sequela.plots.style import (
+    INHIBITS,
+    LINE,
+    PROMOTES,
+    SMALL,
+    TEXT,
+    check_result,
+    load,
+    open_axes,
+    settle,
+    side,
+)
 from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
@@ -21,18 +31,17 @@ __all__ = ["plot_path"]
 _LONGEST = 12
 
 
-def plot_path(path: PenaltyPath, *, label: int = 10, ax: Axes | None = None) -> Axes:
+def plot_path(path: PenaltyPath, *, max_labels: int = 10, ax: Axes | None = None) -> Axes:
     """Draw every interaction along the path, from large to small penalties.
 
-    The panel above shows the log-likelihood, the numbers on its top how many interactions there
-    are.
+    The panel above shows the log-likelihood; the numbers above it are numbers of interactions.
 
     Parameters
     ----------
     path : PenaltyPath
         From `path`.
-    label : int
-        How many interactions are named: those that are strongest at the smallest penalty.
+    max_labels : int
+        Name at most this many interactions: those that are strongest at the smallest penalty.
     ax : Axes or None
         Where to draw; None makes a new figure.
 
@@ -41,15 +50,12 @@ def plot_path(path: PenaltyPath, *, label: int = 10, ax: Axes | None = None) -> 
     >>> import sequela
     >>> from matplotlib.figure import Figure
     >>> sets = sequela.simulate(sequela.example_theta(), 200, random_state=1).to_dataset()
-    >>> found = sequela.path(sets.without_times(), n_penalties=3, ratio=0.2)
-    >>> plot_path(found, ax=Figure().subplots()).get_xlabel()
+    >>> fits = sequela.path(sets.without_times(), n_penalties=3, ratio=0.2)
+    >>> plot_path(fits, ax=Figure().subplots()).get_xlabel()
     'penalty'
     """
-    if not isinstance(path, PenaltyPath):
-        raise InputError(
-            f"path is of type {type(path).__name__}; expected a PenaltyPath, as path(data) returns"
-        )
-    count = positive_integer("label", label, least=0)
+    check_result("path", path, PenaltyPath, "path(data)")
+    max_labels = positive_integer("max_labels", max_labels, least=0)
     penalties = path.table["penalty"].to_numpy(dtype=float)
     thetas = np.array(path.thetas)
     n = thetas.shape[1]
@@ -60,7 +66,7 @@ def plot_path(path: PenaltyPath, *, label: int = 10, ax: Axes | None = None) -> 
     ax = open_axes(ax, 7.0, 5.0)
     ax.axhline(0.0, color="0.6", linewidth=0.6)
     final = effects[-1]
-    named = np.argsort(-np.abs(final), kind="stable")[:count]
+    named = np.argsort(-np.abs(final), kind="stable")[:max_labels]
     named = named[final[named] != 0.0]
     _draw_lines(ax, penalties, effects, named)
     _scale(ax, penalties)
@@ -156,9 +162,9 @@ def _apart(places: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
             mean = (before * many + mean * size) / (many + size)
             size += many
         blocks.append((mean, size))
-    found = np.concatenate([np.full(size, mean) for mean, size in blocks] or [moved])
+    merged = np.concatenate([np.full(size, mean) for mean, size in blocks] or [moved])
     room = max(1.0 - gap * max(places.size - 1, 0), 0.0)
-    apart: NDArray[np.float64] = np.clip(found, 0.0, room) + gap * np.arange(places.size)
+    apart: NDArray[np.float64] = np.clip(merged, 0.0, room) + gap * np.arange(places.size)
     return apart
 
 
@@ -173,7 +179,7 @@ def _draw_likelihood(ax: Axes, path: PenaltyPath) -> None:
     panel.set_label("log-likelihood")
     _scale(panel, penalties)
     panel.tick_params(labelsize=SMALL)
-    panel.set_ylabel("log-likelihood\na sample", fontsize=SMALL)
+    panel.set_ylabel("log-likelihood\nper sample", fontsize=SMALL)
     every = max(1, -(-len(table) // 10))
     panel.xaxis.tick_top()
     panel.set_xticks(

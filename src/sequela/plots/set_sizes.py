@@ -1,4 +1,4 @@
-"""How many items samples have: in the data against what the model expects."""
+"""Number of items per sample: observed in the data against expected by the model."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sequela.plots.labels import legend
-from sequela.plots.style import LINE, OUTLIER, SMALL, TEXT, load, open_axes
+from sequela.plots.style import LINE, OUTLIER, SMALL, TEXT, check_result, load, open_axes
 from sequela.questions.goodness import GoodnessOfFit
-from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +21,7 @@ _NEGLIGIBLE = 0.05  # expected samples below which a size is left out if it was 
 def plot_set_sizes(goodness: GoodnessOfFit, *, ax: Axes | None = None) -> Axes:
     """Draw how many samples have 0, 1, 2, ... items, and how many the model expects.
 
-    Bars on the expected numbers are two standard deviations of chance.
+    Bars on the expected numbers are two standard deviations of sampling noise.
 
     Parameters
     ----------
@@ -33,19 +32,15 @@ def plot_set_sizes(goodness: GoodnessOfFit, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> import sequela
     >>> from matplotlib.figure import Figure
-    >>> theta = sequela.example_theta()
-    >>> data = sequela.simulate(theta, 300, random_state=1).to_dataset()
-    >>> found = sequela.goodness_of_fit(theta, data, draws=2000, random_state=2)
-    >>> plot_set_sizes(found, ax=Figure().subplots()).get_xlabel()
-    'items in a sample'
+    >>> from sequela import questions
+    >>> from sequela.data.examples import example_theta
+    >>> sets = [{"first"}, {"left"}, set()]
+    >>> goodness = questions.goodness_of_fit(example_theta(), sets, draws=2000, random_state=1)
+    >>> plot_set_sizes(goodness, ax=Figure().subplots()).get_xlabel()
+    'items per sample'
     """
-    if not isinstance(goodness, GoodnessOfFit):
-        raise InputError(
-            f"goodness is of type {type(goodness).__name__}; expected GoodnessOfFit, as "
-            "goodness_of_fit(model, data) returns"
-        )
+    check_result("goodness", goodness, GoodnessOfFit, "goodness_of_fit(model, data)")
     table = goodness.sizes
     total = float(table["observed"].sum())
     seen = (table["observed"] > 0) | (table["expected"] >= _NEGLIGIBLE)
@@ -65,10 +60,8 @@ def plot_set_sizes(goodness: GoodnessOfFit, *, ax: Axes | None = None) -> Axes:
     ax.set_xlim(-0.7, last + 0.7)
     ax.set_ylim(bottom=0.0)
     ax.xaxis.set_major_locator(load("matplotlib.ticker").MaxNLocator(integer=True))
-    ax.set_xlabel("items in a sample", fontsize=TEXT)
+    ax.set_xlabel("items per sample", fontsize=TEXT)
     ax.set_ylabel("samples", fontsize=TEXT)
-    legend(
-        ax, [bars, points], [f"observed ({total:.0f} samples)", "expected, two sd of chance"],
-        frameon=False, fontsize=SMALL, loc="upper right",
-    )  # fmt: skip
+    texts = [f"observed ({total:.0f} samples)", "expected, two sd of sampling noise"]
+    legend(ax, [bars, points], texts, frameon=False, fontsize=SMALL, loc="upper right")
     return ax

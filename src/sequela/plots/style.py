@@ -1,4 +1,4 @@
-"""What the plots share: colours, sizes, axes to draw on, and files to write to.
+"""Shared by all plots: colours, sizes, axes to draw on, and files to write to.
 
 Colours are apart for colour-blind eyes; where two meanings meet they also differ in line style or
 marker, for print without colours. Nothing here changes matplotlib's global settings.
@@ -34,6 +34,7 @@ __all__ = [
     "SMALL",
     "TEXT",
     "check_columns",
+    "check_result",
     "diverging",
     "load",
     "open_axes",
@@ -44,20 +45,20 @@ __all__ = [
     "side",
 ]
 
-# Dark blue and orange, as in the plot of the cross-validation.
+# Dark blue and orange.
 LINE = "#1f4e79"
 OUTLIER = "#c8590b"
 PROMOTES = "#c8590b"
 INHIBITS = "#1f4e79"
 FAINT = "0.6"
-NOTHING = "0.9"  # a cell about which nothing is known
+NOTHING = "0.9"  # a cell without a value
 DIAGONAL = "0.6"
 
 # Font sizes in points.
 TEXT = 9.0
 SMALL = 7.5
 _MARGIN = 0.06  # inches
-_MOST_LAYOUTS = 5
+_MAX_LAYOUTS = 5
 
 # Of the first, second, ... of several curves (Okabe and Ito's colours without the yellow, which is
 # lost on white paper). The numbers are coprime, so that it takes long until a curve repeats.
@@ -69,7 +70,7 @@ _BLUES = ["#12375a", "#2f6da3", "#93bfdf"]
 _ORANGES = ["#f6b583", "#cc6215", "#7a2f05"]
 
 
-# What would change from day to day is left out.
+# Entries that would change from day to day are left out.
 _METADATA: dict[str, dict[str, Any]] = {
     "png": {},
     "svg": {"Date": None},
@@ -93,7 +94,7 @@ def load(name: str) -> Any:
         ) from None
 
 
-def open_axes(ax: Any, width: float, height: float) -> Axes:
+def open_axes(ax: Axes | None, width: float, height: float) -> Axes:
     """Return `ax`, or the axes of a new figure of `width` x `height` inches."""
     plt = load("matplotlib.pyplot")
     if ax is None:
@@ -115,9 +116,9 @@ def side(ax: Axes) -> tuple[float, float]:
 
 
 def diverging(*, step: bool = False) -> Any:
-    """Return our colour map from blue through white to orange; what is missing is grey.
+    """Return our colour map from blue through white to orange; missing values are grey.
 
-    With `step` only the very middle is white, so that the weakest effect can be told from none.
+    With `step` only the very middle is white, so that the weakest effect differs from none.
     """
     colors = load("matplotlib.colors")
     if step:
@@ -128,10 +129,12 @@ def diverging(*, step: bool = False) -> Any:
         )
         shades = [smooth(k / 2048) for k in range(2049)]
         shades[1024] = (1.0, 1.0, 1.0, 1.0)
-        found = colors.ListedColormap(shades, "sequela")
+        colour_map = colors.ListedColormap(shades, "sequela")
     else:
-        found = colors.LinearSegmentedColormap.from_list("sequela", [*_BLUES, "#f7f7f7", *_ORANGES])
-    return found.with_extremes(bad=NOTHING)
+        colour_map = colors.LinearSegmentedColormap.from_list(
+            "sequela", [*_BLUES, "#f7f7f7", *_ORANGES]
+        )
+    return colour_map.with_extremes(bad=NOTHING)
 
 
 def series(place: int) -> tuple[str, Any, str]:
@@ -160,29 +163,38 @@ def check_columns(name: str, table: Any, columns: Iterable[str], maker: str) -> 
     return table
 
 
+def check_result(name: str, result: object, expected: type, maker: str) -> None:
+    """Raise unless an argument is a result of this class; `maker` is the call that returns one."""
+    if not isinstance(result, expected):
+        raise InputError(
+            f"{name} is of type {type(result).__name__}; expected {expected.__name__}, as {maker} "
+            "returns"
+        )
+
+
 def save_figure(figure: Any, path: str | os.PathLike[str], *, dpi: float = 200.0) -> None:
     """Write a figure to a file; the suffix says in which format.
 
-    What is drawn the same way gives the same bytes: no date and no random names are written. In
-    SVG and PDF text stays text. An existing file is replaced only once the new one is whole.
+    The same drawing gives the same bytes: no date and no random names are written. In SVG and PDF
+    text stays text. An existing file is replaced only once the new one is complete.
 
     Parameters
     ----------
     figure : Figure or Axes
-        What a plot returned, or its figure.
+        The axes that a plot returned, or their figure.
     path : str or path
         A name that ends in .png, .svg or .pdf.
     dpi : float
-        Pixels an inch, of a PNG and of images inside other formats.
+        Pixels per inch, of a PNG and of images inside other formats.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> from matplotlib.figure import Figure
-    >>> import sequela
+    >>> from sequela.data.examples import example_theta
     >>> from sequela.plots.theta import plot_theta
-    >>> ax = plot_theta(sequela.example_theta(), ax=Figure().subplots())
+    >>> ax = plot_theta(example_theta(), ax=Figure().subplots())
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save_figure(ax, Path(folder, "theta.svg"))
     ...     "step 2" in Path(folder, "theta.svg").read_text()
@@ -198,7 +210,7 @@ def save_figure(figure: Any, path: str | os.PathLike[str], *, dpi: float = 200.0
         )
     options: dict[str, Any] = {}
     if whole.get_layout_engine() is None:
-        options["bbox_inches"] = "tight"  # nobody made room for the labels
+        options["bbox_inches"] = "tight"  # without a layout the labels have no room
     else:
         settle(whole)
     with mpl.rc_context(_SETTINGS), _missing_signs_allowed(), replacing(path) as file:
@@ -208,13 +220,13 @@ def save_figure(figure: Any, path: str | os.PathLike[str], *, dpi: float = 200.0
 def root(figure: Any) -> Any:
     """Return the figure of axes or of a part of a figure."""
     parts = load("matplotlib.figure")
-    found = getattr(figure, "figure", None)
+    parent = getattr(figure, "figure", None)
     if isinstance(figure, parts.Figure):
         return figure
-    if isinstance(found, parts.Figure):
-        return found
-    if isinstance(found, parts.SubFigure) and found is not figure:
-        return root(found)
+    if isinstance(parent, parts.Figure):
+        return parent
+    if isinstance(parent, parts.SubFigure) and parent is not figure:
+        return root(parent)
     if isinstance(figure, parts.SubFigure):
         return figure.canvas.figure
     raise InputError(
@@ -232,7 +244,7 @@ def settle(ax: Any) -> None:
     with _missing_signs_allowed():
         engine = whole.get_layout_engine()
         before: list[float] = _places(whole)
-        for _ in range(_MOST_LAYOUTS if engine is not None else 0):
+        for _ in range(_MAX_LAYOUTS if engine is not None else 0):
             engine.execute(whole)
             after = _places(whole)
             if all(abs(a - b) < 1e-3 for a, b in zip(before, after, strict=True)):
@@ -248,7 +260,7 @@ def _places(figure: Any) -> list[float]:
 
 @contextmanager
 def _missing_signs_allowed() -> Iterator[None]:
-    """Let a label have signs that the font lacks, such as emoji: they become empty boxes."""
+    """Allow characters that the font lacks, such as emoji: they become empty boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         yield

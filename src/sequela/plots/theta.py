@@ -1,4 +1,4 @@
-"""theta as a picture: who acts on whom, and how fast items come on their own."""
+"""Theta as a heat map: which item acts on which, and the base rates."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from sequela.model import as_model
 from sequela.plots.labels import short
 from sequela.plots.style import (
     DIAGONAL,
@@ -18,7 +19,6 @@ from sequela.plots.style import (
     side,
 )
 from sequela.plots.ticks import item_ticks, plain_ticks
-from sequela.questions.arguments import as_model
 from sequela.support.errors import InputError
 from sequela.support.validation import is_number, positive_integer
 
@@ -26,36 +26,38 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
+    from sequela.model import ModelLike
+
 __all__ = ["plot_theta", "structural_order"]
 
 _ANNOTATED = 12  # items up to which the numbers are written into the cells
 _LINED = 60  # items up to which cells have borders
-_CLIPPED = 0.98  # share of the interactions whose strength the colours can tell
+_CLIPPED = 0.98  # share of the interactions that the colour scale covers
 
 
 def plot_theta(
-    model: Any,
+    model: ModelLike,
     *,
     order: Literal["structure", "given"] = "structure",
     fold: bool = True,
-    most: int | None = None,
+    max_items: int | None = None,
     limit: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the interactions as a heat map: rows act on columns; base rates stand in a strip above.
+    """Draw the interactions as a heat map: rows act on columns; a strip above shows base rates.
 
-    Items that are linked stand together, those that act before those they act on.
+    Items that are linked are neighbours; items that act come before those they act on.
 
     Parameters
     ----------
     model : Model, fitted SetChain, or theta
-        The chain.
+        The model.
     order : {"structure", "given"}
-        The order of the items: by who interacts with whom, or that of the model.
+        The order of the items: by which items interact, or that of the model.
     fold : bool
         Leave out items without interactions; their number is written below.
-    most : int or None
-        Draw only so many items: those with the strongest interactions.
+    max_items : int or None
+        Draw at most this many items: those with the strongest interactions.
     limit : float or None
         The effect at which the colours end; None: nearly the strongest one.
     ax : Axes or None
@@ -68,21 +70,21 @@ def plot_theta(
 
     Examples
     --------
-    >>> import sequela
     >>> from matplotlib.figure import Figure
-    >>> ax = plot_theta(sequela.example_theta(), ax=Figure().subplots())
+    >>> from sequela.data.examples import example_theta
+    >>> ax = plot_theta(example_theta(), ax=Figure().subplots())
     >>> [label.get_text() for label in ax.get_yticklabels()][:3]
     ['first', 'second', 'step 1']
     """
-    chain = as_model(model)
+    model = as_model(model)
     if order not in ("structure", "given"):
         raise InputError(f"order is {order!r}; expected 'structure' or 'given'")
     if limit is not None and not (is_number(limit) and 0.0 < limit < np.inf):
         raise InputError(f"limit is {limit!r}; expected a positive number or None")
-    effects = chain.theta.copy()
+    effects = model.theta.copy()
     np.fill_diagonal(effects, 0.0)
     strength = np.maximum(np.abs(effects).max(axis=0), np.abs(effects).max(axis=1))
-    shown = _chosen(strength, fold, most)
+    shown = _chosen(strength, fold, max_items)
     if order == "structure":
         shown = shown[structural_order(effects[np.ix_(shown, shown)])]
     n = shown.size
@@ -93,14 +95,14 @@ def plot_theta(
     part = effects[np.ix_(shown, shown)]
     np.fill_diagonal(part, np.nan)
     image = _draw_effects(ax, part, limit)
-    labels = short(chain.items[k] for k in shown)
+    labels = short(model.items[k] for k in shown)
     item_ticks(ax.yaxis, labels, inches)
     item_ticks(ax.xaxis, labels, inches)
     ax.set_ylabel("this item", fontsize=TEXT)
     ax.set_xlabel(
-        "\n".join(["acts on this one", *_notes(chain.theta, strength, shown)]), fontsize=TEXT
+        "\n".join(["acts on this one", *_notes(model.theta, strength, shown)]), fontsize=TEXT
     )
-    _draw_base_rates(ax, chain.theta.diagonal()[shown], inches, image)
+    _draw_base_rates(ax, model.theta.diagonal()[shown], inches, image)
     if own:
         settle(ax)
     return ax
@@ -110,8 +112,8 @@ def structural_order(effects: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the places of the items in an order that puts linked items beside each other.
 
     Hierarchical clustering of the lengths of the shortest paths between items, where a strong
-    interaction is a short step; items that no path links come last to each other, so that
-    components are blocks. Of the two directions that in which items act on later ones.
+    interaction is a short step; items without a path between them are furthest apart, so that
+    components are blocks. The direction is the one in which items act on later ones.
     """
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.sparse.csgraph import shortest_path
@@ -121,7 +123,7 @@ def structural_order(effects: NDArray[np.float64]) -> NDArray[np.int64]:
     links = np.abs(effects) + np.abs(effects.T)
     np.fill_diagonal(links, 0.0)
     if n < 3 or not links.any():
-        found = np.arange(n)
+        order = np.arange(n)
     else:
         scale = links.max()
         steps = np.where(links > 0.0, 1.0 + scale / np.maximum(links, 1e-3 * scale), 0.0)
@@ -131,17 +133,17 @@ def structural_order(effects: NDArray[np.float64]) -> NDArray[np.int64]:
         far = (far + far.T) / 2.0
         np.fill_diagonal(far, 0.0)
         tree = linkage(squareform(far, checks=False), "average", optimal_ordering=n <= 400)
-        found = leaves_list(tree).astype(np.int64)
-    ahead = np.abs(effects[np.ix_(found, found)])
-    return found[::-1].copy() if np.tril(ahead).sum() > np.triu(ahead).sum() else found
+        order = leaves_list(tree).astype(np.int64)
+    ahead = np.abs(effects[np.ix_(order, order)])
+    return order[::-1].copy() if np.tril(ahead).sum() > np.triu(ahead).sum() else order
 
 
-def _chosen(strength: NDArray[np.float64], fold: bool, most: int | None) -> NDArray[np.int64]:
+def _chosen(strength: NDArray[np.float64], fold: bool, max_items: int | None) -> NDArray[np.int64]:
     shown = np.arange(strength.size)
     if fold and strength.any():
         shown = np.nonzero(strength)[0]
-    if most is not None:
-        count = positive_integer("most", most)
+    if max_items is not None:
+        count = positive_integer("max_items", max_items)
         shown = np.sort(shown[np.argsort(-strength[shown], kind="stable")[:count]])
     return shown
 
@@ -149,7 +151,7 @@ def _chosen(strength: NDArray[np.float64], fold: bool, most: int | None) -> NDAr
 def _notes(
     theta: NDArray[np.float64], strength: NDArray[np.float64], shown: NDArray[np.int64]
 ) -> list[str]:
-    """Return what is not in the picture."""
+    """Return notes on the items that are left out."""
     left = np.setdiff1d(np.arange(strength.size), shown)
     silent, weak = left[strength[left] == 0.0], left[strength[left] > 0.0]
     notes = []

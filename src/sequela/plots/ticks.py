@@ -1,4 +1,4 @@
-"""Ticks: one for each item of an image, or plain numbers at given values."""
+"""Ticks: one per item of an image, or plain numbers at given values."""
 
 from __future__ import annotations
 

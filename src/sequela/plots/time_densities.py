@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_time_densities"]
 
-_HELD = 0.995  # share of every posterior that the picture holds
+_HELD = 0.995  # share of every posterior that the picture shows
 
 
 def plot_time_densities(
@@ -27,9 +27,9 @@ def plot_time_densities(
     times: Sequence[float] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the posterior densities of observation times; a dot and a line down mark each mean.
+    """Draw the posterior densities of observation times; a dot and a vertical line mark each mean.
 
-    Where a density was sampled a band shows two standard errors on either side.
+    If a density was sampled, a band shows two standard errors on either side.
 
     Parameters
     ----------
@@ -38,16 +38,17 @@ def plot_time_densities(
     labels : list or None
         One for each posterior; None: those of the mapping, or 1, 2, ...
     times : sequence of float or None
-        Where to evaluate the densities; None: on a grid of its own for each.
+        Where to evaluate the densities; None: on a separate grid for each.
     ax : Axes or None
         Where to draw; None makes a new figure.
 
     Examples
     --------
-    >>> import sequela
     >>> from matplotlib.figure import Figure
-    >>> found = sequela.time_posterior(sequela.example_theta(), {"first", "second"})
-    >>> ax = plot_time_densities([found], labels=["both"], ax=Figure().subplots())
+    >>> from sequela import questions
+    >>> from sequela.data.examples import example_theta
+    >>> posterior = questions.time_posterior(example_theta(), {"first", "second"})
+    >>> ax = plot_time_densities([posterior], labels=["both"], ax=Figure().subplots())
     >>> ax.get_legend().get_texts()[0].get_text()
     'both: mean 0.75'
     """

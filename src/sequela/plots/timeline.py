@@ -1,4 +1,4 @@
-"""Samples in time: which items each has, and when they came."""
+"""Samples in time: which items each has, and when they arrived."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela.likelihood.posterior import sample_posteriors
+from sequela.likelihood.histories import SamplePosteriors
 from sequela.plots.labels import short
-from sequela.plots.style import LINE, SMALL, TEXT, load, open_axes, settle, side
+from sequela.plots.style import LINE, SMALL, TEXT, check_result, load, open_axes, settle, side
 from sequela.plots.ticks import item_ticks
-from sequela.questions.arguments import as_model, as_samples, rate_of
 from sequela.support.errors import InputError
 from sequela.support.validation import positive_integer
 
@@ -18,89 +17,72 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from sequela.likelihood.budget import Budget
-    from sequela.support.random import RandomState
-
 __all__ = ["plot_timeline"]
 
 
 def plot_timeline(
-    model: Any,
-    data: Any,
+    posteriors: SamplePosteriors,
     *,
-    most: int = 20,
+    max_items: int = 20,
     relative: bool = False,
-    observation_rate: float | None = None,
-    budget: Budget | None = None,
-    random_state: RandomState = 0,
-    n_threads: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw samples by pseudo-time, and the expected arrival of each item that they have.
 
-    Each column is a sample, the earliest on the left; each row an item, those that come early in
+    Each column is a sample, the earliest on the left; each row an item, those that arrive early in
     their samples on top. The panel above shows the pseudo-times with the standard deviations of
     their posteriors.
 
     Parameters
     ----------
-    model : Model, fitted SetChain, or theta
-        The chain.
-    data : Dataset, DataFrame, array or list of sets
-        The samples.
-    most : int
-        Draw the items that are most frequent, at most so many. All are used for the times.
+    posteriors : SamplePosteriors
+        From `sample_posteriors`.
+    max_items : int
+        Draw at most this many items, the most frequent ones.
     relative : bool
-        Colour by the share of the sample's time at which an item came, not by the time itself.
-    observation_rate, budget, random_state, n_threads
-        As in `Likelihood`. The seed is fixed, so that the picture is the same every time.
+        Colour by the share of the sample's time at which an item arrived, not by the time itself.
     ax : Axes or None
         Where to draw; None makes a new figure.
 
     Examples
     --------
-    >>> import sequela
     >>> from matplotlib.figure import Figure
-    >>> sets = [{"first", "second"}, {"first"}, set()]
-    >>> ax = plot_timeline(sequela.example_theta(), sets, ax=Figure().subplots())
+    >>> from sequela import questions
+    >>> theta = [[0.0, 4.0], [0.0, -4.0]]
+    >>> posteriors = questions.sample_posteriors(theta, [[1, 1], [1, 0], [0, 0]])
+    >>> ax = plot_timeline(posteriors, ax=Figure().subplots())
     >>> [label.get_text() for label in ax.get_yticklabels()]
-    ['first', 'second']
+    ['0', '1']
     """
-    chain = as_model(model)
-    samples = as_samples(chain, data)
-    count = positive_integer("most", most)
-    shares = np.asarray(samples.frequencies, dtype=np.float64)
-    frequent = np.argsort(-shares, kind="stable")[:count]
+    check_result("posteriors", posteriors, SamplePosteriors, "sample_posteriors(model, data)")
+    max_items = positive_integer("max_items", max_items)
+    arrivals, times = posteriors.arrival_mean, posteriors.time_mean
+    shares = (~np.isnan(arrivals)).mean(axis=0)
+    frequent = np.argsort(-shares, kind="stable")[:max_items]
     frequent = frequent[shares[frequent] > 0.0]
     if not frequent.size:
-        raise InputError("no sample has any item; expected data with items to draw")
-    found = sample_posteriors(
-        chain.theta, samples.without_times(), budget=budget,
-        observation_rate=rate_of(chain, observation_rate),
-        random_state=random_state, n_threads=n_threads,
-    )  # fmt: skip
-    columns = np.argsort(found.time_mean, kind="stable")
-    within = found.arrival_mean / found.time_mean[:, None]
+        raise InputError("no sample has any item; expected samples with items to draw")
+    columns = np.argsort(times, kind="stable")
+    within = arrivals / times[:, None]
     rows = frequent[np.argsort(np.nanmean(within[:, frequent], axis=0), kind="stable")]
-    values = (within if relative else found.arrival_mean)[np.ix_(columns, rows)].T
+    values = (within if relative else arrivals)[np.ix_(columns, rows)].T
     own = ax is None
     ax = open_axes(ax, 9.0, 0.2 * rows.size + 2.4)
     width, height = side(ax)
     latest = 1.0 if relative else float(np.nanquantile(values, 0.98))
     image = ax.imshow(
-        values, cmap=_colours(), aspect="auto", interpolation="nearest", vmin=0.0,
-        vmax=latest,
-    )  # fmt: skip
+        values, cmap=_colours(), aspect="auto", interpolation="nearest", vmin=0.0, vmax=latest
+    )
     _draw_rows(ax, rows.size)
-    item_ticks(ax.yaxis, short(chain.items[k] for k in rows), height)
+    item_ticks(ax.yaxis, short(posteriors.items[k] for k in rows), height)
     _write_shares(ax, shares[rows])
     ax.set_xticks([])
-    note = f"{samples.n_samples} samples by pseudo-time"
-    left = chain.n_items - rows.size
+    note = f"{times.size} samples by pseudo-time"
+    left = len(posteriors.items) - rows.size
     if left:
         note += f"; {left} item{'s' if left > 1 else ''} not shown"
     ax.set_xlabel(note, fontsize=TEXT)
-    _draw_times(ax, found.time_mean[columns], np.sqrt(found.time_variance[columns]), height)
+    _draw_times(ax, times[columns], np.sqrt(posteriors.time_variance[columns]), height)
     bar = ax.figure.colorbar(
         image, cax=ax.inset_axes((1.0 + 0.5 / width, 0.0, 0.12 / width, 1.0)),
         extend="max" if float(np.nanmax(values)) > latest else "neither",
@@ -117,8 +99,8 @@ def _colours() -> Any:
     """Return dark for early and light for late, without the lightest, and white for absent."""
     colors = load("matplotlib.colors")
     whole = load("matplotlib").colormaps["viridis"]
-    found = colors.ListedColormap([whole(x) for x in np.linspace(0.0, 0.93, 256)], "sequela")
-    return found.with_extremes(bad="white")
+    colour_map = colors.ListedColormap([whole(x) for x in np.linspace(0.0, 0.93, 256)], "sequela")
+    return colour_map.with_extremes(bad="white")
 
 
 def _draw_rows(ax: Axes, rows: int) -> None:

@@ -1,17 +1,8 @@
-"""What users ask of a model."""
+"""What users ask of a model: orders, times, what comes next, goodness of fit, the clock.
 
-from sequela.questions.theory import (
-    TwoItemFamily,
-    identical_items_posterior,
-    time_constants,
-    two_item_family,
-    two_item_family_of,
-)
+The names are declared in ``__init__.pyi`` and loaded when they are first used.
+"""
 
-__all__ = [
-    "TwoItemFamily",
-    "identical_items_posterior",
-    "time_constants",
-    "two_item_family",
-    "two_item_family_of",
-]
+import lazy_loader as lazy
+
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

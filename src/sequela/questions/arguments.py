@@ -1,8 +1,7 @@
-"""What users pass to a question: a model, items by name, how exact the answer should be."""
+"""Items by name: what users pass to a question as an item, as several items, or as a sample."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -11,72 +10,18 @@ import numpy as np
 import pandas as pd
 
 from sequela.data.dataset import Dataset
-from sequela.model import Model
 from sequela.support.errors import InputError
-from sequela.support.validation import check_observation_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-__all__ = ["as_model", "as_samples", "find_item", "find_items", "rate_of"]
+    from sequela.model import Model
 
-_log = logging.getLogger("sequela")
+__all__ = ["find_item", "find_items", "one_sample"]
 
 _SHOWN = 5
-
-
-def as_model(model: Any) -> Model:
-    """Return the model of a Model, of a fitted estimator, or of a theta with or without labels."""
-    if isinstance(model, Model):
-        return model
-    learned = getattr(model, "model_", None)
-    if isinstance(learned, Model):
-        return learned
-    if hasattr(model, "fit"):
-        raise InputError("model is an estimator that has not been fitted; call its fit(data) first")
-    if isinstance(model, str):
-        raise InputError(
-            f"model is the text {model!r}; expected a Model, a fitted SetChain or theta. A file is "
-            "read by Model.load"
-        )
-    return Model(model)
-
-
-def rate_of(model: Model, observation_rate: float | None) -> float:
-    """Return the rate of the observation: as given, or as the model was learned with, or 1."""
-    if observation_rate is None:
-        observation_rate = model.metadata.get("observation_rate", 1.0)
-    return check_observation_rate(observation_rate)
-
-
-def as_samples(model: Model, data: Any) -> Dataset:
-    """Return data about the model's items, with the items in the model's order.
-
-    Labels decide where data have them; sets name their items; an array without labels must have
-    one column for each item of the model.
-    """
-    listed = list(data) if isinstance(data, (list, tuple, pd.Series)) else []
-    if listed and all(isinstance(x, (set, frozenset)) for x in listed):
-        index = data.index if isinstance(data, pd.Series) else None
-        return Dataset.from_sets(listed, items=model.items, samples=index)
-    read = Dataset.coerce(data)
-    if read.items == model.items:
-        return read
-    if not isinstance(data, (Dataset, pd.DataFrame)) and read.n_items == model.n_items:
-        return Dataset(read.values, items=model.items)
-    odd = sorted(set(model.items).difference(read.items))
-    if odd:
-        raise InputError(
-            f"the data have {read.n_items} items and lack {len(odd)} of the model's "
-            f"{model.n_items}, for example {', '.join(map(repr, odd[:_SHOWN]))}; give data with "
-            "all items that the model was learned from"
-        )
-    extra = read.n_items - model.n_items
-    if extra:
-        _log.warning("%d items of the data are not in the model and were left out", extra)
-    return read.select_items(model.items)
 
 
 def find_item(model: Model, label: Any) -> int:
@@ -134,13 +79,26 @@ def find_items(model: Model, labels: Iterable[Any] | str, what: str = "items") -
     return np.array(places, dtype=np.int64)
 
 
+def one_sample(
+    model: Model, sample: Iterable[Any], what: str = "sample"
+) -> tuple[NDArray[np.int64], Dataset]:
+    """Return the places of the items of a sample, in the model's order, and it as a data set.
+
+    `what` is the name of the argument, for errors.
+    """
+    present = np.sort(find_items(model, sample, what))
+    row = np.zeros((1, model.n_items), dtype=np.bool_)
+    row[0, present] = True
+    return present, Dataset(row, items=model.items)
+
+
 def _is_mark(x: Any) -> bool:
     """Tell whether x can stand in a row: true, false, one or zero."""
     return isinstance(x, (bool, np.bool_, int, float, np.number)) and x in (0, 1)
 
 
 def _is_row(model: Model, labels: Any, listed: list[Any], what: str) -> bool:
-    """Tell whether these are marks of presence, one for each item, and not labels."""
+    """Tell whether these are marks of presence, one per item, and not labels."""
     known = [x for x in listed if not (pd.api.types.is_scalar(x) and pd.isna(x))]
     truths = bool(known) and all(isinstance(x, (bool, np.bool_)) for x in known)
     # Zeros and ones could be labels too, unless each has the name of an item beside it.

@@ -1,8 +1,7 @@
 """Which items a question is about: the named ones and all that act on them, directly or not.
 
-An item that acts on none of these changes nothing for them: the chain seen through these items
-alone is a chain with the same entries of theta. So a question about a few items of a large sparse
-model is exact on a small lattice.
+Items that act on none of these can be left out: the others follow a model with the same entries of
+theta. So a question about a few items of a large sparse model is exact on a small lattice.
 """
 
 from __future__ import annotations
@@ -13,19 +12,22 @@ import numpy as np
 
 from sequela.kernels.arrivals import sum_arrivals
 from sequela.kernels.limits import PRODUCT_LOG_RANGE
+from sequela.likelihood.plan import all_subsets_fit
+from sequela.model import Model
 from sequela.support.errors import InputError
 from sequela.support.jit import call
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sequela.likelihood.budget import Budget
+    from sequela.budget import Budget
+    from sequela.likelihood.parameters import Parameters
 
-__all__ = ["ancestors", "arrivals_on_lattice", "fits_lattice", "given_state"]
+__all__ = ["ancestors", "arrival_probabilities", "arrivals_on_lattice", "given_state", "restricted"]
 
 
 def ancestors(theta: NDArray[np.float64], targets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the targets and all items with a chain of effects to one of them, sorted."""
+    """Return the targets and all items that act on one of them, directly or not; sorted."""
     acts = theta != 0.0
     np.fill_diagonal(acts, val=False)
     member = np.zeros(len(theta), dtype=np.bool_)
@@ -37,24 +39,31 @@ def ancestors(theta: NDArray[np.float64], targets: NDArray[np.int64]) -> NDArray
         member = grown
 
 
-def fits_lattice(items: int, budget: Budget) -> bool:
-    """Tell whether the lattice of all subsets of so many items is within the budget."""
-    return budget.exact_fits(items, items)
+def restricted(model: Model, places: NDArray[np.int64]) -> Model:
+    """Return the model of these items alone: the entries of theta among them."""
+    return Model(
+        model.theta[np.ix_(places, places)],
+        [model.items[place] for place in places],
+        observation=model.observation,
+    )
 
 
 def arrivals_on_lattice(
-    theta: NDArray[np.float64], observation_rate: float
+    theta: NDArray[np.float64], stop_rate: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return P(c is observed) and P(b before c, both observed), exactly, on all 2^n states."""
+    """Return P(c is observed) and P(b before c, both observed), exactly, on all 2^n states.
+
+    `stop_rate` is the rate of the observation.
+    """
     n = len(theta)
     effects = theta.copy()
     np.fill_diagonal(effects, 0.0)
     base = np.diagonal(theta)
     low = n // 2
-    # Rates relative to the largest there can be: none overflows, and only ratios count.
+    # Rates relative to the largest possible one: none overflows, and only ratios count.
     top = float((base + np.maximum(effects, 0.0).sum(axis=0)).max(initial=0.0))
     lowest = float((base + np.minimum(effects, 0.0).sum(axis=0)).min(initial=0.0))
-    if top - min(lowest, float(np.log(observation_rate))) > PRODUCT_LOG_RANGE:
+    if top - min(lowest, float(np.log(stop_rate))) > PRODUCT_LOG_RANGE:
         raise InputError(
             f"theta allows log-rates between {lowest:.0f} and {top:.0f}; an exact answer needs a "
             f"range of at most {PRODUCT_LOG_RANGE:.0f}. Scale its largest entries down, or use "
@@ -62,12 +71,25 @@ def arrivals_on_lattice(
         )
     flow = np.zeros(n)
     before = np.zeros((n, n))
-    call(
-        sum_arrivals, flow, before, np.zeros(1 << n), _rates(base - top, effects, low, n),
-        _rates(np.zeros(n), effects, 0, low), float(np.exp(np.log(observation_rate) - top)), n,
-        low,
-    )  # fmt: skip
+    high = _rates(base - top, effects, low, n)
+    low_effects = _rates(np.zeros(n), effects, 0, low)
+    stop = float(np.exp(np.log(stop_rate) - top))
+    call(sum_arrivals, flow, before, np.zeros(1 << n), high, low_effects, stop, n, low)
     return flow, before
+
+
+def arrival_probabilities(parameters: Parameters, budget: Budget) -> NDArray[np.float64]:
+    """Return P(c is observed) of every item; NaN where the lattice is beyond the budget."""
+    theta = parameters.theta
+    probability = np.full(len(theta), np.nan)
+    for place in range(len(theta)):
+        if np.isnan(probability[place]):
+            members = ancestors(theta, np.array([place]))
+            if all_subsets_fit(members.size, budget):
+                # All members of one lattice have their own ancestors in it.
+                part = theta[np.ix_(members, members)]
+                probability[members] = arrivals_on_lattice(part, parameters.stop_rate)[0]
+    return probability
 
 
 def _rates(
@@ -86,9 +108,9 @@ def _rates(
 def given_state(
     theta: NDArray[np.float64], state: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return theta of the chain that goes on from `state`, and the items that it is about.
+    """Return the theta that governs what follows `state`, and the absent items it is about.
 
-    What is present only acts: its effects join the base rates of the absent items.
+    Items that are present only act: their effects join the base rates of the absent items.
     """
     absent = np.setdiff1d(np.arange(len(theta), dtype=np.int64), state)
     rest = theta[np.ix_(absent, absent)].copy()

@@ -1,4 +1,4 @@
-"""What a model says of sets and sequences: their probabilities, and how often items occur."""
+"""Probabilities of sets and sequences under a model, and how often items are observed."""
 
 from __future__ import annotations
 
@@ -7,115 +7,108 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela.likelihood.budget import check_budget
-from sequela.likelihood.objective import evaluate
-from sequela.likelihood.sampled import Sampling
+from sequela.likelihood.evaluation import evaluate
+from sequela.likelihood.parameters import Parameters
+from sequela.likelihood.plan import Way
 from sequela.likelihood.sequences import sequence_log_likelihood
-from sequela.questions.arguments import as_model, as_samples, find_items, rate_of
-from sequela.questions.dependence import ancestors, arrivals_on_lattice, fits_lattice
-from sequela.questions.order import DEFAULT_DRAWS
-from sequela.questions.precision import Estimate, share_error, until_precise
-from sequela.questions.samples import one_sample
+from sequela.model import as_model
+from sequela.questions.arguments import find_items, one_sample
+from sequela.questions.dependence import arrival_probabilities
+from sequela.questions.precision import Estimate, fill_by_simulation
+from sequela.samples import as_samples
+from sequela.settings import read_settings
 from sequela.simulation import simulate
 from sequela.support.errors import InputError
-from sequela.support.random import materialise_seed
-from sequela.support.threads import resolve_threads
 from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Unpack
 
     from numpy.typing import NDArray
 
-    from sequela.likelihood.budget import Budget
-    from sequela.support.random import RandomState
+    from sequela.data.dataset import DataLike
+    from sequela.model import ModelLike
+    from sequela.settings import Sampling, SettingsKeywords
 
-__all__ = ["item_frequencies", "sequence_probability", "set_probability"]
+__all__ = ["check_time", "item_frequencies", "sequence_probability", "set_probability"]
 
 
 def set_probability(
-    model: Any,
+    model: ModelLike,
     sample: Iterable[Any],
     *,
     time: float | None = None,
-    observation_rate: float | None = None,
-    budget: Budget | None = None,
-    random_state: RandomState = None,
-    n_threads: int | None = None,
+    **settings: Unpack[SettingsKeywords],
 ) -> Estimate:
     """Return the probability that a sample is exactly this set.
 
-    For logarithms of many samples use `log_likelihood`.
+    For the logarithms of many samples use `log_likelihood`.
 
     Parameters
     ----------
     model : Model, fitted SetChain, or theta
-        The chain.
+        The model.
     sample : set of labels, or a true/false row
         The set.
     time : float or None
-        A known observation time; None: at the random time of an observation.
-    observation_rate, budget, random_state, n_threads
-        As in `Likelihood`. Sets beyond the budget are sampled; `draws` of the answer is then the
-        number of orders at each point of the path that gives the value.
+        A known observation time; None: the time is random, as the model's observation says.
+    **settings
+        `budget`, `random_state`, `n_threads`; for sets beyond the budget also `sampling`. The
+        `draws` of the answer are then the orders at each point of the path that gives the value.
+        See `Settings`.
 
     Examples
     --------
-    >>> import sequela
-    >>> print(f"{float(sequela.set_probability(sequela.example_theta(), {'first'})):.4f}")
+    >>> from sequela.data.examples import example_theta
+    >>> print(f"{float(set_probability(example_theta(), {'first'})):.4f}")
     0.0512
     """
-    chain = as_model(model)
-    present, data = one_sample(chain, sample)
-    if time is not None and not (is_number(time) and 0.0 <= time < np.inf):
-        raise InputError(f"time is {time!r}; expected a finite number that is not negative")
-    if time == 0.0:
+    how = read_settings(settings, unused=("draws", "target_se"))
+    model = as_model(model)
+    present, data = one_sample(model, sample)
+    times = None if time is None else [check_time(time)]
+    if times == [0.0]:
         # Nothing has happened yet.
         return Estimate(0.0 if present.size else 1.0)
-    found = evaluate(
-        chain.theta, data, times=None if time is None else [time], gradient=False,
-        observation_rate=rate_of(chain, observation_rate), budget=budget,
-        random_state=random_state, n_threads=n_threads,
-    )  # fmt: skip
-    method = str(found.methods[0])
-    value = float(np.exp(found.value))
-    exact = method == "exact"
-    return Estimate(
-        value=value,
-        se=0.0 if exact else value * found.value_se,
-        method=method,
-        draws=0 if exact else _orders(method),
-        seed=None if exact else found.seed,
-    )
+    evaluation = evaluate(model, data, times=times, gradient=False, settings=how)
+    way = Way(str(evaluation.methods[0]))
+    value = float(np.exp(evaluation.value))
+    if way is Way.EXACT:
+        return Estimate(value)
+    draws = _orders_per_point(way, how.sampling)
+    return Estimate(value, value * evaluation.value_se, way.value, draws, evaluation.seed)
 
 
-def _orders(method: str) -> int:
-    """Return the orders that are drawn by default of a set, at each point of the path."""
-    how = Sampling()
-    return how.chains * (how.sweeps if method == "relocation" else how.draws)
+def check_time(time: float) -> float:
+    """Return a time, or raise unless it is a finite number that is not negative."""
+    if not (is_number(time) and 0.0 <= time < np.inf):
+        raise InputError(f"time is {time!r}; expected a finite number that is not negative")
+    return float(time)
 
 
-def sequence_probability(
-    model: Any, sequence: Iterable[Any], *, observation_rate: float | None = None
-) -> float:
+def _orders_per_point(way: Way, sampling: Sampling) -> int:
+    """Return the number of orders of a set that are drawn at each point of the path."""
+    return sampling.chains * (sampling.sweeps if way is Way.RELOCATION else sampling.draws)
+
+
+def sequence_probability(model: ModelLike, sequence: Iterable[Any]) -> float:
     """Return the probability that exactly these items arrive, in this order, before observation.
 
     Parameters
     ----------
     model : Model, fitted SetChain, or theta
-        The chain.
+        The model.
     sequence : list of labels
         The items in order of arrival; all others are absent.
-    observation_rate : float or None
-        The rate of the observation; None: that of the model.
 
     Examples
     --------
-    >>> import sequela
-    >>> print(f"{sequela.sequence_probability(sequela.example_theta(), ['first']):.4f}")
+    >>> from sequela.data.examples import example_theta
+    >>> print(f"{sequence_probability(example_theta(), ['first']):.4f}")
     0.0512
     """
-    chain = as_model(model)
+    model = as_model(model)
     if isinstance(sequence, (set, frozenset)):
         raise InputError("a set has no order; expected a list of items in order of arrival")
     iterable = hasattr(sequence, "__iter__") and not isinstance(sequence, str)
@@ -125,23 +118,12 @@ def sequence_probability(
             "sequence has true/false entries, which have no order; expected a list of items in "
             "order of arrival"
         )
-    places = find_items(chain, listed, "sequence")
-    log_p = sequence_log_likelihood(
-        chain.theta, [places.tolist()], observation_rate=rate_of(chain, observation_rate)
-    )
-    return float(np.exp(log_p))
+    labels = [model.items[place] for place in find_items(model, listed, "sequence")]
+    return float(np.exp(sequence_log_likelihood(model, [labels])))
 
 
 def item_frequencies(
-    model: Any,
-    data: Any = None,
-    *,
-    draws: int | None = None,
-    target_se: float | None = None,
-    observation_rate: float | None = None,
-    budget: Budget | None = None,
-    random_state: RandomState = None,
-    n_threads: int | None = None,
+    model: ModelLike, data: DataLike | None = None, **settings: Unpack[SettingsKeywords]
 ) -> pd.DataFrame:
     """Return how often each item is observed under the model, and in data if given.
 
@@ -150,73 +132,46 @@ def item_frequencies(
     Parameters
     ----------
     model : Model, fitted SetChain, or theta
-        The chain.
+        The model.
     data : Dataset, DataFrame, array, list of sets, or None
         Samples to compare with.
-    draws : int or None
-        Simulated sequences for items that are not exact (default 100,000).
-    target_se : float or None
-        Instead of `draws`: the standard error that is wanted.
-    observation_rate, budget, random_state, n_threads
-        As in `Likelihood`.
+    **settings
+        `budget`, `random_state`, `n_threads`; for items that are not exact also `draws` (number of
+        simulated sequences, default 100,000) or `target_se`. See `Settings`.
 
     Returns
     -------
     DataFrame
-        One row for each item: "model" and its Monte Carlo standard error "se", "method"; with data
-        "data" and "z", the difference in units of what chance makes of so many samples. ``attrs``
+        One row per item: "model" and its Monte Carlo standard error "se", "method"; with data
+        also "data" and "z", the difference in standard deviations of sampling noise. ``attrs``
         holds "draws" and "seed".
 
     Examples
     --------
-    >>> import sequela
-    >>> sequela.item_frequencies(sequela.example_theta())["model"].round(3)["second"].item()
+    >>> from sequela.data.examples import example_theta
+    >>> item_frequencies(example_theta())["model"].round(3)["second"].item()
     0.257
     """
-    chain = as_model(model)
-    samples = None if data is None else as_samples(chain, data)
-    rate = rate_of(chain, observation_rate)
-    exact = _exactly(chain.theta, rate, check_budget(budget))
-    missing = np.isnan(exact)
-    seed = materialise_seed(random_state)
-    threads = resolve_threads(n_threads)
+    how = read_settings(settings, unused=("sampling",))
+    model = as_model(model)
+    samples = None if data is None else as_samples(model, data)
 
-    def table(share: NDArray[np.float64], error: NDArray[np.float64], size: int) -> pd.DataFrame:
-        found = pd.DataFrame(
-            {"model": share, "se": error, "method": np.where(missing, "simulation", "exact")},
-            index=pd.Index(chain.items, name="item"),
-        )
-        if samples is not None:
-            seen = samples.frequencies.to_numpy()
-            found["data"] = seen
-            spread = np.sqrt(share * (1.0 - share) / samples.n_samples + error**2)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                found["z"] = np.where(seen == share, 0.0, (seen - share) / spread)
-        found.attrs.update(draws=size, seed=seed if size else None)
-        return found
+    def count_hits(draws: int) -> NDArray[np.int64]:
+        drawn = simulate(model, draws, random_state=how.seed, n_threads=how.threads)
+        return np.bincount(drawn.sequence, minlength=len(drawn.items))
 
-    if not missing.any():
-        return table(exact, np.zeros(exact.size), 0)
-
-    def ask(size: int) -> pd.DataFrame:
-        drawn = simulate(
-            chain.theta, size, observation_rate=rate, random_state=seed, n_threads=threads
-        )
-        hits = np.bincount(drawn.sequence, minlength=chain.n_items)
-        error = share_error(hits, size - hits)
-        return table(np.where(missing, hits / size, exact), np.where(missing, error, 0.0), size)
-
-    return until_precise(
-        ask, lambda found: float(found["se"].max()), draws, target_se, default=DEFAULT_DRAWS
+    exact = arrival_probabilities(Parameters.of(model), how.budget)
+    shares = fill_by_simulation(exact, count_hits, how)
+    expected = shares.probability
+    table = pd.DataFrame(
+        {"model": expected, "se": shares.se, "method": shares.method},
+        index=pd.Index(model.items, name="item"),
     )
-
-
-def _exactly(theta: NDArray[np.float64], rate: float, budget: Budget) -> NDArray[np.float64]:
-    found = np.full(len(theta), np.nan)
-    for place in range(len(theta)):
-        if np.isnan(found[place]):
-            members = ancestors(theta, np.array([place]))
-            if fits_lattice(members.size, budget):
-                # All members of one lattice have their own ancestors in it.
-                found[members] = arrivals_on_lattice(theta[np.ix_(members, members)], rate)[0]
-    return found
+    if samples is not None:
+        observed = samples.frequencies.to_numpy()
+        spread = np.sqrt(expected * (1.0 - expected) / samples.n_samples + shares.se**2)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            z = np.where(observed == expected, 0.0, (observed - expected) / spread)
+        table["data"], table["z"] = observed, z
+    table.attrs.update(draws=shares.draws, seed=shares.seed)
+    return table

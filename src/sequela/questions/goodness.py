@@ -1,4 +1,4 @@
-"""Does the model describe the data: set sizes, items and pairs, observed against expected."""
+"""Does the model describe the data: set sizes, items and pairs, observed and expected."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela.questions.arguments import as_model, as_samples, rate_of
-from sequela.questions.order import DEFAULT_DRAWS
-from sequela.questions.precision import share_error
+from sequela.model import as_model
+from sequela.questions.precision import DEFAULT_DRAWS, share_error
+from sequela.samples import as_samples
+from sequela.settings import read_settings
 from sequela.simulation import simulate
-from sequela.support.random import materialise_seed
-from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from numpy.typing import NDArray
 
-    from sequela.support.random import RandomState
+    from sequela.data.dataset import DataLike
+    from sequela.model import ModelLike
+    from sequela.settings import SettingsKeywords
 
 __all__ = ["GoodnessOfFit", "goodness_of_fit"]
 
@@ -28,19 +31,19 @@ class GoodnessOfFit:
     """Observed counts beside those that the model expects in as many samples.
 
     In every table "observed" and "expected" are numbers of samples, "se" is the Monte Carlo
-    standard error of "expected", and "z" the difference in units of what chance makes of so many
-    samples; about one in twenty lies beyond 2.
+    standard error of "expected", and "z" the difference in standard deviations of sampling noise;
+    about one in twenty lies beyond 2.
 
     Attributes
     ----------
     sizes : DataFrame
-        By number of items in a sample.
+        By number of items per sample.
     items : DataFrame
         By item.
     pairs : DataFrame
         By pair of items ("a", "b"), the largest differences first.
     draws, seed : int
-        Simulated samples, and what they were derived from.
+        Number of simulated draws, and what they were derived from.
     """
 
     sizes: pd.DataFrame
@@ -51,70 +54,58 @@ class GoodnessOfFit:
 
 
 def goodness_of_fit(
-    model: Any,
-    data: Any,
-    *,
-    draws: int | None = None,
-    observation_rate: float | None = None,
-    random_state: RandomState = None,
-    n_threads: int | None = None,
+    model: ModelLike, data: DataLike, **settings: Unpack[SettingsKeywords]
 ) -> GoodnessOfFit:
     """Compare set sizes, items and pairs in data with what the model expects, by simulation.
 
     Parameters
     ----------
     model : Model, fitted SetChain, or theta
-        The chain.
+        The model.
     data : Dataset, DataFrame, array or list of sets
         The samples.
-    draws : int or None
-        Simulated samples (default 100,000).
-    observation_rate, random_state, n_threads
-        As in `simulate`.
+    **settings
+        `draws` (number of simulated sets, default 100,000), `random_state`, `n_threads`; see
+        `Settings`.
 
     Examples
     --------
-    >>> import sequela
-    >>> theta = sequela.example_theta()
-    >>> data = sequela.simulate(theta, 500, random_state=1).to_dataset()
-    >>> fit = sequela.goodness_of_fit(theta, data, random_state=2)
-    >>> bool(fit.items["z"].abs().max() < 4)
+    >>> from sequela.data.examples import example_theta
+    >>> data = simulate(example_theta(), 500, random_state=1).to_dataset()
+    >>> goodness = goodness_of_fit(example_theta(), data, random_state=2)
+    >>> bool(goodness.items["z"].abs().max() < 4)
     True
     """
-    chain = as_model(model)
-    samples = as_samples(chain, data)
-    size = positive_integer("draws", DEFAULT_DRAWS if draws is None else draws, least=2)
-    seed = materialise_seed(random_state)
-    drawn = simulate(
-        chain.theta, size, observation_rate=rate_of(chain, observation_rate), random_state=seed,
-        n_threads=n_threads,
-    ).to_dataset()  # fmt: skip
-    n = chain.n_items
+    how = read_settings(settings, unused=("target_se", "budget", "sampling"))
+    model = as_model(model)
+    samples = as_samples(model, data)
+    draws = DEFAULT_DRAWS if how.draws is None else how.draws
+    drawn = simulate(model, draws, random_state=how.seed, n_threads=how.threads).to_dataset()
     longest = int(max(samples.set_sizes.max(), drawn.set_sizes.max()))
     sizes = _table(
         np.bincount(samples.set_sizes, minlength=longest + 1),
         np.bincount(drawn.set_sizes, minlength=longest + 1),
-        samples.n_samples, size, pd.RangeIndex(longest + 1, name="size"),
+        samples.n_samples, draws, pd.RangeIndex(longest + 1, name="size"),
     )  # fmt: skip
-    seen, expected = _together(samples.values), _together(drawn.values)
+    observed, expected = _together(samples.values), _together(drawn.values)
     items = _table(
-        np.diagonal(seen), np.diagonal(expected), samples.n_samples, size,
-        pd.Index(chain.items, name="item"),
+        np.diagonal(observed), np.diagonal(expected), samples.n_samples, draws,
+        pd.Index(model.items, name="item"),
     )  # fmt: skip
-    a, b = np.triu_indices(n, 1)
-    labels = np.array(chain.items, dtype=object)
-    pairs = _table(seen[a, b], expected[a, b], samples.n_samples, size, pd.RangeIndex(a.size))
+    a, b = np.triu_indices(model.n_items, 1)
+    labels = np.array(model.items, dtype=object)
+    pairs = _table(observed[a, b], expected[a, b], samples.n_samples, draws, pd.RangeIndex(a.size))
     pairs.insert(0, "a", labels[a])
     pairs.insert(1, "b", labels[b])
-    by_size = np.argsort(-np.abs(pairs["z"].to_numpy()), kind="stable")
+    ranked = np.argsort(-np.abs(pairs["z"].to_numpy()), kind="stable")
     return GoodnessOfFit(
-        sizes=sizes, items=items, pairs=pairs.iloc[by_size].reset_index(drop=True), draws=size,
-        seed=seed,
+        sizes=sizes, items=items, pairs=pairs.iloc[ranked].reset_index(drop=True), draws=draws,
+        seed=how.seed,
     )  # fmt: skip
 
 
 def _together(values: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Count the samples with both items, for all pairs; in pieces, to keep memory small."""
+    """Count the rows with both items, for all pairs; in pieces, to keep memory small."""
     total = np.zeros((values.shape[1], values.shape[1]))
     for first in range(0, len(values), 1 << 15):
         piece = values[first : first + (1 << 15)].astype(np.float32)
@@ -125,7 +116,7 @@ def _together(values: NDArray[np.bool_]) -> NDArray[np.float64]:
 def _table(
     observed: NDArray[Any], drawn: NDArray[Any], samples: int, draws: int, index: pd.Index[Any]
 ) -> pd.DataFrame:
-    # Half a draw more on either side: an event that was never drawn is rare, not impossible.
+    # Half a draw added on either side: an event that was never drawn is rare, not impossible.
     share = (drawn + 0.5) / (draws + 1.0)
     error = share_error(drawn, draws - drawn)
     spread = np.sqrt(share * (1.0 - share) / samples + error**2)

@@ -10,8 +10,8 @@ on the negative real axis. Density and distribution function are
 along a parabola s = s0 + b (2 i u - u^2) around the poles, by the trapezoidal rule, which converges
 geometrically. s0 is the saddle point, where the tilted mean of T is t, or lies a little to the
 right of the pole at 0 if that is more. One parabola serves a whole window of times, and both
-functions. Nothing is interpolated, so that rates may be as far apart as they like; every window is
-checked by halving the step.
+functions. Nothing is interpolated, so that rates may be however far apart; every window is checked
+by halving the step.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ if TYPE_CHECKING:
 
 __all__ = ["Inverse", "Transform"]
 
-# phi at complex points (chains, points): a row for each chain, a single one where exact.
+# phi at complex points (chains, points): a row per chain, a single one where exact.
 Transform: TypeAlias = "Callable[[NDArray[np.complex128]], NDArray[np.complex128]]"
 
-# Where the integrand has fallen by exp(-40), the rest is nothing beside rounding.
+# Where the integrand has fallen by exp(-40), the rest is below rounding.
 _FALL = 40.0
 _FIRST_NODES = 24
 _NOTHING = 1e-14
 _GROWTH = 8.0
 _SETTLED = 1e-6  # change at a halving, relative to the size of the sum; the error is its square
-_MOST_HALVINGS = 8
-_MOST_BENDS = 30
+_MAX_HALVINGS = 8
+_MAX_BENDS = 30
 # How far to the right of 0 the path begins, in units of 1 / t and of 1 / spread: the closer, the
 # more nodes; the farther, the more digits cancel. Both are small here.
 _OFF_TIME = 3.0
 _OFF_SPREAD = 1.5
-# A window of times that one parabola serves: at most so many standard deviations of the tilted
+# A window of times that one parabola serves: at most this many standard deviations of the tilted
 # time, and so much between its ends as a ratio.
 _WIDEST = 5.0
 _LARGEST_RATIO = 4.0
-_MOST_WINDOWS = 2000
-# Chance that is left out at either end of the grid, and the points of a window on it.
+_MAX_WINDOWS = 2000
+# Probability that is left out at either end of the grid, and the points of a window on it.
 _TAIL = 1e-9
 _POINTS = 48
-# exp(-70) is nothing even beside the smallest chance that the path can tell from 0.
+# exp(-70) is negligible even beside the smallest probability that the path can tell from 0.
 _NEVER = 70.0
-# An earlier time with less than this chance is none at all; tilts for the bound that tells.
+# An earlier time with a probability below this counts as impossible; tilts for that bound.
 _UNSEEN = 1e-100
 _TILTS = 9
 # How far below 1 / t the saddle point is looked for, as a logarithm: nearer to 0 it has no use.
@@ -75,19 +75,19 @@ class _Window:
 
     def density(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the density (chains, times)."""
-        found: NDArray[np.float64] = (self.weighted @ np.exp(np.outer(self.nodes, times))).real
-        return found
+        density: NDArray[np.float64] = (self.weighted @ np.exp(np.outer(self.nodes, times))).real
+        return density
 
     def before(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the chance of an earlier time (chains, times)."""
-        found: NDArray[np.float64] = (
+        """Return the probability of an earlier time (chains, times)."""
+        probability: NDArray[np.float64] = (
             (self.weighted / self.nodes) @ np.exp(np.outer(self.nodes, times))
         ).real
-        return found
+        return probability
 
 
 class Inverse:
-    """The distribution whose Laplace transform is given, a row for each chain.
+    """The distribution whose Laplace transform is given, a row per chain.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Inverse:
     def evaluate(
         self, times: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the density and the chance of an earlier time at any times, (chains, times)."""
+        """Return the density and the probability of an earlier time, (chains, times)."""
         chains = len(self._windows[0].weighted)
         density, before = np.zeros((2, chains, times.size))
         density[:, times == 0.0] = self.at_zero
@@ -134,17 +134,19 @@ class Inverse:
             left = left[here.size :]
         return np.maximum(density, 0.0), np.clip(before, 0.0, 1.0)
 
-    def quantiles(self, chances: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the times before which the given chances lie, (chains, chances)."""
+    def quantiles(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the quantiles of each chain, (chains, probabilities)."""
         chains = len(self._windows[0].weighted)
-        return np.array([[self._quantile(x, chain) for x in chances] for chain in range(chains)])
+        return np.array(
+            [[self._quantile(x, chain) for x in probabilities] for chain in range(chains)]
+        )
 
-    def pooled_quantiles(self, chances: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the same of the mean over the chains, (chances,)."""
-        return np.array([self._quantile(x, None) for x in chances])
+    def pooled_quantiles(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the quantiles of the mean over the chains, (probabilities,)."""
+        return np.array([self._quantile(x, None) for x in probabilities])
 
     def grid(self) -> NDArray[np.float64]:
-        """Return times, from 0, that hold all of the chance; close where its scale is short."""
+        """Return times from 0 on that cover the distribution; close where it changes fast."""
         first = self._reach(_TAIL, None)
         last = self._reach(1.0 - _TAIL, None)
         parts = [
@@ -157,28 +159,28 @@ class Inverse:
         each = window.before(np.array([t]))[:, 0]
         return float(each.mean() if chain is None else each[chain])
 
-    def _quantile(self, chance: float, chain: int | None) -> float:
-        window = self._windows[self._reach(chance, chain)]
+    def _quantile(self, probability: float, chain: int | None) -> float:
+        window = self._windows[self._reach(probability, chain)]
 
         def excess(t: float) -> float:
-            return self._before(window, t, chain) - chance
+            return self._before(window, t, chain) - probability
 
-        # Rounding at the common end of two windows may leave a chance in neither.
+        # Rounding at the common end of two windows may leave a quantile in neither.
         if excess(window.start) >= 0.0:
             return window.start
         if excess(window.end) <= 0.0:
             return window.end
         return float(brentq(excess, window.start, window.end, xtol=1e-13 * window.end))
 
-    def _reach(self, chance: float, chain: int | None) -> int:
-        """Return the place of the window with the quantile of `chance`; add windows up to it."""
+    def _reach(self, probability: float, chain: int | None) -> int:
+        """Return the place of the window with this quantile; add windows up to it."""
         at = 0
-        while self._before(self._windows[at], self._windows[at].start, chain) > chance:
+        while self._before(self._windows[at], self._windows[at].start, chain) > probability:
             if at == 0:
                 self._extend_down()
             else:
                 at -= 1
-        while self._before(self._windows[at], self._windows[at].end, chain) < chance:
+        while self._before(self._windows[at], self._windows[at].end, chain) < probability:
             if self._windows[at].end > self._latest():
                 break
             at += 1
@@ -200,11 +202,11 @@ class Inverse:
         self._windows.insert(0, self._window(start, spread, first.start))
 
     def _check_room(self) -> None:
-        if len(self._windows) >= _MOST_WINDOWS:
+        if len(self._windows) >= _MAX_WINDOWS:
             raise _lost()
 
     def _holding(self, t: float) -> _Window | None:
-        """Return a window with this time; None where the chance of an earlier time is nothing."""
+        """Return a window with this time; None where an earlier time is as good as impossible."""
         for window in self._windows:
             if window.start <= t <= window.end:
                 return window
@@ -220,7 +222,7 @@ class Inverse:
         return self._window(t, spread)
 
     def _latest(self) -> float:
-        """Return a time after which nothing is left, by Chernoff's bound."""
+        """Return a time that is as good as never exceeded, by Chernoff's bound."""
         s = min(0.5 * self.first_pole, 1.0 / self.sd)
         value = self.transform(np.array([-s + 0.0j])).mean(axis=0)[0].real
         return (_NEVER + float(np.log(value))) / s
@@ -239,7 +241,7 @@ def _window(transform: Transform, start: float, end: float, mean: float, sd: flo
     begin = max(saddle, _OFF_TIME / middle, _OFF_SPREAD / spread)
     # The distance to the nearest pole, which is 0, is the scale of the parabola.
     bend = 0.5 * begin
-    for _ in range(_MOST_BENDS):
+    for _ in range(_MAX_BENDS):
         bend *= 2.0
         reach = np.sqrt(_FALL / (bend * start))
         step = np.sqrt(_FALL / (bend * end)) / _FIRST_NODES
@@ -257,7 +259,7 @@ def _window(transform: Transform, start: float, end: float, mean: float, sd: flo
     ends = np.array([start, middle, end])
     whole = _Window(start, end, spread, *_weighted(phi, u, step, begin, bend))
     value = whole.before(ends)
-    for _ in range(_MOST_HALVINGS):
+    for _ in range(_MAX_HALVINGS):
         between = u[:-1] + 0.5 * step
         added = transform(begin + bend * (2.0j * between - between * between))
         order = np.argsort(np.concatenate([u, between]))

@@ -1,25 +1,46 @@
-"""How exact a sampled answer should be: a number of draws, or a target for its standard error."""
+"""Sampled answers: how many draws they need, their standard errors, and single numbers with both.
+
+A question is asked with a number of draws, or with as many as a target for its standard error
+needs (`until_precise`).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from sequela.support.errors import BudgetError, InputError
-from sequela.support.validation import is_number, positive_integer
+from sequela.support.errors import BudgetError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-__all__ = ["MOST_DRAWS", "Estimate", "check_precision", "share_error", "until_precise"]
+    from sequela.settings import Settings
+
+__all__ = [
+    "BATCHES",
+    "DEFAULT_DRAWS",
+    "MAX_DRAWS",
+    "Estimate",
+    "Shares",
+    "batch_of_draws",
+    "fill_by_simulation",
+    "jackknife_error",
+    "settings_for_orders",
+    "share_error",
+    "until_precise",
+]
 
 Answer = TypeVar("Answer")
 
-MOST_DRAWS = 20_000_000
+# Simulated sequences, where neither `draws` nor `target_se` is given.
+DEFAULT_DRAWS = 100_000
+MAX_DRAWS = 20_000_000
+# The number of batches of a jackknife.
+BATCHES = 20
 _FIRST_DRAWS = 10_000
 # An estimate of the error has an error itself: aim a little lower than asked.
 _MARGIN = 1.1
@@ -38,9 +59,14 @@ class Estimate:
     method : str
         "exact" or how it was sampled.
     draws : int
-        How many draws it is made of; 0 where it is exact.
+        Number of draws; 0 where it is exact.
     seed : int or None
         What every draw was derived from; None where it is exact.
+
+    Examples
+    --------
+    >>> print(Estimate(0.25, 0.013, "simulation", 1000, 1))
+    0.25 ± 0.013
     """
 
     value: float
@@ -58,64 +84,125 @@ class Estimate:
         return f"{self.value:.6g}" if self.se == 0.0 else f"{self.value:.6g} ± {self.se:.2g}"
 
 
-def check_precision(draws: int | None, target_se: float | None) -> None:
-    """Raise if these are no number of draws, no target, or both: also where all is exact."""
-    if draws is not None and target_se is not None:
-        raise InputError(
-            f"draws={draws!r} and target_se={target_se!r} were both given; expected one of them"
-        )
-    if draws is not None:
-        positive_integer("draws", draws, least=2)
-    if target_se is not None and not (is_number(target_se) and 0.0 < target_se < np.inf):
-        raise InputError(f"target_se is {target_se!r}; expected a positive number, such as 0.01")
-
-
 def share_error(hits: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:
     """Return the standard error of the share of hits among draws.
 
-    Never zero: as the spread of a Beta(hits + 1/2, others + 1/2) is not when all draws agree.
+    It is the standard deviation of a Beta(hits + 1/2, others + 1/2) distribution, so it is
+    positive even if all draws agree.
     """
     x, y = hits + 0.5, others + 0.5
     error: NDArray[np.float64] = np.sqrt(x * y / ((x + y) ** 2 * (x + y + 1.0)))
     return error
 
 
+def batch_of_draws(draws: int) -> NDArray[np.int64]:
+    """Return the batch of every draw, `BATCHES` of about equal size."""
+    return np.arange(draws) * BATCHES // draws
+
+
+def jackknife_error(without: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the standard error of a statistic from its values without each batch (first axis)."""
+    around = without - without.mean(axis=0)
+    error: NDArray[np.float64] = np.sqrt((BATCHES - 1) / BATCHES * np.sum(around**2, axis=0))
+    return error
+
+
+def settings_for_orders(settings: Settings, draws: int) -> Settings:
+    """Return settings under which the chains of a set draw this many orders together.
+
+    All chains draw the same number of orders, so there may be a few more.
+    """
+    sweeps = -(-draws // settings.sampling.chains)
+    return settings.but(
+        sampling=replace(settings.sampling, sweeps=sweeps), draws=None, target_se=None
+    )
+
+
 def until_precise(
     ask: Callable[[int], Answer],
     error_of: Callable[[Answer], float],
-    draws: int | None,
-    target_se: float | None,
+    settings: Settings,
     *,
-    default: int,
+    default: int = DEFAULT_DRAWS,
     first: int = _FIRST_DRAWS,
-    most: int = MOST_DRAWS,
+    max_draws: int = MAX_DRAWS,
 ) -> Answer:
-    """Ask with as many draws as were given, or as the target for the standard error needs.
+    """Ask with as many draws as the settings say, or as their target for the error needs.
 
-    The answer for a target is the one that the number of draws it took would have given.
+    Without either there are `default` draws. A target is first tried with `first` draws; the
+    answer is the one that the number of draws it took would have given.
     """
-    check_precision(draws, target_se)
-    if target_se is None:
-        return ask(int(default if draws is None else draws))
-    size = min(first, most)
+    target = settings.target_se
+    if target is None:
+        return ask(int(default if settings.draws is None else settings.draws))
+    draws = min(first, max_draws)
     while True:
-        answer = ask(size)
+        answer = ask(draws)
         error = error_of(answer)
-        if error <= target_se:
+        if error <= target:
             return answer
-        needed = size * (error / float(target_se)) ** 2 if np.isfinite(error) else 10.0 * size
+        needed = draws * (error / target) ** 2 if np.isfinite(error) else 10.0 * draws
         wanted = _MARGIN * needed
-        if size >= most or wanted > most:
-            raise _unreachable(float(target_se), error, size, needed, most)
-        size = int(np.ceil(wanted))
+        if draws >= max_draws or wanted > max_draws:
+            if np.isfinite(error):
+                reason = (
+                    f"after {draws:,} draws the standard error is {error:.2g}, and about "
+                    f"{needed:.2g} draws would be needed; at most {max_draws:,} are made"
+                )
+            else:
+                reason = f"in {draws:,} draws the event was never observed, or too rarely"
+            raise BudgetError(
+                f"target_se={target:g} cannot be reached: {reason}. Ask for a larger target_se"
+            )
+        draws = int(np.ceil(wanted))
 
 
-def _unreachable(target: float, error: float, size: int, needed: float, most: int) -> Any:
-    if not np.isfinite(error):
-        reason = f"in {size:,} draws what is asked for was never seen, or too rarely for an error"
-    else:
-        reason = (
-            f"after {size:,} draws the standard error is {error:.2g}, and about {needed:.2g} "
-            f"draws would be needed; at most {most:,} are made"
+@dataclass(frozen=True)
+class Shares:
+    """Probabilities of several events, each exact or simulated.
+
+    Attributes
+    ----------
+    probability, se : arrays
+        The probabilities and their Monte Carlo standard errors; 0 where exact.
+    method : array of str
+        "exact" or "simulation".
+    draws : int
+        Number of simulated draws; 0 if all are exact.
+    seed : int or None
+        What every draw was derived from; None if all are exact.
+    """
+
+    probability: NDArray[np.float64]
+    se: NDArray[np.float64]
+    method: NDArray[np.str_]
+    draws: int
+    seed: int | None
+
+
+def fill_by_simulation(
+    exact: NDArray[np.float64],
+    count_hits: Callable[[int], NDArray[np.int64]],
+    settings: Settings,
+) -> Shares:
+    """Return probabilities: exact ones as they are, and simulated ones where these are NaN.
+
+    ``count_hits(draws)`` simulates and returns the number of draws in which each event happened.
+    """
+    missing = np.isnan(exact)
+    method = np.where(missing, "simulation", "exact")
+    if not missing.any():
+        return Shares(exact, np.zeros(exact.size), method, 0, None)
+
+    def ask(draws: int) -> Shares:
+        hits = count_hits(draws)
+        error = share_error(hits, draws - hits)
+        return Shares(
+            probability=np.where(missing, hits / draws, exact),
+            se=np.where(missing, error, 0.0),
+            method=method,
+            draws=draws,
+            seed=settings.seed,
         )
-    return BudgetError(f"target_se={target:g} cannot be reached: {reason}. Ask for a larger one")
+
+    return until_precise(ask, lambda shares: float(shares.se.max()), settings)

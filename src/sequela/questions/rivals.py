@@ -1,11 +1,11 @@
-"""Can the data tell which of two items came first? Every order is tried against its reverse.
+"""Can the data tell which of two items arrived first? Every order is compared with its reverse.
 
 Two items alone cannot tell (Proposition 1): a whole family of models, from "always 1 first" to
 "always 2 first", has the same distribution of sets. Only the other items, as a clock, can. So for
 each pair that interacts, the pair's own parameters are moved along that family to the opposite
-order, everything is learned anew from there, and both ends are compared after refits without
-penalty. Where learning goes back to the first order, the reverse is held: a refit in which the
-arrow between the two points the other way. What remains is the evidence for the order.
+order, the model is learned again from there, and both optima are compared after refits without
+penalty. If learning returns to the first order, the reverse is held: a refit in which the arrow
+between the two points the other way. What remains is the evidence for the order.
 """
 
 from __future__ import annotations
@@ -16,31 +16,36 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from sequela.data.dataset import Dataset
 from sequela.learning.optima import SAME
-from sequela.learning.penalties import OffDiagonalL1
-from sequela.learning.refit import OnSupport, Refit, WarmFits
-from sequela.model import Model
-from sequela.questions.arguments import as_model, find_items, rate_of
+from sequela.learning.penalties import OffDiagonalL1, OnSupport
+from sequela.learning.refitting import Refit, WarmFits
+from sequela.learning.solvers.contract import Limits
+from sequela.likelihood.parameters import Parameters
+from sequela.model import Model, as_model
+from sequela.questions.arguments import find_items
 from sequela.questions.order import order_probability
 from sequela.questions.theory import two_item_family_of
+from sequela.samples import as_samples
+from sequela.settings import SettingsKeywords, read_settings
 from sequela.support.errors import InputError
 from sequela.support.progress import WorkProgress
-from sequela.support.random import materialise_seed
-from sequela.support.validation import is_number, positive_integer
+from sequela.support.validation import check_tolerance, is_number, positive_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Unpack
 
     from numpy.typing import NDArray
 
-    from sequela.support.random import RandomState
+    from sequela.data.dataset import DataLike
+    from sequela.model import ModelLike
+    from sequela.settings import Settings
 
-__all__ = ["Rivals", "reverse_order", "rival_orders"]
+__all__ = ["RivalKeywords", "Rivals", "reverse_order", "rival_orders"]
 
 # Neither order of a reversed pair is made impossible: the solver could not come back from there.
 _LEAST_SHARE = 0.02
-_MOST_MOVES = 20
+_MAX_MOVES = 20
 _RISE = 1e-2  # nats: less is not worth a move
 _COLUMNS = [
     "first", "second", "probability", "rival_probability", "evidence", "evidence_se", "penalised",
@@ -55,18 +60,19 @@ class Rivals:
     Attributes
     ----------
     table : DataFrame
-        One row a pair, the least certain first: "first", "second" (as in the model), "probability"
-        (first before second, given both), "rival_probability" (the same in the rival), "evidence"
-        for the order of the model (difference of the log-likelihoods, in nats; below about 2 the
-        data do not tell), "evidence_se" (its Monte Carlo error), "penalised" (the
-        same difference with the penalty and without refits, over all samples), "optimum" (whether
-        the rival is an optimum of the penalised likelihood, too, or only with its arrow held).
+        One row per pair, the least certain first: "first", "second" (as in the model),
+        "probability" (first before second, given both), "rival_probability" (the same in the
+        rival), "evidence" for the order of the model (difference of the log-likelihoods, in nats;
+        below about 2 the data do not tell), "evidence_se" (its Monte Carlo error), "penalised"
+        (the same difference with the penalty and without refits, over all samples), "optimum"
+        (whether the rival, too, is an optimum of the penalised likelihood, or only with its arrow
+        held).
     model : Model
         The model whose orders they are: the best that was found.
     refit : Refit
         Its refit without penalty.
     moves : int
-        How often a rival was better than the model at hand and took its place.
+        Number of times that a rival was better than the current model and replaced it.
     optimum : bool
         Whether the model is an optimum of the penalised likelihood; False: its arrows are held.
     """
@@ -78,11 +84,13 @@ class Rivals:
     optimum: bool
 
 
-def reverse_order(theta: NDArray[np.float64], i: int, j: int) -> NDArray[np.float64]:
+def reverse_order(
+    theta: NDArray[np.float64], i: int, j: int, stop_rate: float = 1.0
+) -> NDArray[np.float64]:
     """Return theta with items i and j moved along Proposition 1's family to the opposite order.
 
-    Of the two alone the distribution of sets stays the same, and the item that mostly came first
-    now mostly comes second.
+    The distribution of the sets of these two items stays the same, and the item that mostly came
+    first now mostly comes second. `stop_rate` is the rate of the observation.
 
     Examples
     --------
@@ -94,52 +102,58 @@ def reverse_order(theta: NDArray[np.float64], i: int, j: int) -> NDArray[np.floa
     ([0.982, 0.02], True)
     """
     block = np.ix_([i, j], [i, j])
-    family = two_item_family_of(theta[block])
+    # The family is about observation at rate 1: base rates are relative to the rate.
+    relative = np.diag([np.log(stop_rate)] * 2)
+    pair = theta[block] - relative
+    family = two_item_family_of(pair)
     low, high = family.interval
-    now = float(family.order_probability(np.clip(np.exp(theta[i, i]), low, high)))
+    now = float(family.order_probability(np.clip(np.exp(pair[0, 0]), low, high)))
     share = _LEAST_SHARE if now >= 0.5 else 1.0 - _LEAST_SHARE
     reverse = theta.copy()
-    reverse[block] = family.theta(low + share * (high - low))
+    reverse[block] = family.theta(low + share * (high - low)) + relative
     return reverse
 
 
+class RivalKeywords(SettingsKeywords, total=False):
+    """The options of `rival_orders`: settings, tolerances of the fits, and which pairs to try."""
+
+    least_effect: float
+    max_pairs: int
+    tol: float
+    max_iter: int
+
+
 def rival_orders(
-    model: Any,
-    data: Any,
+    model: ModelLike,
+    data: DataLike,
     *,
     pairs: Iterable[tuple[str, str]] | None = None,
     times: Iterable[object] | None = None,
     penalty: float | None = None,
-    least_effect: float = 1.0,
-    most_pairs: int = 50,
     search: bool = True,
-    random_state: RandomState = None,
-    **options: Any,
+    **options: Unpack[RivalKeywords],
 ) -> Rivals:
-    """Try every order of a learned model against its reverse.
+    """Compare every order of a learned model with its reverse.
 
     Parameters
     ----------
     model : Model or fitted SetChain
-        Whose orders are in question.
+        The model whose orders are in question.
     data : Dataset, DataFrame, array or list of sets
         What it was learned from.
     pairs : iterable of (item, item) or None
-        Which pairs; None: those with an interaction of at least `least_effect` that promotes.
+        Which pairs; None: those with a promoting interaction of at least `least_effect`.
     times : array or None
         Observation times, if they are known.
     penalty : float or None
         Of the fits; None: the one that the model was learned with.
-    least_effect : float
-        How strong an interaction makes its pair a candidate.
-    most_pairs : int
-        At most so many pairs, those with the strongest interactions.
     search : bool
-        Go on from a rival that is better than the model, until none is.
-    random_state : int, Generator or None
-        Seed of sampled sets.
+        Continue from a rival that is better than the model, until none is.
     **options
-        `tol`, `max_iter`, `observation_rate`, `budget`, `chains`, `n_threads` as in `SetChain`.
+        `least_effect` (how strong an interaction makes its pair a candidate, default 1),
+        `max_pairs` (at most this many pairs, those with the strongest interactions, default 50);
+        `tol` and `max_iter` of the fits, as in `SetChain`; `budget`, `sampling`, `random_state`,
+        `n_threads` as in `Settings`.
 
     Returns
     -------
@@ -148,50 +162,54 @@ def rival_orders(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sequela import fit, simulate
     >>> theta = np.diag([0.0, -4.0] + 20 * [-2.5])
     >>> theta[0, 1] = 4.0
     >>> sets = simulate(theta, 500, random_state=1).to_dataset().without_times()
-    >>> found = rival_orders(fit(sets, penalty=0.02), sets, random_state=1)
-    >>> found.table[["first", "second"]].to_dict("list")
+    >>> rivals = rival_orders(fit(sets, penalty=0.02), sets, random_state=1)
+    >>> rivals.table[["first", "second"]].to_dict("list")
     {'first': ['0'], 'second': ['1']}
-    >>> bool(found.table["evidence"].iloc[0] > 2.0)
+    >>> bool(rivals.table["evidence"].iloc[0] > 2.0)
     True
     """
+    given: dict[str, Any] = dict(options)
+    tol = given.pop("tol", 1e-4)
+    check_tolerance(tol)
+    limits = Limits(tol=tol, max_iter=positive_integer("max_iter", given.pop("max_iter", 500)))
+    least_effect = given.pop("least_effect", 1.0)
+    max_pairs = positive_integer("max_pairs", given.pop("max_pairs", 50))
+    how = read_settings(given, unused=("draws", "target_se"))
     current = as_model(model)
     if penalty is None:
         penalty = float(current.metadata.get("penalty", 0.01))
     strength = OffDiagonalL1(penalty)
     if not (is_number(least_effect) and least_effect > 0.0):
         raise InputError(f"least_effect is {least_effect!r}; expected a positive number")
-    options.setdefault("observation_rate", rate_of(current, None))
-    samples = Dataset.coerce(data, times=times).select_items(current.items)
-    fits = WarmFits(samples, seed=materialise_seed(random_state), **options)
-    most_pairs = positive_integer("most_pairs", most_pairs)
+    samples = as_samples(current, data, times)
+    fits = WarmFits(samples, current.observation, how, limits)
     asked = None if pairs is None else [_places(current, pair) for pair in pairs]
-    at_hand = fits.refit(current)
+    current_refit = fits.refit(current)
     optimum = True
     moves = 0
     while True:
-        found = asked if asked is not None else _candidates(current.theta, least_effect, most_pairs)
+        tried = asked if asked is not None else _candidates(current.theta, least_effect, max_pairs)
         rivals = []
-        with WorkProgress("orders against their reverse", len(found)) as bar:
-            for i, j in found:
-                rivals.append(_rival(current, at_hand, fits, strength, i, j))
+        with WorkProgress("orders against their reverse", len(tried)) as bar:
+            for i, j in tried:
+                rivals.append(_rival(current, current_refit, fits, strength, (i, j)))
                 bar.advance()
         better = [r for r in rivals if r.advantage < -max(_RISE, 2.0 * r.error)]
-        if not (search and better and moves < _MOST_MOVES):
+        if not (search and better and moves < _MAX_MOVES):
             break
         best = min(better, key=lambda rival: rival.advantage)
-        current, at_hand, optimum = best.model, best.refit, best.optimum
+        current, current_refit, optimum = best.model, best.refit, best.optimum
         moves += 1
     rows = [
-        _row(current, rival, fits, strength, pair)
-        for rival, pair in zip(rivals, found, strict=True)
+        _row(current, rival, pair, fits, strength, how)
+        for rival, pair in zip(rivals, tried, strict=True)
     ]
     table = pd.DataFrame(rows, columns=_COLUMNS).sort_values("evidence", ignore_index=True)
-    return Rivals(table, current, at_hand, moves, optimum)
+    return Rivals(table, current, current_refit, moves, optimum)
 
 
 def _places(model: Model, pair: Any) -> tuple[int, int]:
@@ -201,13 +219,15 @@ def _places(model: Model, pair: Any) -> tuple[int, int]:
     return int(i), int(j)
 
 
-def _candidates(theta: NDArray[np.float64], least: float, most: int) -> list[tuple[int, int]]:
+def _candidates(
+    theta: NDArray[np.float64], least_effect: float, max_pairs: int
+) -> list[tuple[int, int]]:
     """Return pairs of which one item promotes the other, the strongest effects first."""
     off = theta.copy()
     np.fill_diagonal(off, 0.0)
     strength = np.triu(np.maximum(off, off.T))
-    i, j = np.nonzero(strength >= least)
-    order = np.argsort(-strength[i, j], kind="stable")[:most]
+    i, j = np.nonzero(strength >= least_effect)
+    order = np.argsort(-strength[i, j], kind="stable")[:max_pairs]
     return [(int(i[k]), int(j[k])) for k in order]
 
 
@@ -215,7 +235,7 @@ def _candidates(theta: NDArray[np.float64], least: float, most: int) -> list[tup
 class _Rival:
     """The reverse of one order: the evidence against it, and whether it is an optimum.
 
-    `advantage` is that of the model at hand over the whole rival, by the score of refits.
+    `advantage` is that of the current model over the whole rival, by the score of refits.
     """
 
     evidence: float
@@ -226,32 +246,41 @@ class _Rival:
     optimum: bool
 
 
+def _with_theta(model: Model, theta: NDArray[np.float64]) -> Model:
+    return Model(theta, model.items, model.metadata, observation=model.observation)
+
+
 def _rival(
-    current: Model, at_hand: Refit, fits: WarmFits, penalty: OffDiagonalL1, i: int, j: int
+    current: Model,
+    current_refit: Refit,
+    fits: WarmFits,
+    penalty: OffDiagonalL1,
+    pair: tuple[int, int],
 ) -> _Rival:
-    """Learn the reverse of the order of i and j: as an optimum, or with the arrow held."""
+    """Learn the reverse of the order of a pair: as an optimum, or with the arrow held."""
+    i, j = pair
     try:
-        start = reverse_order(current.theta, i, j)
+        start = reverse_order(current.theta, i, j, Parameters.of(current).stop_rate)
     except InputError:
         start = current.theta.copy()  # never together, or never apart: no family to move along
         start[i, j], start[j, i] = start[j, i], start[i, j]
-    free = Model(fits.fit(start, penalty).theta, current.items, current.metadata)
+    free = _with_theta(current, fits.fit(start, penalty)[0].theta)
     if _differ(free, current):
-        return _weigh(current, at_hand, free, fits, (i, j), optimum=True)
+        return _weigh(current, current_refit, free, fits, pair, optimum=True)
     held = start.copy()
     first, second = (i, j) if current.theta[i, j] >= current.theta[j, i] else (j, i)
     held[first, second] = 0.0
     support = (held != 0.0) | np.eye(len(held), dtype=bool)
-    end = fits.fit(held, OnSupport(support, penalty.strength))
-    bound = Model(end.theta, current.items, current.metadata)
-    found = _weigh(current, at_hand, bound, fits, (i, j), optimum=False)
+    end, _ = fits.fit(held, OnSupport(support, penalty.strength))
+    bound = _with_theta(current, end.theta)
+    rival = _weigh(current, current_refit, bound, fits, pair, optimum=False)
     # The reverse may be an optimum after all, which this nearer start finds.
-    free = Model(fits.fit(end.theta, penalty).theta, current.items, current.metadata)
+    free = _with_theta(current, fits.fit(end.theta, penalty)[0].theta)
     if _differ(free, current):
-        other = _weigh(current, at_hand, free, fits, (i, j), optimum=True)
-        if other.advantage <= found.advantage:
+        other = _weigh(current, current_refit, free, fits, pair, optimum=True)
+        if other.advantage <= rival.advantage:
             return other
-    return found
+    return rival
 
 
 def _differ(a: Model, b: Model) -> bool:
@@ -260,7 +289,7 @@ def _differ(a: Model, b: Model) -> bool:
 
 def _weigh(
     current: Model,
-    at_hand: Refit,
+    current_refit: Refit,
     rival: Model,
     fits: WarmFits,
     pair: tuple[int, int],
@@ -269,18 +298,20 @@ def _weigh(
 ) -> _Rival:
     """Weigh a rival: by evidence about the pair alone, and as a whole.
 
-    For the evidence both are refitted with the interactions of either, but for the pair's own:
-    otherwise one elsewhere, which only one of them happened to pick up, would count.
+    For the evidence both are refitted with the interactions of either, except the pair's own:
+    otherwise an interaction elsewhere that only one of them happened to have would count.
     """
     either = (current.theta != 0.0) | (rival.theta != 0.0)
     either[list(pair), list(pair[::-1])] = False
     again = fits.refit(rival)
     wide = fits.refit(again.model, either)
-    here = fits.refit(at_hand.model, either) if (either & (current.theta == 0.0)).any() else at_hand
+    here = current_refit
+    if (either & (current.theta == 0.0)).any():
+        here = fits.refit(current_refit.model, either)
     return _Rival(
         evidence=here.log_likelihood - wide.log_likelihood,
         error=float(np.hypot(wide.log_likelihood_se, here.log_likelihood_se)),
-        advantage=at_hand.score - again.score,
+        advantage=current_refit.score - again.score,
         model=rival,
         refit=again,
         optimum=optimum,
@@ -288,22 +319,28 @@ def _weigh(
 
 
 def _row(
-    current: Model, rival: _Rival, fits: WarmFits, penalty: OffDiagonalL1, pair: tuple[int, int]
+    current: Model,
+    rival: _Rival,
+    pair: tuple[int, int],
+    fits: WarmFits,
+    penalty: OffDiagonalL1,
+    settings: Settings,
 ) -> dict[str, Any]:
     """Return one row of the table, named so that the likelier item is the first."""
     i, j = pair
+    items = current.items
     here, there = (
-        float(order_probability(m, current.items[i], current.items[j], random_state=fits.seed))
-        for m in (current, rival.model)
+        float(order_probability(model, items[i], items[j], settings=settings))
+        for model in (current, rival.model)
     )
     if here < 0.5:
         i, j, here, there = j, i, 1.0 - here, 1.0 - there
     ours, theirs = (
-        fits.log_likelihood(m.theta)[0] - len(fits.data) * penalty.value(m.theta)
-        for m in (current, rival.model)
+        fits.log_likelihood(model.theta)[0] - len(fits.data) * penalty.value(model.theta)
+        for model in (current, rival.model)
     )
     return {
-        "first": current.items[i], "second": current.items[j], "probability": here,
+        "first": items[i], "second": items[j], "probability": here,
         "rival_probability": there, "evidence": rival.evidence, "evidence_se": rival.error,
         "penalised": ours - theirs, "optimum": rival.optimum,
     }  # fmt: skip

@@ -2,44 +2,49 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from sequela.data.dataset import Dataset
-from sequela.likelihood.budget import check_budget
+from sequela.likelihood.histories import SamplePosteriors, sample_posteriors
 from sequela.likelihood.parameters import Parameters
-from sequela.likelihood.posterior import sample_posteriors
-from sequela.likelihood.sampled import Sampling
-from sequela.questions.arguments import as_model, find_items, rate_of
-from sequela.questions.precision import check_precision, until_precise
-from sequela.support.errors import BudgetError
-from sequela.support.random import materialise_seed
+from sequela.likelihood.plan import Way, choose_way
+from sequela.model import as_model
+from sequela.questions.arguments import one_sample
+from sequela.questions.precision import settings_for_orders, until_precise
+from sequela.settings import read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Unpack
 
-    from numpy.typing import NDArray
+    from sequela.data.dataset import Dataset
+    from sequela.model import Model, ModelLike
+    from sequela.settings import Settings, SettingsKeywords
 
-    from sequela.likelihood.budget import Budget
-    from sequela.likelihood.posterior import SamplePosteriors
-    from sequela.model import Model
-    from sequela.support.random import RandomState
+__all__ = [
+    "DEFAULT_ORDERS",
+    "MAX_ORDERS",
+    "SampleAnswer",
+    "SamplePosteriors",
+    "posterior_until_precise",
+    "sample_arrivals",
+    "sample_posteriors",
+]
 
-__all__ = ["SampleAnswer", "one_sample", "posterior_until_precise", "sample_arrivals"]
-
+# Orders drawn of a set beyond the budget: by default, and at most.
 DEFAULT_ORDERS = 1_600
-MOST_ORDERS = 1_000_000
+MAX_ORDERS = 1_000_000
 
 
 @dataclass(frozen=True)
 class SampleAnswer:
-    """Posterior moments of samples, how many orders were drawn for each, and from which seed.
+    """Posterior moments of samples, the number of orders drawn per set, and their seed.
 
-    Every chain draws as many, so these may be a few more than were asked for. Where all is exact,
-    no orders and no seed.
+    All chains draw the same number of orders, so there may be a few more than were asked for. If
+    all sets are exact, there are no orders and no seed.
     """
 
     posterior: SamplePosteriors
@@ -47,150 +52,98 @@ class SampleAnswer:
     seed: int | None
 
 
-def one_sample(
-    model: Model, sample: Iterable[Any], what: str = "sample"
-) -> tuple[NDArray[np.int64], Dataset]:
-    """Return the items of a sample, in the model's order, and a data set of this one sample.
-
-    `what` is the name of the argument, for errors.
-    """
-    present = np.sort(find_items(model, sample, what))
-    row = np.zeros((1, model.n_items), dtype=np.bool_)
-    row[0, present] = True
-    return present, Dataset(row, items=model.items)
-
-
 def posterior_until_precise(
-    theta: NDArray[np.float64],
+    model: Model,
     data: Dataset,
     error_of: Callable[[SampleAnswer], float],
-    draws: int | None,
-    target_se: float | None,
+    settings: Settings,
     *,
-    exact_only: bool = False,
-    default: int = DEFAULT_ORDERS,
-    budget: Budget | None = None,
-    observation_rate: float = 1.0,
-    random_state: RandomState = None,
-    n_threads: int | None = None,
+    method: str = "auto",
 ) -> SampleAnswer:
-    """Return posterior moments with so many drawn orders, or as many as the target needs."""
-    check_precision(draws, target_se)
-    limits = check_budget(budget)
-    if exact_only:
-        _check_exact(Parameters(theta, observation_rate), data, limits)
-    seed = materialise_seed(random_state)
-    sampling = Sampling()
+    """Return posterior moments from as many drawn orders as the settings or their target need.
 
-    def ask(size: int) -> SampleAnswer:
-        sweeps = max(1, -(-size // sampling.chains))
-        found = sample_posteriors(
-            theta,
-            data,
-            budget=limits,
-            sampling=replace(sampling, sweeps=sweeps),
-            observation_rate=observation_rate,
-            random_state=seed,
-            n_threads=n_threads,
-        )
-        exact = bool((found.methods == "exact").all())
-        return SampleAnswer(
-            found, 0 if exact else sweeps * sampling.chains, None if exact else seed
-        )
+    With method "exact" a set beyond the budget is a `BudgetError`.
+    """
+    if method == "exact":
+        parameters = Parameters.of(model)
+        for row in data.values:
+            items = np.nonzero(row)[0].astype(np.int64)
+            choose_way(parameters, items, settings.budget, method=method)
+
+    def ask(draws: int) -> SampleAnswer:
+        of_orders = settings_for_orders(settings, draws)
+        posterior = sample_posteriors(model, data, settings=of_orders)
+        if (posterior.methods == Way.EXACT).all():
+            return SampleAnswer(posterior, 0, None)
+        drawn = of_orders.sampling.sweeps * of_orders.sampling.chains
+        return SampleAnswer(posterior, drawn, settings.seed)
 
     return until_precise(
         ask,
         error_of,
-        draws,
-        target_se,
-        default=default,
-        first=default,
-        most=MOST_ORDERS,
+        settings,
+        default=DEFAULT_ORDERS,
+        first=DEFAULT_ORDERS,
+        max_draws=MAX_ORDERS,
     )
 
 
-def _check_exact(parameters: Parameters, data: Dataset, budget: Budget) -> None:
-    """Raise if a set would be sampled; the same rule as that of `sample_posteriors`."""
-    for row in data.values:
-        items = np.nonzero(row)[0].astype(np.int64)
-        columns = parameters.columns(items).items.size
-        if items.size > 1 and not budget.exact_fits(items.size, columns):
-            raise BudgetError(
-                f"a set of {items.size} items is beyond the budget; use method='auto', which "
-                "draws orders, or a larger budget=Budget(...)"
-            )
-
-
 def sample_arrivals(
-    model: Any,
-    sample: Iterable[Any],
-    *,
-    draws: int | None = None,
-    target_se: float | None = None,
-    observation_rate: float | None = None,
-    budget: Budget | None = None,
-    random_state: RandomState = None,
-    n_threads: int | None = None,
+    model: ModelLike, sample: Iterable[Any], **settings: Unpack[SettingsKeywords]
 ) -> pd.DataFrame:
-    """Return when the items of one sample came: their positions and arrival times.
+    """Return when the items of one sample arrived: their positions and arrival times.
 
     Exact within the budget, from drawn orders beyond it.
 
     Parameters
     ----------
     model : Model, fitted SetChain, or theta
-        The chain.
+        The model.
     sample : set of labels, or a true/false row
         What was observed.
-    draws : int or None
-        Orders drawn if the set is beyond the budget (default 1,600).
-    target_se : float or None
-        Instead of `draws`: the standard error that is wanted of every mean position.
-    observation_rate, budget, random_state, n_threads
-        As in `Likelihood`.
+    **settings
+        `budget`, `random_state`; if the set is beyond the budget also `sampling`, `draws` (number
+        of orders drawn, default 1,600) or `target_se` (of every mean position). See `Settings`.
 
     Returns
     -------
     DataFrame
-        One row for each item, by mean arrival: mean, standard deviation (the posterior's spread)
+        One row per item, sorted by mean arrival: mean, standard deviation (of the posterior)
         and Monte Carlo standard error of the mean, of the position (1 is first) and of the time
         of arrival. ``attrs`` holds "method", "draws" and "seed".
 
     Examples
     --------
-    >>> import sequela
-    >>> found = sequela.sample_arrivals(sequela.example_theta(), {"first", "second"})
-    >>> found["position_mean"].round(2).to_dict()
+    >>> from sequela.data.examples import example_theta
+    >>> arrivals = sample_arrivals(example_theta(), {"first", "second"})
+    >>> arrivals["position_mean"].round(2).to_dict()
     {'first': 1.02, 'second': 1.98}
-    >>> found["arrival_mean"].round(2).to_dict()
+    >>> arrivals["arrival_mean"].round(2).to_dict()
     {'first': 0.23, 'second': 0.45}
     """
-    chain = as_model(model)
-    present, data = one_sample(chain, sample)
+    how = read_settings(settings)
+    model = as_model(model)
+    present, data = one_sample(model, sample)
 
-    def error_of(found: SampleAnswer) -> float:
-        return float(np.max(found.posterior.mean_errors(0)[1], initial=0.0))
+    def error_of(answer: SampleAnswer) -> float:
+        return float(np.max(answer.posterior.mean_errors(0)[1], initial=0.0))
 
-    answer = posterior_until_precise(
-        chain.theta, data, error_of, draws, target_se, budget=budget,
-        observation_rate=rate_of(chain, observation_rate), random_state=random_state,
-        n_threads=n_threads,
-    )  # fmt: skip
-    found = answer.posterior
-    place = found.place(0)
-    steps = np.arange(1.0, present.size + 1.0)
-    mean = place @ steps
-    arrival_se, place_se = found.mean_errors(0)
+    answer = posterior_until_precise(model, data, error_of, how)
+    posterior = answer.posterior
+    place = posterior.place(0)
+    positions = np.arange(1.0, present.size + 1.0)
+    mean = place @ positions
+    arrival_se, place_se = posterior.mean_errors(0)
     table = pd.DataFrame(
         {
             "position_mean": mean,
-            "position_sd": np.sqrt(np.maximum(place @ steps**2 - mean**2, 0.0)),
+            "position_sd": np.sqrt(np.maximum(place @ positions**2 - mean**2, 0.0)),
             "position_se": place_se,
-            "arrival_mean": found.arrival_mean[0, present],
-            "arrival_sd": np.sqrt(np.maximum(found.arrival_variance[0, present], 0.0)),
+            "arrival_mean": posterior.arrival_mean[0, present],
+            "arrival_sd": np.sqrt(np.maximum(posterior.arrival_variance[0, present], 0.0)),
             "arrival_se": arrival_se,
         },
-        index=pd.Index([chain.items[j] for j in present], name="item"),
+        index=pd.Index([model.items[j] for j in present], name="item"),
     ).sort_values("arrival_mean", kind="stable")
-    table.attrs.update(method=str(found.methods[0]), draws=answer.draws, seed=answer.seed)
+    table.attrs.update(method=str(posterior.methods[0]), draws=answer.draws, seed=answer.seed)
     return table

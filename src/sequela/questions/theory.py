@@ -1,4 +1,4 @@
-"""What pencil and paper can say: section 3 of the paper as functions, with its slips mended.
+"""Closed forms: section 3 of the paper as functions, with its errors corrected.
 
 Samples are observed at rate 1, as in the paper.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from sequela.support.errors import InputError
 from sequela.support.validation import check_theta, positive_integer
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
@@ -26,7 +27,11 @@ __all__ = [
     "two_item_family_of",
 ]
 
-_ROUNDING = 1e-12  # how far beyond its interval an s is taken for the end: it was computed
+# An s beyond its interval by this share is a rounded end of it.
+_ROUNDING = 1e-12
+
+# Two items; entries of an array outside the diagonal may be minus infinity.
+TwoItemTheta: TypeAlias = "Model | pd.DataFrame | ArrayLike"
 
 
 # --- Lemma 1 and Theorem 1: independent items as a clock ------------------------------------------
@@ -159,7 +164,7 @@ class TwoItemFamily:
         """The smallest and the largest s: between them no rate is negative."""
         return self.p1 / self.p0, (self.p1 + self.p12) / self.p0
 
-    def order_probability(self, s: Any) -> Any:
+    def order_probability(self, s: ArrayLike) -> Any:
         """P(item 1 came before item 2 | both were observed) of the model at s.
 
         Parameters
@@ -183,7 +188,7 @@ class TwoItemFamily:
         first, _ = self._shares(s)
         return float(first) if first.ndim == 0 else first
 
-    def theta(self, s: Any) -> NDArray[np.float64]:
+    def theta(self, s: ArrayLike) -> NDArray[np.float64]:
         """Return the parameters of the model at s; theta[i, j] is the effect of i on j.
 
         Parameters
@@ -216,7 +221,7 @@ class TwoItemFamily:
             theta[..., 1, 0] = np.log(second) + scale - math.log(self.p2) - np.log(ahead_1)
         return theta
 
-    def contains(self, theta: Any, *, rtol: float = 1e-9) -> bool:
+    def contains(self, theta: TwoItemTheta, *, rtol: float = 1e-9) -> bool:
         """Say whether a model gives the four sets the probabilities of this family.
 
         Parameters
@@ -235,7 +240,7 @@ class TwoItemFamily:
         mine = [self.p0, self.p1, self.p2, self.p12]
         return bool(np.allclose(_set_probabilities(theta), mine, rtol=rtol, atol=0.0))
 
-    def _shares(self, s: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _shares(self, s: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return P(1 first | both) and P(2 first | both), exactly 0 and 1 at the ends."""
         low, high = self.interval
         place = _checked("s", s, positive=False)
@@ -282,7 +287,7 @@ def two_item_family(p0: float, p1: float, p2: float) -> TwoItemFamily:
     return _family(p0, p1, p2, math.fsum([1.0, -p0, -p1, -p2]))
 
 
-def two_item_family_of(theta: Any) -> TwoItemFamily:
+def two_item_family_of(theta: TwoItemTheta) -> TwoItemFamily:
     """Return all two-item models with the same distribution of sets as the one given.
 
     Parameters
@@ -335,8 +340,13 @@ def _family(p0: float, p1: float, p2: float, p12: float) -> TwoItemFamily:
     return family
 
 
-def _set_probabilities(theta: Any) -> tuple[float, float, float, float]:
+def _set_probabilities(theta: TwoItemTheta) -> tuple[float, float, float, float]:
     """Return p of {}, {1}, {2}, {1, 2}, by eq. (6), in logarithms: rates may be extreme."""
+    if isinstance(theta, Model) and theta.observation.constant_rate != 1.0:
+        raise InputError(
+            f"the model has the observation {theta.observation!r}; expected a rate of 1, as in the "
+            "paper: subtract the logarithm of the rate from the diagonal of theta"
+        )
     given = theta.theta if isinstance(theta, Model) else theta
     never = np.zeros((2, 2), dtype=bool)
     if isinstance(given, np.ndarray) and given.shape == (2, 2):

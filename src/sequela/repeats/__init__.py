@@ -1,27 +1,10 @@
-"""Many independent pieces of one question: seeds, bootstraps, subsets of items, penalties, folds.
+"""Many independent repeats: seeds, bootstraps, subsets of items, penalties, folds.
 
-A `Plan` lists the pieces; `run` does them on threads, processes, a Dask cluster or as one task of
-an array of jobs, and writes one record for each as it comes; `collect` reads what there is. Which
-way it ran changes no number.
+A `Plan` lists the repeats. `run` does them on threads, on processes, on a Dask cluster or as one
+task of a job array, and writes a record of each as it ends. `collect` reads the records. Where the
+repeats run does not change the results.
 """
 
-from sequela.repeats.errors import RepeatsError
-from sequela.repeats.fit_results import fit_table, models, pair_orders, summarise
-from sequela.repeats.fits import plan_fits
-from sequela.repeats.plan import Plan
-from sequela.repeats.records import collect, missing, read_plan
-from sequela.repeats.running import run
+import lazy_loader
 
-__all__ = [
-    "Plan",
-    "RepeatsError",
-    "collect",
-    "fit_table",
-    "missing",
-    "models",
-    "pair_orders",
-    "plan_fits",
-    "read_plan",
-    "run",
-    "summarise",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

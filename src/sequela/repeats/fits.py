@@ -2,45 +2,171 @@
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
 from sequela.budget import check_budget
 from sequela.data._reading import find_positions
 from sequela.data.dataset import Dataset
-from sequela.learning.estimator import SetChain
 from sequela.observation import as_observation
 from sequela.repeats.fit_task import TASK, WARM_UP, QuietFit
 from sequela.repeats.plan import Plan
 from sequela.support.errors import InputError
+from sequela.support.keywords import build_options, check_keywords
 from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Unpack
 
-__all__ = ["plan_fits"]
+    from sequela.budget import Budget
+    from sequela.data.dataset import DataLike
+    from sequela.observation import Observation
 
-# Of the options of SetChain, those that the plan and `run` decide.
+__all__ = ["FitKeywords", "PlanKeywords", "Repeats", "RepeatsKeywords", "plan_fits"]
+
+# The options of SetChain that the plan and `run` decide.
 _DECIDED = ("random_state", "n_threads", "checkpoint", "checkpoint_every", "progress")
 
 
+class RepeatsKeywords(TypedDict, total=False):
+    """The keywords that say what is repeated; see `Repeats`."""
+
+    seeds: int
+    bootstraps: int
+    folds: int
+    penalties: Sequence[float] | None
+    item_subsets: Sequence[int] | None
+    random_subsets: int
+
+
+class FitKeywords(TypedDict, total=False):
+    """The options of `SetChain` that are the same for all fits of a plan."""
+
+    penalty: float
+    solver: str
+    n_starts: int
+    start_widths: Sequence[float]
+    independent_start: bool
+    max_iter: int
+    tol: float
+    observation: Observation | None
+    budget: Budget | None
+    chains: int
+
+
+class PlanKeywords(RepeatsKeywords, FitKeywords, total=False):
+    """The ``**options`` of `plan_fits`: what is repeated, and the options of `SetChain`."""
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """The kinds of variation of a plan of fits; kinds that are given together multiply.
+
+    Parameters
+    ----------
+    seeds : int
+        Number of random starts.
+    bootstraps : int
+        Number of bootstraps.
+    folds : int
+        Number of folds, each held out once; not together with bootstraps.
+    penalties : sequence of float or None
+        The penalties to fit with.
+    item_subsets : sequence of int or None
+        The numbers of items to fit to.
+    random_subsets : int
+        Number of random subsets of each size; 0 takes the most frequent items.
+
+    Examples
+    --------
+    >>> data = Dataset([[1, 0, 1], [0, 1, 1]])
+    >>> Repeats(bootstraps=2, item_subsets=[2]).cases(data, [0.01])
+    [{'penalty': 0.01, 'bootstrap': 0, 'items': 2}, {'penalty': 0.01, 'bootstrap': 1, 'items': 2}]
+    """
+
+    seeds: int = 0
+    bootstraps: int = 0
+    folds: int = 0
+    penalties: Sequence[float] | None = None
+    item_subsets: Sequence[int] | None = None
+    random_subsets: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("seeds", "bootstraps", "folds", "random_subsets"):
+            value = positive_integer(name, getattr(self, name), least=0)
+            object.__setattr__(self, name, value)
+        if self.bootstraps and self.folds:
+            raise InputError(
+                "bootstraps and folds are both given; held-out samples would also be fitted to. "
+                "Make two plans"
+            )
+        if self.folds:
+            positive_integer("folds", self.folds, least=2)
+        if self.penalties is not None:
+            object.__setattr__(self, "penalties", tuple(self.penalties))
+            if not self.penalties:
+                raise InputError("penalties is empty; expected at least one, such as [0.1, 0.01]")
+        if self.item_subsets is not None:
+            sizes = tuple(positive_integer("item_subsets", size) for size in self.item_subsets)
+            object.__setattr__(self, "item_subsets", sizes)
+            if not sizes:
+                raise InputError("item_subsets is empty; expected at least one, such as [10, 20]")
+        elif self.random_subsets:
+            raise InputError("random_subsets needs item_subsets, the sizes of the subsets")
+        counts = (self.seeds, self.bootstraps, self.folds)
+        if not any(counts) and self.penalties is None and self.item_subsets is None:
+            raise InputError(
+                "nothing is repeated; give seeds, bootstraps, folds, penalties or item_subsets"
+            )
+
+    def cases(self, data: Dataset, penalties: Sequence[float]) -> list[dict[str, Any]]:
+        """Return one case for each fit, those of one subset of items side by side.
+
+        Parameters
+        ----------
+        data : Dataset
+            The samples; it must have enough of them for the folds, and enough items.
+        penalties : sequence of float
+            The penalties to fit with.
+        """
+        if self.folds > data.n_samples:
+            raise InputError(f"folds is {self.folds}, more than the {data.n_samples} samples")
+        varied: list[list[dict[str, Any]]] = [
+            self._subsets(data),
+            [{"bootstrap": b} for b in range(self.bootstraps)]
+            or [{"fold": f} for f in range(self.folds)]
+            or [{}],
+            [{"start": r} for r in range(self.seeds)] or [{}],
+            [{"penalty": float(strength)} for strength in penalties],
+        ]
+        return [
+            {key: value for part in reversed(parts) for key, value in part.items()}
+            for parts in product(*varied)
+        ]
+
+    def _subsets(self, data: Dataset) -> list[dict[str, Any]]:
+        if self.item_subsets is None:
+            return [{}]
+        for size in self.item_subsets:
+            if size > data.n_items:
+                raise InputError(f"item_subsets has {size}, more than the {data.n_items} items")
+        if not self.random_subsets:
+            return [{"items": size} for size in self.item_subsets]
+        numbers = range(self.random_subsets)
+        return [{"subset": r, "items": size} for size in self.item_subsets for r in numbers]
+
+
 def plan_fits(
-    data: Any,
+    data: DataLike,
     *,
     seed: int,
-    seeds: int = 0,
-    bootstraps: int = 0,
-    folds: int = 0,
-    penalties: Sequence[float] | None = None,
-    item_subsets: Sequence[int] | None = None,
-    random_subsets: int = 0,
     orders: Iterable[object] | None = None,
     times: Iterable[object] | None = None,
-    **options: Any,
+    **options: Unpack[PlanKeywords],
 ) -> Plan:
     """Return a plan of fits to variations of the same data, for `run`.
 
@@ -52,32 +178,38 @@ def plan_fits(
         The samples.
     seed : int
         What everything random is derived from.
-    seeds : int
-        Fits to the same samples from so many random starts, each with a seed of its own. (All
-        other fits begin at the model without interactions; `independent_start` says otherwise.)
-    bootstraps : int
-        Fits to so many samples of the samples, drawn with replacement, each as many as there are.
-    folds : int
-        Fits to all samples but those of one of so many folds, and the held-out log-likelihood of
-        these; not together with bootstraps.
-    penalties : sequence of float or None
-        Fits with each of these penalties; None: with `penalty`, an option of `SetChain`.
-    item_subsets : sequence of int or None
-        Fits to so many items only: of each size the most frequent ones, or random ones.
-    random_subsets : int
-        So many random subsets of each size in `item_subsets`; 0: the most frequent items.
     orders : list of labels or None
         Also record P(a before b) of all pairs of these items, see `order_matrix`.
     times : array or None
         Observation times, as in `SetChain.fit`.
     **options
-        Options of `SetChain`, such as ``penalty``, ``n_starts``, ``tol`` or ``budget``.
+        What is repeated (at least one kind), and how each model is learned:
+
+        seeds : int
+            Number of fits to the same samples from random starts, each with its own seed. (All
+            other fits start at the model without interactions, unless ``independent_start=False``.)
+        bootstraps : int
+            Number of fits to bootstraps: samples drawn with replacement, the same number as given.
+        folds : int
+            Number of folds: each fit leaves one out and records the log-likelihood of its samples.
+            Not together with `bootstraps`.
+        penalties : sequence of float or None
+            Fit with each of these penalties. Default: with `penalty` alone.
+        item_subsets : sequence of int or None
+            Fit to subsets of the items, of each of these sizes.
+        random_subsets : int
+            Number of random subsets of each size in `item_subsets`. Default: 0, which takes the
+            most frequent items.
+        penalty, solver, n_starts, start_widths, independent_start, max_iter, tol
+            As in `SetChain`.
+        observation, budget, chains
+            As in `SetChain`.
 
     Returns
     -------
     Plan
-        Its cases have the entries "penalty" and, where they vary, "items" (how many), "subset",
-        "bootstrap", "fold" and "start", all counted from 0.
+        Its cases have the entries "penalty" and, where they vary, "items" (the number of items),
+        "subset", "bootstrap", "fold" and "start", each counted from 0.
 
     Examples
     --------
@@ -90,94 +222,47 @@ def plan_fits(
     ...     table = run(plan, folder, backend="threads")
     ...     summary = summarise(folder)
     >>> summary[["from", "to", "share"]].head(2)
-         from      to  share
-    0   right    left    1.0
-    1  step 1  step 2    1.0
+        from     to  share
+    0  right   left    1.0
+    1   left  right    1.0
     """
+    for name in _DECIDED:
+        if name in options:
+            raise InputError(f"{name} is not for a plan: `seed`, `run` and its folder decide it")
+    check_keywords(plan_fits, options, PlanKeywords)
+    repeats = build_options(Repeats, options)
     samples = Dataset.coerce(data, times=times)
-    penalties = None if penalties is None else list(penalties)
-    settings = _check_options(options, penalties)
-    strengths = [settings.pop("penalty")] if penalties is None else list(penalties)
-    varied: list[list[dict[str, Any]]] = [
-        _subsets(samples, item_subsets, random_subsets),
-        _resampled(samples, bootstraps, folds),
-        [{"start": r} for r in range(_count("seeds", seeds))] or [{}],
-        [{"penalty": float(strength)} for strength in strengths],
-    ]
-    if penalties is None and all(kind == [{}] for kind in varied[:-1]):
-        raise InputError(
-            "nothing is repeated; give seeds, bootstraps, folds, penalties or item_subsets"
-        )
-    if seeds:
+    penalties, settings = _fit_options(options, repeats.penalties)
+    if repeats.seeds:
         settings.setdefault("independent_start", False)
     common: dict[str, Any] = {"plan_seed": seed, "options": settings}
-    if folds:
-        common["folds"] = folds
+    if repeats.folds:
+        common["folds"] = repeats.folds
     if orders is not None:
         common["orders"] = _labels(samples, orders)
-    cases = [
-        {key: value for part in reversed(parts) for key, value in part.items()}
-        for parts in product(*varied)
-    ]
-    return Plan(TASK, cases, seed, common, samples, WARM_UP)
+    return Plan(TASK, repeats.cases(samples, penalties), seed, common, samples, WARM_UP)
 
 
-def _count(name: str, value: int) -> int:
-    return positive_integer(name, value, least=0)
-
-
-def _check_options(options: dict[str, Any], penalties: Sequence[float] | None) -> dict[str, Any]:
-    """Return the options of the fits as plain values, the penalty among them."""
-    known = set(inspect.signature(SetChain).parameters)
-    for name in options:
-        if name in _DECIDED:
-            raise InputError(f"{name} is not for a plan: `seed`, `run` and its folder decide it")
-        if name not in known:
-            names = ", ".join(sorted(known - set(_DECIDED)))
-            raise InputError(f"there is no option {name!r}; the options of a fit are {names}")
-    if penalties is not None and "penalty" in options:
+def _fit_options(
+    given: Mapping[str, Any], penalties: Sequence[float] | None
+) -> tuple[Sequence[float], dict[str, Any]]:
+    """Return the penalties, and the other options of the fits as plain values."""
+    settings = {
+        name: given[name].item() if isinstance(given[name], np.generic) else given[name]
+        for name in FitKeywords.__annotations__
+        if name in given
+    }
+    if penalties is None:
+        penalties = [settings.pop("penalty", QuietFit().penalty)]
+    elif "penalty" in settings:
         raise InputError("penalty and penalties are both given; expected one of them")
-    if penalties is not None and len(penalties) == 0:
-        raise InputError("penalties is empty; expected at least one, such as [0.1, 0.01]")
-    plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in options.items()}
-    settings = plain if penalties is not None else {"penalty": 0.01, **plain}
-    for strength in penalties or [settings["penalty"]]:
-        QuietFit(**{**settings, "penalty": strength}).check()
+    for strength in penalties:
+        QuietFit(strength, **settings).check()
     if settings.get("budget") is not None:
         settings["budget"] = asdict(check_budget(settings["budget"]))
     if settings.get("observation") is not None:
         settings["observation"] = as_observation(settings["observation"]).to_json()
-    return settings
-
-
-def _subsets(
-    data: Dataset, sizes: Sequence[int] | None, random_subsets: int
-) -> list[dict[str, int]]:
-    if sizes is None:
-        if _count("random_subsets", random_subsets):
-            raise InputError("random_subsets needs item_subsets, the sizes of the subsets")
-        return [{}]
-    for size in sizes:
-        if positive_integer("item_subsets", size) > data.n_items:
-            raise InputError(f"item_subsets has {size}, more than the {data.n_items} items")
-    if not _count("random_subsets", random_subsets):
-        return [{"items": int(size)} for size in sizes]
-    return [{"subset": r, "items": int(size)} for size in sizes for r in range(random_subsets)]
-
-
-def _resampled(data: Dataset, bootstraps: int, folds: int) -> list[dict[str, int]]:
-    if _count("bootstraps", bootstraps) and _count("folds", folds):
-        raise InputError(
-            "bootstraps and folds are both given; a held-out sample would also be fitted to. Make "
-            "two plans"
-        )
-    if folds:
-        positive_integer("folds", folds, least=2)
-        if folds > data.n_samples:
-            raise InputError(f"folds is {folds}, more than the {data.n_samples} samples")
-    if bootstraps:
-        return [{"bootstrap": b} for b in range(bootstraps)]
-    return [{"fold": f} for f in range(folds)] or [{}]
+    return penalties, settings
 
 
 def _labels(data: Dataset, orders: Iterable[object]) -> list[str]:

@@ -1,1 +1,10 @@
-"""What a run leaves behind: a folder with its model, tables, figures and how to repeat it."""
+"""What the commands do, for Python: fits that leave a folder, their repetition, demos, tables.
+
+`run_fit` is ``sequela fit``: it reads a table, learns, and leaves a folder with the model, tables,
+figures and a ``run.json``; `repeat_run` repeats it bit for bit. Names are declared in
+``__init__.pyi`` and loaded when they are first used, so that the command line stays fast.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sequela.likelihood.histories import sample_posteriors
 from sequela.questions.clock import pseudo_times
 from sequela.questions.distributions import item_frequencies
 from sequela.questions.order import order_matrix
+from sequela.report.fit_options import Execution
 from sequela.report.run import MODEL_NAME
 from sequela.report.tables import write_table
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable
-    from pathlib import Path
 
     from sequela.data.dataset import Dataset
     from sequela.learning.estimator import SetChain
@@ -24,59 +27,73 @@ _ORDERED_ITEMS = 20
 
 
 def write_fit(
-    folder: Path,
-    chain: SetChain,
+    folder: str | os.PathLike[str],
+    learner: SetChain,
     data: Dataset,
     *,
-    seed: int,
-    figures: tuple[str, ...],
-    n_threads: int | None = None,
-    say: Callable[[str], None] = lambda _: None,
+    figures: tuple[str, ...] = (),
+    execution: Execution | None = None,
 ) -> None:
-    """Write model, tables and figures of a fit into `folder`.
+    """Write model, tables and figures of a fit into `folder`, the model first.
 
     Parameters
     ----------
     folder : path
-        Where; it exists.
-    chain : SetChain
-        Fitted.
+        Where; it is made if it does not exist. Files of the same names are replaced.
+    learner : SetChain
+        Fitted. Its seed is also that of answers that are sampled.
     data : Dataset
         What it was fitted to.
-    seed : int
-        For answers that are sampled.
     figures : tuple of str
         Formats, such as ("png", "svg"); none for no figures.
-    n_threads : int or None
-        Threads.
-    say : callable
-        Told what is being made.
+    execution : Execution or None
+        Threads, and whom to tell what is being made.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from sequela import SetChain, example_samples
+    >>> data = example_samples().most_frequent(3)
+    >>> learner = SetChain(0.05, random_state=1).fit(data)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_fit(folder, learner, data)
+    ...     print(*sorted(path.stem for path in pathlib.Path(folder).iterdir()))
+    frequencies interactions model orders pseudo_times theta
     """
-    model = chain.model_
-    model.save(folder / MODEL_NAME)
-    model.to_csv(folder / "theta.csv")
-    write_table(model.interactions(), folder / "interactions.csv", index=False)
-    if len(chain.starts_) > 1:
-        write_table(chain.optima_, folder / "optima.csv", index=False)
-    options: dict[str, Any] = {"random_state": seed, "n_threads": n_threads}
-    say("orders")
+    execution = execution or Execution()
+    announce = execution.announce or _say_nothing
+    place = Path(folder)
+    place.mkdir(exist_ok=True)
+    model = learner.model_
+    # Everything below takes longer and may fail; the model is safe by then.
+    model.save(place / MODEL_NAME)
+    model.to_csv(place / "theta.csv")
+    write_table(model.interactions(), place / "interactions.csv", index=False)
+    if len(learner.starts_) > 1:
+        write_table(learner.optima_, place / "optima.csv", index=False)
+    options: dict[str, Any] = {"random_state": learner.seed_, "n_threads": execution.threads}
+    announce("orders")
     top = data.most_frequent(min(_ORDERED_ITEMS, data.n_items)).items
     orders = order_matrix(model, top, **options) if len(top) > 1 else None
     if orders is not None:
-        write_table(orders.pairs(), folder / "orders.csv", index=False)
-    say("pseudo-times")
-    write_table(pseudo_times(model, data, **options), folder / "pseudo_times.csv")
-    say("frequencies")
+        write_table(orders.pairs(), place / "orders.csv", index=False)
+    announce("pseudo-times")
+    write_table(pseudo_times(model, data, **options), place / "pseudo_times.csv")
+    announce("frequencies")
     frequencies = item_frequencies(model, data, **options)
-    write_table(frequencies, folder / "frequencies.csv")
+    write_table(frequencies, place / "frequencies.csv")
     if figures:
-        say("figures")
-        _draw(folder, chain, data, orders, frequencies, figures, options)
+        announce("figures")
+        _draw(place, learner, data, orders, frequencies, figures, options)
+
+
+def _say_nothing(_: str) -> None:
+    """Tell nobody."""
 
 
 def _draw(
     folder: Path,
-    chain: SetChain,
+    learner: SetChain,
     data: Dataset,
     orders: Any,
     frequencies: Any,
@@ -92,16 +109,17 @@ def _draw(
     from sequela.plots.theta import plot_theta
     from sequela.plots.timeline import plot_timeline
 
+    model = learner.model_
     drawings: dict[str, Callable[[], Any]] = {
-        "theta": lambda: plot_theta(chain.model_),
+        "theta": lambda: plot_theta(model),
         "frequencies": lambda: plot_frequencies(frequencies),
-        "timeline": lambda: plot_timeline(chain.model_, data, **options),
+        "timeline": lambda: plot_timeline(sample_posteriors(model, data, **options)),
     }
     if orders is not None:
         drawings["orders"] = lambda: plot_order_matrix(orders)
-    if len(chain.model_.interactions()):
-        drawings["interactions"] = lambda: plot_interactions(chain.model_)
-    (folder / "figures").mkdir()
+    if len(model.interactions()):
+        drawings["interactions"] = lambda: plot_interactions(model)
+    (folder / "figures").mkdir(exist_ok=True)
     for name, draw in drawings.items():
         axes = draw()
         for suffix in formats:

@@ -66,7 +66,8 @@ class Run:
     options : dict
         Everything that the numbers depend on, the seed among it.
     data : dict
-        "path", "sha256", "samples" and "items" of what was read.
+        "path", "sha256", "samples" and "items" of what was read, and (since 0.2) how it was read,
+        as "import_summary".
     result : dict
         The numbers that a repetition must give again.
     versions : dict
@@ -107,7 +108,12 @@ class Run:
         parts: dict[str, Any] = {
             name: content.get(name) for name in ("command", "options", "data", "result", "versions")
         }
-        wrong = [name for name, value in parts.items() if value is None]
+        wrong = [
+            name
+            for name, value in parts.items()
+            if not isinstance(value, str if name == "command" else dict)
+        ]
+        wrong = wrong or [name for name in ("path", "sha256") if name not in parts["data"]]
         if wrong:
             raise InputError(f"{str(place)!r} has no {wrong[0]!r}; it is damaged")
         return cls(**parts)

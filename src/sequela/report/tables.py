@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["records", "table_text", "write_table"]
+    from sequela.data.dataset import Dataset
+    from sequela.simulation import Simulation
+
+__all__ = ["arrivals_table", "records", "samples_table", "table_text", "write_table"]
 
 
 def _safe(value: Any) -> Any:
@@ -64,3 +67,44 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "item"):
         value = value.item()  # from NumPy
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def samples_table(data: Dataset) -> pd.DataFrame:
+    """Return samples as a table of 0 and 1, after a column "time" if they have times.
+
+    Examples
+    --------
+    >>> from sequela import Dataset
+    >>> print(table_text(samples_table(Dataset([[0, 1]], items=["a", "b"]))), end="")
+    sample,a,b
+    0,0,1
+    """
+    table = data.to_frame().astype("int8")
+    table.index.name = "sample"
+    if data.times is not None:
+        table.insert(0, "time", data.times)
+    return table
+
+
+def arrivals_table(drawn: Simulation) -> pd.DataFrame:
+    """Return one row for each arrival of each draw: its position, item, time, and the observation.
+
+    Examples
+    --------
+    >>> from sequela import simulate
+    >>> arrivals_table(simulate([[5.0]], 2, items=["a"], random_state=1))["item"].tolist()
+    ['a', 'a']
+    """
+    import numpy as np
+    import pandas as pd
+
+    sizes = drawn.set_sizes
+    return pd.DataFrame(
+        {
+            "position": np.arange(drawn.sequence.size) - np.repeat(drawn.indptr[:-1], sizes) + 1,
+            "item": np.array(drawn.items, dtype=object)[drawn.sequence],
+            "arrival": drawn.arrival_times,
+            "observed": np.repeat(drawn.observation_times, sizes),
+        },
+        index=pd.Index(np.repeat(np.arange(len(drawn)), sizes), name="sample"),
+    )

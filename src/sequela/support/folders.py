@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import logging
 import os
 import shutil
 import tempfile
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check_folder", "new_folder"]
 
+_log = logging.getLogger("sequela")
+
 
 def check_folder(path: str | os.PathLike[str], *, force: bool) -> Path:
     """Refuse a folder that cannot be made: before the work, not after it."""
@@ -26,7 +30,7 @@ def check_folder(path: str | os.PathLike[str], *, force: bool) -> Path:
         if not force and any(target.iterdir()):
             raise InputError(
                 f"the folder {str(path)!r} exists and is not empty; name another one, or replace "
-                "it with --force"
+                "it with --force (in Python: force=True)"
             )
         if force and any(target.iterdir()) and not (target / "run.json").exists():
             raise InputError(
@@ -44,19 +48,20 @@ def check_folder(path: str | os.PathLike[str], *, force: bool) -> Path:
 
 
 @contextlib.contextmanager
-def new_folder(path: str | os.PathLike[str], *, force: bool = False) -> Iterator[Path]:
+def new_folder(
+    path: str | os.PathLike[str], *, force: bool = False, keep_with: str | None = None
+) -> Iterator[Path]:
     """Give a temporary folder beside `path` that takes its name when the block ends well.
 
-    If the block fails, nothing is left and an existing folder is as it was.
+    If the block fails, nothing is left and an existing folder is as it was. Only if the block had
+    written the file `keep_with` by then, the unfinished folder is kept, as ``NAME.incomplete``.
     """
     target = check_folder(path, force=force)
     parent = target.absolute().parent
     made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=parent))
     try:
         yield made
-        usual = os.umask(0)
-        os.umask(usual)
-        made.chmod(0o777 & ~usual)
+        _open_to_others(made)
         aside = None
         if target.exists():
             aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=parent))
@@ -70,5 +75,29 @@ def new_folder(path: str | os.PathLike[str], *, force: bool = False) -> Iterator
         if aside is not None:
             shutil.rmtree(aside, ignore_errors=True)
     except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
+        if keep_with is not None and (made / keep_with).exists():
+            _keep_incomplete(made, target)
+        else:
+            shutil.rmtree(made, ignore_errors=True)
         raise
+
+
+def _open_to_others(made: Path) -> None:
+    """Give the usual permissions: a temporary folder can be entered by its owner alone."""
+    usual = os.umask(0)
+    os.umask(usual)
+    made.chmod(0o777 & ~usual)
+
+
+def _keep_incomplete(made: Path, target: Path) -> None:
+    """Keep an unfinished folder under a name that is free, and say so."""
+    for number in itertools.count(1):
+        kept = target.with_name(f"{target.name}.incomplete{'' if number == 1 else f'-{number}'}")
+        if not kept.exists() and not kept.is_symlink():
+            break
+    with contextlib.suppress(OSError):  # the folder then stays under its temporary name
+        _open_to_others(made)
+        made = made.rename(kept)
+    _log.warning(
+        "%r could not be finished; what was made before the error is in %r", str(target), str(made)
+    )

@@ -50,8 +50,8 @@ def check_theta(theta: Any, items: Sequence[str] | None = None) -> NDArray[np.fl
         raise InputError("theta has no items; expected at least a 1 x 1 array")
     if items is not None and array.shape[0] != len(items):
         raise InputError(
-            f"theta has shape {array.shape} but the data have {len(items)} items; expected "
-            f"{len(items)} x {len(items)}"
+            f"theta has shape {array.shape} but the given labels or data have {len(items)} items; "
+            f"expected {len(items)} x {len(items)}"
         )
     bad = ~np.isfinite(array)
     if bad.any():
@@ -88,11 +88,13 @@ def _in_order(theta: pd.DataFrame, items: Sequence[str] | None) -> NDArray[Any]:
     if items is None or rows == [str(item) for item in items]:
         return theta.to_numpy()
     items = [str(item) for item in items]
-    unknown = sorted(set(items).symmetric_difference(rows))
-    if unknown:
+    surplus, lacking = sorted(set(rows) - set(items)), sorted(set(items) - set(rows))
+    if surplus or lacking:
+        found = [f"only theta has {surplus[:5]}"] if surplus else []
+        found += [f"theta lacks {lacking[:5]}"] if lacking else []
         raise InputError(
-            f"theta and the data have different items, for example {unknown[:5]}; select the "
-            "same items in both"
+            f"theta and the given labels or data have different items: {', '.join(found)}; give "
+            "the same items in both"
         )
     place = [rows.index(item) for item in items]
     return theta.to_numpy()[np.ix_(place, place)]

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from sequela.data.dataset import Dataset
+from sequela.learning.largest_penalty import best_without_interactions, penalty_max
 from sequela.learning.penalties import OffDiagonalL1
-from sequela.learning.penalty_max import best_without_interactions, penalty_max
 from sequela.learning.solvers.contract import Limits
 from sequela.learning.solvers.loop import begin, solve
 from sequela.learning.solvers.proximal_newton import ProximalNewton

@@ -1,9 +1,9 @@
 """Make the embedded example: learn on the glioblastoma data, draw samples from the model.
 
-Run by hand, where the data are (../shared/data or SEQUELA_DATA): ``python -m
-verification.make_example``. It writes src/sequela/data/example/theta.csv and samples.csv. No
-sample of the data is in them: what is kept is a penalised model of the 50 most frequent
-alterations, its parameters rounded, and draws from it.
+Run by hand, where the data are (../shared/data or SEQUELA_DATA): ``python -m tools.make_example``.
+It writes src/sequela/data/example/theta.csv and samples.csv. No sample of the data is in them: what
+is kept is a penalised model of the 50 most frequent alterations, its parameters rounded, and draws
+from it.
 """
 
 from __future__ import annotations

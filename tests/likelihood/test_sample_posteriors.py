@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import reference as ref
-from sequela import Budget, Dataset, evaluate, sample_posteriors
-from sequela.likelihood import Sampling
+from sequela import Budget, Dataset, Model, Sampling
+from sequela.likelihood import evaluate, sample_posteriors
+from sequela.observation import Exponential
 
 # Statistical checks have fixed seeds. Were a seed drawn anew, each comparison would fail a right
 # program with this probability.
@@ -29,6 +30,10 @@ def table(n, *sets):
     return X
 
 
+def observed(theta, stop_rate):
+    return Model(theta, observation=Exponential(stop_rate))
+
+
 @st.composite
 def moderate(draw, largest_n=7, largest_k=5):
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -40,16 +45,16 @@ def moderate(draw, largest_n=7, largest_k=5):
 
 @quick
 @given(moderate(), st.sampled_from([0.2, 1.0, 4.0]))
-def test_moments_are_those_of_all_orders(model, observation_rate):
+def test_moments_are_those_of_all_orders(model, stop_rate):
     theta, S = model
     n = len(theta)
-    found = sample_posteriors(theta, table(n, S), observation_rate=observation_rate)
+    found = sample_posteriors(observed(theta, stop_rate), table(n, S))
     assert found.methods[0] == "exact"
-    mean, variance = ref.posterior_time_moments(theta, S, observation_rate=observation_rate)
+    mean, variance = ref.posterior_time_moments(theta, S, stop_rate=stop_rate)
     assert found.time_mean[0] == pytest.approx(mean, rel=1e-12)
     assert found.time_variance[0] == pytest.approx(variance, rel=1e-11)
     assert found.time_se[0] == 0.0
-    arrivals = ref.posterior_arrival_moments(theta, S, observation_rate=observation_rate)
+    arrivals = ref.posterior_arrival_moments(theta, S, stop_rate=stop_rate)
     for i in range(n):
         if i in S:
             assert found.arrival_mean[0, i] == pytest.approx(arrivals[i][0], rel=1e-12)
@@ -60,7 +65,7 @@ def test_moments_are_those_of_all_orders(model, observation_rate):
     np.testing.assert_array_equal(found.present(0), S)
     np.testing.assert_allclose(
         found.before(0),
-        ref.posterior_before(theta, S, observation_rate=observation_rate),
+        ref.posterior_before(theta, S, stop_rate=stop_rate),
         rtol=0,
         atol=1e-13,
     )
@@ -81,10 +86,8 @@ def test_moments_of_six_and_seven_items(k):
 
 def test_moments_against_the_integral_over_time():
     theta = ref.random_theta(np.random.default_rng(3), 5, 0.8)
-    found = sample_posteriors(theta, table(5, [0, 2, 4]), observation_rate=0.6)
-    mean, variance = ref.posterior_time_moments_by_quadrature(
-        theta, [0, 2, 4], observation_rate=0.6
-    )
+    found = sample_posteriors(observed(theta, 0.6), table(5, [0, 2, 4]))
+    mean, variance = ref.posterior_time_moments_by_quadrature(theta, [0, 2, 4], stop_rate=0.6)
     assert found.time_mean[0] == pytest.approx(mean, rel=1e-7)
     assert found.time_variance[0] == pytest.approx(variance, rel=1e-6)
 
@@ -95,9 +98,9 @@ def test_the_mean_time_is_a_derivative_of_the_likelihood(k):
     theta = ref.random_theta(np.random.default_rng(k), 15, 0.6)
     X = table(15, range(k))
     step = 1e-5
-    up, down = (evaluate(theta, X, observation_rate=1.3 + s * step).value for s in (1, -1))
+    up, down = (evaluate(observed(theta, 1.3 + s * step), X).value for s in (1, -1))
     expected = 1 / 1.3 - (up - down) / (2 * step)
-    found = sample_posteriors(theta, X, observation_rate=1.3)
+    found = sample_posteriors(observed(theta, 1.3), X)
     assert found.time_mean[0] == pytest.approx(expected, rel=1e-8)
 
 

@@ -226,7 +226,14 @@ class OrderMoments:
                     order_moments, of_chain, orders[chain, sweep], arrays, exits[chain, sweep],
                     scratch,
                 )  # fmt: skip
-        return cls(*(array / sweeps for array in sums), exits=exits)
+        return cls(
+            times=sums.times / sweeps,
+            arrival_mean=sums.arrival_mean / sweeps,
+            arrival_second=sums.arrival_second / sweeps,
+            before=sums.before / sweeps,
+            place=sums.place / sweeps,
+            exits=exits,
+        )
 
 
 def chain_error(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,0 +1,290 @@
+"""Is one revision faster than another? ``python -m benchmarks.compare BASE [HEAD]``.
+
+Both revisions are checked out into temporary worktrees of git and run with this interpreter and
+its packages, on the same data. After compilation, every case runs in fresh processes that
+alternate between the two (base, head, base, head, ...), so that other work on the machine falls on
+both. The table has the median time of a call, and the ratio of the times of neighbours: its median
+and, in brackets, its smallest and largest value. CPU time says more than wall time where others
+use the machine. A ratio below 1 means that head is faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks import compare_cases, compare_data
+from benchmarks.compare_cases import CASES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+ROOT = Path(__file__).resolve().parents[1]
+SIDES = ("base", "head")
+LIMIT = 900.0  # most seconds of one process; the first one of a side compiles
+EXAMPLE = Path("src") / "sequela" / "data" / "example" / "samples.csv"
+
+Run = dict[str, Any]
+
+
+class RunError(Exception):
+    """A process ended without a result; its last words are the message."""
+
+
+@dataclass(frozen=True)
+class Revision:
+    """A revision that is checked out."""
+
+    name: str
+    commit: str
+    folder: Path
+
+
+# --- Revisions --------------------------------------------------------------------------------
+
+
+def git(*arguments: str, at: Path) -> str:
+    """Run git and return what it printed."""
+    program = shutil.which("git")
+    if program is None:
+        raise SystemExit("git is not on the PATH")
+    done = subprocess.run([program, *arguments], cwd=at, capture_output=True, text=True)  # noqa: S603
+    if done.returncode:
+        raise SystemExit(f"git {' '.join(arguments)}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+@contextlib.contextmanager
+def checked_out(names: Sequence[str], root: Path, folder: Path) -> Iterator[dict[str, Revision]]:
+    """Check out two revisions, which may be the same, into worktrees of their own."""
+    commits = [git("rev-parse", "--verify", f"{name}^{{commit}}", at=root) for name in names]
+    found: dict[str, Revision] = {}
+    try:
+        for side, name, commit in zip(SIDES, names, commits, strict=True):
+            place = folder / side
+            git("worktree", "add", "--detach", str(place), commit, at=root)
+            found[side] = Revision(name, commit, place)
+        yield found
+    finally:
+        for revision in found.values():
+            git("worktree", "remove", "--force", str(revision.folder), at=root)
+        git("worktree", "prune", at=root)  # one that was checked out in part
+
+
+# --- One process ------------------------------------------------------------------------------
+
+
+def environment(revision: Revision) -> dict[str, str]:
+    """Return an environment in which `import sequela` finds the revision, on one thread."""
+    # Compiled code belongs beside the sources of its revision, and is written once.
+    dropped = {"NUMBA_CACHE_DIR", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "SLURM_CPUS_PER_TASK"}
+    kept = {name: value for name, value in os.environ.items() if name not in dropped}
+    libraries = ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
+    one = dict.fromkeys([f"{name}_NUM_THREADS" for name in libraries], "1")
+    path = {"PYTHONPATH": str(revision.folder / "src"), "LOKY_MAX_CPU_COUNT": "1"}
+    return {**kept, **one, **path}
+
+
+def run(revision: Revision, *arguments: str) -> Run:
+    """Run a task of compare_cases in a fresh process and return what it found."""
+    # -P: the folder of the script, with its modules, stays out of the way.
+    command = [sys.executable, "-P", compare_cases.__file__, *arguments]
+    start = time.perf_counter()
+    try:
+        done = subprocess.run(  # noqa: S603 - our own script
+            command,
+            cwd=revision.folder,
+            env=environment(revision),
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+        )
+    except subprocess.TimeoutExpired:
+        raise RunError(f"no result after {LIMIT:g} s") from None
+    wall = time.perf_counter() - start
+    if done.returncode:
+        words = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise RunError(words[-1])
+    found: Run = {"wall": wall, **json.loads(done.stdout.splitlines()[-1])}
+    if not Path(found["package"]).is_relative_to(revision.folder.resolve()):
+        raise SystemExit(f"{revision.name} ran another sequela, that of {found['package']}")
+    return found
+
+
+# --- Data -------------------------------------------------------------------------------------
+
+
+def write_data(sides: Mapping[str, Revision], folder: Path, needed: set[str]) -> None:
+    """Write the files that cases need, as far as their sources are there."""
+    compare_data.write_simulated(folder)
+    table = next(
+        (r.folder / EXAMPLE for r in sides.values() if (r.folder / EXAMPLE).exists()), None
+    )
+    if table is not None:
+        shutil.copy(table, folder / "example.csv")
+        compare_data.write_table(folder / "example.npz", table)
+    source = Path(os.environ.get("SEQUELA_DATA", ROOT.parent / "shared" / "data")).resolve() / "gbm"
+    if "glioblastoma.npz" not in needed or not source.is_dir():
+        return
+    samples = folder / "glioblastoma.npy"
+    for revision in sides.values():  # base, if it can read them
+        with contextlib.suppress(RunError):
+            run(revision, "glioblastoma", str(source), str(samples))
+            compare_data.write_samples(folder / "glioblastoma.npz", np.load(samples))
+            return
+
+
+# --- Comparison -------------------------------------------------------------------------------
+
+
+def compare(
+    cases: Sequence[str], measure: Callable[[str, str, bool], Run], repeats: int
+) -> list[dict[str, Any]]:
+    """Measure the cases and return one record for each.
+
+    `measure` takes a side, a case and whether the run is a first one, for compilation, which does
+    not count. A case that fails is not run again; its record has the error.
+    """
+    records: list[dict[str, Any]] = []
+    for name in cases:
+        record: dict[str, Any] = {"case": name, **{side: [] for side in SIDES}}
+        records.append(record)
+        try:
+            for side in SIDES:
+                measure(side, name, True)
+            for _ in range(repeats):
+                for side in SIDES:
+                    record[side].append(measure(side, name, False))
+        except RunError as error:
+            record["error"] = f"{side}: {error}"
+            continue
+        record.update(summarise(record))
+    return records
+
+
+def summarise(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return median times, the ratios of neighbours and how much the results differ."""
+    found: dict[str, Any] = {}
+    for clock in ("wall", "cpu"):
+        base, head = ([one[clock] for one in record[side]] for side in SIDES)
+        ratios = [h / b for b, h in zip(base, head, strict=True)]
+        found[clock] = {
+            "base": statistics.median(base),
+            "head": statistics.median(head),
+            "ratio": statistics.median(ratios),
+            "smallest": min(ratios),
+            "largest": max(ratios),
+        }
+    before, after = (record[side][-1]["result"] for side in SIDES)
+    scale = max(abs(before), abs(after)) or 1.0
+    found["difference of results"] = abs(after - before) / scale
+    return found
+
+
+def lines(records: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the table, one line for each case."""
+
+    def ratio(found: Mapping[str, float]) -> str:
+        return f"{found['ratio']:.2f} ({found['smallest']:.2f} to {found['largest']:.2f})"
+
+    head = ["case", "base, s", "head, s", "wall, head/base", "CPU, head/base", "result"]
+    body = []
+    for record in records:
+        if "error" in record:
+            body.append([record["case"], "", "", "", "", f"failed: {record['error']}"])
+            continue
+        differ = record["difference of results"]
+        times = [f"{record['wall'][side]:.3g}" for side in SIDES]
+        ratios = [ratio(record[clock]) for clock in ("wall", "cpu")]
+        same = "same" if differ < 1e-9 else f"differs by {differ:.0e}"
+        body.append([record["case"], *times, *ratios, same])
+    widths = [max(len(row[i]) for row in [head, *body]) for i in range(len(head))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in [head, *body]
+    ]
+
+
+# --- The command ------------------------------------------------------------------------------
+
+
+def options(given: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.compare", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("base", help="the revision to compare with, such as main or HEAD~1")
+    parser.add_argument("head", nargs="?", default="HEAD", help="HEAD by default")
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", default=[], help="cases whose names contain a NAME"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=5, metavar="N", help="processes per case and revision (5)"
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write all as JSON")
+    asked = parser.parse_args(given)
+    if asked.repeats < 1:
+        parser.error(f"--repeats must be at least 1; found {asked.repeats}")
+    asked.cases = [n for n in CASES if not asked.only or any(part in n for part in asked.only)]
+    if not asked.cases:
+        parser.error(f"no case has {' or '.join(asked.only)} in its name: {'; '.join(CASES)}")
+    return asked
+
+
+def main(given: Sequence[str] | None = None, root: Path = ROOT) -> None:
+    """Compare two revisions and print the table."""
+    asked = options(given)
+    if git("status", "--porcelain", "--untracked-files=no", at=root):
+        print("there are uncommitted changes; they are not measured", file=sys.stderr)
+    with tempfile.TemporaryDirectory(prefix="sequela-compare-") as temporary:
+        folder = Path(temporary)
+        data = folder / "data"
+        data.mkdir()
+        with checked_out((asked.base, asked.head), root, folder) as sides:
+            write_data(sides, data, {CASES[name].needs for name in asked.cases})
+            ready = [name for name in asked.cases if (data / CASES[name].needs).exists()]
+
+            def measure(side: str, name: str, first: bool) -> Run:
+                if first and side == SIDES[0]:
+                    print(f"{name} ...", file=sys.stderr, flush=True)
+                measurements = 0 if first else compare_cases.MEASUREMENTS
+                return run(sides[side], "measure", name, str(data), str(measurements))
+
+            records = compare(ready, measure, asked.repeats)
+    for side, revision in sides.items():
+        print(f"{side}: {revision.name} ({revision.commit[:10]})")
+    print("\n".join(lines(records)))
+    for name in asked.cases:
+        if name not in ready:
+            print(f"{name}: skipped, its data are not here")
+    if asked.output is not None:
+        asked.output.write_text(json.dumps(report(sides, records), indent=1) + "\n")
+
+
+def report(sides: Mapping[str, Revision], records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what goes into the file: the revisions, the machine and all times."""
+    return {
+        **{side: {"revision": r.name, "commit": r.commit} for side, r in sides.items()},
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "cases": list(records),
+    }
+
+
+if __name__ == "__main__":
+    main()

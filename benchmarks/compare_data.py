@@ -1,0 +1,62 @@
+"""The data of `benchmarks.compare`, drawn with NumPy alone: both versions get the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SAMPLES = 500
+LARGEST_SET = 16  # larger sets may be sampled, which takes its own time each time
+
+
+def known_theta(n: int, mean_size: float, rng: np.random.Generator) -> np.ndarray:
+    """Return rates for sets of about a mean size, and n / 2 interactions."""
+    theta = np.diag(np.log(mean_size / (n - mean_size)) + rng.normal(0.0, 0.7, n))
+    for _ in range(n // 2):
+        i, j = rng.choice(n, 2, replace=False)
+        theta[i, j] = rng.normal()
+    return theta
+
+
+def draw_sets(theta: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw sets at exponential times, one item after the other."""
+    n = len(theta)
+    X = np.zeros((size, n), dtype=bool)
+    for present in X:
+        left = rng.exponential()
+        while not present.all():
+            rates = np.where(present, 0.0, np.exp(np.diag(theta) + theta[present].sum(axis=0)))
+            left -= rng.exponential(1.0 / rates.sum())
+            if left < 0:
+                break
+            present[rng.choice(n, p=rates / rates.sum())] = True
+    return X
+
+
+def write_simulated(folder: Path) -> None:
+    """Write n20.npz and n100.npz: a theta and samples drawn from it."""
+    for n, mean_size in ((20, 4.0), (100, 6.0)):
+        rng = np.random.default_rng(n)
+        theta = known_theta(n, mean_size, rng)
+        X = draw_sets(theta, SAMPLES, rng)
+        np.savez(folder / f"n{n}.npz", theta=theta, X=X[X.sum(axis=1) <= LARGEST_SET])
+
+
+def write_samples(path: Path, X: np.ndarray, seed: int = 1) -> None:
+    """Write samples with a theta that has their frequencies and is as sparse as a fit."""
+    rng = np.random.default_rng(seed)
+    share = np.clip(X.mean(axis=0), 0.5 / len(X), 1.0 - 0.5 / len(X))
+    shape = (X.shape[1], X.shape[1])
+    theta = np.where(rng.random(shape) < 0.0045, rng.normal(0.0, 1.0, shape), 0.0)
+    np.fill_diagonal(theta, np.log(share / (1.0 - share)))
+    np.savez(path, theta=theta, X=X)
+
+
+def write_table(path: Path, table: Path) -> None:
+    """Write the samples of a CSV file with ids in the first column and 0 or 1 in the others."""
+    rows = np.loadtxt(table, delimiter=",", dtype=str, skiprows=1, comments=None)
+    write_samples(path, rows[:, 1:].astype(int) == 1)

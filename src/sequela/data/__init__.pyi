@@ -1,0 +1,13 @@
+from .cbioportal import read_cbioportal as read_cbioportal
+from .dataset import DataLike as DataLike
+from .dataset import Dataset as Dataset
+from .dataset import DistinctSets as DistinctSets
+from .download import download_study as download_study
+from .examples import example_path as example_path
+from .examples import example_samples as example_samples
+from .examples import example_theta as example_theta
+from .importing import Imported as Imported
+from .importing import ImportSummary as ImportSummary
+from .maf import read_maf as read_maf
+from .merging import propose_merges as propose_merges
+from .tables import read_table as read_table

@@ -1,0 +1,115 @@
+"""Gradients between items that do not influence each other yet.
+
+Given the observation time t, the derivative of log p(S) by an effect of i on j, where i and j
+belong to different components, is the integral over s in [0, t] of
+
+    P(i is present at s | t) (density of the arrival of j at s - mean rate of j at s | t),
+
+because the two factors are independent. Both come from the probabilities of the states of a
+component forward from 0 to s and backward from t to s. Their products, added up over all states,
+give the probability of the component at t, whatever s is: that is what the kernels return, as a
+check.
+"""
+
+import numpy as np
+
+from sequela.kernels.gemm import lane_dot
+from sequela.kernels.panels import solve_forward
+from sequela.support.jit import helper, kernel
+
+
+@kernel
+def component_backward(B, rates, exits, slowest, half, k):
+    """Fill ``B[R]``, the probability to go from state R to the full one in time t, on panels.
+
+    As in `components.component_forward` it is times exp(slowest t).
+    """
+    degrees, panels = B.shape[1:]
+    full = (1 << k) - 1
+    room = np.empty((2, degrees, panels))
+    f = np.empty((degrees, panels))
+    for R in range(full, -1, -1):
+        for n in range(degrees):
+            for j in range(panels):
+                f[n, j] = 0.0
+        for c in range(k):
+            if not R >> c & 1:
+                r = rates[R, c]
+                after = B[R | (1 << c)]
+                for n in range(degrees):
+                    for j in range(panels):
+                        f[n, j] += r * after[n, j]
+        solve_forward(B[R], f, exits[R] - slowest, 1.0 if full == R else 0.0, half, room)
+
+
+@helper
+def all_states(into, coefficients, values):
+    """Fill the functions of all states at one time, from ``coefficients[n, R]`` of its panel."""
+    states = coefficients.shape[1]
+    for R in range(states):
+        into[R] = 0.0
+    for n in range(values.shape[0]):
+        v = values[n]
+        row = coefficients[n]
+        for R in range(states):
+            into[R] += v * row[R]
+
+
+@helper
+def flow_of(p, rates, b, shift, states):
+    """Return the sum of ``p[R] rates[R] b[R + shift]``, in four lanes and a fixed order."""
+    s0 = 0.0
+    s1 = 0.0
+    s2 = 0.0
+    s3 = 0.0
+    whole = states - states % 4
+    after = b[shift:]
+    for R in range(0, whole, 4):
+        s0 += p[R] * rates[R] * after[R]
+        s1 += p[R + 1] * rates[R + 1] * after[R + 1]
+        s2 += p[R + 2] * rates[R + 2] * after[R + 2]
+        s3 += p[R + 3] * rates[R + 3] * after[R + 3]
+    rest = 0.0
+    for R in range(whole, states):
+        rest += p[R] * rates[R] * after[R]
+    return (s0 + s2) + (s1 + s3) + rest
+
+
+@kernel
+def presence_and_steps(X, Y, P, B, rates, before, after, total, k):
+    """Fill ``X[b, a]`` and ``Y[c, a]`` for moments a before the observation time.
+
+    X is the probability that item b of the component is present at that moment, and Y the density
+    of an arrival of column c minus its mean rate there, both given that the component has exactly
+    its items at the observation time, which has probability `total`. ``P[panel, n, R]`` and
+    ``B[panel, n, R]`` are the forward and backward functions, ``rates[c, R]`` the rates. `before`
+    and `after` say where each moment lies between 0 and the observation time (`PanelPoints`).
+    Returns the largest relative error of `total` over the moments.
+    """
+    states = 1 << k
+    m = rates.shape[0]
+    p = np.empty(states)
+    # A step from a state that has the item already leads nowhere: its rate is 0.
+    b = np.zeros(2 * states)
+    joint = np.empty(states)
+    worst = 0.0
+    for a in range(X.shape[1]):
+        all_states(p, P[before.panel[a]], before.values[a])
+        all_states(b[:states], B[after.panel[a]], after.values[a])
+        for R in range(states):
+            p[R] /= total
+            joint[R] = p[R] * b[R]
+        for c in range(m):
+            Y[c, a] = -lane_dot(joint, rates[c], states)
+        for c in range(k):
+            Y[c, a] += flow_of(p, rates[c], b, 1 << c, states)
+        # Folding halves: the upper half is the sum for the highest item, then joins the lower half.
+        for item in range(k - 1, -1, -1):
+            half = 1 << item
+            contained = 0.0
+            for R in range(half):
+                contained += joint[half + R]
+                joint[R] += joint[half + R]
+            X[item, a] = contained
+        worst = max(worst, abs(joint[0] - 1.0))
+    return worst

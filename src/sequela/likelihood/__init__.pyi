@@ -1,0 +1,9 @@
+from .evaluation import Evaluation as Evaluation
+from .evaluation import Likelihood as Likelihood
+from .evaluation import evaluate as evaluate
+from .evaluation import log_likelihood as log_likelihood
+from .histories import SamplePosteriors as SamplePosteriors
+from .histories import sample_posteriors as sample_posteriors
+from .plan import METHODS as METHODS
+from .plan import Way as Way
+from .sequences import sequence_log_likelihood as sequence_log_likelihood

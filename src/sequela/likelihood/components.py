@@ -1,0 +1,335 @@
+"""Sets of any size, exactly, where theta is sparse: a product of components under one integral.
+
+Given the observation time t, the components of a set (`decomposition`) are independent, so
+
+    p(S) = integral of stop_rate exp(-stop_rate t) prod_c p_c(t) prod_i (1 - exp(-w_i t)) exp(-v t),
+
+with the components c, the isolated items i, and the total rate v of the items that are absent and
+on which nothing in S acts. The functions p_c come from `kernels.components`, on panels of time that
+double in length; the integral is Gauss's rule on each panel. Components that several sets share are
+evaluated once, and their gradients too: what the sets contribute is added up first, as a function
+of time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela.kernels.components import (
+    component_forward,
+    component_gradient,
+    integrate_sets,
+    pool_posteriors,
+    subset_rates,
+)
+from sequela.kernels.limits import PRODUCT_LOG_RANGE
+from sequela.kernels.panels import DEGREES, legendre_at
+from sequela.support.jit import call
+from sequela.support.threads import run_all
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from sequela.likelihood.decomposition import Component, Decomposition
+    from sequela.likelihood.parameters import Parameters
+
+__all__ = ["MOST_PANELS", "ComponentFunction", "ComponentSets", "TimeGrid", "time_bounds"]
+
+# Rates that differ by more than 2^50 are left to other ways of evaluating a set.
+MOST_PANELS = 56
+# Points of Gauss's rule on each panel: at least, and per item of the largest set. On [h, 2h] the
+# integrand changes by a factor of up to 2^k.
+_LEAST_POINTS = 32
+_POINTS_PER_ITEM = 0.45
+
+
+@lru_cache(maxsize=16)
+def _gauss(points: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return nodes, weights, and the Legendre polynomials at the nodes."""
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    polynomials = np.polynomial.legendre.legvander(nodes, DEGREES - 1).astype(np.float64)
+    return nodes, weights, polynomials
+
+
+@dataclass(frozen=True)
+class TimeGrid:
+    """Panels of time that begin at 0 and double in length, and Gauss's points on them.
+
+    Attributes
+    ----------
+    edges : array (panels + 1,)
+        Where the panels begin and end.
+    points : int
+        Points per panel.
+    """
+
+    edges: NDArray[np.float64]
+    points: int
+
+    @classmethod
+    def between(cls, first: float, last: float, largest_set: int) -> TimeGrid:
+        """Return the grid whose first panel ends at `first` and whose last one beyond `last`."""
+        count = max(1, int(np.ceil(np.log2(max(last / first, 1.0)))))
+        edges = np.concatenate([[0.0], first * 2.0 ** np.arange(count + 1)])
+        # A few sizes only, so that rules are made once.
+        wanted = _LEAST_POINTS + int(_POINTS_PER_ITEM * largest_set)
+        return cls(edges, -(-wanted // 16) * 16)
+
+    @cached_property
+    def half(self) -> NDArray[np.float64]:
+        """Half the lengths of the panels."""
+        return np.diff(self.edges) / 2.0
+
+    @cached_property
+    def times(self) -> NDArray[np.float64]:
+        """All points, panel by panel."""
+        nodes = _gauss(self.points)[0]
+        return (self.edges[:-1, None] + self.half[:, None] * (1.0 + nodes)).ravel()
+
+    @cached_property
+    def log_weights(self) -> NDArray[np.float64]:
+        """Logarithms of the weights of the points."""
+        return np.log(self.half[:, None] * _gauss(self.points)[1]).ravel()
+
+    def values(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a function at all points, from its Legendre coefficients (degrees, panels)."""
+        return (_gauss(self.points)[2] @ coefficients).T.ravel()
+
+    def polynomials(
+        self, times: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the panels of any times, and the Legendre polynomials there (times, degrees)."""
+        panel = np.empty(times.size, dtype=np.int64)
+        values = np.empty((times.size, DEGREES))
+        call(legendre_at, panel, values, self.edges, times)
+        return panel, values
+
+    def project(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the function whose integral with a polynomial is the weighted sum over points."""
+        moments = _gauss(self.points)[2].T @ weights.reshape(-1, self.points).T
+        scale = (2.0 * np.arange(DEGREES) + 1.0)[:, None] / (2.0 * self.half)[None, :]
+        projected: NDArray[np.float64] = np.ascontiguousarray(moments * scale)
+        return projected
+
+
+class ComponentFunction:
+    """One component at one theta: the probability of exactly its items, as a function of time."""
+
+    def __init__(self, parameters: Parameters, component: Component) -> None:
+        self.component = component
+        self.k = component.size
+        self.columns = component.columns
+        self.rates = np.empty((1 << self.k, self.columns.size))
+        self.exits = np.empty(1 << self.k)
+        call(subset_rates, self.rates, self.exits, parameters.theta, self.columns, self.k)
+        self.slowest = float(self.exits.min())
+        self.P: NDArray[np.float64] = np.empty((0, 0, 0))
+        self.scaled: NDArray[np.float64] = np.empty(0)
+
+    def solve(self, grid: TimeGrid) -> NDArray[np.float64]:
+        """Solve on the grid; return the log-probability at all points."""
+        self.P = np.empty((1 << self.k, DEGREES, grid.half.size))
+        call(component_forward, self.P, self.rates, self.exits, self.slowest, grid.half, self.k)
+        # Where the probability is below rounding it is below any weight, too.
+        self.scaled = np.maximum(grid.values(self.P[-1]), 1e-300)
+        log_p: NDArray[np.float64] = np.log(self.scaled) - self.slowest * grid.times
+        return log_p
+
+    @cached_property
+    def rates_by_column(self) -> NDArray[np.float64]:
+        """The rates of the columns, each over all states."""
+        return np.ascontiguousarray(self.rates.T)
+
+    def scaled_at(self, grid: TimeGrid, t: float) -> float:
+        """Return the probability at one time, times exp(slowest t), after `solve`."""
+        panel, polynomials = grid.polynomials(np.array([t]))
+        return float(polynomials[0] @ self.P[-1][:, panel[0]])
+
+    def log_at(self, grid: TimeGrid, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log-probability at any times, after `solve`."""
+        panel, polynomials = grid.polynomials(times)
+        values = np.einsum("tn,nt->t", polynomials, self.P[-1][:, panel])
+        log_p: NDArray[np.float64] = np.log(np.maximum(values, 1e-300)) - self.slowest * times
+        return log_p
+
+    def gradient(self, grid: TimeGrid, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the gradient of the weighted sum of log p over the points, as the kernel does."""
+        relevant = np.where(
+            weights > 1e-30 * max(float(weights.max(initial=0.0)), 1e-300), weights, 0
+        )
+        source = grid.project(relevant / self.scaled)
+        G = np.empty((self.k + 1, self.columns.size + 1))
+        call(
+            component_gradient, G, self.P, self.rates, self.exits, self.slowest, grid.half, source,
+            self.k,
+        )  # fmt: skip
+        return G
+
+
+def time_bounds(fastest: float, drop: float, size: int) -> tuple[float, float]:
+    """Return times between which the posterior of the observation time of a set lies.
+
+    Given the order, the time is a sum of size + 1 exponential holding times whose rates lie between
+    `drop` and `fastest`; both bounds leave out a probability far below rounding.
+    """
+    first = 1.0 / fastest
+    steps = size + 1.0
+    last = (steps + 10.0 * np.sqrt(steps) + 45.0) / drop
+    return first, max(last, 2.0 * first)
+
+
+class ComponentSets:
+    """Sets that are products of components, at one theta.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        Theta and the observation.
+    decomposition : Decomposition
+        The components and isolated items of the sets.
+    sets : sequence of arrays
+        The items of the sets, in the order of the decomposition.
+
+    Attributes
+    ----------
+    log_p : array
+        After `solve`: log-probabilities of the sets.
+    posterior : array (sets, points)
+        After `solve`: posterior weights of the observation time at the points of `grid`.
+    """
+
+    def __init__(
+        self,
+        parameters: Parameters,
+        decomposition: Decomposition,
+        sets: Sequence[NDArray[np.int64]],
+    ) -> None:
+        self.parameters = parameters
+        self.decomposition = decomposition
+        self.sets = sets
+        self.functions = [ComponentFunction(parameters, c) for c in decomposition.components]
+        self.drop = np.array([self._drop(s) for s in range(len(sets))])
+        self.grid = self._grid()
+        self.log_p = np.empty(len(sets))
+        self.posterior = np.empty((len(sets), self.grid.times.size))
+
+    def parts(self, s: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the places of the components and of the isolated items of a set."""
+        lists = self.decomposition.lists
+        return (
+            lists.components[lists.component_start[s] : lists.component_start[s + 1]],
+            lists.isolated[lists.isolated_start[s] : lists.isolated_start[s + 1]],
+        )
+
+    def touched(self, s: int) -> NDArray[np.bool_]:
+        """Return which items are in a set or acted upon by it: all others have constant rates."""
+        found = np.zeros(self.parameters.n, dtype=np.bool_)
+        found[self.sets[s]] = True
+        for c in self.parts(s)[0]:
+            found[list(self.decomposition.components[c].children)] = True
+        return found
+
+    def _drop(self, s: int) -> float:
+        free = self.parameters.rate[~self.touched(s)]
+        return self.parameters.stop_rate + float(free.sum())
+
+    def _grid(self) -> TimeGrid:
+        first, last = np.inf, 0.0
+        rate = self.parameters.rate
+        for s, items in enumerate(self.sets):
+            components, isolated = self.parts(s)
+            fastest = self.drop[s] + float(rate[self.decomposition.isolated[isolated]].sum())
+            fastest += sum(float(self.functions[c].exits.max()) for c in components)
+            slow = self.drop[s] + sum(self.functions[c].slowest for c in components)
+            bounds = time_bounds(fastest, slow, len(items))
+            first, last = min(first, bounds[0]), max(last, bounds[1])
+        return TimeGrid.between(first, last, max(len(items) for items in self.sets))
+
+    def log_joint(self, s: int, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log-density of a set and its observation time, up to a constant."""
+        components, isolated = self.parts(s)
+        log_density: NDArray[np.float64] = -float(self.drop[s]) * times
+        for c in components:
+            log_density += self.functions[c].log_at(self.grid, times)
+        rates = self.parameters.rate[self.decomposition.isolated[isolated]]
+        with np.errstate(divide="ignore"):
+            log_density += np.log(-np.expm1(-np.multiply.outer(rates, times))).sum(axis=0)
+        return log_density
+
+    def solve(self, n_threads: int) -> None:
+        """Fill `log_p` and `posterior`."""
+        grid = self.grid
+        logs = run_all([partial(f.solve, grid) for f in self.functions], n_threads)
+        components = np.array(logs).reshape(len(logs), grid.times.size)
+        rates = self.parameters.rate[self.decomposition.isolated]
+        with np.errstate(divide="ignore"):
+            isolated = np.log(-np.expm1(-np.multiply.outer(rates, grid.times)))
+        call(
+            integrate_sets, self.log_p, self.posterior, components, isolated,
+            self.decomposition.lists, self.drop, grid.times, grid.log_weights,
+        )  # fmt: skip
+        self.log_p += np.log(self.parameters.stop_rate)
+
+    def gradient(self, weights: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]:
+        """Return the weighted sum of the gradients, after `solve`.
+
+        Entries between items that do not influence each other yet, neither directly nor through a
+        common component, are left at 0: see `cross_gradient`.
+        """
+        n = self.parameters.n
+        grid = self.grid
+        gradient = np.zeros((n, n))
+        component_sums = np.zeros((len(self.functions), grid.times.size))
+        isolated_sums = np.zeros((self.decomposition.isolated.size, grid.times.size))
+        call(
+            pool_posteriors, component_sums, isolated_sums, self.posterior, weights,
+            self.decomposition.lists,
+        )  # fmt: skip
+        parts = run_all(
+            [
+                partial(f.gradient, grid, sums)
+                for f, sums in zip(self.functions, component_sums, strict=True)
+            ],
+            n_threads,
+        )
+        for f, G in zip(self.functions, parts, strict=True):
+            own = f.columns[: f.k]
+            part = G[: f.k, :-1].copy()
+            part[np.arange(f.k), np.arange(f.k)] = 0.0
+            gradient[np.ix_(own, f.columns)] += part
+            gradient[f.columns, f.columns] += G[f.k, :-1]
+        items = self.decomposition.isolated
+        wt = np.multiply.outer(self.parameters.rate[items], grid.times)
+        with np.errstate(over="ignore"):
+            gradient[items, items] += (isolated_sums * (wt / np.expm1(wt))).sum(axis=1)
+        self._add_free(gradient, weights)
+        return gradient
+
+    def _add_free(self, gradient: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
+        """Add the base rates of items with constant rates: minus rate times the mean time."""
+        means = weights * (self.posterior @ self.grid.times)
+        lasting = np.zeros(self.parameters.n)
+        for s in range(len(self.sets)):
+            lasting += np.where(self.touched(s), 0.0, means[s])
+        gradient[np.diag_indices(self.parameters.n)] -= self.parameters.rate * lasting
+
+
+def in_component_range(parameters: Parameters, component: Component) -> bool:
+    """Tell whether the functions of a component stay in the range of a double."""
+    theta = parameters.theta
+    columns = component.columns
+    k = component.size
+    effects = theta[np.ix_(columns[:k], columns)]
+    effects[np.arange(k), np.arange(k)] = 0.0
+    base = theta[columns, columns]
+    highest = base + np.maximum(effects, 0.0).sum(axis=0)
+    lowest = base + np.minimum(effects, 0.0).sum(axis=0)
+    if highest.max() > np.log(2.0) * (MOST_PANELS - 12):
+        return False
+    return bool(np.minimum(lowest[:k], 0.0).sum() > -PRODUCT_LOG_RANGE)

@@ -1,0 +1,13 @@
+from .clock_curve import plot_clock_curve as plot_clock_curve
+from .co_occurrence import plot_co_occurrence as plot_co_occurrence
+from .cross_validation import plot_cross_validation as plot_cross_validation
+from .frequencies import plot_frequencies as plot_frequencies
+from .interactions import plot_interactions as plot_interactions
+from .order_curve import plot_order_curve as plot_order_curve
+from .order_matrix import plot_order_matrix as plot_order_matrix
+from .path import plot_path as plot_path
+from .set_sizes import plot_set_sizes as plot_set_sizes
+from .style import save_figure as save_figure
+from .theta import plot_theta as plot_theta
+from .time_densities import plot_time_densities as plot_time_densities
+from .timeline import plot_timeline as plot_timeline

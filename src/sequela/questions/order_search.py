@@ -1,0 +1,162 @@
+"""The most likely orders of one sample, with their probabilities.
+
+One pass over the lattice gives the best order of every subset (`log_best`). It is an exact
+forecast of what the rest of an order can still gain, so a backward search from the full set that
+always extends the most promising end (A*) finds complete orders from the best downwards, without a
+list of all k! of them. Among equally promising ends the newest goes first: where orders tie, a
+breadth-first search would have to begin all of them before it completed one.
+"""
+
+from __future__ import annotations
+
+import heapq
+from itertools import count, islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from sequela.kernels.passage import log_best
+from sequela.likelihood.evaluation import evaluate
+from sequela.likelihood.histories import OrderMoments
+from sequela.likelihood.orders import OrderSampler, draw_orders, sampled_columns
+from sequela.likelihood.parameters import Parameters
+from sequela.likelihood.passage import Passage
+from sequela.likelihood.plan import Way, choose_way
+from sequela.model import as_model
+from sequela.questions.arguments import one_sample
+from sequela.questions.precision import settings_for_orders
+from sequela.questions.samples import DEFAULT_ORDERS
+from sequela.settings import read_settings
+from sequela.support.jit import call
+from sequela.support.validation import positive_integer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Unpack
+
+    from numpy.typing import NDArray
+
+    from sequela.model import ModelLike
+    from sequela.settings import Settings, SettingsKeywords
+
+__all__ = ["likely_orders"]
+
+
+def likely_orders(
+    model: ModelLike,
+    sample: Iterable[Any],
+    max_orders: int = 5,
+    **settings: Unpack[SettingsKeywords],
+) -> pd.DataFrame:
+    """Return the most likely orders of a sample's items and their probabilities.
+
+    Parameters
+    ----------
+    model : Model, fitted SetChain, or theta
+        The model.
+    sample : set of labels, or a true/false row
+        What was observed.
+    max_orders : int
+        Return at most this many orders.
+    **settings
+        `budget`, `random_state`, `n_threads`; if the set is beyond the budget also `sampling` and
+        `draws` (number of orders drawn, default 1,600). The most likely of these are then
+        returned, each with its exact weight; a better one may not have been drawn. See
+        `Settings`.
+
+    Returns
+    -------
+    DataFrame
+        Columns "order" (a tuple of labels), "probability" given the set, "se" (0 where exact;
+        beyond the budget the probability of the set itself is sampled), "cumulative". ``attrs``
+        holds "method", "draws" and "seed".
+
+    Examples
+    --------
+    >>> from sequela.data.examples import example_theta
+    >>> likely_orders(example_theta(), {"first", "second"}).round(3)
+                 order  probability   se  cumulative
+    0  (first, second)        0.982  0.0       0.982
+    1  (second, first)        0.018  0.0       1.000
+    """
+    how = read_settings(settings, unused=("target_se",))
+    model = as_model(model)
+    present, data = one_sample(model, sample)
+    max_orders = positive_integer("max_orders", max_orders)
+    parameters = Parameters.of(model)
+    draws, seed = 0, None
+    way = choose_way(parameters, present, how.budget)
+    if way is Way.EXACT:
+        passage = Passage.of(parameters, present)
+        log_p, log_p_se = passage.log_p(), 0.0
+        best = list(islice(_best_first(passage), max_orders))
+    else:
+        seed = how.seed
+        of_orders = settings_for_orders(how, DEFAULT_ORDERS if how.draws is None else how.draws)
+        draws = of_orders.sampling.sweeps * of_orders.sampling.chains
+        best = _best_of_draws(parameters, present, max_orders, of_orders)
+        evaluation = evaluate(
+            model, data, method=way.value, gradient=False, settings=how.but(draws=None)
+        )
+        log_p, log_p_se = evaluation.value, evaluation.value_se
+    weights = np.array([weight for weight, _ in best])
+    probability = np.exp(weights + np.log(parameters.stop_rate) - log_p)
+    labels = [tuple(model.items[present[b]] for b in order) for _, order in best]
+    table = pd.DataFrame(
+        {
+            "order": pd.Series(labels, dtype=object),
+            "probability": probability,
+            "se": probability * log_p_se,
+            "cumulative": np.cumsum(probability),
+        }
+    )
+    table.attrs.update(method=way.value, draws=draws, seed=seed)
+    return table
+
+
+def _best_first(passage: Passage) -> Iterator[tuple[float, tuple[int, ...]]]:
+    """Yield log-weights and orders of the set, the best first."""
+    lattice = passage.lattice
+    best = np.empty(1 << passage.k)
+    call(log_best, best, lattice, passage.stop_rate)
+    mask = (1 << lattice.low) - 1
+    ties = count(1)
+    full = (1 << passage.k) - 1
+    # Each entry: what the settled steps have lost against the best order, a tie-breaker, the items
+    # still to be ordered, and the settled steps, from the first of them on. The best step loses
+    # exactly 0, so that it is followed to the end whatever rounding does to the others.
+    heap: list[tuple[float, int, int, tuple[int, ...]]] = [(0.0, 0, full, ())]
+    while heap:
+        lost, _, state, order = heapq.heappop(heap)
+        if state == 0:
+            yield float(best[full]) - lost, order
+            continue
+        steps = []
+        for c in range(passage.k):
+            if state >> c & 1:
+                before = state ^ (1 << c)
+                log_rate = lattice.high_log[c, before >> lattice.low]
+                log_rate += lattice.low_log[c, before & mask]
+                steps.append((float(best[before] + log_rate), c, before))
+        top = max(weight for weight, _, _ in steps)
+        for weight, c, before in steps:
+            heapq.heappush(heap, (lost + (top - weight), -next(ties), before, (c, *order)))
+
+
+def _best_of_draws(
+    parameters: Parameters, present: NDArray[np.int64], max_orders: int, settings: Settings
+) -> list[tuple[float, tuple[int, ...]]]:
+    """Draw orders and return log-weights and orders of the best of them, the best first."""
+    columns = sampled_columns(parameters, present)
+    drawn = draw_orders(OrderSampler(columns, settings.sampling), settings.seed, 0)
+    exits = OrderMoments.of(columns, drawn).exits
+    k = columns.k
+    listed = drawn.reshape(-1, k)
+    between = columns.effects[:, :k]
+    pairs = between[listed[:, :, None], listed[:, None, :]]
+    weights = np.triu(pairs, 1).sum(axis=(1, 2)) - np.log(exits.reshape(-1, k + 1)).sum(axis=1)
+    weights += np.log(columns.rate[:k]).sum()
+    distinct, first = np.unique(listed, axis=0, return_index=True)
+    ranked = np.argsort(-weights[first], kind="stable")[:max_orders]
+    return [(float(weights[first[i]]), tuple(map(int, distinct[i]))) for i in ranked]

@@ -1,0 +1,11 @@
+from .errors import RepeatsError as RepeatsError
+from .fit_results import fit_table as fit_table
+from .fit_results import models as models
+from .fit_results import pair_orders as pair_orders
+from .fit_results import summarise as summarise
+from .fits import plan_fits as plan_fits
+from .plan import Plan as Plan
+from .records import collect as collect
+from .records import missing as missing
+from .records import read_plan as read_plan
+from .running import run as run

@@ -1,0 +1,131 @@
+"""Compiling all kernels at a chosen moment, on all cores.
+
+A kernel is compiled when it is first used and then kept on disk. For a container image, or before
+an array of jobs that would all compile the same code, it is better done at a chosen moment. Numba
+compiles under one lock, so the work is shared among processes.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sequela.report.environment import describe_environment
+from sequela.report.json_values import plain_values
+from sequela.support.threads import resolve_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+__all__ = ["PARTS", "Compilation", "compile_kernels"]
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """Where compiled kernels are.
+
+    Attributes
+    ----------
+    numba_cache : Path or None
+        The folder; None if there is none, and nothing was kept.
+    cached_kernels : int
+        How many kernels are there.
+    seconds : float
+        How long it took.
+    """
+
+    numba_cache: Path | None
+    cached_kernels: int
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the same as plain values that JSON can hold."""
+        found: dict[str, Any] = plain_values(self)
+        return found
+
+
+def compile_kernels() -> Compilation:
+    """Compile all numerical kernels now instead of at their first use.
+
+    New processes do it, so a script must call this under ``if __name__ == "__main__":``.
+
+    Examples
+    --------
+    >>> compile_kernels().seconds > 0
+    True
+    """
+    start = time.perf_counter()
+    workers = min(resolve_threads(None), len(PARTS))
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        for done in [pool.submit(part) for part in PARTS]:
+            done.result()
+    found = describe_environment()
+    seconds = time.perf_counter() - start
+    return Compilation(found.numba_cache, found.cached_kernels, seconds)
+
+
+def _example() -> tuple[Any, Any]:
+    theta = np.zeros((3, 3))
+    theta[0, 1] = 1.0
+    return theta, np.array([[True, True, False], [True, False, True]])
+
+
+def use_exact_sets() -> None:
+    """Use the lattice, plain and in logarithms."""
+    from sequela.likelihood import evaluate
+
+    theta, X = _example()
+    evaluate(theta, X, n_threads=1)
+    evaluate(np.where(theta > 0, 450.0, -200.0), X, n_threads=1)
+
+
+def use_relocation() -> None:
+    """Draw orders by relocation, and learn from them."""
+    from sequela.budget import Budget
+    from sequela.learning.estimator import SetChain
+    from sequela.likelihood import evaluate
+
+    theta, X = _example()
+    evaluate(theta, X, method="relocation", random_state=1, n_threads=1)
+    none_exact = Budget(work=40.0)
+    learner = SetChain(0.1, random_state=1, max_iter=2, n_threads=1, budget=none_exact)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # two steps on two samples: nobody reads the result
+        learner.fit(np.array([[True, True, True], [True, True, False]]))
+
+
+def use_metropolis() -> None:
+    """Draw orders by Metropolis-Hastings."""
+    from sequela.likelihood import evaluate
+
+    theta, X = _example()
+    evaluate(theta, X, method="metropolis", random_state=1, n_threads=1)
+
+
+def use_times_and_sequences() -> None:
+    """Use known times, sequences, posteriors and the simulation."""
+    from sequela.likelihood import evaluate, sample_posteriors
+    from sequela.likelihood.sequences import sequence_log_likelihood
+    from sequela.simulation import simulate
+
+    theta, X = _example()
+    evaluate(theta, X, times=[0.5, 1.0], n_threads=1)
+    sequence_log_likelihood(theta, [[0, 1]], return_gradient=True)
+    sample_posteriors(theta, X, n_threads=1)
+    simulate(theta, 10, random_state=1, n_threads=1)
+
+
+# The longest first.
+PARTS: tuple[Callable[[], None], ...] = (
+    use_exact_sets,
+    use_relocation,
+    use_times_and_sequences,
+    use_metropolis,
+)

@@ -1,0 +1,96 @@
+"""The tour that needs no file of the user: a fit of the embedded samples, and one question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sequela.data.examples import example_path
+from sequela.model import Model
+from sequela.questions.order import order_probability
+from sequela.report.fit_options import FitRunOptions, OutputOptions
+from sequela.report.fit_run import FitReport, run_fit
+
+if TYPE_CHECKING:
+    import os
+
+    from sequela.questions.precision import Estimate
+    from sequela.report.fit_options import Execution
+
+__all__ = ["Demo", "run_demo"]
+
+# The pair that the paper's Fig. 3 asks about.
+_EARLY, _LATE = "EGFR(A)", "EGFR"
+_PENALTY = 0.01
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What the demo learned, and how well it knows which of two alterations came first.
+
+    Attributes
+    ----------
+    fit : FitReport
+        The fit of the embedded samples.
+    first, then : str
+        The two alterations.
+    learned, true : Estimate
+        The probability that `first` came before `then`, among samples with both: in the learned
+        model, and in the one that the samples were drawn from.
+    """
+
+    fit: FitReport
+    first: str
+    then: str
+    learned: Estimate
+    true: Estimate
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the same as plain values that JSON can hold."""
+        asked = {
+            name: {"probability": found.value, "se": found.se}
+            for name, found in (("learned", self.learned), ("true", self.true))
+        }
+        return {
+            "fit": self.fit.to_json(),
+            "order": {"first": self.first, "then": self.then, **asked},
+        }
+
+
+def run_demo(
+    folder: str | os.PathLike[str],
+    *,
+    seed: int = 1,
+    output: OutputOptions | None = None,
+    execution: Execution | None = None,
+) -> Demo:
+    """Learn from the embedded samples, leave the folder of a fit, and ask for one order.
+
+    Parameters
+    ----------
+    folder : path
+        The folder to make.
+    seed : int
+        Seed of everything random.
+    output, execution : OutputOptions or None, Execution or None
+        As in `run_fit`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     demo = run_demo(pathlib.Path(place, "demo"), output=OutputOptions(figures=()))
+    >>> demo.learned.value > 0.5, sorted(demo.to_json()["order"])
+    (True, ['first', 'learned', 'then', 'true'])
+    """
+    options = FitRunOptions(penalty=_PENALTY, seed=seed)
+    samples = example_path("samples.csv")
+    fit = run_fit(samples, folder, options, output=output, execution=execution)
+    true = Model.from_csv(example_path("theta.csv"))
+    return Demo(
+        fit=fit,
+        first=_EARLY,
+        then=_LATE,
+        learned=order_probability(fit.model, _EARLY, _LATE, random_state=seed),
+        true=order_probability(true, _EARLY, _LATE, random_state=seed),
+    )

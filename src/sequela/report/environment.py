@@ -1,0 +1,66 @@
+"""What is installed, and what a run would use."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sequela.report.json_values import plain_values
+from sequela.report.run import package_versions
+
+__all__ = ["Environment", "describe_environment"]
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What the numbers and the time of a run depend on beside its options.
+
+    Attributes
+    ----------
+    versions : dict
+        Of sequela, Python and the packages that numbers depend on.
+    platform : str
+        The operating system and the kind of processor.
+    threads : int
+        How many threads a run uses if it is not told.
+    numba_cache : Path or None
+        Where compiled kernels are kept; None if they cannot be.
+    cached_kernels : int
+        How many of them are there.
+    """
+
+    versions: dict[str, str]
+    platform: str
+    threads: int
+    numba_cache: Path | None
+    cached_kernels: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the same as plain values that JSON can hold."""
+        found: dict[str, Any] = plain_values(self)
+        return found
+
+
+def describe_environment() -> Environment:
+    """Return versions, the number of threads and the state of the cache of compiled code.
+
+    Examples
+    --------
+    >>> sorted(describe_environment().to_json())
+    ['cached_kernels', 'numba_cache', 'platform', 'threads', 'versions']
+    """
+    from sequela.kernels.lattice import evaluate_block
+    from sequela.support.threads import resolve_threads
+
+    # The folder that Numba really uses: beside the source, or elsewhere if that is read-only.
+    found = evaluate_block.stats.cache_path
+    folder = None if found is None else Path(found)
+    return Environment(
+        versions=package_versions(),
+        platform=platform.platform(),
+        threads=resolve_threads(None),
+        numba_cache=folder,
+        cached_kernels=0 if folder is None else len(list(folder.glob("*.nbi"))),
+    )

@@ -1,0 +1,330 @@
+"""A fit from a table to a folder, and its repetition from the ``run.json`` that it left."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sequela.learning.cross_validation import SetChainCV
+from sequela.learning.estimator import SetChain
+from sequela.learning.solvers.contract import Status
+from sequela.report.fit_folder import write_fit
+from sequela.report.fit_options import Execution, FitRunOptions, OutputOptions
+from sequela.report.reading import read_samples
+from sequela.report.run import MODEL_NAME, Run
+from sequela.support.errors import InputError
+from sequela.support.folders import check_folder, new_folder
+
+if TYPE_CHECKING:
+    import os
+
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from sequela.data.dataset import Dataset
+    from sequela.data.importing import ImportSummary
+    from sequela.model import Model
+
+__all__ = ["FitReport", "FitResult", "repeat_run", "run_fit", "was_interrupted"]
+
+_COMMAND = "fit"
+_STRONGEST = 8
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """The numbers of a fit that its repetition must give again.
+
+    Attributes
+    ----------
+    objective, objective_se : float
+        Penalised mean log-likelihood, and its Monte Carlo standard error (0: exact).
+    kkt_residual, kkt_floor : float
+        Distance from optimality, and its Monte Carlo error (0: exact).
+    converged : bool
+        Whether the best start ended at an optimum.
+    interactions, optima : int
+        How many interactions the model has, and how many distinct ends the starts had.
+    penalty : float
+        As given, or as chosen by cross-validation.
+    theta_sha256 : str
+        Checksum of all bits of theta.
+    """
+
+    objective: float
+    objective_se: float
+    kkt_residual: float
+    kkt_floor: float
+    converged: bool
+    interactions: int
+    optima: int
+    penalty: float
+    theta_sha256: str
+
+    @classmethod
+    def of(cls, learner: SetChain) -> FitResult:
+        """Return the numbers of a fitted learner."""
+        return cls(
+            objective=learner.objective_,
+            objective_se=learner.objective_se_,
+            kkt_residual=learner.kkt_residual_,
+            kkt_floor=learner.kkt_floor_,
+            converged=bool(learner.converged_),
+            interactions=len(learner.model_.interactions()),
+            optima=len(learner.optima_),
+            penalty=learner.model_.metadata["penalty"],
+            theta_sha256=_digest(learner.theta_),
+        )
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """What a fit learned and wrote.
+
+    Attributes
+    ----------
+    folder : Path
+        Where everything is.
+    files : tuple of str
+        What it holds.
+    options : FitRunOptions
+        What the fit was told, with the seed that was used.
+    learner : SetChain
+        Fitted.
+    result : FitResult
+        Its numbers.
+    import_summary : ImportSummary
+        How the table was read.
+    notices : tuple of str
+        What the fit warned of, each once; Python's warnings are not raised beside it.
+    same_as_repeated : bool or None
+        Of a repetition: whether theta has the same bits as before.
+    """
+
+    folder: Path
+    files: tuple[str, ...]
+    options: FitRunOptions
+    learner: SetChain = field(repr=False, compare=False)
+    result: FitResult
+    import_summary: ImportSummary = field(repr=False)
+    notices: tuple[str, ...] = ()
+    same_as_repeated: bool | None = None
+
+    @property
+    def model(self) -> Model:
+        """The model that was learned."""
+        model: Model = self.learner.model_
+        return model
+
+    @property
+    def strongest(self) -> pd.DataFrame:
+        """The strongest interactions of the model, as `Model.interactions` lists them."""
+        return self.model.interactions().head(_STRONGEST)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal ended the fit before its time."""
+        return was_interrupted(self.learner)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as plain values that JSON can hold."""
+        return {
+            "folder": str(self.folder),
+            "files": list(self.files),
+            "samples": self.import_summary.samples_kept,
+            "items": self.import_summary.items_kept,
+            **asdict(self.result),
+            "seed": self.options.seed,
+            "strongest": [
+                {"from": row["from"], "to": row["to"], "effect": float(row["effect"])}
+                for _, row in self.strongest.iterrows()
+            ],
+            "notices": list(self.notices),
+            "interrupted": self.interrupted,
+            "same_as_repeated": self.same_as_repeated,
+            "import_summary": self.import_summary.to_dict(),
+        }
+
+
+def run_fit(
+    source: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    options: FitRunOptions | None = None,
+    *,
+    output: OutputOptions | None = None,
+    execution: Execution | None = None,
+) -> FitReport:
+    """Read a table, learn a model from it, and leave everything about it in one folder.
+
+    This is what ``sequela fit`` does. The folder gets the model, tables of interactions, orders,
+    pseudo-times and frequencies, figures, and a ``run.json`` from which `repeat_run` repeats the
+    fit. It appears whole or not at all; if a table or a figure fails after the model was learned,
+    what there is, the model included, is kept in a folder beside it that ends in ".incomplete".
+
+    Parameters
+    ----------
+    source : path
+        A table of samples and items; see `read_table`.
+    folder : path
+        The folder to make.
+    options : FitRunOptions or None
+        What the numbers depend on.
+    output : OutputOptions or None
+        Figures, and whether an earlier folder is replaced.
+    execution : Execution or None
+        Threads, checkpoint and progress.
+
+    Returns
+    -------
+    FitReport
+        With the learner, its numbers, and how the table was read.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from sequela.data.examples import example_path
+    >>> options = FitRunOptions(penalty=0.05, most_frequent=3, seed=1)
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     folder = pathlib.Path(place, "fit")
+    ...     report = run_fit(
+    ...         example_path("samples.csv"), folder, options, output=OutputOptions(figures=())
+    ...     )
+    ...     print(report.model, (folder / "model.npz").exists())
+    <Model: 3 items, 0 interactions> True
+    """
+    options = options or FitRunOptions()
+    output = output or OutputOptions()
+    execution = execution or Execution()
+    check_folder(folder, force=output.force)
+    output.check_figures()
+    table = Path(source)
+    found = read_samples(table, times=options.times, most_frequent=options.most_frequent)
+    learner, notices = _learn(found.data, options, execution)
+    options = replace(options, seed=learner.seed_)
+    result = FitResult.of(learner)
+    run = Run(
+        command=_COMMAND,
+        options=options.to_json(),
+        data={
+            "path": str(table.absolute()),
+            "sha256": found.summary.files[0].sha256,
+            "samples": found.data.n_samples,
+            "items": found.data.n_items,
+            "import_summary": found.summary.to_dict(),
+        },
+        result=asdict(result),
+    )
+    with new_folder(folder, force=output.force, keep_with=MODEL_NAME) as made:
+        run.write(made)
+        write_fit(made, learner, found.data, figures=output.figures, execution=execution)
+        files = sorted(str(p.relative_to(made)) for p in made.rglob("*") if p.is_file())
+    return FitReport(
+        folder=Path(folder),
+        files=tuple(files),
+        options=options,
+        learner=learner,
+        result=result,
+        import_summary=found.summary,
+        notices=notices,
+    )
+
+
+def repeat_run(
+    run: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    source: str | os.PathLike[str] | None = None,
+    *,
+    output: OutputOptions | None = None,
+    execution: Execution | None = None,
+) -> FitReport:
+    """Repeat the fit of a ``run.json`` on the same data, and compare theta with it bit for bit.
+
+    Parameters
+    ----------
+    run : path
+        A ``run.json``, or the folder with it.
+    folder : path
+        The folder to make.
+    source : path or None
+        The table, if it is not where it was. Its checksum must be the same.
+    output, execution : OutputOptions or None, Execution or None
+        As in `run_fit`.
+
+    Returns
+    -------
+    FitReport
+        With `same_as_repeated`.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from sequela.data.examples import example_path
+    >>> plain = OutputOptions(figures=())
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     first, again = pathlib.Path(place, "first"), pathlib.Path(place, "again")
+    ...     _ = run_fit(
+    ...         example_path("samples.csv"), first, FitRunOptions(most_frequent=3), output=plain
+    ...     )
+    ...     repeat_run(first, again, output=plain).same_as_repeated
+    True
+    """
+    before = Run.read(run)
+    if before.command != _COMMAND:
+        raise InputError(f"{str(run)!r} is the run of `sequela {before.command}`, not of a fit")
+    table = _find_source(before, Path(run)) if source is None else Path(source)
+    if not table.exists():
+        raise InputError(
+            f"there is no file {str(table)!r}; name the data of the run (DATA, or source=)"
+        )
+    before.check_data(table)
+    options = FitRunOptions.from_json(before.options)
+    report = run_fit(table, folder, options, output=output, execution=execution)
+    same = before.result.get("theta_sha256") == report.result.theta_sha256
+    return replace(report, same_as_repeated=same)
+
+
+def was_interrupted(learner: SetChain) -> bool:
+    """Tell whether a signal ended the fit of a learner before its time.
+
+    Examples
+    --------
+    >>> from sequela import example_samples
+    >>> was_interrupted(SetChain(0.05).fit(example_samples().most_frequent(3)))
+    False
+    """
+    return learner.status_ is Status.INTERRUPTED
+
+
+def _learn(
+    data: Dataset, options: FitRunOptions, execution: Execution
+) -> tuple[SetChain, tuple[str, ...]]:
+    """Return the fitted learner and what it warned of."""
+    shared: dict[str, Any] = {
+        "n_starts": options.starts,
+        "solver": options.solver,
+        "max_iter": options.max_iter,
+        "tol": options.tol,
+        "random_state": options.seed,
+        "n_threads": execution.threads,
+        "checkpoint": execution.checkpoint,
+        "progress": execution.progress,
+    }
+    learner = SetChainCV(**shared) if options.cv else SetChain(options.penalty, **shared)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        learner.fit(data)
+    return learner, tuple(dict.fromkeys(str(w.message) for w in caught))
+
+
+def _find_source(run: Run, place: Path) -> Path:
+    """Return where the data of a run were; a relative path is relative to its run.json."""
+    path = Path(run.data["path"])
+    return path if path.is_absolute() else (place if place.is_dir() else place.parent) / path
+
+
+def _digest(theta: NDArray[np.float64]) -> str:
+    return hashlib.sha256(theta.astype("<f8").tobytes()).hexdigest()
