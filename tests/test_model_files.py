@@ -249,7 +249,7 @@ def test_what_is_written_by_hand_is_read(tmp_path):
         ),
         ({"format": None}, "is not a model of sequela"),
         ({"version": "one"}, "damaged"),
-        ({"items": ["a", "a"]}, "every label may occur once.*'a' at positions 0 and 1"),
+        ({"items": ["a", "a"]}, "each label may occur only once.*'a' at positions 0 and 1"),
         ({"items": ["a", ""]}, "neither missing nor empty"),
         ({"items": ["a"]}, "2 x 2|1 x 1"),
         ({"items": "ab"}, "wrong type"),
@@ -402,11 +402,11 @@ def test_pickles_are_not_opened(tmp_path, monkeypatch):
 
 
 def test_a_model_has_every_label_once():
-    with pytest.raises(InputError, match="every label may occur once"):
+    with pytest.raises(InputError, match="each label may occur only once"):
         Model(np.zeros((2, 2)), ["a", "a"])
-    with pytest.raises(InputError, match="every label may occur once"):
+    with pytest.raises(InputError, match="each label may occur only once"):
         Model(pd.DataFrame(np.zeros((2, 2)), index=["a", "a"], columns=["a", "a"]))
-    with pytest.raises(InputError, match="a label must be text or a number"):
+    with pytest.raises(InputError, match="a label must be a string or a number"):
         Model(np.zeros((2, 2)), ["a", " "])
     assert Model(np.zeros((2, 2)), [1, 2]).items == ("1", "2")
 
@@ -466,8 +466,8 @@ def test_csv_of_pandas_and_of_a_spreadsheet(tmp_path):
         (",a,b\na,1,1_0\nb,3,4\n", "found '1_0'"),
         (",a,b\na,1,nan\nb,3,4\n", "expected finite numbers"),
         (",a,b\na,1,700\nb,3,4\n", "Was a matrix of rates given"),
-        (",a,a\na,1,2\na,3,4\n", "every label may occur once"),
-        (",'=a,=a\n'=a,1,2\n=a,3,4\n", "every label may occur once"),
+        (",a,a\na,1,2\na,3,4\n", "each label may occur only once"),
+        (",'=a,=a\n'=a,1,2\n=a,3,4\n", "each label may occur only once"),
         (',"a,b\na,1,2\nb,3,4\n', "is not a comma-separated table"),
         (",a,b\na,1,2\nb,3,4\nObservation,5,6\n", "observation effects"),
     ],

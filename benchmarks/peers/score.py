@@ -240,7 +240,8 @@ def _reached(ours: Way, peer: Way, target: float) -> dict[str, Any]:
 
 def known_errors(theta: np.ndarray, truth: np.ndarray) -> dict[str, float]:
     """Return how far a learned theta is from the known one: entries, sequences, orders."""
-    from sequela import order_matrix, sequence_divergence
+    from sequela import order_matrix
+    from sequela.questions import sequence_divergence
 
     # mhn gives items that are in none of its samples the log-rate -1e10: never is never.
     theta = np.clip(theta, -LARGEST_THETA, LARGEST_THETA)

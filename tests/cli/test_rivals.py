@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from sequela import Model, fit, rival_orders, simulate
+from sequela import Model, fit, simulate
 from sequela.cli import main
 from sequela.data.tables import read_table
+from sequela.questions import rival_orders
 
 
 @pytest.fixture(scope="module")

@@ -162,7 +162,7 @@ def test_non_binary_cells_are_named(found, container):
         "0 or 1",
         "1 of 6",
         "row 's2' (position 1), column 'TP53' (position 1): " + repr(found),
-        "Nothing is rounded",
+        "Values are not rounded",
     )
 
 
@@ -207,7 +207,7 @@ def test_missing_cells_are_named(values):
         text,
         "1 of 4",
         "row 's2' (position 1), column 'TP53' (position 1): ",
-        "not supported yet: drop these samples or these items, or fill",
+        "not supported: drop these samples or items, or fill",
     )
     assert re.search(r"position 1\): (nan|None|<NA>)\.", text)
 
@@ -277,13 +277,13 @@ def test_arrays_of_another_type_are_refused(dtype):
 @pytest.mark.parametrize(
     ("values", "found"),
     [
-        ([1, 0, 1], "entries are not rows of one length (list)"),
+        ([1, 0, 1], "entries are not rows of equal length (list)"),
         (np.array([1, 0]), "1-dimensional (ndarray)"),
         (pd.Series([1, 0]), "1-dimensional (Series)"),
         (np.zeros((2, 2, 2)), "3-dimensional (ndarray)"),
         ([[[1]]], "3-dimensional (list)"),
         ([[1, 0], [1]], "(row 0 has 2 entries, row 1 has 1)"),
-        ([{"a"}, {"b"}], "entries are not rows of one length"),
+        ([{"a"}, {"b"}], "entries are not rows of equal length"),
         (1, "0-dimensional (int)"),
         ({"a": [1]}, "0-dimensional (dict)"),
         (None, "0-dimensional (NoneType)"),
@@ -710,10 +710,11 @@ def test_it_travels(data, tmp_path):
 
 def test_repr_is_short_and_readable(data):
     assert repr(data) == (
-        "Dataset(4 samples x 3 items: 'IDH1', 'TP53', 'ATRX'; 0 to 2 items a sample; 3 times known)"
+        "Dataset(4 samples x 3 items: 'IDH1', 'TP53', 'ATRX'; 0 to 2 items per sample; "
+        "3 times known)"
     )
     wide = repr(Dataset(np.ones((1, 500))))
-    assert wide == "Dataset(1 samples x 500 items: '0', '1', '2', ...; 500 to 500 items a sample)"
+    assert wide == "Dataset(1 samples x 500 items: '0', '1', '2', ...; 500 to 500 items per sample)"
 
 
 # Properties

@@ -1,4 +1,4 @@
-"""From draft to data set: merging, selecting, and an account that adds up."""
+"""From draft to data set: merging, selecting, and a summary that adds up."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_what_was_not_profiled_is_never_read_as_absent(table, data):
     assert lost + done.data.n_samples == done.summary.samples_read == len(table)
 
 
-# --- The account ----------------------------------------------------------------------------------
+# --- The summary ----------------------------------------------------------------------------------
 
 
 def test_samples_with_very_many_items():
@@ -151,7 +151,7 @@ def test_equal_sizes_are_not_many():
     assert done.summary.many_items == ()
 
 
-def test_the_account_in_words_and_for_json():
+def test_the_summary_as_text_and_for_json():
     table = np.array([[1, 0, 0, 1], [1, 0, 1, 0], [1, 0, 0, 0]])
     done = finish(draft(table), Selection(merge={"x": ["g2", "g3"]}))
     text = done.summary.text()
@@ -259,8 +259,8 @@ def test_every_keyword_is_documented(read):
 
 @pytest.mark.parametrize("read", [read_table, read_maf, read_cbioportal])
 def test_a_keyword_that_is_none_is_refused_with_the_one_that_may_be_meant(read):
-    with pytest.raises(TypeError, match=r"'atleast'; did you mean 'at_least'\?") as refused:
-        read("no such file", atleast=3)
+    with pytest.raises(TypeError, match=r"'at_leest'; did you mean 'at_least'\?") as refused:
+        read("no such file", at_leest=3)
     assert str(refused.value).startswith(f"{read.__name__}() got an unexpected keyword argument")
     with pytest.raises(TypeError, match=r"'qwertz'\. Expected: .*at_least"):
         read("no such file", qwertz=3)

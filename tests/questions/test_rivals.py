@@ -11,16 +11,8 @@ from scipy.optimize import minimize
 
 from questions.enumeration import order_table
 from reference import set_distribution
-from sequela import (
-    InputError,
-    Model,
-    SetChain,
-    evaluate,
-    fit,
-    order_probability,
-    refit,
-    simulate,
-)
+from sequela import InputError, Model, SetChain, evaluate, fit, order_probability, simulate
+from sequela.learning import refit
 from sequela.questions.rivals import reverse_order, rival_orders
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)

@@ -107,8 +107,8 @@ def test_the_death_of_the_scheduler_is_an_error_with_a_resumable_state(tmp_path)
     assert ended - killed[0] < 30
     left = missing(plan, folder)
     assert 0 < len(left) <= 35
-    assert f"{len(left)} of 40 repeats are still to be done" in str(lost.value)
-    assert "run again to go on" in str(lost.value)
+    assert f"{len(left)} of 40 repeats are not done" in str(lost.value)
+    assert "run again to continue" in str(lost.value)
     kept = {path.name: path.stat().st_mtime_ns for path in folder.glob("0*.json")}
     table = run(plan, folder, backend="threads", workers=8)
     assert {n: (folder / n).stat().st_mtime_ns for n in kept} == kept  # nothing was done twice
@@ -212,7 +212,7 @@ def test_crowded_machines_are_told_of(caplog):
     dask.prepare_hosts(Client(pinned), None)
     assert not caplog.records
     dask.prepare_hosts(Client(pinned, threads=2), None)
-    assert "workers on a do 4 repeats at once on 2 cores" in caplog.text
+    assert "workers on a run 4 repeats at once on 2 cores" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_the_keywords_are_those_of_the_objects():
     [
         ({"lambda_": 1}, r"plan_fits\(\) got an unexpected keyword argument 'lambda_'\. .*penalty"),
         ({"bootstrap": 2}, "did you mean 'bootstraps'"),
-        ({"penalities": [0.1]}, "did you mean 'penalties'"),
+        ({"penalties_": [0.1]}, "did you mean 'penalties'"),
         ({"order": ["a", "b"]}, "did you mean 'orders'"),
     ],
 )
@@ -50,6 +50,12 @@ def test_a_keyword_that_is_none_is_refused_with_the_one_that_may_be_meant(given,
 def test_what_does_not_fit_is_refused_without_data(given, message):
     with pytest.raises(InputError, match=message):
         Repeats(**given)
+
+
+def test_an_unknown_item_is_named_with_the_one_that_may_be_meant():
+    data = Dataset([[1, 0]], items=["step 1", "step 2"])
+    with pytest.raises(InputError, match=r"orders: 'step1' \(did you mean 'step 1'\?\).*2 items"):
+        plan_fits(data, seeds=2, seed=1, orders=["step1", "step 2"])
 
 
 def test_repeats_keep_what_they_were_given_only_once():

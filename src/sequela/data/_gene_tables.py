@@ -1,8 +1,8 @@
-"""Tables of genes and samples as cBioPortal gives them, in any of their layouts.
+"""Tables of genes and samples from cBioPortal, in all their layouts.
 
-- the results view: first line the study, second the sample ids, then a line for each gene;
-- the same the other way round: STUDY_ID, SAMPLE_ID, then the genes as columns;
-- data_cna.txt of a study's folder, and GISTIC's own tables: gene columns, then samples.
+- the results view: studies in the first line, sample ids in the second, then one line per gene;
+- the same transposed: STUDY_ID, SAMPLE_ID, then the genes as columns;
+- data_cna.txt of a study folder, and tables of GISTIC: columns about the gene, then samples.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _LEVELS = {-2.0, -1.5, -1.0, 0.0, 1.0, 2.0}
 
 @dataclass
 class GeneTable:
-    """Codes of cells, samples x genes, and notes on odd labels."""
+    """Codes of cells, samples x genes, and notes on unusual labels."""
 
     name: str
     samples: list[str]
@@ -59,7 +59,7 @@ def mutated(cell: str) -> int:
         return UNPROFILED
     if folded == "wt":
         return NEUTRAL
-    # A number, true or false is another kind of table, in which '0' would count as a mutation.
+    # Numbers, true and false are of another kind of table, where '0' is not a mutation.
     if not cell or folded in ("true", "false", "yes", "no") or _number(cell) is not None:
         return UNFIT
     return ALTERED
@@ -107,7 +107,7 @@ def _number(cell: str) -> float | None:
 def read_genes(
     path: str | os.PathLike[str], code: Callable[[str], int], expected: str, encoding: str | None
 ) -> GeneTable:
-    """Read one table; `expected` tells in messages what its cells are."""
+    """Read one table; `expected` says in messages what its cells are."""
     name = file_name(path)
     lines = ((n, line) for n, line in enumerate(text_lines(path, encoding), 1) if line.strip())
     lines = ((n, line) for n, line in lines if not line.startswith("#"))
@@ -122,13 +122,13 @@ def read_genes(
         if len(cells) != len(header) + skipped:
             raise InputError(
                 f"{name}, line {number}: found {len(cells)} cells, expected "
-                f"{len(header) + skipped} as in the line of labels. The file may be incomplete."
+                f"{len(header) + skipped} as in the header. The file may be incomplete."
             )
         label = bare_cell(cells[label_at])
         if label in where:
             raise InputError(
                 f"{name}: the {kind} {label!r:.80} occurs twice, in lines {where[label]} and "
-                f"{number}. Rename or take away one of them."
+                f"{number}. Rename or remove one of them."
             )
         if not label:
             raise InputError(f"{name}, line {number}: the {kind} has no name. Give it one.")
@@ -143,7 +143,7 @@ def read_genes(
         rows.append(row)
         labels.append(label)
     if not rows:
-        raise InputError(f"{name} has labels but no lines below them; it is incomplete.")
+        raise InputError(f"{name} has no lines below the header; it is incomplete.")
     table = np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), len(header))
     notes = check_labels(labels, kind, name)
     if genes_in_rows:
@@ -152,7 +152,10 @@ def read_genes(
 
 
 def _layout(lines: Iterator[tuple[int, str]], name: str) -> tuple[list[str], int, int, bool]:
-    """Return labels of the columns, cells before them, which names the row, direction."""
+    """Return the column labels, the number of cells before them, and the layout of the rows.
+
+    The latter is the position of a row's label, and whether genes are in rows.
+    """
     number, line = next(lines, (0, ""))
     if not number:
         raise InputError(f"{name} is empty; expected a table of genes and samples.")
@@ -183,6 +186,6 @@ def _layout(lines: Iterator[tuple[int, str]], name: str) -> tuple[list[str], int
         label_at, genes_in_rows = symbols[0], True
     header = cells[skipped:]
     if not header:
-        raise InputError(f"{name}, line {number}: no samples beside the genes; it is incomplete.")
+        raise InputError(f"{name}, line {number}: no samples after the genes; it is incomplete.")
     check_labels(header, "sample" if genes_in_rows else "gene", f"{name}, line {number}")
     return header, skipped, label_at, genes_in_rows

@@ -1,4 +1,4 @@
-"""What an import did: read, dropped, merged, and what a reader of the result should know."""
+"""What an import did: what it read, dropped and merged, and what users should know about it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from sequela.data._text_files import SourceFile
     from sequela.data.dataset import Dataset
 
-__all__ = ["Dropped", "ImportSummary", "ManyItems", "many_items"]
+__all__ = ["Dropped", "ImportSummary", "ManyItems", "counted", "many_items"]
 
-_NAMED = 5  # how many names the text spells out; to_dict has all
-_FEWEST_MANY = 15  # below, even a sample far from the median costs and misleads little
+_NAMED = 5  # number of names that the text lists; to_dict has all
+_FEWEST_MANY = 15  # a smaller sample costs and misleads little, even far from the median
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ManyItems:
 
 @dataclass(frozen=True)
 class ImportSummary:
-    """What was read from which files, and what became of it.
+    """What was read from which files, and what was kept.
 
     Attributes
     ----------
@@ -46,16 +46,16 @@ class ImportSummary:
     files : tuple of SourceFile
         Path, size in bytes and SHA-256 of every file read.
     samples_read, items_read, samples_kept, items_kept : int
-        Counts before and after everything below.
+        Numbers before and after everything below.
     dropped_samples, dropped_items : tuple of Dropped
         What was left out, by reason.
     merged : mapping
-        New name to the old names that were there.
+        New name to the old names that were found.
     many_items : tuple of ManyItems
-        Samples with very many items, most first: above the median by more than five robust
-        standard deviations, and at least 15. They appear to be observed late, whatever the cause.
+        Samples with very many items, the largest first: above the median by more than five robust
+        standard deviations, and at least 15. They look as if observed late, whatever the cause.
     notes : tuple of str
-        What else a reader should know.
+        What else users should know.
 
     Examples
     --------
@@ -65,10 +65,10 @@ class ImportSummary:
     Read a table.
     Samples: 2 read, 2 kept.
     Items: 2 read, 1 kept.
-      1 item dropped, seen in fewer than 1 samples: b
-    Items per sample: 1 in the median, at most 1.
+      1 item dropped, in fewer than 1 sample: b
+    Items per sample: median 1, at most 1.
     Most frequent: a 1.000
-    Note: 1 item occurs in every sample (a), which says nothing about order.
+    Note: 1 item occurs in every sample (a), which tells nothing about order.
     """
 
     kind: str
@@ -88,7 +88,7 @@ class ImportSummary:
     most_frequent: tuple[tuple[str, float], ...]
 
     def text(self) -> str:
-        """Return the summary in plain words, several lines."""
+        """Return the summary as text, in several lines."""
         lines = [f"Read {self.kind}."]
         lines.append(f"Samples: {self.samples_read} read, {self.samples_kept} kept.")
         lines += [f"  {_sentence(part, 'sample')}" for part in self.dropped_samples]
@@ -99,10 +99,9 @@ class ImportSummary:
         empty = ""
         if self.empty_samples:
             have = "have" if self.empty_samples > 1 else "has"
-            empty = f"; {_counted(self.empty_samples, 'sample')} {have} none"
+            empty = f"; {counted(self.empty_samples, 'sample')} {have} none"
         lines.append(
-            f"Items per sample: {self.median_size:g} in the median, at most {self.largest_size}"
-            f"{empty}."
+            f"Items per sample: median {self.median_size:g}, at most {self.largest_size}{empty}."
         )
         most = ", ".join(f"{name} {share:.3f}" for name, share in self.most_frequent)
         lines.append(f"Most frequent: {most}")
@@ -123,7 +122,7 @@ class ImportSummary:
         >>> from sequela.data.importing import Draft, Selection, finish
         >>> draft = Draft("a table", ["x", "y"], ["a", "b"], np.array([[1, 0], [0, 0]], dtype=bool))
         >>> finish(draft, Selection(at_least=1)).summary.notices()
-        ('1 item dropped, seen in fewer than 1 samples: b',)
+        ('1 item dropped, in fewer than 1 sample: b',)
         """
         found = [_sentence(part, "sample") for part in self.dropped_samples]
         if self.merged:
@@ -136,19 +135,19 @@ class ImportSummary:
     def _merged_text(self) -> str:
         count = sum(len(old) for old in self.merged.values())
         return (
-            f"{_counted(count, 'item')} merged into {len(self.merged)}: {_some(list(self.merged))}"
+            f"{counted(count, 'item')} merged into {len(self.merged)}: {_some(list(self.merged))}"
         )
 
     def _many_items_text(self) -> str:
         shown = _some([f"{many.sample} ({many.size})" for many in self.many_items])
         have = "have" if len(self.many_items) > 1 else "has"
         return (
-            f"{_counted(len(self.many_items), 'sample')} {have} very many items: {shown}. They "
+            f"{counted(len(self.many_items), 'sample')} {have} very many items: {shown}. They "
             "appear to be observed late, which may mislead the clock if they are hypermutated."
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the summary as plain values that JSON can hold."""
+        """Return the summary as plain values for JSON."""
         found = asdict(self)
         return {key: _plain(value) for key, value in found.items()}
 
@@ -161,7 +160,14 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """Return a number and its noun, in the plural unless it is one.
+
+    Examples
+    --------
+    >>> counted(1, "sample"), counted(0, "sample")
+    ('1 sample', '0 samples')
+    """
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
@@ -171,11 +177,11 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _sentence(part: Dropped, noun: str) -> str:
-    return f"{_counted(len(part.names), noun)} dropped, {part.reason}: {_some(list(part.names))}"
+    return f"{counted(len(part.names), noun)} dropped, {part.reason}: {_some(list(part.names))}"
 
 
 def many_items(data: Dataset) -> tuple[ManyItems, ...]:
-    """Return the samples whose size is beyond the median by five robust standard deviations."""
+    """Return the samples that are larger than the median by five robust standard deviations."""
     sizes = data.set_sizes
     middle = float(np.median(sizes))
     spread = 1.4826 * float(np.median(np.abs(sizes - middle)))  # the MAD, in units of a normal's sd

@@ -1,4 +1,4 @@
-"""The lines of a MAF as a stream: which of them count, and for which sample and gene."""
+"""The lines of a MAF as a stream: which lines count, and for which sample and gene."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, TypedDict
 
+from sequela.data._import_summary import counted
 from sequela.data._reading import read_strings
 from sequela.data._text_files import (
     SourceFile,
@@ -46,7 +47,7 @@ _COUNTED = {
     *("splice_donor_variant", "missense", "nonsense", "splice_site_snp", "splice_site_del"),
 }
 _NO_GENE = {"", "unknown", ".", "na", "-", "none"}
-_NO_MUTATION = {"wildtype", "none", "loh"}  # what Mutation_Status says of lines that are none
+_NO_MUTATION = {"wildtype", "none", "loh"}  # values of Mutation_Status that are not mutations
 
 
 class RuleKeywords(TypedDict, total=False):
@@ -100,11 +101,11 @@ class Rules:
 
     @property
     def counts_all(self) -> bool:
-        """Whether every class of mutations counts, so that the column is not needed."""
+        """Whether all classes of mutations count, so that their column is not needed."""
         return self.consequences is not None and "all" in self.consequences
 
     def counts(self, kind: str) -> bool:
-        """Whether a Variant_Classification counts."""
+        """Tell whether a Variant_Classification counts."""
         folded = bare_cell(kind).casefold()
         if self.consequences is None:
             return folded not in _SILENT
@@ -113,20 +114,20 @@ class Rules:
 
 @dataclass
 class Calls:
-    """What the lines say: who was seen, and which sample has which gene altered."""
+    """What the lines say: which samples occur, and which genes are altered in them."""
 
     samples: list[str]
     genes: list[str]
     where: tuple[array[int], array[int]]  # sample and gene of each line that counts
-    sequenced: list[str] | None  # what older files of cBioPortal say in their first line
+    sequenced: list[str] | None  # listed in the first line of older files of cBioPortal
     files: list[SourceFile]
     notes: list[str] = field(default_factory=list)
 
 
 class _Index(dict[str, int]):
-    """Text of a cell to the position of its label; -1 for what is left out.
+    """Cell to the position of its label; -1 for what is left out.
 
-    Cleaning happens once for each spelling: there are millions of lines and thousands of labels.
+    Each spelling is cleaned once: there are millions of lines, but only thousands of labels.
     """
 
     def __init__(self, clean: Callable[[str], str | None]) -> None:
@@ -163,7 +164,7 @@ def stream_maf(
     """Read the lines of MAF files one by one."""
     length = rules.barcode_length
     if not paths:
-        raise InputError("no MAF was named; give a path.")
+        raise InputError("no MAF was given; pass its path.")
     wanted = None if rules.items is None else set(rules.items)
 
     def clean_sample(cell: str) -> str | None:
@@ -196,7 +197,7 @@ def stream_maf(
 def _header(
     lines: Iterator[tuple[int, str]], state: _Reading, name: str
 ) -> tuple[str, dict[str, int], int]:
-    """Return the line of labels, the position of each label, and how many there are."""
+    """Return the header, the position of each of its labels, and their number."""
     for number, line in lines:
         if line.startswith("#") or not line.strip():
             key, _, rest = line.partition(":")
@@ -207,7 +208,7 @@ def _header(
         for label in (_GENE, _SAMPLE, _CLASS):
             if labels.count(label) > 1:
                 raise InputError(
-                    f"{name}, line {number}: the column {label!r} occurs twice; take one away."
+                    f"{name}, line {number}: the column {label!r} occurs twice; remove one."
                 )
         if len(labels) == 1:
             raise InputError(
@@ -215,7 +216,7 @@ def _header(
                 "among them Hugo_Symbol and Tumor_Sample_Barcode. Is it a MAF?"
             )
         return line, {label: j for j, label in enumerate(labels)}, len(labels)
-    raise InputError(f"{name} is empty; expected a line of labels and a line for each mutation.")
+    raise InputError(f"{name} is empty; expected a header and one line per mutation.")
 
 
 def _stream_one(path: str | os.PathLike[str], state: _Reading, encoding: str | None) -> None:
@@ -229,12 +230,12 @@ def _stream_one(path: str | os.PathLike[str], state: _Reading, encoding: str | N
     status_at = position.get(_STATUS)
     last = max(gene_at, sample_at, class_at, status_at or 0)
     samples, genes = state.samples, state.genes
-    counts = cache(rules.counts)  # there are millions of lines and a few classes
+    counts = cache(rules.counts)  # there are millions of lines, but few classes
     classes: dict[str, int] = {}
-    short = 0  # the line that was last found with too few cells
+    short = 0  # the last line with too few cells
     number = 0
     for number, line in lines:
-        # Joined files have remarks and the line of labels in their middle, too.
+        # Concatenated files have comments and headers in the middle, too.
         if line[:1] == "#" or line == header:
             continue
         cells = line.split("\t", last + 1)
@@ -247,7 +248,7 @@ def _stream_one(path: str | os.PathLike[str], state: _Reading, encoding: str | N
         sample = samples[cells[sample_at]]
         if sample < 0:
             raise InputError(
-                f"{name}, line {number}: no Tumor_Sample_Barcode. Mend or take away the line."
+                f"{name}, line {number}: no Tumor_Sample_Barcode. Correct or remove the line."
             )
         kind = cells[class_at] if needs_class else ""
         classes[kind] = classes.get(kind, 0) + 1
@@ -282,7 +283,7 @@ def _check_columns(position: dict[str, int], name: str, *, needs_class: bool) ->
 
 
 def _status_counts(cell: str, state: _Reading) -> bool:
-    """Whether a line counts by its Mutation_Status; those that do not are tallied."""
+    """Tell whether a line counts by its Mutation_Status; count those that do not."""
     status = bare_cell(cell).casefold()
     if status in _NO_MUTATION:
         state.n_status += 1
@@ -297,8 +298,8 @@ def _check_width(line: str, number: int, width: int, last: int, name: str) -> No
     found = line.count("\t") + 1
     if found > width or found <= last:
         raise InputError(
-            f"{name}, line {number}: found {found} cells, expected {width} as in the line of "
-            "labels. Mend the line; the file may be incomplete."
+            f"{name}, line {number}: found {found} cells, expected {width} as in the header. "
+            "Correct the line; the file may be incomplete."
         )
 
 
@@ -311,15 +312,15 @@ def _notes(state: _Reading, name: str) -> list[str]:
     total = sum(folded.values())
     if chosen is None:
         silent = sum(n for label, n in folded.items() if label.casefold() in _SILENT)
-        notes.append(f"{total} lines, of which {silent} are silent or outside of genes.")
+        notes.append(f"{counted(total, 'line')}, {silent} of them silent or outside of genes.")
         odd = {
             label: n for label, n in folded.items() if label.casefold() not in _SILENT | _COUNTED
         }
         if odd:
             shown = ", ".join(f"{label!r} ({n})" for label, n in list(odd.items())[:5])
             notes.append(
-                f"Variant_Classification has values that are not in use elsewhere: {shown}. They "
-                "count; consequences= decides otherwise."
+                f"Variant_Classification has unusual values: {shown}. They count; consequences= "
+                "chooses which ones do."
             )
     elif "all" not in chosen:
         present = {label.casefold() for label in folded}
@@ -332,11 +333,11 @@ def _notes(state: _Reading, name: str) -> list[str]:
         if absent:
             notes.append(f"no line has the Variant_Classification {', '.join(absent[:5])}.")
     if state.n_status:
-        notes.append(f"{state.n_status} lines are no mutations by their Mutation_Status.")
+        notes.append(f"{counted(state.n_status, 'line')} left out: no mutation by Mutation_Status.")
     if state.n_germline:
         notes.append(
-            f"{state.n_germline} germline mutations do not count; germline=True counts them."
+            f"{counted(state.n_germline, 'germline mutation')} left out; germline=True counts them."
         )
     if state.n_short:
-        notes.append(f"{state.n_short} lines have fewer cells than the line of labels.")
+        notes.append(f"{counted(state.n_short, 'line')} with fewer cells than the header.")
     return notes

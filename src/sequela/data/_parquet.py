@@ -1,4 +1,4 @@
-"""Parquet files as rows of text, so that they pass the same door as every other table."""
+"""Parquet files as rows of text, so that they are checked like every other table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["parquet_rows"]
 
 
 def parquet_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the labels, then the cells of each row; their numbers are those of a text file."""
+    """Yield the labels, then the cells of each row, numbered like the lines of a text file."""
     name = file_name(path)
     try:
         pq = importlib.import_module("pyarrow.parquet")  # optional, and has no types
@@ -27,11 +27,11 @@ def parquet_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]
     try:
         table = pq.read_table(path)
         labels = [str(label).strip() for label in table.column_names]
-        # pandas keeps its index as a column at the end; as text files have it, it comes first.
+        # pandas stores its index as the last column; in text files it is the first.
         index = [j for j, label in enumerate(labels) if label.startswith("__index_level_")]
         order = index + [j for j in range(len(labels)) if j not in index]
         columns = [table.column(j).to_pylist() for j in order]
-    except Exception as error:  # noqa: BLE001 - a damaged file raises whatever its parts raise
+    except Exception as error:  # noqa: BLE001 - the errors of a damaged file vary
         raise InputError(
             f"{name} cannot be read as Parquet ({str(error).splitlines()[0]:.120}); it is "
             "incomplete or damaged. Copy it again."

@@ -1,4 +1,4 @@
-"""Reading labels, cells and times of whatever kind, with errors that name row and column."""
+"""Reading labels, cells and times of any type, with errors that name row and column."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
     "unknown",
 ]
 
-SHOWN = 3  # how many offenders a message spells out before it only counts them
+SHOWN = 3  # number of invalid entries that a message lists; it counts the others
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 
 
@@ -42,7 +42,7 @@ _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 
 
 def listed(given: Iterable[Any], argument: str) -> list[Any]:
-    """List what was given, unless its order means nothing or it is one text by mistake."""
+    """Return what was given as a list; refuse unordered collections and single strings."""
     if not isinstance(given, str | bytes | set | frozenset | Mapping):
         try:
             return list(_unmasked(given))
@@ -54,33 +54,35 @@ def listed(given: Iterable[Any], argument: str) -> list[Any]:
     )
 
 
-def read_strings(given: Iterable[str], argument: str) -> tuple[str, ...]:
-    """Read an option that is a list of strings; a set is sorted, for its order means nothing."""
+def read_strings(
+    given: Iterable[str], argument: str, expected: str = "a list of strings"
+) -> tuple[str, ...]:
+    """Read an option that is a list of strings; a set is sorted, since it has no order."""
     if isinstance(given, set | frozenset):
         given = sorted(given, key=str)
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise InputError(f"{argument} must be a list of strings; found {given!r:.80}.")
+        raise InputError(f"{argument} must be {expected}; found {given!r:.80}.")
     strings = tuple(given)
     for string in strings:
         if not isinstance(string, str):
-            raise InputError(f"{argument} must be a list of strings; found {string!r:.80} in it.")
+            raise InputError(f"{argument} must be {expected}; found {string!r:.80} in it.")
     return strings
 
 
 def _label(value: Any, where: str) -> str:
-    # What has a length (a tuple of a MultiIndex, bytes, an array) has no obvious text.
+    # What has a length (a tuple of a MultiIndex, bytes, an array) is not obviously one label.
     unfit = not isinstance(value, str) and (hasattr(value, "__len__") or bool(pd.isna(value)))
     text = "" if unfit else str(value)
     if not text.strip():
         raise InputError(
-            f"{where}: a label must be text or a number, neither missing nor empty; found "
-            f"{_show(value)}. Give it a name (join several levels into one text)."
+            f"{where}: a label must be a string or a number, neither missing nor empty; found "
+            f"{_show(value)}. Give it a name (join several levels to one string)."
         )
     return text
 
 
 def read_labels(argument: str, given: Iterable[object]) -> tuple[str, ...]:
-    """Read labels as text; each may occur once."""
+    """Read labels as strings; each may occur only once."""
     labels = tuple(
         _label(value, f"{argument}, position {k}")
         for k, value in enumerate(listed(given, argument))
@@ -95,7 +97,7 @@ def read_labels(argument: str, given: Iterable[object]) -> tuple[str, ...]:
             if len(where) > 1
         ]
         raise InputError(
-            f"{argument}: every label may occur once (compared as text); found "
+            f"{argument}: each label may occur only once (compared as strings); found "
             f"{_some(twice, len(twice))}. Rename, merge or drop the repeated ones."
         )
     return labels
@@ -104,7 +106,7 @@ def read_labels(argument: str, given: Iterable[object]) -> tuple[str, ...]:
 def axis_labels(
     argument: str, given: Iterable[object] | None, own: Iterable[object] | None, count: int
 ) -> tuple[str, ...]:
-    """Settle the labels of one axis: as given, else the table's own, else the positions."""
+    """Return the labels of one axis: as given, or the table's own, or the positions."""
     if given is None:
         if own is None:
             return tuple(str(k) for k in range(count))
@@ -113,14 +115,14 @@ def axis_labels(
     labels = read_labels(argument, given)
     if len(labels) != count:
         raise InputError(
-            f"{argument} has {len(labels)} labels for {count} {argument}; one for each is needed."
+            f"{argument} has {len(labels)} labels for {count} {argument}; expected one for each."
         )
     if own is not None:
         present = [str(label) for label in own]
-        # Somebody who means to reorder would get wrong labels without a word.
+        # Users who want to reorder would silently get wrong labels.
         if list(labels) != present and sorted(labels) == sorted(present):
             raise InputError(
-                f"{argument} lists the labels of the table in another order, but labels are given "
+                f"{argument} has the labels of the table in another order, but labels are assigned "
                 f"by position, which would exchange them. Leave {argument} out, and reorder with "
                 f"select_{argument}."
             )
@@ -128,24 +130,24 @@ def axis_labels(
 
 
 def read_members(row: Any, name: str) -> list[str]:
-    """Read the labels of one sample, in an order that does not depend on Python's hash seed."""
+    """Return the labels of one sample, in an order independent of Python's hash seed."""
     if isinstance(row, str | bytes | Mapping) or not isinstance(row, Iterable):
         raise InputError(
-            f"{name} must be a set or a list of labels; found {_show(row)}. Write one label as "
-            "['label'], and none as []."
+            f"{name} must be a set or a list of labels; found {_show(row)}. Write a single label "
+            "as ['label'], and none as []."
         )
     values = list(row)
     if isinstance(row, set | frozenset):
         try:
             values.sort()
-        except TypeError:  # numbers and text together
+        except TypeError:  # numbers and strings together
             values.sort(key=str)
     labels = [_label(value, name) for value in values]
     if len(set(labels)) < len(labels):
         twice = sorted(label for label in set(labels) if labels.count(label) > 1)
         raise InputError(
-            f"{name} has a label more than once (compared as text): "
-            f"{_some([repr(label) for label in twice], len(twice))}. List every label once."
+            f"{name} has a label more than once (compared as strings): "
+            f"{_some([repr(label) for label in twice], len(twice))}. List each label once."
         )
     return labels
 
@@ -169,11 +171,11 @@ def unknown(label: str, known: tuple[str, ...]) -> str:
 
 def refuse_nothing(chosen: Sequence[object], argument: str) -> None:
     if len(chosen) == 0:
-        raise InputError(f"the selection leaves no {argument}; at least one is needed.")
+        raise InputError(f"the selection leaves no {argument}; expected at least one.")
 
 
 def refuse_misaligned(given: object, samples: tuple[str, ...], argument: str) -> None:
-    """Refuse a Series whose index speaks of these samples, but in another order."""
+    """Refuse a Series whose index has these samples in another order."""
     if not isinstance(given, pd.Series) or len(given) != len(samples):
         return
     index = tuple(str(label) for label in given.index)
@@ -190,7 +192,7 @@ def refuse_misaligned(given: object, samples: tuple[str, ...], argument: str) ->
 
 
 def _unmasked(given: Any) -> Any:
-    """Turn masked entries into None: np.asarray would show the numbers below the mask."""
+    """Replace masked entries by None: np.asarray would return the values below the mask."""
     if isinstance(given, np.ma.MaskedArray):
         cells = np.ma.getdata(given).astype(object)
         cells[np.ma.getmaskarray(given)] = None
@@ -199,13 +201,13 @@ def _unmasked(given: Any) -> Any:
 
 
 def as_table(values: Any) -> npt.NDArray[Any]:
-    """Bring anything but a DataFrame into a two-dimensional array."""
+    """Convert anything but a DataFrame to a two-dimensional array."""
     if hasattr(values, "toarray"):  # SciPy's sparse matrices and arrays
         values = values.toarray()
-    if hasattr(values, "to_pandas"):  # an array of it would lose its labels
+    if hasattr(values, "to_pandas"):  # an array would lose its labels
         raise InputError(
-            f"values is a {type(values).__module__}.{type(values).__name__}, which is not read "
-            "directly; pass values.to_pandas()."
+            f"values is a {type(values).__module__}.{type(values).__name__}, which is not "
+            "supported; pass values.to_pandas()."
         )
     try:
         table = np.asarray(_unmasked(values))
@@ -214,7 +216,7 @@ def as_table(values: Any) -> npt.NDArray[Any]:
     if table.ndim != 2:
         found = f"{table.ndim}-dimensional"
         if isinstance(values, list | tuple) and table.ndim == 1:
-            found = "a list whose entries are not rows of one length"
+            found = "a list whose entries are not rows of equal length"
             lengths = [len(row) if hasattr(row, "__len__") else None for row in values]
             k = next((k for k, length in enumerate(lengths) if length != lengths[0]), None)
             if k is not None:
@@ -225,13 +227,13 @@ def as_table(values: Any) -> npt.NDArray[Any]:
             "use Dataset.from_sets."
         )
     if table.dtype.kind in "US" and not isinstance(values, np.ndarray):
-        # One text turns its whole nested list into text; the message shall show the original.
+        # One string makes NumPy convert a whole nested list; the message shows the original.
         table = np.asarray(values, dtype=object)
     return table
 
 
 def cell_blocks(table: Any, items: tuple[str, ...]) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-    """Yield (first column, block of cells); a DataFrame of mixed types goes column by column."""
+    """Yield (first column, block of cells); single columns for a DataFrame of mixed types."""
     if isinstance(table, np.ndarray):
         yield 0, _readable(table, "values")
     elif len(dtypes := set(table.dtypes)) == 1 and isinstance(dtypes.pop(), np.dtype):
@@ -243,7 +245,7 @@ def cell_blocks(table: Any, items: tuple[str, ...]) -> Iterator[tuple[int, npt.N
 
 
 def _readable(cells: Any, where: str) -> npt.NDArray[Any]:
-    """Bring cells to a NumPy array of booleans, numbers or objects, or refuse their type."""
+    """Convert cells to a NumPy array of booleans, numbers or objects, or refuse their type."""
     dtype = cells.dtype
     if isinstance(dtype, np.dtype):
         if dtype.kind in "biufO":
@@ -261,12 +263,12 @@ def _readable(cells: Any, where: str) -> npt.NDArray[Any]:
 
 
 def _is_number(cell: object) -> bool:
-    # For NumPy a duration is a kind of integer; for us it is not.
+    # In NumPy, a duration is a kind of integer.
     return isinstance(cell, _NUMBERS) and not isinstance(cell, np.timedelta64)
 
 
 def _binary(block: npt.NDArray[Any]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Read cells as booleans, and say which of them are neither 0 nor 1."""
+    """Return cells as booleans, and which of them are neither 0 nor 1."""
     if block.dtype.kind == "b":
         return block, np.zeros(block.shape, dtype=np.bool_)
     if block.dtype.kind == "O":
@@ -283,7 +285,7 @@ def read_cells(
     items: tuple[str, ...],
     samples: tuple[str, ...],
 ) -> npt.NDArray[np.bool_]:
-    """Copy the cells into a boolean table, or name those that do not fit."""
+    """Copy the cells into a boolean table; raise an error that names invalid ones."""
     values = np.empty((len(samples), len(items)), dtype=np.bool_)
     n_bad = 0
     bad: list[tuple[int, int, object]] = []
@@ -315,23 +317,23 @@ def _remedy(cell: Any) -> str:
         return "For sets of labels use Dataset.from_sets."
     if pd.isna(cell):
         return (
-            "Missing entries are not supported yet: drop these samples or these items, or fill "
-            "the entries in."
+            "Missing entries are not supported: drop these samples or items, or fill in the "
+            "entries."
         )
-    return "Nothing is rounded: decide what counts as present, as in (values >= threshold)."
+    return "Values are not rounded: decide what counts as present, as in (values >= threshold)."
 
 
 def read_times(
     given: Iterable[object] | None, samples: tuple[str, ...]
 ) -> npt.NDArray[np.float64] | None:
-    """Read one time for each sample; what is missing becomes NaN."""
+    """Read one time per sample; missing ones become NaN."""
     if given is None:
         return None
     refuse_misaligned(given, samples, "times")
     cells = listed(given, "times")
     if len(cells) != len(samples):
         raise InputError(
-            f"times has {len(cells)} entries for {len(samples)} samples; one for each is needed, "
+            f"times has {len(cells)} entries for {len(samples)} samples; expected one per sample, "
             "NaN where the time is unknown."
         )
     times = np.full(len(samples), np.nan)
@@ -340,8 +342,8 @@ def read_times(
         if pd.api.types.is_scalar(cell) and pd.isna(cell):
             continue
         number = cell.item() if isinstance(cell, np.generic) else cell
-        # A column of booleans is an event indicator taken for the times. The upper bound refuses
-        # infinity and integers too large for a float alike.
+        # A column of booleans is an event indicator rather than times. The upper bound refuses
+        # infinity and integers that are too large for a float.
         usable = _is_number(cell) and not isinstance(number, bool)
         if usable and 0 <= number <= sys.float_info.max:
             times[i] = float(number)
@@ -351,7 +353,7 @@ def read_times(
         raise InputError(
             "times must be finite numbers of at least 0, or NaN where unknown; found "
             f"{_some(bad, len(bad))}. Convert dates and durations to numbers of one unit, and "
-            "write NaN for what is not known."
+            "write NaN for unknown times."
         )
     return times
 

@@ -1,6 +1,6 @@
-"""The folder of a study as cBioPortal distributes it: where the data are, and who was profiled.
+"""The folder of a study as cBioPortal distributes it: its data files, and who was profiled.
 
-A MAF does not name samples without mutations, so the folder's lists decide who was sequenced.
+A MAF does not name samples without mutations, so the lists in the folder say who was sequenced.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zip")
 
 @dataclass
 class Study:
-    """The files of a study, and the samples of which the mutations were looked at."""
+    """The files of a study, and the samples that were sequenced."""
 
     mutations: Path | None
     cna: Path | None
     sequenced: list[str] | None = None
-    certain: bool = False  # whether that list is about mutations, or about everybody
-    on_panel: set[str] | None = None  # where samples of one panel were chosen
+    certain: bool = False  # whether that list is of sequenced samples, not of all samples
+    on_panel: set[str] | None = None  # if the samples of one panel were chosen
     on_cna_panel: set[str] | None = None
     files: list[SourceFile] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -44,7 +44,7 @@ def look_into(folder: str | os.PathLike[str], panel: str | None = None) -> Study
         there = {entry.name for entry in root.iterdir()}
     except NotADirectoryError:
         raise InputError(
-            f"folder={name} is a file; pass it as mutations= or cna=, or name its folder."
+            f"folder={name} is a file; pass it as mutations= or cna=, or give its folder."
         ) from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
@@ -53,8 +53,7 @@ def look_into(folder: str | os.PathLike[str], panel: str | None = None) -> Study
     if study.mutations is None and study.cna is None:
         raise InputError(
             f"{name} has neither data_mutations.txt nor data_cna.txt (it has "
-            f"{', '.join(sorted(there)[:5]) or 'nothing'}). Name the files with mutations= and "
-            "cna=."
+            f"{', '.join(sorted(there)[:5]) or 'nothing'}). Give the files as mutations= and cna=."
         )
     _choose_panel(study, root / "data_gene_panel_matrix.txt", panel)
     if study.mutations is not None:
@@ -67,7 +66,7 @@ def _first(root: Path, there: set[str], names: tuple[str, ...]) -> Path | None:
 
 
 def _find_sequenced(study: Study, root: Path) -> None:
-    """Settle who was sequenced: the most specific list that there is."""
+    """Find out who was sequenced, from the most specific list that exists."""
     lists = (
         (root / "case_lists" / "cases_sequenced.txt", _case_list),
         (root / "case_lists" / "cases_all.txt", _case_list),
@@ -78,13 +77,12 @@ def _find_sequenced(study: Study, root: Path) -> None:
             study.files.append(source_file(path))
             ids = list(dict.fromkeys(read(path)))
             if not ids:
-                raise InputError(f"{file_name(path)} names no samples; mend or take it away.")
+                raise InputError(f"{file_name(path)} names no samples; correct or delete it.")
             study.sequenced = ids
             study.certain = path.name == "cases_sequenced.txt"
             doubt = "" if study.certain else ", sequenced or not"
             study.notes.append(
-                f"who was sequenced is taken from {path.name}, which names {len(ids)} samples"
-                f"{doubt}."
+                f"the sequenced samples are the {len(ids)} samples in {path.name}{doubt}."
             )
             return
 
@@ -94,49 +92,48 @@ def _case_list(path: Path) -> list[str]:
         key, _, rest = line.partition(":")
         if key.strip() == "case_list_ids":
             return rest.split()
-    raise InputError(f"{file_name(path)} has no line 'case_list_ids:'; mend or take it away.")
+    raise InputError(f"{file_name(path)} has no line 'case_list_ids:'; correct or delete it.")
 
 
 def _clinical_samples(path: Path) -> list[str]:
-    rows = _rows(path)
-    header = [cell.upper() for cell in rows[0]] if rows else []
-    if "SAMPLE_ID" not in header:
-        raise InputError(f"{file_name(path)} has no column SAMPLE_ID; mend or take it away.")
-    column = header.index("SAMPLE_ID")
-    return [row[column] for row in rows[1:] if len(row) > column and row[column]]
+    header, rows = _table(path)
+    column = header.index("sample_id")
+    return [row[column] for row in rows if len(row) > column and row[column]]
 
 
-def _rows(path: Path) -> list[list[str]]:
+def _table(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Return the labels, in lower case, and the rows of a table with a column SAMPLE_ID."""
     lines = (line for line in text_lines(path) if line.strip() and not line.startswith("#"))
-    return [[cell.strip() for cell in line.split("\t")] for line in lines]
+    header, *rows = [[cell.strip() for cell in line.split("\t")] for line in lines] or [[]]
+    labels = [cell.casefold() for cell in header]
+    if "sample_id" not in labels:
+        raise InputError(f"{file_name(path)} has no column SAMPLE_ID; correct or delete it.")
+    return labels, rows
 
 
 def _choose_panel(study: Study, path: Path, panel: str | None) -> None:
-    """Keep the samples of one panel: others looked at other genes, and would read as wild type."""
+    """Keep the samples of one panel: genes that a panel lacks would be read as wild type."""
     if not path.is_file():
         if panel is not None:
             raise InputError(
-                f"panel={panel!r:.80}, but there is no {file_name(path)} that says which sample is "
-                "on which panel. Leave panel out."
+                f"panel={panel!r:.80}, but there is no {file_name(path)}, which says which panel "
+                "was used for each sample. Leave panel out."
             )
         return
     study.files.append(source_file(path))
-    rows = _rows(path)
-    header = [cell.casefold() for cell in rows[0]] if rows else []
-    if "sample_id" not in header:
-        raise InputError(f"{file_name(path)} has no column SAMPLE_ID; mend or take it away.")
+    header, rows = _table(path)
     for profile, data in (("mutations", study.mutations), ("cna", study.cna)):
         if data is None or profile not in header:
             continue
         who, what = header.index("sample_id"), header.index(profile)
-        pairs = [(row[who], row[what]) for row in rows[1:] if len(row) > max(who, what)]
+        pairs = [(row[who], row[what]) for row in rows if len(row) > max(who, what)]
         pairs = [(who, what) for who, what in pairs if what.upper() not in ("NA", "")]
         counts = Counter(what for _, what in pairs)
         if len(counts) > 1 and panel is None:
             shown = ", ".join(f"{name} ({n} samples)" for name, n in counts.most_common(4))
             most = counts.most_common(1)[0][0]
             raise InputError(
-                f"{file_name(path)}: the {profile} of this study were looked at with {len(counts)} "
+                f"{file_name(path)}: the {profile} of this study were profiled with {len(counts)} "
                 f"panels of genes: {shown}. Choose one, as in panel={most!r}."
             )
         if panel is not None and panel not in counts:

@@ -1,4 +1,4 @@
-"""Which column of a table has the ids, which the times, and which are items."""
+"""Which column of a table holds the ids, which the times, and which are items."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Asked:
 
 @dataclass
 class Columns:
-    """What the columns of a file are."""
+    """The roles of the columns of a file."""
 
-    labels: list[str]  # of all columns; '' for ids that the header leaves out
+    labels: list[str]  # of all columns; '' for ids without a label
     ids: int | None
     time: int | None
     items: list[int]
@@ -49,7 +49,7 @@ class Columns:
 def settle_columns(
     labels: list[str], rows: list[list[str]], asked: Asked, where: str, *, left_out: bool
 ) -> Columns:
-    """Settle which column has ids, which times, and which are items."""
+    """Decide which column holds ids, which times, and which are items."""
     found = Columns(labels, None, None, [])
     places = _Places(labels, where)
     if left_out:
@@ -73,13 +73,13 @@ def settle_columns(
     if not found.items:
         raise InputError(
             f"{where} leaves no column for items (columns: {', '.join(labels[:5])}). If the cells "
-            "are not cut apart, name what separates them with separator=."
+            "are not split, pass their separator=."
         )
     return found
 
 
 class _Places:
-    """Where the columns stand that the caller named."""
+    """The positions of the columns by label."""
 
     def __init__(self, labels: list[str], where: str) -> None:
         self._labels = labels
@@ -101,14 +101,14 @@ def _is_id_name(label: str) -> bool:
 
 
 def _refuse_missing_label(labels: list[str], asked: Asked, where: str) -> None:
-    """Refuse a header with one label too few, unless that of the ids is the one left out."""
+    """Refuse a header that lacks a label other than that of the ids."""
     if _is_id_name(labels[1]):
         raise InputError(
-            f"{where} has {len(labels) - 1} labels, the rows have {len(labels)} cells; the "
-            "label of an item is missing. Name all columns."
+            f"{where} has {len(labels) - 1} labels, but the rows have {len(labels)} cells; the "
+            "label of an item is missing. Label all columns."
         )
     if asked.samples is False:
-        raise InputError(f"{where} has one label less than the rows have cells; name them all.")
+        raise InputError(f"{where} has one label less than the rows have cells. Label all columns.")
 
 
 def _refuse_special_items(
@@ -117,25 +117,26 @@ def _refuse_special_items(
     for j in chosen:
         if j in special:
             raise InputError(
-                f"{where}: {labels[j]!r:.80} has ids or times and cannot be an item too."
+                f"{where}: {labels[j]!r:.80} holds ids or times and cannot be an item too. Remove "
+                "it from items=."
             )
 
 
 def _guess_ids(
     labels: list[str], rows: list[list[str]], times: str | None
 ) -> tuple[int | None, list[str]]:
-    """Return 0 if the first column looks like ids, else None, and notes."""
+    """Return 0 if the first column looks like ids, otherwise None; and notes."""
     if len(labels) <= 1:
         return None, []
     if _is_id_name(labels[0]):
         return 0, []
     if times == labels[0] or not _only_names([row[0] for row in rows]):
         return None, []
-    return 0, [f"the first column ({labels[0]!r:.80}) was taken for sample ids."]
+    return 0, [f"the first column ({labels[0]!r:.80}) was read as sample ids."]
 
 
 def _only_names(cells: list[str]) -> bool:
-    """Whether no cell could be a value of an item, a missing one or a number gone wrong."""
+    """Tell whether all cells are names: no values of items, missing values or numbers."""
 
     def is_name(cell: str) -> bool:
         folded = cell.casefold()

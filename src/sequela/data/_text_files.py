@@ -1,7 +1,7 @@
-"""Opening text files as people have them: compressed, with marks, in other encodings.
+"""Opening text files as users have them: compressed, with byte order marks, in many encodings.
 
-What cannot be read rightly is refused with the name of the file, the line and a remedy; what is
-compressed is recognised by its content, for names lie.
+What cannot be read correctly is refused with the name of the file, the line and what to do.
+Compression is recognised by the content, since file names may be wrong.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ __all__ = [
 ]
 
 _BLOCK = 1 << 20
-# A line of a million long cells is shorter; what goes on without an end is no table, and would
-# fill the memory (a few kilobytes of gzip can unfold to gigabytes of one line).
+# A line of a million long cells is shorter. A longer line is not a table and would fill the memory
+# (a few kilobytes of gzip can expand to gigabytes of one line).
 _LONGEST_LINE = 1 << 28
 
-# What people give by mistake: first bytes, what it is, what to do.
+# Files that users give by mistake: first bytes, what it is, what to do.
 _UNREADABLE: tuple[tuple[bytes, str, str], ...] = (
     (b"PAR1", "a Parquet file", "read it with read_table"),
     (b"\xd0\xcf\x11\xe0", "an Excel workbook", "save the sheet as 'CSV UTF-8'"),
@@ -70,7 +70,7 @@ _UNREADABLE: tuple[tuple[bytes, str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file that was read: its path, how many bytes it has, and their SHA-256."""
+    """A file that was read: its path, size in bytes and SHA-256."""
 
     path: str
     size: int
@@ -85,13 +85,13 @@ def file_name(path: object) -> str:
 
 @contextlib.contextmanager
 def _binary(path: str | os.PathLike[str]) -> Iterator[BufferedReader]:
-    """Open a regular file, or say why it cannot be."""
+    """Open a regular file; raise an error that says why if that fails."""
     name = file_name(path)
     if not isinstance(path, str) and not hasattr(path, "__fspath__"):
         raise InputError(f"a path is text or a pathlib.Path; found {path!r:.80}.")
     try:
         mode = Path(path).stat().st_mode
-        # Opening a pipe would wait for ever, and the content is needed twice.
+        # Opening a pipe could block, and the content is needed twice.
         file = Path(path).open("rb") if stat.S_ISREG(mode) else None  # noqa: SIM115 - closed below
     except (OSError, ValueError, TypeError) as error:
         why = getattr(error, "strerror", None) or error
@@ -105,7 +105,7 @@ def _binary(path: str | os.PathLike[str]) -> Iterator[BufferedReader]:
 
 def _opening_hint(path: str | os.PathLike[str]) -> str:
     if re.match(r"(https?|ftp|s3)://", str(path)):
-        return "it is an address: download the file first, and give its path."
+        return "it is a URL: download the file first and give its path."
     with contextlib.suppress(OSError, ValueError, TypeError):
         there = [entry.name for entry in islice(Path(path).parent.iterdir(), 2000)]
         if Path(path).name not in there:
@@ -115,7 +115,7 @@ def _opening_hint(path: str | os.PathLike[str]) -> str:
 
 
 def source_file(path: str | os.PathLike[str]) -> SourceFile:
-    """Return size and SHA-256 of a file as it lies there, compressed or not."""
+    """Return the size and SHA-256 of a file as stored, compressed or not."""
     with _binary(path) as file:
         try:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -123,12 +123,12 @@ def source_file(path: str | os.PathLike[str]) -> SourceFile:
         except OSError as error:
             raise InputError(
                 f"{file_name(path)} cannot be read to its end ({error.strerror or error}); copy it "
-                "anew."
+                "again."
             ) from None
 
 
 def starts_with(path: str | os.PathLike[str], magic: bytes) -> bool:
-    """Say whether the file begins with these bytes."""
+    """Tell whether a file starts with these bytes."""
     with _binary(path) as file:
         return file.read(len(magic)) == magic
 
@@ -142,8 +142,7 @@ def _only_member(file: BinaryIO, name: str) -> BinaryIO:
     names = {entry.filename for entry in every}
     if names & {"[Content_Types].xml", "mimetype"}:
         raise InputError(
-            f"{name} is a workbook or a document of an office program; save the sheet as "
-            "'CSV UTF-8'."
+            f"{name} is an office workbook or document; save the sheet as 'CSV UTF-8'."
         )
     members = [
         entry
@@ -156,7 +155,7 @@ def _only_member(file: BinaryIO, name: str) -> BinaryIO:
         listed = ", ".join(repr(entry.filename) for entry in members[:3])
         raise InputError(
             f"{name} is a zip archive of {len(members)} files ({listed or 'none'}), expected one; "
-            "unpack it and name the file."
+            "unpack it and give the path of one file."
         )
     if members[0].flag_bits & 1:
         raise InputError(f"{name} is protected by a password; unpack it first.")
@@ -191,12 +190,12 @@ def _blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
         try:
             stream = _decompressed(file, name)
             while block := stream.read(_BLOCK):
-                # Of a compressed file, too: how much of it is used up.
+                # The position in the stored file, compressed or not.
                 bar.reach(file.tell())
                 yield block
         except (InputError, MemoryError):
             raise
-        # A damaged archive raises whatever its format raises; only reading happens in here.
+        # The errors of a damaged archive depend on its format; this block does nothing but read.
         except Exception as error:  # noqa: BLE001
             raise InputError(
                 f"{name} cannot be decompressed or read to its end ({str(error) or 'damaged'}); it "
@@ -213,24 +212,24 @@ def _refuse_unreadable(head: bytes, name: str) -> None:
         if head.startswith(magic) or (magic.startswith(b"<") and folded.startswith(magic)):
             raise InputError(f"{name} is {what}; {remedy}.")
     if head[257:262] == b"ustar":
-        raise InputError(f"{name} is a tar archive; unpack it and name the file.")
+        raise InputError(f"{name} is a tar archive; unpack it and give the path of one file.")
 
 
 def _decoder(head: bytes, encoding: str | None, name: str) -> codecs.IncrementalDecoder:
     if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")) and encoding is None:
         raise InputError(f"{name} is in UTF-32; save it as UTF-8.")
     if encoding is None:
-        # Excel's 'Unicode text' is UTF-16, and says so in its first two bytes.
+        # Excel's 'Unicode text' is UTF-16 with a byte order mark.
         marked = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
         encoding = "utf-16" if marked else "utf-8-sig"
     try:
         known = codecs.lookup(encoding).name
-        b"a\0a\0".decode(known, errors="ignore")  # refuses codecs that are no encodings of text
+        b"a\0a\0".decode(known, errors="ignore")  # refuses codecs that are not for text
         return codecs.getincrementaldecoder("utf-8-sig" if known == "utf-8" else known)()
     except (LookupError, TypeError, ValueError, AttributeError):
         raise InputError(
-            f"encoding={encoding!r} is not an encoding of text; such are 'utf-8', 'latin-1' and "
-            "'utf-16'."
+            f"encoding={encoding!r} is not a text encoding; expected one such as 'utf-8', "
+            "'latin-1' or 'utf-16'."
         ) from None
 
 
@@ -239,15 +238,15 @@ def _plain_ends(text: str) -> str:
 
 
 def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Iterator[str]:
-    """Yield the lines without their ends, whether those are LF, CRLF or CR.
+    """Yield the lines without their endings, which are LF, CRLF or CR.
 
-    UTF-8 unless the file or `encoding` says otherwise. Only these ends end a line: for
-    `str.splitlines` a form feed does too, and the numbers of lines would not be an editor's.
+    The encoding is UTF-8 unless the file or `encoding` says otherwise. `str.splitlines` also splits
+    at form feeds and others, and line numbers would differ from those of an editor.
     """
     name = file_name(path)
     decoder: codecs.IncrementalDecoder | None = None
     pending = ""
-    number = 0  # of lines handed out
+    number = 0  # of lines yielded
     blocks = _blocks(path)
     while True:
         block = next(blocks, b"")
@@ -269,8 +268,8 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
         if "\0" in text:
             line = number + _plain_ends(text[: text.index("\0")]).count("\n") + 1
             raise InputError(
-                f"{name}, line {line}: found a NUL byte, which no text has: the file is binary, "
-                "damaged, or UTF-16 without its mark (then pass encoding='utf-16-le')."
+                f"{name}, line {line}: found a NUL byte, which text does not have: the file is "
+                "binary, damaged, or UTF-16 without a mark (then pass encoding='utf-16-le')."
             )
         text = pending + text
         # The LF of a CRLF may be in the next block.
@@ -282,7 +281,7 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
         if len(pending) > _LONGEST_LINE:
             raise InputError(
                 f"{name}, line {number + 1}: longer than {_LONGEST_LINE >> 20} million characters; "
-                "the file is no table."
+                "the file is not a table."
             )
         if not block:
             break
@@ -313,8 +312,8 @@ class CellCodes(dict[str, int]):
 def cell_rows(
     lines: Iterator[str], separator: str, name: str, first_line: int = 1
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield (number of the line, cells without spaces around them); empty lines give no cells."""
-    # The module csv keeps a line break inside quotation marks only if it sees one.
+    """Yield (line number, cells without surrounding spaces); empty lines give no cells."""
+    # Within quotation marks, the csv module keeps the line breaks that it is given.
     reader = csv.reader(
         (line + "\n" if '"' in line else line for line in lines),
         delimiter=separator,
@@ -329,11 +328,11 @@ def cell_rows(
             if "limit" in str(error):
                 raise InputError(
                     f"{name}, line {start}: a cell has more than {csv.field_size_limit()} "
-                    "characters; look for a quotation mark that is not closed."
+                    "characters; look for an unclosed quotation mark."
                 ) from None
             raise InputError(
-                f"{name}, line {start}: a quotation mark opens or ends a cell in the wrong place "
-                f"({error}). Write a quotation mark inside a cell twice, or take it away."
+                f"{name}, line {start}: a quotation mark opens or closes a cell in the wrong place "
+                f"({error}). Double a quotation mark inside a cell, or remove it."
             ) from None
         if row is None:
             return
@@ -342,17 +341,17 @@ def cell_rows(
 
 
 def _widths(lines: Sequence[str], separator: str) -> list[int]:
-    # The last line of a look at the beginning may be half a record; that is not its fault.
+    # The last of the first lines may be half a record, which is not an error.
     with contextlib.suppress(InputError):
         return [len(row) for _, row in cell_rows(iter(lines), separator, "") if any(row)]
     return []
 
 
 def guess_separator(lines: Sequence[str]) -> str:
-    """Return what separates the cells, from the first lines of a file.
+    """Return the character that separates the cells, from the first lines of a file.
 
-    That is what cuts all lines into the same number of cells, more than one; the header may have
-    one less. Labels may contain the others: 'PAOX,...(D)' stands in tab-separated files.
+    It splits all lines into the same number of cells, at least two; the header may have one less.
+    Labels may contain other separators, such as 'PAOX,...(D)' in tab-separated files.
     """
     for separator in ("\t", ";", ",", " "):
         if separator in lines[0] or any(separator in line for line in lines[1:2]):
@@ -360,7 +359,7 @@ def guess_separator(lines: Sequence[str]) -> str:
             body = set(widths[1:]) or set(widths)
             if len(body) == 1 and max(body) > 1 and widths[0] in (max(body), max(body) - 1):
                 return separator
-    # Nothing fits: the most frequent one gives the best message about what does not.
+    # None fits: the most frequent one gives the most useful error message.
     return max(("\t", ";", ","), key=lines[0].count) if lines else ","
 
 
@@ -368,11 +367,11 @@ _DATE = re.compile(r"\d{1,2}-(mar|sep|sept|dec|oct|apr|feb|nov)|(mar|sep|dec)-\d
 
 
 def check_labels(labels: Sequence[str], what: str, where: str, first: int = 1) -> list[str]:
-    """Refuse labels that are empty, repeated or not printable; return notes on odd ones."""
+    """Refuse labels that are empty, repeated or not printable; return notes on unusual ones."""
     if not all(labels):
         raise InputError(
             f"{where}: {what} number {list(labels).index('') + first} has no label. Name it, or "
-            "take it away (a separator at the end of the line makes an empty one)."
+            "remove it (a separator at the end of the line adds an empty one)."
         )
     if len(set(labels)) < len(labels):
         seen: dict[str, int] = {}
@@ -380,26 +379,26 @@ def check_labels(labels: Sequence[str], what: str, where: str, first: int = 1) -
             if label in seen:
                 raise InputError(
                     f"{where}: {what} {label!r:.80} occurs twice (numbers {seen[label] + first} "
-                    f"and {k + first}). Rename, merge or take away one of them."
+                    f"and {k + first}). Rename, merge or remove one of them."
                 )
             seen[label] = k
     if not "".join(labels).isprintable():
         odd = next(label for label in labels if not label.isprintable())
         raise InputError(
-            f"{where}: {what} {odd!r:.80} has a line break or another character that cannot be "
-            "printed. Rename it."
+            f"{where}: {what} {odd!r:.80} contains a line break or another character that cannot "
+            "be printed. Rename it."
         )
     notes = []
     formulas = [x for x in labels if x[0] in "=@" or x in ("#NAME?", "#REF!", "#VALUE!", "#N/A")]
     if formulas:
         notes.append(
-            f"{len(formulas)} {what} labels look like formulas of a spreadsheet ({formulas[0]!r}); "
-            "they are read as text."
+            f"{len(formulas)} {what} labels look like spreadsheet formulas ({formulas[0]!r}); they "
+            "are read as text."
         )
     dates = [x for x in labels if x[-1] in "0123456789rpctbvRPCTBV" and _DATE.fullmatch(x)]
     if dates:
         notes.append(
             f"{len(dates)} {what} labels look like genes that a spreadsheet turned into dates "
-            f"({dates[0]!r}); correct them where the file came from."
+            f"({dates[0]!r}); correct them in the original file."
         )
     return notes

@@ -1,6 +1,6 @@
 """Reading mutations and copy numbers from cBioPortal: downloads of its results view, or a study.
 
-"Not profiled" is not "wild type": whoever was not looked at is left out, and counted.
+"Not profiled" is not "wild type": samples that were not profiled are left out, and counted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sequela.data.importing import (
     finish,
     refuse_too_large,
 )
-from sequela.data.maf import mutation_draft, read_ids
+from sequela.data.maf import mutation_draft, read_profiled
 from sequela.support.errors import InputError
 from sequela.support.keywords import build_options, check_keywords
 
@@ -65,7 +65,7 @@ def read_cbioportal(
     r"""Read mutations and copy numbers as cBioPortal gives them.
 
     Items are mutated genes (EGFR), amplifications (EGFR(A)) and deletions (EGFR(D)). With both
-    tables, only samples that are in both are kept; the summary says how many are not.
+    tables, only samples that are in both are kept; the summary lists the others.
 
     Parameters
     ----------
@@ -130,11 +130,13 @@ def read_cbioportal(
     study = Study(None, None)
     if folder is not None:
         if mutations is not None or cna is not None:
-            raise InputError("give either folder, or mutations and cna; found both.")
+            raise InputError(
+                "both folder and mutations or cna were given; expected one or the other."
+            )
         study = look_into(folder, panel)
         mutations, cna = study.mutations, study.cna
     elif panel is not None:
-        raise InputError("panel chooses among the panels of a study; it needs folder=.")
+        raise InputError("panel chooses a panel of a study folder; pass folder= too.")
     drafts = []
     if mutations is not None:
         if _is_maf(mutations, encoding):
@@ -177,12 +179,10 @@ def _from_maf(
     calls = stream_maf([path], rules, encoding)
     ids = study.sequenced
     if profiled is not None:
-        ids, source, notes = read_ids(profiled, "profiled")
-        calls.files += [] if source is None else [source]
-        calls.notes += notes
+        ids = read_profiled(profiled, calls)
     elif calls.sequenced and not study.certain:
         ids = list(dict.fromkeys(calls.sequenced))
-        calls.notes.append("the MAF itself says who was sequenced, which is used.")
+        calls.notes.append("the sequenced samples are those that the MAF lists.")
     return mutation_draft(calls, ids, f"mutations {file_name(path)}")
 
 
@@ -206,7 +206,7 @@ def _from_copy_numbers(path: str | os.PathLike[str], levels: Levels, encoding: s
         path, levels.code, "a GISTIC level (-2, -1, 0, 1 or 2) or NA (not profiled)", encoding
     )
     refuse_too_large(len(table.samples), 2 * len(table.genes), f"the table {table.name}")
-    # Amplification and deletion of a gene stand side by side.
+    # The amplification and the deletion of a gene are neighbouring columns.
     values = np.empty((len(table.samples), 2 * len(table.genes)), dtype=np.bool_)
     values[:, 0::2] = table.codes == AMPLIFIED
     values[:, 1::2] = table.codes == DELETED
@@ -224,7 +224,7 @@ def _from_copy_numbers(path: str | os.PathLike[str], levels: Levels, encoding: s
 def _on_panel(draft: Draft, chosen: set[str] | None, what: str) -> Draft:
     if chosen is not None:
         mask = np.array([label in chosen for label in draft.samples], dtype=np.bool_)
-        draft.keep_samples(mask, f"not on the panel whose {what} are read")
+        draft.keep_samples(mask, f"{what} not profiled with the chosen panel")
     return draft
 
 
@@ -239,8 +239,8 @@ def _joined(first: Draft, second: Draft) -> Draft:
     common = set(first.samples) & set(second.samples)
     if not common:
         raise InputError(
-            f"{first.kind} and {second.kind} have no sample in common (their first are "
-            f"{_first(first)} and {_first(second)}); look at how the ids are written."
+            f"{first.kind} and {second.kind} have no sample in common (the first ones are "
+            f"{_first(first)} and {_first(second)}); check how the ids are written."
         )
     gone = {name for part in first.dropped_samples for name in part.names}
     for draft, other in ((first, second), (second, first)):

@@ -1,7 +1,7 @@
-"""The one door for data: a validated, immutable samples x items table.
+"""The data structure of all samples: a validated, immutable samples x items table.
 
 Whatever the user has (an array, a DataFrame, a list of sets) becomes a `Dataset` here, or an
-error that names row and column. Everything behind this door trusts what it gets.
+error that names row and column. All other code trusts a `Dataset`.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ __all__ = ["DataLike", "Dataset", "DistinctSets", "SparseMatrix"]
 
 
 class SparseMatrix(Protocol):
-    """A sparse matrix of SciPy, or whatever can be turned into one."""
+    """A sparse matrix of SciPy, or whatever can be converted to one."""
 
     def tocsr(self) -> Any:
         """Return it in compressed sparse rows."""
         ...
 
 
-# What every function that takes samples accepts; `Dataset.coerce` reads it.
+# What all functions that take samples accept; `Dataset.coerce` reads it.
 DataLike: TypeAlias = (
     "Dataset | pd.DataFrame | pd.Series[Any] | npt.ArrayLike | SparseMatrix"
     " | Sequence[AbstractSet[Any]]"
@@ -64,11 +64,11 @@ class DistinctSets:
     indptr : ndarray of int64, shape (n_distinct + 1,)
         Set `d` is ``indices[indptr[d]:indptr[d + 1]]``.
     indices : ndarray of int32
-        Item positions, ascending inside each set.
+        Item positions, ascending within each set.
     counts : ndarray of int64, shape (n_distinct,)
-        How many samples show each set.
+        The number of samples with each set.
     inverse : ndarray of int64, shape (n_samples,)
-        Which set each sample shows.
+        The set of each sample.
     """
 
     indptr: npt.NDArray[np.int64]
@@ -85,23 +85,23 @@ class Dataset:
     values : array-like, DataFrame, SciPy sparse matrix or Dataset
         Samples in rows, items in columns; every entry False/True or exactly 0/1. It is copied.
     items : iterable of labels, optional
-        One label for each column, by position. Default: the columns of a DataFrame, else
-        ``"0"``, ``"1"``, ... Labels are kept as text, so the number 1 becomes ``"1"``.
+        One label per column, by position. Default: the columns of a DataFrame, otherwise
+        ``"0"``, ``"1"``, ... Labels are stored as strings, so the number 1 becomes ``"1"``.
     samples : iterable of labels, optional
-        One id for each row, by position. Default: the index of a DataFrame, else as above.
+        One id per row, by position. Default: the index of a DataFrame, otherwise as for items.
     times : iterable of numbers, optional
         When each sample was observed, at least 0 and finite; NaN or None where unknown.
 
     Raises
     ------
     InputError
-        If anything does not fit; the message names the row and the column.
+        If anything is invalid; the message names the row and the column.
 
     Examples
     --------
     >>> data = Dataset([[1, 0], [1, 1], [0, 0]], items=["IDH1", "TP53"], times=[2, 5.5, None])
     >>> data
-    Dataset(3 samples x 2 items: 'IDH1', 'TP53'; 0 to 2 items a sample; 2 times known)
+    Dataset(3 samples x 2 items: 'IDH1', 'TP53'; 0 to 2 items per sample; 2 times known)
     >>> data.set_sizes
     array([1, 2, 0])
     >>> float(data.frequencies["TP53"].round(3))
@@ -138,10 +138,10 @@ class Dataset:
         if n_samples == 0 or n_items == 0:
             raise InputError(
                 f"values has no {'samples (rows)' if n_samples == 0 else 'items (columns)'}: its "
-                f"shape is {(n_samples, n_items)}. At least one of each is needed; look at the "
-                "filter that made it, or pass items= if every set is empty."
+                f"shape is {(n_samples, n_items)}. At least one of each is needed; check the "
+                "filter that made it, or pass items= if all sets are empty."
             )
-        # Labels before cells: the message about a bad cell names its row and its column.
+        # Labels before cells: the message about an invalid cell names its row and column.
         item_labels = axis_labels("items", items, own_items, n_items)
         sample_labels = axis_labels("samples", samples, own_samples, n_samples)
         cells = read_cells(cell_blocks(table, item_labels), item_labels, sample_labels)
@@ -164,7 +164,7 @@ class Dataset:
 
     @classmethod
     def _trusted(cls, *parts: Any) -> Dataset:
-        """Build from parts that came out of a Dataset: nothing to validate, nothing shared."""
+        """Build from parts of a Dataset, which need no validation."""
         new = cls.__new__(cls)
         new._store(*parts)  # noqa: SLF001  (it is our own)
         return new
@@ -178,18 +178,17 @@ class Dataset:
         samples: Iterable[object] | None = None,
         times: Iterable[object] | None = None,
     ) -> Dataset:
-        """Build a data set from one collection of labels for each sample.
+        """Build a data set from one collection of labels per sample.
 
         Parameters
         ----------
         sets : list of sets, lists or tuples of labels
-            What each sample has; numbers are labels too, not positions.
+            The items of each sample; numbers are labels too, not positions.
         items : iterable of labels, optional
-            All items, in the order wanted; it may hold items that never occur. Default: the
-            labels seen, in order of first appearance (inside a Python set, which has no order
-            of its own, in sorted order).
+            All items, in the order of the columns; some may never occur. Default: the labels
+            found, in order of first appearance (sorted within a Python set, which has no order).
         samples, times : iterable, optional
-            As for `Dataset`; a pandas Series of sets brings its index as sample ids.
+            As for `Dataset`; the index of a pandas Series of sets gives the sample ids.
 
         Returns
         -------
@@ -227,14 +226,14 @@ class Dataset:
 
     @classmethod
     def coerce(cls, X: object, times: Iterable[object] | None = None) -> Dataset:
-        """Turn whatever holds data into a `Dataset`.
+        """Convert data of any supported type to a `Dataset`.
 
         Parameters
         ----------
         X : Dataset, DataFrame, array-like, sparse matrix, or list of sets or frozensets
-            The data; a Dataset is returned as it is unless `times` is given.
+            The data; a Dataset is returned unchanged unless `times` is given.
         times : iterable of numbers, optional
-            Observation times; they replace those that X has.
+            Observation times; they replace those of X.
 
         Returns
         -------
@@ -289,7 +288,7 @@ class Dataset:
 
     @property
     def set_sizes(self) -> npt.NDArray[np.int64]:
-        """How many items each sample has."""
+        """The number of items of each sample."""
         return np.asarray(self._values.sum(axis=1, dtype=np.int64))
 
     @property
@@ -311,7 +310,7 @@ class Dataset:
         )
 
     def sets(self) -> list[frozenset[str]]:
-        """Return the labels that each sample has.
+        """Return the set of items of each sample.
 
         Examples
         --------
@@ -321,7 +320,7 @@ class Dataset:
         return [frozenset(self._items[j] for j in np.flatnonzero(row)) for row in self._values]
 
     def select_items(self, labels: Iterable[object]) -> Dataset:
-        """Return the data set of these items only, in this order; every sample stays.
+        """Return a data set of these items only, in this order, with all samples.
 
         Examples
         --------
@@ -335,12 +334,12 @@ class Dataset:
         return self._trusted(values, chosen, self._samples, self.times)
 
     def select_samples(self, which: Iterable[object]) -> Dataset:
-        """Return the data set of these samples only, in this order; every item stays.
+        """Return a data set of these samples only, in this order, with all items.
 
         Parameters
         ----------
         which : iterable
-            Text selects by id, booleans (one for each sample) are a mask, and integers are
+            Strings select by id, booleans (one per sample) are a mask, and integers are
             positions, even if the ids look like numbers.
 
         Examples
@@ -361,8 +360,8 @@ class Dataset:
             refuse_misaligned(which, self._samples, "the mask")
             if len(chosen) != self.n_samples:
                 raise InputError(
-                    f"the mask has {len(chosen)} entries for {self.n_samples} samples; one for "
-                    "each sample is needed."
+                    f"the mask has {len(chosen)} entries for {self.n_samples} samples; expected "
+                    "one per sample."
                 )
             rows = [i for i, keep in enumerate(chosen) if keep]
         elif all(isinstance(c, Integral) for c in chosen):
@@ -370,12 +369,12 @@ class Dataset:
                 if not -self.n_samples <= c < self.n_samples:
                     raise InputError(
                         f"position {c} is outside the {self.n_samples} samples; positions count "
-                        "from 0. If it is meant as an id, pass it as text."
+                        "from 0. If it is an id, pass it as a string."
                     )
             rows = [int(c) for c in chosen]
         else:
             raise InputError(
-                "the selection of samples must be all ids (text), all booleans or all integer "
+                "the selection of samples must be all ids (strings), all booleans or all integer "
                 f"positions; found {', '.join(sorted({type(c).__name__ for c in chosen}))}."
             )
         refuse_nothing(rows, "samples")
@@ -384,7 +383,7 @@ class Dataset:
         return self._trusted(self._values[rows], self._items, ids, times)
 
     def without_times(self) -> Dataset:
-        """Return the same samples, their observation times unknown.
+        """Return the same samples without their observation times.
 
         Examples
         --------
@@ -394,9 +393,9 @@ class Dataset:
         return self._trusted(self._values, self._items, self._samples, None)
 
     def most_frequent(self, n: int) -> Dataset:
-        """Return the data set of the `n` most frequent items, the most frequent first.
+        """Return a data set of the `n` most frequent items, the most frequent first.
 
-        Items that are equally frequent keep the order of their columns.
+        Equally frequent items keep the order of their columns.
 
         Examples
         --------
@@ -410,7 +409,7 @@ class Dataset:
         return self.select_items([self._items[j] for j in order[:n]])
 
     def compressed(self) -> DistinctSets:
-        """Return the distinct sets and how often each occurs, ordered by size, then by items.
+        """Return the distinct sets and their counts, ordered by size, then by items.
 
         Examples
         --------
@@ -420,9 +419,9 @@ class Dataset:
         >>> distinct.counts.tolist(), distinct.inverse.tolist()
         ([1, 2], [1, 0, 1])
         """
-        # One byte string for each row, whose order is the order wanted: first the size, high byte
-        # first, then the complement of the bits, because of two sets of one size the one with
-        # the smaller item at the first difference comes first.
+        # One byte string per row, which sorts in this order: first the size, high byte first, then
+        # the complement of the bits, because of two sets of the same size the one with the smaller
+        # item at the first difference comes first.
         sizes = self.set_sizes.astype(">u4")
         keys = np.hstack([sizes[:, None].view(np.uint8), ~np.packbits(self._values, axis=1)])
         rows = np.ascontiguousarray(keys).view(f"V{keys.shape[1]}").ravel()
@@ -448,7 +447,7 @@ class Dataset:
             same_times = np.array_equal(self._times, other._times, equal_nan=True)
         return same_times and np.array_equal(self._values, other._values)
 
-    # Equality reads the whole table; as a dictionary key that would be a trap.
+    # Equality compares the whole table, which would be too slow for dictionary keys.
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Callable[..., Dataset], tuple[object, ...]]:
@@ -460,6 +459,6 @@ class Dataset:
         known = "" if self._times is None else f"; {np.isfinite(self._times).sum()} times known"
         return (
             f"Dataset({self.n_samples} samples x {self.n_items} items: {items}"
-            f"{', ...' if self.n_items > SHOWN else ''}; {sizes.min()} to {sizes.max()} items a "
+            f"{', ...' if self.n_items > SHOWN else ''}; {sizes.min()} to {sizes.max()} items per "
             f"sample{known})"
         )

@@ -1,7 +1,7 @@
 """Downloading a study from cBioPortal's public REST API, as a study folder in the user's cache.
 
 The files are those of a study folder (a MAF, a table of copy numbers, lists of the samples that
-were profiled), so that everything after the download is `read_cbioportal`.
+were profiled), which `read_cbioportal` reads.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ def download_study(
     cache: str | os.PathLike[str] | None = None,
     refresh: bool = False,
 ) -> Path:
-    """Return the folder of a study, downloaded if it is not in the cache.
+    """Return the folder of a study; download it if it is not in the cache.
 
     Parameters
     ----------
     study : str
         Its id, such as "gbm_tcga_pan_can_atlas_2018".
     host : str
-        Where the API is.
+        The address of the server.
     cache : path or None
         Folder for downloads; None: the user's cache folder.
     refresh : bool
-        Download again.
+        Whether to download again what is in the cache.
 
     Returns
     -------
@@ -58,9 +58,9 @@ def download_study(
     Raises
     ------
     InputError
-        If there is no such study.
+        If the server has no such study.
     DownloadError
-        If the host cannot be reached or does not answer as expected.
+        If the server cannot be reached or does not answer as expected.
     """
     from pathlib import Path
 
@@ -118,7 +118,7 @@ def _load(name: str) -> Any:
 
 
 class _Api:
-    """GET and POST with bounded retries; every failure is one sentence."""
+    """GET and POST with a limited number of retries; each failure is one sentence."""
 
     def __init__(self, host: str) -> None:
         requests = _load("requests")
@@ -131,7 +131,7 @@ class _Api:
             total=_RETRIES,
             backoff_factor=0.5,
             status_forcelist=(429, 500, 502, 503, 504),
-            allowed_methods=None,  # a POST here only reads
+            allowed_methods=None,  # also POST, which only reads here
         )
         adapter = adapters.HTTPAdapter(max_retries=again)
         self._session.mount("http://", adapter)
@@ -149,12 +149,12 @@ class _Api:
             answer = self._session.request(method, url, json=body, timeout=_SECONDS)
         except self._errors.RetryError:
             raise DownloadError(
-                f"{url} failed {_RETRIES + 1} times; the host has a problem, try again later"
+                f"{url} failed {_RETRIES + 1} times; the server has a problem, try again later"
             ) from None
         except self._errors.ConnectionError:
             raise DownloadError(
                 f"{self._host} cannot be reached; are you online? Or download the study in a "
-                "browser, and read it with --study-folder"
+                "browser and read its folder with --study-folder"
             ) from None
         except self._errors.RequestException as error:
             raise DownloadError(f"{url} failed ({type(error).__name__}); try again") from None
@@ -178,7 +178,10 @@ def _profile(profiles: Any, kind: str, datatype: str | None) -> str | None:
 def _samples(api: _Api, lists: set[str], study: str, kind: str) -> list[str]:
     name = f"{study}_{kind}"
     if name not in lists:
-        raise DownloadError(f"{study!r} has no list of samples {name!r}: who was profiled?")
+        raise DownloadError(
+            f"{study!r} has no list of samples {name!r}, which says who was profiled; try another "
+            "study"
+        )
     return sorted(map(str, api.get(f"sample-lists/{name}/sample-ids")))
 
 
@@ -188,7 +191,7 @@ def _case_list(study: str, kind: str, samples: list[str]) -> str:
 
 
 def _cell(value: Any) -> str:
-    """Return a text that cannot leave its cell."""
+    """Return a value as text without tabs and line breaks."""
     return re.sub(r"[\t\r\n]+", " ", str(value))
 
 

@@ -1,4 +1,4 @@
-"""Models and samples to try things out with; nothing here was measured.
+"""Models and samples to try things out; nothing here was measured.
 
 `example_theta` is made up. `example_samples` are drawn from a model that was learned on
 glioblastoma data (script and seed: tools/make_example.py).
@@ -45,23 +45,23 @@ _EFFECTS = {
 def example_theta() -> pd.DataFrame:
     """Return a small model of ten items whose order is known by construction.
 
-    - "first" and "second" are the paper's warm-up with alpha = 4: alone, "second" is rare; after
-      "first" it arrives as fast as "first" did. From sets of these two items only, nobody can tell
-      which came first: it takes other items that arrive independently.
-    - "left" and "right" exclude each other: each makes the other one e^4 times slower.
-    - "step 1", "step 2", "step 3" are a cascade, in which only the one before opens the next: "step
-      1" has no effect on "step 3" of its own, though the two come together.
-    - "clock 1" to "clock 3" depend on nothing and change nothing. They tell the time: the more of
-      them a sample has, the later it was observed.
+    - "first" and "second" are the paper's example of two items with alpha = 4: alone, "second" is
+      rare; after "first" it arrives as fast as "first" did. Sets of these two items alone do not
+      tell which came first: that takes other items that arrive independently.
+    - "left" and "right" exclude each other: each makes the other e^4 times slower.
+    - "step 1", "step 2", "step 3" are a cascade, in which each step triggers the next: "step 1" has
+      no direct effect on "step 3", although the two occur together.
+    - "clock 1" to "clock 3" depend on no item and affect none. They tell the time: the more of them
+      a sample has, the later it was observed.
 
-    All numbers are round and the names mean what they say, so that no result from this model is
-    taken for a finding.
+    All numbers are round and the names are made up, so that nobody mistakes a result of this model
+    for a finding.
 
     Returns
     -------
     DataFrame
-        theta, a new copy: row i, column j is the log-effect of item i on the rate of item j, the
-        diagonal the log of the base rates.
+        A new copy of theta: row i, column j is the log-effect of item i on the rate of item j; the
+        diagonal holds the logs of the base rates.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def example_theta() -> pd.DataFrame:
 
 
 def example_path(name: str) -> Path:
-    """Return the path of a file of the embedded example: "samples.csv" or "theta.csv"."""
+    """Return the path of a file of the built-in example: "samples.csv" or "theta.csv"."""
     path = _FOLDER / name
     if not path.is_file():
         known = sorted(file.name for file in _FOLDER.glob("*.csv"))
@@ -90,8 +90,8 @@ def example_path(name: str) -> Path:
 def example_samples() -> Dataset:
     """Return 400 samples of 50 alterations, drawn from a model learned on glioblastoma data.
 
-    Names and frequencies are those of the data; the samples are nobody's. The model that drew them
-    is ``Model.from_csv(example_path("theta.csv"))``.
+    Names and frequencies are those of the data, but the samples are not patients. They are drawn
+    from the model ``Model.from_csv(example_path("theta.csv"))``.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""From what a file says to the data set: merging, selecting, and the account of it.
+"""From a file to a data set: merging and selecting items, and a summary of it.
 
-The readers fill a `Draft`; `finish` turns every draft into an `Imported` in the same way, so the
-options mean the same whatever the file was.
+Each reader fills a `Draft`; `finish` turns every draft into an `Imported` in the same way, so that
+the options mean the same for all kinds of files.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 import numpy as np
 
-from sequela.data._import_summary import Dropped, ImportSummary, ManyItems, many_items
+from sequela.data._import_summary import Dropped, ImportSummary, ManyItems, counted, many_items
 from sequela.data._reading import read_strings, unknown
 from sequela.data._text_files import SourceFile
 from sequela.data.dataset import Dataset
@@ -45,12 +45,12 @@ __all__ = [
 Incomplete = Literal["samples", "items"]
 
 _LARGEST_TABLE = 4_000_000_000  # cells, one byte each
-_SEARCHED = 20_000  # beyond, looking for the label that was meant takes seconds
+_SEARCHED = 20_000  # with more labels, looking for the closest one takes seconds
 
 
 @dataclass(frozen=True)
 class Imported:
-    """A data set and the account of how it was read.
+    """A data set and the summary of how it was read.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Imported:
 
 
 class SelectionKeywords(TypedDict, total=False):
-    """The keywords of every reader that select items; see `Selection`."""
+    """The keywords that select items, which all readers take; see `Selection`."""
 
     merge: Merges | None
     most_frequent: int | None
@@ -125,7 +125,7 @@ class Selection:
 class Draft:
     """What a reader found, before merging and selecting.
 
-    `unprofiled` marks cells that were not looked at; they are neither 0 nor 1.
+    `unprofiled` marks cells that were not profiled, which are neither 0 nor 1.
     """
 
     kind: str
@@ -157,14 +157,14 @@ class Draft:
             self.take_items(np.flatnonzero(mask))
 
     def take_items(self, columns: npt.NDArray[np.intp]) -> None:
-        """Take these columns, in this order, without an entry in the account."""
+        """Take these columns, in this order, without an entry in the summary."""
         self.items = [self.items[j] for j in columns.tolist()]
         self.values = self.values[:, columns]
         self.unprofiled = None if self.unprofiled is None else self.unprofiled[:, columns]
 
 
 def finish(draft: Draft, selection: Selection) -> Imported:
-    """Merge, drop what was not profiled, select, and give the account of it.
+    """Merge items, drop what was not profiled, select items, and summarise it.
 
     Examples
     --------
@@ -188,11 +188,11 @@ def finish(draft: Draft, selection: Selection) -> Imported:
             raise InputError(f"no {noun} are left of {draft.kind} ({why or 'none were read'}).")
     times = None if draft.times is None else draft.times.tolist()
     data = Dataset(draft.values, items=draft.items, samples=draft.samples, times=times)
-    return Imported(data, _account(draft, data, merged, count, n_items))
+    return Imported(data, _summarise(draft, data, merged, count, n_items))
 
 
 def refuse_too_large(n_samples: int, n_items: int, kind: str) -> None:
-    """Refuse a table that would not fit into the memory of a usual machine."""
+    """Refuse a table that would not fit into the memory of an ordinary computer."""
     if n_samples * n_items > _LARGEST_TABLE:
         raise InputError(
             f"{kind} has {n_samples} samples and {n_items} items, a table of "
@@ -201,7 +201,7 @@ def refuse_too_large(n_samples: int, n_items: int, kind: str) -> None:
 
 
 def near(label: str, known: Sequence[str]) -> str:
-    """Show a label that is not among the known ones, with the one that may be meant."""
+    """Return an unknown label as text, with the closest known one."""
     return unknown(label, tuple(known)) if len(known) <= _SEARCHED else repr(label)
 
 
@@ -235,7 +235,7 @@ def _choose(draft: Draft, selection: Selection, merged: dict[str, tuple[str, ...
 
 
 def _drop_unprofiled(draft: Draft, incomplete: Incomplete) -> None:
-    """Take out what was not looked at: it must never be read as absent."""
+    """Drop what was not profiled: it must never be read as absent."""
     if draft.unprofiled is None or not draft.unprofiled.any():
         return
     draft.keep_samples(np.asarray(~draft.unprofiled.all(axis=1)), "not profiled")
@@ -248,19 +248,19 @@ def _drop_unprofiled(draft: Draft, incomplete: Incomplete) -> None:
     if incomplete == "samples":
         if n_rows == len(draft.samples):
             raise InputError(
-                f"every sample of {draft.kind} lacks a value (not profiled) in some of the "
-                f"{n_columns} items concerned. Pass incomplete='items' to drop these items "
-                "instead, or drop= those that were rarely profiled."
+                f"every sample of {draft.kind} lacks a value (not profiled) for some of "
+                f"{n_columns} items. Pass incomplete='items' to drop these items instead, or drop= "
+                "those that were rarely profiled."
             )
         draft.keep_samples(np.asarray(~draft.unprofiled.any(axis=1)), "not profiled in some items")
         draft.notes.append(
-            f"{n_rows} samples were dropped because {n_columns} items were not profiled in them; "
-            "incomplete='items' would drop these items instead."
+            f"{counted(n_rows, 'sample')} dropped that were not profiled for some of "
+            f"{counted(n_columns, 'item')}; incomplete='items' drops these items instead."
         )
     else:
         if n_columns == len(draft.items):
             raise InputError(
-                f"every item of {draft.kind} lacks a value (not profiled) in some sample. Pass "
+                f"every item of {draft.kind} lacks a value (not profiled) for some sample. Pass "
                 "incomplete='samples' to drop these samples instead."
             )
         draft.keep_items(np.asarray(~draft.unprofiled.any(axis=0)), "not profiled in some samples")
@@ -275,9 +275,9 @@ def _select_frequent(draft: Draft, selection: Selection) -> None:
         if not enough.any():
             raise InputError(
                 f"at_least={limit} leaves no items: the most frequent of {len(draft.items)} is in "
-                f"{counts.max(initial=0)} samples. Ask for less."
+                f"{counted(int(counts.max(initial=0)), 'sample')}. Choose a smaller number."
             )
-        draft.keep_items(enough, f"seen in fewer than {limit} samples")
+        draft.keep_items(enough, f"in fewer than {counted(limit, 'sample')}")
         always, counts = always[enough], counts[enough]
     if wanted is not None:
         if wanted > len(draft.items):
@@ -292,7 +292,7 @@ def _select_frequent(draft: Draft, selection: Selection) -> None:
         draft.keep_items(chosen[order], f"not among the {wanted} most frequent")
 
 
-def _account(
+def _summarise(
     draft: Draft, data: Dataset, merged: dict[str, tuple[str, ...]], n_samples: int, n_items: int
 ) -> ImportSummary:
     sizes = data.set_sizes
@@ -300,15 +300,13 @@ def _account(
     notes = list(draft.notes)
     never = int((counts == 0).sum())
     if never:
-        notes.append(
-            f"{never} of {data.n_items} items occur in no sample; at_least=1 leaves them out."
-        )
+        notes.append(f"{never} of {data.n_items} items occur in no sample; at_least=1 drops them.")
     always = [data.items[j] for j in np.flatnonzero(counts == data.n_samples)]
     if always:
         verb = "item occurs" if len(always) == 1 else "items occur"
         notes.append(
-            f"{len(always)} {verb} in every sample ({', '.join(always[:3])}), which says "
-            "nothing about order."
+            f"{len(always)} {verb} in every sample ({', '.join(always[:3])}), which tells nothing "
+            "about order."
         )
     most = np.argsort(-counts, kind="stable")[:10]
     return ImportSummary(

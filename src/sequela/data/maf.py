@@ -1,8 +1,7 @@
-"""Reading mutations from a MAF: one line for each mutation, read as a stream.
+"""Reading mutations from a MAF: one line per mutation, read as a stream.
 
-A MAF names samples that have a mutation, and only those. A sample whose mutations are all silent
-was sequenced and has the empty set; a sample without any line is known only if `profiled` names
-it.
+A MAF names only samples with a mutation. A sample whose mutations are all silent was sequenced and
+has the empty set; a sample without any line is known only if `profiled` names it.
 """
 
 from __future__ import annotations
@@ -12,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sequela.data._import_summary import counted
 from sequela.data._maf_stream import RuleKeywords, Rules, stream_maf
-from sequela.data._text_files import SourceFile, check_labels, file_name, source_file, text_lines
+from sequela.data._reading import read_strings
+from sequela.data._text_files import check_labels, file_name, source_file, text_lines
 from sequela.data.importing import (
     Draft,
     Dropped,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
     from sequela.data._maf_stream import Calls
 
-__all__ = ["MafKeywords", "mutation_draft", "read_ids", "read_maf"]
+__all__ = ["MafKeywords", "mutation_draft", "read_maf", "read_profiled"]
 
 _ID_HEADERS = {"sample", "samples", "sample_id", "id", "tumor_sample_barcode", "patient_id"}
 
@@ -112,11 +113,7 @@ def read_maf(
     if not isinstance(path, str | os.PathLike) and hasattr(path, "__iter__"):
         paths = list(path)
     calls = stream_maf(paths, rules, encoding)
-    ids: list[str] | None = None
-    if profiled is not None:
-        ids, source, notes = read_ids(profiled, "profiled", barcode_length)
-        calls.files += [] if source is None else [source]
-        calls.notes += notes
+    ids = None if profiled is None else read_profiled(profiled, calls, barcode_length)
     kind = f"the MAF {file_name(paths[0])}" if len(paths) == 1 else f"{len(paths)} MAFs"
     draft = mutation_draft(calls, ids, kind)
     if rules.items is not None:
@@ -124,31 +121,27 @@ def read_maf(
     return finish(draft, selection)
 
 
-def read_ids(
-    given: Iterable[str] | str | os.PathLike[str], argument: str, length: int | None = None
-) -> tuple[list[str], SourceFile | None, list[str]]:
-    """Return ids of samples from a list or a file with one a line, and notes."""
-    source = None
+def read_profiled(
+    given: Iterable[str] | str | os.PathLike[str], calls: Calls, length: int | None = None
+) -> list[str]:
+    """Return the ids of the profiled samples, cut to a length; note in `calls` what was read."""
     if isinstance(given, str | os.PathLike):
-        source = source_file(given)
+        calls.files.append(source_file(given))
         name = file_name(given)
         ids = _ids_of_file(given)
     else:
-        if not hasattr(given, "__iter__"):
-            raise InputError(f"{argument} must be sample ids or a path; found {given!r:.80}.")
-        name = argument
-        ids = sorted(given) if isinstance(given, set | frozenset) else list(given)
-        for label in ids:
-            if not isinstance(label, str) or not label.strip():
-                raise InputError(f"{argument}: sample ids are text; found {label!r:.80}.")
-        ids = [label.strip() for label in ids]
+        name = "profiled"
+        expected = "a list of strings or the path of a file"
+        ids = [label.strip() for label in read_strings(given, name, expected)]
+        if not all(ids):
+            raise InputError("profiled has an empty sample id; remove it.")
     if not ids:
-        raise InputError(f"{name} has no sample ids; expected one a line.")
+        raise InputError(f"{name} has no sample ids; expected at least one, each on its own line.")
     once = list(dict.fromkeys(label[:length] for label in ids))
-    notes = check_labels(once, "sample", name)
+    calls.notes += check_labels(once, "sample", name)
     if len(once) < len(ids):
-        notes.append(f"{name} has {len(ids) - len(once)} sample ids more than once.")
-    return once, source, notes
+        calls.notes.append(f"{name} repeats {counted(len(ids) - len(once), 'sample id')}.")
+    return once
 
 
 def _ids_of_file(path: str | os.PathLike[str]) -> list[str]:
@@ -171,14 +164,14 @@ def _ids_of_file(path: str | os.PathLike[str]) -> list[str]:
 
 
 def mutation_draft(calls: Calls, profiled: Sequence[str] | None, kind: str) -> Draft:
-    """Make the table of the profiled samples, or of those that the file names."""
+    """Return the table of the profiled samples, or of those that the file names."""
     notes = list(calls.notes)
     if profiled is None and calls.sequenced:
         profiled = list(dict.fromkeys(calls.sequenced))
-        notes.append("the samples are those that the file says were sequenced.")
+        notes.append("the samples are those that the file lists as sequenced.")
     elif profiled is None:
         notes.append(
-            "a MAF does not name samples without mutations; profiled= would add them as empty sets."
+            "a MAF does not name samples without mutations; profiled= adds them as empty sets."
         )
     seen = sorted(calls.samples)
     ids = seen if profiled is None else list(profiled)
@@ -214,7 +207,8 @@ def _add_never_seen(draft: Draft, wanted: Iterable[str]) -> None:
     absent = [label for label in dict.fromkeys(wanted) if label not in seen]
     if absent:
         draft.notes.append(
-            f"{len(absent)} genes of items= have no mutation that counts: {', '.join(absent[:5])}."
+            f"items= has {counted(len(absent), 'gene')} without a mutation that counts: "
+            f"{', '.join(absent[:5])}."
         )
         draft.items = [*draft.items, *absent]
         empty = np.zeros((len(draft.samples), len(absent)), dtype=np.bool_)

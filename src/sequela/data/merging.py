@@ -1,7 +1,7 @@
 """Items that are one event under several names: merging them, and finding candidates.
 
-Neighbours on a chromosome are amplified or deleted together; a model of which came first would
-learn from noise. `merge` says which names are one item: any altered means altered.
+Neighbours on a chromosome are amplified or deleted together; which of them came first is noise.
+`merge` says which names are one item, which is altered if any of them is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BLOCK = 512  # columns compared with all others at a time
 
 @dataclass(frozen=True)
 class Merged:
-    """A table after merging, what was merged, and notes on names that were not there."""
+    """A table after merging, what was merged, and notes on names that were not found."""
 
     items: list[str]
     values: npt.NDArray[np.bool_]
@@ -67,7 +67,7 @@ def read_merges(given: Merges) -> tuple[dict[str, tuple[str, ...]], SourceFile |
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object as its pairs: a dictionary would silently keep the last of equal names."""
+    """The pairs of a JSON object: a dictionary would silently keep the last of equal names."""
 
 
 def _checked(pairs: Sequence[tuple[Any, Any]], where: str) -> dict[str, tuple[str, ...]]:
@@ -75,7 +75,9 @@ def _checked(pairs: Sequence[tuple[Any, Any]], where: str) -> dict[str, tuple[st
     owner: dict[str, str] = {}
     for new, old in pairs:
         if not isinstance(new, str) or not new.strip() or not new.isprintable():
-            raise InputError(f"{where}: {new!r:.80} is not a name for an item; give it a text.")
+            raise InputError(
+                f"{where}: {new!r:.80} is not a name for an item; expected a printable string."
+            )
         if new in groups:
             raise InputError(f"{where}: the group {new!r:.80} occurs twice; join the two lists.")
         is_list = isinstance(old, Sequence) and not isinstance(old, str | bytes | _Pairs)
@@ -89,7 +91,7 @@ def _checked(pairs: Sequence[tuple[Any, Any]], where: str) -> dict[str, tuple[st
             if label in owner:
                 raise InputError(
                     f"{where}: {label!r:.80} is in two groups, {owner[label]!r:.80} and "
-                    f"{new!r:.80}; it can be part of one."
+                    f"{new!r:.80}; expected at most one."
                 )
             owner[label] = new
     return groups
@@ -101,7 +103,7 @@ def merge_items(
     values: npt.NDArray[np.bool_],
     unprofiled: npt.NDArray[np.bool_] | None,
 ) -> Merged:
-    """Replace each group by one item at the place of its first member."""
+    """Replace each group by one item at the position of its first member."""
     position = {label: j for j, label in enumerate(items)}
     present = {
         new: tuple(label for label in old if label in position) for new, old in groups.items()
@@ -117,8 +119,8 @@ def merge_items(
     for new in present:
         if new in position and new not in gone:
             raise InputError(
-                f"merge: the new name {new!r:.80} is already an item that is in no group. Add it "
-                "to the group, or choose another name."
+                f"merge: the new name {new!r:.80} is already the name of an item outside of the "
+                "group. Add it to the group, or choose another name."
             )
     absent = [label for old in groups.values() for label in old if label not in position]
     notes = []
@@ -146,7 +148,7 @@ def _join_columns(
     values: npt.NDArray[np.bool_],
     unprofiled: npt.NDArray[np.bool_] | None,
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_] | None]:
-    """Return one column for each list of columns: whether any of them is set, and is unknown."""
+    """Join each list of columns to one: whether any of them is set, and whether it is unknown."""
     # Most columns stay as they are: copy all at once, then overwrite the few that are joined.
     first_of = [own[0] for own in columns]
     joined = values[:, first_of]
@@ -155,7 +157,7 @@ def _join_columns(
         if len(own) > 1:
             joined[:, k] = values[:, own].any(axis=1)
             if unprofiled is not None and unknown is not None:
-                # One altered member settles it; else one that was not profiled leaves it open.
+                # Known if one member is altered; otherwise unknown if one was not profiled.
                 unknown[:, k] = unprofiled[:, own].any(axis=1) & ~joined[:, k]
     return joined, unknown
 
@@ -170,17 +172,17 @@ def propose_merges(
     data : Dataset or what `Dataset.coerce` takes
         The table.
     similarity : float
-        Every two items of a group share at least this part of the samples that have either of
-        them (Jaccard), above 0 and at most 1.
+        The least Jaccard index of two items of a group: of the samples that have one of them,
+        the share that have both. Above 0 and at most 1.
     at_least : int
-        Rarer items are not looked at: two items seen once, in the same sample, are always seen
-        together, which says nothing.
+        Ignore items in fewer samples: two items that occur once, in the same sample, always occur
+        together, which tells nothing.
 
     Returns
     -------
     dict
-        New name to old names, most frequent first: what `merge=` of the readers takes, after a
-        look at whether the groups make sense.
+        New name to old names, the most frequent first, for `merge=` of the readers. Check first
+        whether the groups make sense.
 
     Examples
     --------
@@ -204,7 +206,7 @@ def propose_merges(
     counts = counts[order]
     rows, columns, close = [], [], []
     for begin in range(0, len(order), _BLOCK):
-        # Counts fall from left to right, and whoever is much rarer cannot be similar.
+        # Counts decrease from left to right, and a much rarer item cannot be similar.
         least = similarity * counts[min(begin + _BLOCK, len(order)) - 1] * (1 - 1e-9)
         stop = int(np.searchsorted(-counts, -least, side="right"))
         shared = (table[:, begin : begin + _BLOCK].T @ table[:, begin:stop]).tocoo()
@@ -241,13 +243,13 @@ def _tight(
 ) -> list[list[int]]:
     """Cut a connected component into groups in which all pairs are similar.
 
-    A chain of neighbours can be connected while its ends share nothing; complete linkage looks
-    at the least similar pair.
+    The ends of a chain of neighbours may share nothing; complete linkage compares the least
+    similar pair.
     """
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 
-    # Pairs below the threshold were not stored: they are as far as any can be.
+    # Pairs below the threshold were not stored; they get the largest distance.
     distance = 1 - (closeness + closeness.T)
     np.fill_diagonal(distance, 0)
     distance = np.where(distance > 1 - similarity + 1e-12, 1.0, distance)

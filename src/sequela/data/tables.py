@@ -1,7 +1,7 @@
-"""Reading a table of samples and items from a file: CSV, TSV and their relatives, and Parquet.
+"""Reading a table of samples and items from a file: CSV, TSV and similar formats, and Parquet.
 
-A guess is made only where every other reading is impossible (what separates the cells, whether
-the first column has ids). Everything else that is doubtful is refused, and an option decides it.
+The reader guesses only where a single reading is possible (the separator of the cells, whether the
+first column holds ids). Whatever else is ambiguous is refused, and an option decides it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TableKeywords", "read_table"]
 
-_LOOKED_AT = 1 << 20  # characters of the beginning that decide what separates the cells
+_LOOKED_AT = 1 << 20  # number of first characters from which the separator is guessed
 _UNFIT = 2
 
 
@@ -121,7 +121,7 @@ def read_table(
     Raises
     ------
     InputError
-        If the file cannot be read rightly; the message names file, line and column.
+        If the file cannot be read correctly; the message names file, line and column.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def read_table(
     >>> _ = path.write_text("sample,age,IDH1,TP53\ns1,40,1,0\ns2,51.5,1,1\n")
     >>> read = read_table(path, times="age")
     >>> read.data
-    Dataset(2 samples x 2 items: 'IDH1', 'TP53'; 1 to 2 items a sample; 2 times known)
+    Dataset(2 samples x 2 items: 'IDH1', 'TP53'; 1 to 2 items per sample; 2 times known)
     """
     check_keywords(read_table, options, TableKeywords)
     selection = build_options(Selection, options)
@@ -138,7 +138,10 @@ def read_table(
     source = source_file(path)
     wanted = None if items is None else read_strings(items, "items")
     if times is not None and items_in_rows:
-        raise InputError("times names a column; with items_in_rows=True there are none. Drop one.")
+        raise InputError(
+            "times names a column, but with items_in_rows=True columns are samples. Leave one of "
+            "them out."
+        )
     asked = Asked(samples, wanted, times, header, () if items_in_rows else selection.drop)
     if starts_with(path, b"PAR1"):
         from sequela.data._parquet import parquet_rows
@@ -162,20 +165,20 @@ def read_table(
 def _text_rows(
     path: str | os.PathLike[str], separator: str | None, encoding: str | None
 ) -> tuple[Iterator[tuple[int, list[str]]], str]:
-    """Return the rows with the numbers of their lines, and what separates their cells."""
+    """Return the rows with their line numbers, and the separator of their cells."""
     name = file_name(path)
     lines = text_lines(path, encoding)
     first, begin = 1, next(lines, None)
     while begin is not None:
-        told = re.fullmatch(r'"?sep=(.)"?', begin.strip())  # Excel's way to say what separates
-        if told:
-            separator = told[1] if separator is None else separator
-        # '# text' and '##text' are remarks; '#sample' is a header as some programs write it.
+        stated = re.fullmatch(r'"?sep=(.)"?', begin.strip())  # how Excel states the separator
+        if stated:
+            separator = stated[1] if separator is None else separator
+        # '# text' and '##text' are comments; '#sample' is a header as some programs write it.
         elif begin.strip("# \t") and not begin.startswith(("##", "# ")):
             break
         first, begin = first + 1, next(lines, None)
     if begin is None:
-        raise InputError(f"{name} is empty; expected a line of labels and a line for each sample.")
+        raise InputError(f"{name} is empty; expected a header and one line per sample.")
     sample = [begin.removeprefix("#")]
     size = len(begin)
     for line in lines:
@@ -198,27 +201,27 @@ def _read(
 ) -> Draft:
     first_line, labels = next(rows)
     where = f"{name}, line {first_line}"
-    # One row decides the layout; twenty decide whether the first column can only be ids.
+    # The first row shows the layout; twenty show whether the first column can only be ids.
     start = list(islice(rows, 20))
     if asked.header is False:
         start.insert(0, (first_line, labels))
         labels = [str(j) for j in range(len(labels))]
     body = [(line, row) for line, row in start if any(row) or len(row) > 1]
     if not body:
-        raise InputError(f"{name} has one line only; expected a line of labels, then the samples.")
+        raise InputError(f"{name} has one line only; expected a header and one line per sample.")
     left_out = len(body[0][1]) == len(labels) + 1 and asked.header is not False
     if left_out:
         labels = ["", *labels]
     if asked.header is None:
         _refuse_cells_as_labels(labels, where)
-    unnamed = 0 if labels[0] else 1  # the column of ids may go without a label
+    unnamed = 0 if labels[0] else 1  # the column of ids needs no label
     notes = check_labels(labels[unnamed:], "column", where, first=1 + unnamed)
     if left_out:
-        notes.append("the header does not name the first column; it was taken for sample ids.")
+        notes.append("the header does not label the first column, which was read as sample ids.")
     _refuse_ragged(body, len(labels), name)
     columns = settle_columns(labels, [row for _, row in body], asked, where, left_out=left_out)
     if not labels[0] and 0 in columns.items:
-        raise InputError(f"{where}: the first column has no label. Name it, or pass samples=True.")
+        raise InputError(f"{where}: the first column has no label. Label it, or pass samples=True.")
     draft = _collect(chain(start, rows), columns, name, decimal_comma=decimal_comma)
     draft.notes = notes + columns.notes + draft.notes
     unread = [j for j in range(len(labels)) if j not in {columns.ids, columns.time}]
@@ -233,11 +236,11 @@ def _read(
 
 
 def _refuse_cells_as_labels(labels: list[str], where: str) -> None:
-    # The first may be an id. Taking a sample for labels would lose it without a word.
+    # The first may be an id. A sample that is read as labels would be lost silently.
     if all(label.casefold() in PRESENT | ABSENT for label in labels[1:] or labels):
         raise InputError(
-            f"{where}: the first line looks like values, not like labels. Pass header=False if the "
-            "file has no labels, or header=True if these are the labels."
+            f"{where}: the first line looks like values, not labels. Pass header=False if the file "
+            "has no labels, or header=True if these are the labels."
         )
 
 
@@ -246,7 +249,7 @@ def _refuse_ragged(rows: Iterable[tuple[int, list[str]]], width: int, name: str)
         if len(row) != width:
             raise InputError(
                 f"{name}, line {line}: found {len(row)} cells, expected {width} as in the first "
-                f"line{_other_separator(row, width)}. Mend the line; the file may be incomplete."
+                f"line{_other_separator(row, width)}. Correct the line; the file may be incomplete."
             )
 
 
@@ -279,7 +282,7 @@ def _collect(
         if blank is not None and width == 1:
             raise InputError(
                 f"{name}, line {blank}: no value (column {columns.labels[0]!r:.80}). Missing "
-                "values are not supported: drop these samples or fill them in."
+                "values are not supported: remove these samples, or fill in the values."
             )
         if len(row) != width:
             _refuse_ragged([(line, row)], width, name)
@@ -316,7 +319,7 @@ def _check_ids(ids: list[str], lines: list[int], name: str) -> list[str]:
             if label in seen:
                 raise InputError(
                     f"{name}: the sample {label!r:.80} occurs twice, in lines {seen[label]} and "
-                    f"{line}. Rename or drop one (samples=False if this column has no ids)."
+                    f"{line}. Rename or remove one (samples=False if this column has no ids)."
                 )
             seen[label] = line
     return check_labels(ids, "sample", name)
@@ -328,16 +331,16 @@ def _refuse_cell(line: int, row: list[str], j: int, columns: Columns, name: str)
     where = f"{name}, line {line}{sample}, column {label!r:.80}"
     if cell.casefold() in MISSING:
         raise InputError(
-            f"{where}: the value is missing ({cell!r}). Missing values are not supported: drop the "
-            "sample, drop the item (drop=), or fill it in."
+            f"{where}: the value is missing ({cell!r}). Missing values are not supported: remove "
+            "the sample, leave out the item (drop=), or fill in the value."
         )
-    remedy = "Decide what counts as present; leave a column that is no item out with drop=."
+    remedy = "Code items as 0 or 1; leave out a column that is not an item with drop=."
     if label.casefold() in {"time", "times", "age"}:
-        remedy = f"If it is the observation time, pass times={label!r}; else drop=[{label!r}]."
+        remedy = f"If it is the observation time, pass times={label!r}, otherwise drop=[{label!r}]."
     elif j == 0 and columns.ids is None:
-        remedy = f"If the column has sample ids, pass samples={label!r:.80}; else correct it."
+        remedy = f"If the column holds sample ids, pass samples={label!r:.80}."
     elif any(mark in cell for mark in "\t;, "):
-        remedy = "If the cells are not cut apart rightly, pass separator=."
+        remedy = "If the cells are not split correctly, pass separator=."
     raise InputError(f"{where}: found {cell!r:.80}, expected 0 or 1. {remedy}")
 
 
@@ -345,7 +348,7 @@ def _time(cell: str, line: int, columns: Columns, name: str, *, decimal_comma: b
     if cell.casefold() in MISSING:
         return math.nan
     try:
-        # Python also takes 1_000 for a number, a table does not mean that.
+        # For Python, 1_000 is a number; in a table it is not.
         number = float((cell.replace(",", ".") if decimal_comma else cell).replace("_", "?"))
     except ValueError:
         number = -1.0
@@ -353,16 +356,16 @@ def _time(cell: str, line: int, columns: Columns, name: str, *, decimal_comma: b
         label = columns.labels[columns.time or 0]
         raise InputError(
             f"{name}, line {line}, column {label!r:.80}: found {cell!r:.80}, "
-            "expected a time of at least 0. Write NA where it is unknown."
+            "expected a time of at least 0. Write NA where the time is unknown."
         )
     return number
 
 
 def _turned(draft: Draft, wanted: tuple[str, ...] | None) -> Draft:
-    """Exchange samples and items; `items=` then chooses rows, but was asked of columns."""
+    """Transpose the table; `items=` has chosen columns, which are samples."""
     values: npt.NDArray[np.bool_] = np.ascontiguousarray(draft.values.T)
     if wanted is not None:
-        raise InputError("items= chooses columns; with items_in_rows=True use keep= and drop=.")
+        raise InputError("items= chooses columns; with items_in_rows=True pass keep= and drop=.")
     return Draft(
         kind=draft.kind,
         samples=draft.items,

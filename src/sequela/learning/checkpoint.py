@@ -242,6 +242,8 @@ def _restore(
     _demand_fields(kind, {**state, **running["numbers"]})
     _demand_fields(Info, running["info"])
     info = Info(**{**running["info"], "status": Status[running["info"]["status"]]})
+    if "free" in state:
+        objective.prepare(state["free"])
     objective.restore(arrays)
     history = [tuple(row) for row in running["history"]]
     return finished, Running(state, running["numbers"], info, running["phase"], history)

@@ -240,7 +240,12 @@ class _SampledGradient:
         self._items = data.items
         self._observation = options.observation
 
-    def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def evaluate(
+        self,
+        theta: NDArray[np.float64],
+        *,
+        full: bool = False,  # noqa: ARG002 - always in full
+    ) -> tuple[float, NDArray[np.float64]]:
         """Return NaN and the gradient of the loss."""
         model = Model(theta, self._items, observation=self._observation)
         gradient = self.likelihood.evaluate(model, value=False).gradient

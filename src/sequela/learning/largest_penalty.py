@@ -134,17 +134,26 @@ class WithoutInteractions:
     objective: Objective
     effective: float = 1.0
     is_sampled: bool = False
+    is_partial: bool = False
 
-    def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def evaluate(
+        self,
+        theta: NDArray[np.float64],
+        *,
+        full: bool = False,  # noqa: ARG002 - always in full
+    ) -> tuple[float, NDArray[np.float64]]:
         """Return loss and gradient at a diagonal theta."""
-        loss, gradient = self.objective.evaluate_exact_sets(theta)
+        loss, gradient = self.objective.evaluate_lattices(theta)
         rates = np.exp(np.diagonal(theta))
         stop_rate = Parameters(theta, self.objective.observation).stop_rate
-        for large in self.objective.large:
-            others = float(np.delete(rates, large.items).sum())
-            loss -= large.weight * log_p_independent(rates[large.items], others, stop_rate)
-            gradient -= large.weight * independent_gradient(large.items, rates, stop_rate)
+        for items, weight in self.objective.beyond_lattice():
+            others = float(np.delete(rates, items).sum())
+            loss -= weight * log_p_independent(rates[items], others, stop_rate)
+            gradient -= weight * independent_gradient(items, rates, stop_rate)
         return loss, gradient
+
+    def prepare(self, support: NDArray[np.bool_]) -> None:
+        """Do nothing: interactions stay at zero."""
 
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
         """Do nothing: there are no orders to draw."""

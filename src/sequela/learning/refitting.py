@@ -104,9 +104,20 @@ class WithRidge:
         """Whether any set is sampled."""
         return self.objective.is_sampled
 
-    def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    @property
+    def is_partial(self) -> bool:
+        """Whether a gradient is complete on the prepared support alone, unless asked in full."""
+        return self.objective.is_partial
+
+    def prepare(self, support: NDArray[np.bool_]) -> None:
+        """Choose how sets are evaluated while theta is zero outside of `support`."""
+        self.objective.prepare(support)
+
+    def evaluate(
+        self, theta: NDArray[np.float64], *, full: bool = False
+    ) -> tuple[float, NDArray[np.float64]]:
         """Return loss and gradient."""
-        loss, gradient = self.objective.evaluate(theta)
+        loss, gradient = self.objective.evaluate(theta, full=full)
         off = theta - np.diag(np.diagonal(theta))
         return loss + 0.5 * self.ridge * float(np.sum(off * off)), gradient + self.ridge * off
 

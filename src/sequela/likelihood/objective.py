@@ -1,7 +1,8 @@
 """The smooth part of the objective as a solver sees it: a deterministic function of theta.
 
-Sets within the budget are exact. For larger ones orders are drawn at some theta and reweighted from
-there on (`reweighting`), until the solver asks for new ones.
+Sets within the budget are exact, on their lattices or by components. For the others orders are
+drawn at some theta and reweighted from there on (`reweighting`), until the solver asks for new
+ones.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sequela.kernels.limits import LARGEST_LOG_RATE
+from sequela.likelihood.components import ComponentSets, in_component_range
+from sequela.likelihood.cross_gradient import CrossGradient
+from sequela.likelihood.decomposition import decompose
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.exact import ExactWork, plan_blocks
 from sequela.likelihood.orders import OrderSampler, in_sampling_range
 from sequela.likelihood.parameters import Parameters
-from sequela.likelihood.plan import Plan, Way
+from sequela.likelihood.plan import Plan, Way, is_exact
 from sequela.likelihood.reweighting import DrawKey, DrawnOrders
 from sequela.support.errors import BudgetError
 from sequela.support.threads import run_all
@@ -65,25 +69,50 @@ class Objective:
         # The spread between chains is the error that a fit is held to.
         positive_integer("sampling chains", settings.sampling.chains, least=2)
         self.distinct = DistinctSamples.of(data)
-        exact = Plan(data, self.distinct, "auto", settings.budget).ways_for_any_theta() == Way.EXACT
-        self._refuse_timed(exact)
-        self.blocks = plan_blocks(self.distinct, np.nonzero(exact)[0], self.n)
-        self.large = [
-            DrawnOrders(self.distinct.items(int(s)), float(self.distinct.weights[s]))
-            for s in np.nonzero(~exact)[0]
-        ]
+        self.plan = Plan(data, self.distinct, "auto", settings.budget)
         self.start = 0
         self.draws = 0
         self.effective = 1.0
+        self._orders: dict[int, DrawnOrders] = {}
+        self.prepare(np.eye(self.n, dtype=np.bool_))
+        self._refuse_timed()
+
+    def prepare(self, support: NDArray[np.bool_]) -> None:
+        """Choose how sets are evaluated while theta is zero outside of `support`.
+
+        The gradient of the entries of the support is then complete; see `evaluate`.
+        """
+        ways = self.plan.ways_on_support(support)
+        self.blocks = plan_blocks(self.distinct, np.nonzero(ways == Way.EXACT)[0], self.n)
+        self.by_components = np.nonzero(ways == Way.COMPONENTS)[0]
+        self._sets = [self.distinct.items(int(s)) for s in self.by_components]
+        self._decomposition = decompose(support, self._sets) if self._sets else None
+        sampled = [int(s) for s in np.nonzero(~is_exact(ways))[0]]
+        self._orders = {s: self._orders.get(s) or self._undrawn(s) for s in sampled}
+        self.large = [self._orders[s] for s in sampled]
+
+    def _undrawn(self, s: int) -> DrawnOrders:
+        return DrawnOrders(self.distinct.items(s), float(self.distinct.weights[s]))
 
     @property
     def is_sampled(self) -> bool:
         """Whether any set is sampled."""
         return bool(self.large)
 
-    def _refuse_timed(self, exact: NDArray[np.bool_]) -> None:
-        beyond = np.nonzero(~exact & self.distinct.timed)[0]
-        if beyond.size:
+    @property
+    def is_partial(self) -> bool:
+        """Whether a gradient is complete on the prepared support alone, unless asked in full."""
+        return bool(self._sets)
+
+    def beyond_lattice(self) -> list[tuple[NDArray[np.int64], float]]:
+        """Return the items and weights of all sets that have no lattice of their own."""
+        parts = [(items, float(w)) for items, w in zip(
+            self._sets, self.distinct.weights[self.by_components], strict=True)]  # fmt: skip
+        return parts + [(large.items, large.weight) for large in self.large]
+
+    def _refuse_timed(self) -> None:
+        beyond = [s for s in self._orders if self.distinct.timed[s]]
+        if beyond:
             row = int(self.distinct.first[beyond[0]])
             raise BudgetError(
                 f"sample {self.data.samples[row]!r} (row {row}) has "
@@ -92,9 +121,12 @@ class Objective:
                 "budget, or give NaN for its time"
             )
 
-    def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def evaluate(
+        self, theta: NDArray[np.float64], *, full: bool = False
+    ) -> tuple[float, NDArray[np.float64]]:
         """Return loss and gradient; the loss is infinite where rates leave the arithmetic's range.
 
+        Without `full`, entries outside of the prepared support may be incomplete (`is_partial`).
         `effective` then holds the smallest effective share of the drawn orders.
         """
         nowhere = np.inf, np.zeros((self.n, self.n))
@@ -107,6 +139,12 @@ class Objective:
         columns = [parameters.columns(large.items) for large in self.large]
         if exact.beyond or not all(map(in_sampling_range, columns)):
             return nowhere
+        if self._sets:
+            more, slope = self._components(parameters, full=full)
+            if not np.isfinite(more):
+                return nowhere
+            loss += more
+            gradient += slope
         if self.large:
             weighed = self._weigh(columns)
             stacks = self._chain_gradients(columns, weighed)
@@ -118,8 +156,24 @@ class Objective:
             self.effective = min(found.effective for found in weighed)
         return loss, gradient
 
-    def evaluate_exact_sets(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Return what the exact sets alone contribute to loss and gradient."""
+    def _components(
+        self, parameters: Parameters, *, full: bool
+    ) -> tuple[float, NDArray[np.float64]]:
+        """Return what the sets that are evaluated by components contribute to loss and gradient."""
+        assert self._decomposition is not None  # noqa: S101 - there are such sets
+        if not all(in_component_range(parameters, c) for c in self._decomposition.components):
+            return np.inf, np.zeros((self.n, self.n))
+        solved = ComponentSets(parameters, self._decomposition, self._sets)
+        threads = self.settings.threads
+        solved.solve(threads)
+        weights = self.distinct.weights[self.by_components]
+        gradient = solved.gradient(weights, threads)
+        if full:
+            gradient += CrossGradient(solved).gradient(weights, threads)
+        return -float(weights @ solved.log_p), -gradient
+
+    def evaluate_lattices(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return what the sets with a lattice of their own contribute to loss and gradient."""
         exact = self._exact_work(theta)
         run_all(exact.pieces, self.settings.threads)
         return self._finish(exact)
@@ -158,7 +212,8 @@ class Objective:
             return
         parameters = Parameters(theta, self.observation)
         columns = [parameters.columns(large.items) for large in self.large]
-        carried = [found.log_p for found in self._weigh(columns)] if self.draws else None
+        drawn = all(large.states.size for large in self.large)
+        carried = [found.log_p for found in self._weigh(columns)] if drawn else None
         sampling = self.settings.sampling
         key = DrawKey(self.settings.seed, self.start, self.draws)
         done = run_all(
@@ -210,6 +265,8 @@ class Objective:
         self.start = start
         self.draws = 0
         self.effective = 1.0
+        self._orders = {}
+        self.prepare(np.eye(self.n, dtype=np.bool_))
 
     def arrays(self) -> dict[str, Any]:
         """Return what a checkpoint needs to go on with the same orders."""

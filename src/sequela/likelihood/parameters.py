@@ -85,8 +85,10 @@ class Parameters:
         self.theta = theta
         self.n = n
         self.stop_rate = _constant_rate(observation)
-        self.rate = np.exp(np.diagonal(theta))
-        W = np.exp(theta)
+        # Beyond the range of a double they are infinite, and the sets are found out of range.
+        with np.errstate(over="ignore"):
+            self.rate = np.exp(np.diagonal(theta))
+            W = np.exp(theta)
         np.fill_diagonal(W, 1.0)  # an item has no effect on itself
         present = theta != 0.0
         np.fill_diagonal(present, val=False)

@@ -216,14 +216,14 @@ class Plan:
         """Tell which sets are cheaper by components than on their lattice."""
         distinct = self.distinct
         chosen = np.zeros(len(distinct), dtype=np.bool_)
-        candidates = np.nonzero((distinct.sizes >= _LEAST_COMPONENT_SET) & ~distinct.timed)[0]
-        if not candidates.size:
+        candidates = self._candidates()
+        if not candidates:
             return chosen
         key = parameters.tables.row_start.tobytes() + parameters.tables.row_item.tobytes()
         if self._parts[0] != key:
             children = acting(parameters.theta != 0.0)
-            parts = {int(s): components_of(distinct.items(int(s)), children)[0] for s in candidates}
-            self._parts = (key, parts)
+            found = {s: components_of(distinct.items(s), children)[0] for s in candidates}
+            self._parts = (key, found)
         for s, parts in self._parts[1].items():
             size = int(distinct.sizes[s])
             lattice = np.inf
@@ -235,15 +235,32 @@ class Plan:
             chosen[s] = work < lattice
         return chosen
 
-    def ways_for_any_theta(self) -> NDArray[np.str_]:
-        """Return the way of every distinct sample, the same for all thetas.
+    def ways_on_support(self, support: NDArray[np.bool_]) -> NDArray[np.str_]:
+        """Return the way of every distinct sample, the same for all thetas on a support.
 
-        A fit needs a choice that does not change as theta moves, so sets are judged as if all
-        items interacted.
+        Between two changes of the support a fit needs a choice that does not change as theta
+        moves. Lattices are judged as if all items interacted.
         """
+        distinct = self.distinct
+        n = self.data.n_items
         exact = self._exact_for_any_theta.copy()
-        self._bound_total(exact, np.full(len(self.distinct), self.data.n_items))
-        return self._named(exact)
+        by_components = np.zeros(len(distinct), dtype=np.bool_)
+        children = acting(support)
+        for s in self._candidates():
+            parts, _ = components_of(distinct.items(s), children)
+            lattice = Budget.exact_work(float(min(distinct.sizes[s], 60)), float(n))
+            work = _component_work(None, parts, self.budget)
+            by_components[s] = work < (lattice if exact[s] else np.inf)
+        exact &= ~by_components
+        self._bound_total(exact, np.full(len(distinct), n))
+        ways = self._named(exact)
+        ways[by_components] = Way.COMPONENTS.value
+        return ways
+
+    def _candidates(self) -> list[int]:
+        """Return the sets that components may be worth while for."""
+        large = (self.distinct.sizes >= _LEAST_COMPONENT_SET) & ~self.distinct.timed
+        return [int(s) for s in np.nonzero(large)[0]]
 
     def _exact_by_size(self) -> NDArray[np.bool_]:
         sizes = self.distinct.sizes

@@ -110,8 +110,9 @@ class DrawnOrders:
         `index` is the place of the set and of the chain.
         """
         rng = stream(key.seed, Purpose.FITTED_ORDERS, key.start, *index, key.draws)
-        state = self.states[index[1]].copy() if key.draws else sampler.start(rng)
-        burn_in = sampler.sampling.burn_in + (0 if key.draws else FIRST_BURN_IN)
+        going_on = bool(self.states.size)
+        state = self.states[index[1]].copy() if going_on else sampler.start(rng)
+        burn_in = sampler.sampling.burn_in + (0 if going_on else FIRST_BURN_IN)
         return state, sampler.advance(state, rng, kept=kept, burn_in=burn_in)
 
     def replace(

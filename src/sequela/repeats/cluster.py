@@ -1,4 +1,4 @@
-"""Repeats on a Dask cluster, through joblib's backend for it: connect, look around, keep watch."""
+"""Repeats on a Dask cluster, through joblib's backend: connect, check the workers, watch them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ __all__ = ["cluster_parallel", "connect", "elsewhere", "prepare_hosts", "watchin
 
 _log = logging.getLogger("sequela")
 
-# Seconds to wait for a scheduler to answer, and for it to have a worker.
+# Seconds to wait for the scheduler, and for its first worker.
 _FOR_SCHEDULER = 10
 _FOR_WORKERS = 30
-# Seconds between two looks at the connection.
-_BETWEEN_LOOKS = 0.5
+# Seconds between two checks of the connection.
+_BETWEEN_CHECKS = 0.5
 
 
 @contextlib.contextmanager
 def connect(cluster: str | None, workers: int) -> Iterator[Any]:
-    """Give a client of the scheduler at an address, or of a cluster made here for the purpose."""
+    """Yield a client of the scheduler at an address, or of a cluster on this machine."""
     try:
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
@@ -42,12 +42,12 @@ def connect(cluster: str | None, workers: int) -> Iterator[Any]:
         ) from None
     with contextlib.ExitStack() as stack:
         if cluster is None:
-            # Any free port: with None it would be 8787, which another cluster may have.
+            # Any free port: the default is 8787, which another cluster may use.
             made = distributed.LocalCluster(
                 n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0"
             )
             client = _client(distributed, stack.enter_context(made))
-            # A terminal sends Ctrl-C to all processes; it is the parent that ends its workers.
+            # A terminal sends Ctrl-C to all processes; the parent ends its workers.
             client.run(_ignore_interrupts)
         else:
             try:
@@ -63,16 +63,16 @@ def connect(cluster: str | None, workers: int) -> Iterator[Any]:
         except TimeoutError:
             raise InputError(
                 f"the Dask scheduler at {client.scheduler.address!r} has had no worker for "
-                f"{_FOR_WORKERS} seconds; start some, one thread each: dask worker "
+                f"{_FOR_WORKERS} seconds; start workers with one thread each: dask worker "
                 f"{client.scheduler.address} --nworkers 8 --nthreads 1"
             ) from None
         yield client
 
 
 def _client(distributed: Any, *address: Any, **options: Any) -> Any:
-    """Return a client, at the second try if the machine stalled during the first.
+    """Return a client, at the second attempt if the machine stalled during the first.
 
-    Distributed gives its event loop ten seconds to start, and asserts that it has.
+    Distributed asserts that its event loop has started after ten seconds.
     """
     try:
         return distributed.Client(*address, **options)
@@ -85,7 +85,7 @@ def _ignore_interrupts() -> None:
 
 
 def _close(client: Any) -> None:
-    """Close the connection; where the scheduler is gone, our own error has said so."""
+    """Close the connection, silently if the scheduler is gone, which our own error says."""
     log = logging.getLogger("distributed.client")
     level = log.level
     if client.status != "running":
@@ -97,10 +97,10 @@ def _close(client: Any) -> None:
 
 
 def prepare_hosts(client: Any, work: Work) -> None:
-    """Look at the workers of a cluster, and warm up once on each machine.
+    """Check the workers of a cluster, and warm up once on each machine.
 
-    Workers of another version are refused: their numbers would be others. Workers that have more
-    threads than cores are told of.
+    Workers with another version are refused, since their results would differ. More threads than
+    cores on a machine give a warning.
     """
     found = client.run(_describe, on_error="return")
     hosts: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
@@ -111,10 +111,10 @@ def prepare_hosts(client: Any, work: Work) -> None:
                 f"{__version__} where the workers run"
             )
         if not isinstance(answer, dict):
-            continue  # it has died, and the scheduler will know what to do
+            continue  # it has died, and the scheduler handles that
         if answer["sequela"] != __version__:
             raise InputError(
-                f"the Dask worker {address} has sequela {answer['sequela']}, here it is "
+                f"the Dask worker {address} has sequela {answer['sequela']}, this process has "
                 f"{__version__}; install the same version in both places"
             )
         hosts[answer["host"]].append((address, answer))
@@ -124,7 +124,7 @@ def prepare_hosts(client: Any, work: Work) -> None:
         cores = len(set().union(*(answer["cores"] for _, answer in there)))
         if busy > cores:
             _log.warning(
-                "the Dask workers on %s do %d repeats at once on %d cores; fewer would be as fast "
+                "the Dask workers on %s run %d repeats at once on %d cores; fewer would be as fast "
                 "(dask worker ... --nworkers %d --nthreads 1)",
                 host, busy, cores, cores,
             )  # fmt: skip
@@ -135,21 +135,21 @@ def prepare_hosts(client: Any, work: Work) -> None:
             future.result()
         except SequelaError:
             raise
-        except Exception as error:  # noqa: BLE001 - workers come and go; repeats do not depend on it
-            _log.warning("a Dask worker could not be made ready (%s)", error)
+        except Exception as error:  # noqa: BLE001 - workers come and go; repeats do not need it
+            _log.warning("a Dask worker could not be prepared (%s)", error)
 
 
 def _describe() -> dict[str, Any]:
-    """Return what the machine that runs the repeats must know of a worker."""
+    """Return what `prepare_hosts` must know about a worker."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = affinity(0) if affinity else range(os.cpu_count() or 1)
     return {"sequela": __version__, "host": platform.node(), "cores": sorted(cores)}
 
 
 def elsewhere(addresses: Iterable[str], avoid: set[str]) -> list[str]:
-    """Return the workers on other machines than those in `avoid`, or else the other workers.
+    """Return the workers on other machines than those in `avoid`, otherwise the other workers.
 
-    Nothing, which means anywhere, if none of those in `avoid` is there any more.
+    None, which means anywhere, if all workers in `avoid` are gone.
 
     Examples
     --------
@@ -170,9 +170,9 @@ def elsewhere(addresses: Iterable[str], avoid: set[str]) -> list[str]:
 
 
 def cluster_parallel(client: Any, only: list[str]) -> Any:
-    """Return joblib's Parallel on a cluster, on the workers in `only` if there are any in it.
+    """Return joblib's Parallel on a cluster; on the workers in `only`, unless it is empty.
 
-    Everything is handed to the scheduler at once, so that workers that come later get work too.
+    All tasks are submitted at once, so that workers that join later get work too.
     """
     import joblib
 
@@ -184,17 +184,17 @@ def cluster_parallel(client: Any, only: list[str]) -> Any:
 
 
 def _backend() -> type[Any]:
-    """Return joblib's backend for Dask with two holes mended (joblib 1.4 to 1.6)."""
+    """Return joblib's backend for Dask with two workarounds (joblib 1.4 to 1.6)."""
     base: type[Any] = importlib.import_module("joblib._dask").DaskDistributedBackend
 
     class Backend(base):  # type: ignore[misc]
         def effective_n_jobs(self, n_jobs: int) -> int:
-            # Of a cluster with one core joblib makes no use at all: it works here, in sequence.
+            # With a single core in the cluster, joblib would run everything in this process.
             return max(2, int(super().effective_n_jobs(n_jobs)))
 
         def submit(self, func: Any, callback: Any = None) -> Any:
-            # Of a task whose workers died again and again, joblib waits for the end for ever. For
-            # us that is a repeat that failed.
+            # joblib waits forever for a task whose workers died repeatedly. Here that is a failed
+            # repeat.
             future = super().submit(func, callback)
             index = func.items[0][1][1]
 
@@ -213,28 +213,28 @@ def _backend() -> type[Any]:
 
 @contextlib.contextmanager
 def watching(client: Any, parallel: Any, only: list[str]) -> Iterator[None]:
-    """End the wait for results that cannot come any more.
+    """Stop waiting for results that can no longer arrive.
 
-    That is so when the connection to the scheduler is lost: the client cancels what was asked for,
-    and joblib mostly sees it, but what is handed in at that very moment is never answered. And it
-    is so when all workers in `only` have gone. joblib reads its time limit anew all the time: a
-    limit of nothing ends the wait with an error.
+    That is the case when the connection to the scheduler is lost: the client cancels its tasks, and
+    joblib usually notices, but a task that is submitted at that moment is never answered. It is
+    also the case when all workers in `only` are gone. joblib checks its timeout repeatedly: a
+    timeout of 0 ends the wait with an error.
     """
     over = threading.Event()
 
-    def look() -> None:
-        while not over.wait(_BETWEEN_LOOKS):
+    def check() -> None:
+        while not over.wait(_BETWEEN_CHECKS):
             lost = client.status != "running"
-            with contextlib.suppress(Exception):  # the next look will tell
+            with contextlib.suppress(Exception):  # the next check will tell
                 lost = lost or bool(only and not set(only) & set(client.nthreads()))
             if lost:
                 parallel.timeout = 0.0
                 return
 
-    thread = threading.Thread(target=look, name="sequela-watch", daemon=True)
+    thread = threading.Thread(target=check, name="sequela-watch", daemon=True)
     thread.start()
     try:
         yield
     finally:
         over.set()
-        thread.join(10 * _BETWEEN_LOOKS)
+        thread.join(10 * _BETWEEN_CHECKS)

@@ -1,4 +1,4 @@
-"""The samples of a plan as one file beside its records, read once by every worker process."""
+"""The samples of a plan, in one file in its folder, which each worker process reads once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DATA_NAME = "data.npz"
 
 
 def keep_data(data: Dataset, folder: Path) -> None:
-    """Write the samples into a folder, or check that those there are the same."""
+    """Write the samples to a folder, or check that it has the same samples."""
     path = folder / DATA_NAME
     if path.exists():
         read_data(str(path), fingerprint(data))
@@ -36,12 +36,12 @@ def keep_data(data: Dataset, folder: Path) -> None:
         np.savez_compressed(file, **content)
 
 
-# A worker does many repeats of one plan; threads share what one of them has read.
+# A worker runs many repeats of one plan; threads share what one of them has read.
 @lru_cache(maxsize=2)
 def read_data(path: str, digest: str) -> Dataset:
-    """Return the samples in a file; others than those that the digest stands for are refused."""
+    """Return the samples in a file; refuse them if their digest is another."""
     try:
-        # Through memory: an open file would keep a folder on a network disk from being deleted.
+        # Through memory: a folder on a network disk could not be deleted while a file is open.
         with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as file:
             labels = json.loads(str(file["labels"]))
             values = np.unpackbits(file["values"], axis=1, count=len(labels["items"]))
@@ -53,17 +53,17 @@ def read_data(path: str, digest: str) -> Dataset:
             )
     except FileNotFoundError:
         raise InputError(
-            f"there is no file {path!r} here; the folder of a plan must lie on a disk that all "
-            "workers see"
+            f"there is no file {path!r} on this machine; the folder of a plan must be on a disk "
+            "that all workers see"
         ) from None
-    except Exception as error:  # noqa: BLE001 - a damaged archive raises whatever its parts raise
+    except Exception as error:  # noqa: BLE001 - the errors of a damaged archive vary
         raise InputError(
             f"the samples in {path!r} cannot be read ({type(error).__name__}: {error}); copy the "
-            "file again from where it was made, or name another folder"
+            "original file again, or choose another folder"
         ) from None
     if fingerprint(data) != digest:
         raise InputError(
             f"the samples in {path!r} are not those of the plan (their checksum differs); give "
-            "the data that the folder was begun with, or name another folder"
+            "the data that the folder was started with, or choose another folder"
         )
     return data

@@ -1,4 +1,4 @@
-"""What ends a run of repeats before its end."""
+"""The error of a run with repeats that are not done."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ __all__ = ["RepeatsError"]
 
 
 class RepeatsError(SequelaError, RuntimeError):
-    """Some repeats are not done; the others are recorded, and running again goes on from there.
+    """Some repeats are not done; the others are recorded, and running again continues from there.
 
     Attributes
     ----------
     failures : dict of int to str
-        The traceback of each repeat that failed every time.
+        The traceback of each repeat that failed at every attempt.
     """
 
     def __init__(self, message: str, failures: dict[int, str] | None = None) -> None:

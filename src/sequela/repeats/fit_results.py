@@ -1,4 +1,4 @@
-"""What fits of a plan found: a table, a model for each, and how stable interactions are."""
+"""The results of the fits of a plan: a table, the models, and how stable interactions are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from sequela.model import Model
 from sequela.observation import take_recorded_observation
 from sequela.repeats.fit_task import TASK, item_places
-from sequela.repeats.records import read_plan, records
+from sequela.repeats.records import read_plan, records, result_table
 from sequela.support.errors import InputError
 from sequela.support.validation import is_number
 
@@ -28,13 +28,13 @@ def _read_fits(folder: str | os.PathLike[str]) -> tuple[Plan, Dataset]:
     plan = read_plan(folder)
     if plan.task != TASK or plan.data is None:
         raise InputError(
-            f"{str(folder)!r} holds repeats of {plan.task!r}, not of fits; `collect` reads them"
+            f"{str(folder)!r} has repeats of {plan.task!r}, not of fits; read them with `collect`"
         )
     return plan, plan.data
 
 
 def fit_table(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.DataFrame:
-    """Return one row for each fit of a plan of `plan_fits`.
+    """Return one row per fit of a plan of `plan_fits`.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def fit_table(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.Da
     -------
     DataFrame
         Indexed by repeat: "seed", "penalty" and what else varies, "objective", "objective_se",
-        "kkt_residual", "converged", "interactions", "message" (why it ended), of folds "held_out"
+        "kkt_residual", "converged", "interactions", "message" (why it ended), for folds "held_out"
         (mean log-likelihood) and "held_out_samples", and "seconds".
 
     Examples
@@ -63,20 +63,13 @@ def fit_table(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.Da
     {'penalty': [0.1, 0.02], 'interactions': [0, 7]}
     """
     plan, _ = _read_fits(folder)
-    done, rows = [], []
-    for index, record in records(plan, folder, partial=partial):
-        values = {k: v for k, v in record["result"].items() if not isinstance(v, dict | list)}
-        done.append(index)
-        rows.append(
-            {"seed": record["seed"], **record["case"], **values, "seconds": record["seconds"]}
-        )
-    return pd.DataFrame(rows, index=pd.Index(done, name="repeat", dtype="int64"))
+    return result_table(plan, folder, partial=partial, nested=False)
 
 
 def models(folder: str | os.PathLike[str], *, partial: bool = False) -> dict[int, Model]:
     """Return the learned model of each fit of a plan of `plan_fits`, by repeat.
 
-    The metadata of a model are the seed, the case and the numbers of its fit.
+    The metadata of a model are the seed, the case and the results of its fit.
 
     Examples
     --------
@@ -130,15 +123,15 @@ def summarise(
 ) -> pd.DataFrame:
     """Return how often and how strongly each interaction was found by fits of `plan_fits`.
 
-    Fits with different penalties or numbers of items are summarised apart; bootstraps, folds,
-    starts and random subsets of one size together.
+    Fits with different penalties or numbers of items are summarised separately; bootstraps, folds,
+    starts and random subsets of the same size together.
 
     Parameters
     ----------
     folder : path
         Where the plan was run.
     level : float
-        Between "lower" and "upper" lies this share of the fits.
+        The share of the fits between "lower" and "upper".
     partial : bool
         Whether missing repeats may be left out; otherwise they are an error.
 
@@ -147,8 +140,8 @@ def summarise(
     DataFrame
         "penalty" and "items" where they vary, then "from", "to", "share" (of the fits with both
         items, those in which the interaction is not zero), "median", "lower" and "upper" (of its
-        values in these fits, zeros included), and "fits" (how many have both items). Interactions
-        that no fit found are left out; those found most often come first.
+        values in the fits with both items, zeros included), and "fits" (the number of these fits).
+        Interactions that no fit found are left out; those found most often come first.
 
     Examples
     --------
@@ -181,7 +174,7 @@ def _stability(
     tail = (1.0 - level) / 2.0
     rows = []
     for i in range(data.n_items):
-        # One row of theta at a time: all entries of all fits may be more than memory holds.
+        # One row of theta at a time: all entries of all fits may not fit into memory.
         values = np.full((len(fits), data.n_items), np.nan)
         for at, (places, theta) in enumerate(fits):
             mine = np.flatnonzero(places == i)
@@ -202,7 +195,7 @@ def _stability(
 
 
 def pair_orders(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.DataFrame:
-    """Return which item came first in every fit of a plan with ``plan_fits(..., orders=...)``.
+    """Return which item came first in each fit of a plan with ``plan_fits(..., orders=...)``.
 
     Returns
     -------
@@ -228,8 +221,8 @@ def pair_orders(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.
     plan, _ = _read_fits(folder)
     if "orders" not in plan.common:
         raise InputError(
-            f"the plan in {str(folder)!r} records no orders; make one with orders=[...], or ask "
-            "the models of `models`"
+            f"the plan in {str(folder)!r} records no orders; make one with orders=[...], or "
+            "compute them from the models of `models`"
         )
     rows = [
         (index, *pair)

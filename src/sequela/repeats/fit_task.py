@@ -1,8 +1,8 @@
 """One fit of a plan, on a worker.
 
-What is drawn for a fit (which samples, which items) depends on the plan's seed and on the number of
-the bootstrap, fold or subset, never on the repeat: the third bootstrap is the same samples at every
-penalty.
+What is drawn for a fit (samples, items) depends on the seed of the plan and on the number of the
+bootstrap, fold or subset, never on the repeat: the third bootstrap has the same samples at all
+penalties.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ __all__ = ["TASK", "WARM_UP", "QuietFit", "item_places", "learn", "warm_up"]
 
 TASK = "sequela.repeats.fit_task:learn"
 WARM_UP = "sequela.repeats.fit_task:warm_up"
-# A set of three items is beyond it: then fits are sampled.
+# Too little for a set of three items: then fits are sampled.
 _NOTHING_EXACT = Budget(work=40.0)
 
 
 class QuietFit(SetChain):
-    """A fit whose warnings are values of its record; one that was interrupted is none."""
+    """A fit that does not warn, since its record says the same; an interrupted one is an error."""
 
     def check(self) -> None:
-        """Refuse options that do not fit."""
+        """Refuse invalid options."""
         self._options(self.penalty, 0)
 
     def _warn(self, data: Dataset) -> None:  # noqa: ARG002 - as it is called
@@ -45,20 +45,20 @@ class QuietFit(SetChain):
 
 @dataclass(frozen=True)
 class FitCase:
-    """Which of the fits of a plan this is.
+    """Which fit of a plan this is.
 
     Attributes
     ----------
     penalty : float
         The penalty.
     items, subset : int or None
-        Number of items, and which random subset of that size.
+        Number of items, and number of the random subset of that size.
     bootstrap : int or None
-        Which bootstrap.
+        Number of the bootstrap.
     fold, folds : int or None, int
-        Which fold is held out, of how many.
+        Number of the fold that is held out, and number of folds.
     start : int or None
-        Which random start; its seed is what makes it different.
+        Number of the random start; starts differ by their seeds.
     """
 
     penalty: float
@@ -81,8 +81,8 @@ def learn(
 ) -> dict[str, Any]:
     """Do one fit of a plan of `plan_fits`; return plain values.
 
-    `which` are the fields of a `FitCase`. theta is a list of entries that are not zero, by the
-    positions of the items in `data`.
+    `which` are the fields of a `FitCase`. theta is given by its nonzero entries, at the positions
+    of the items in `data`.
     """
     case = FitCase(**which)
     places = item_places(data, plan_seed, case.items, case.subset)
@@ -138,7 +138,7 @@ def item_places(
 
 
 def _split(data: Dataset, plan_seed: int, case: FitCase) -> tuple[Dataset, Dataset | None]:
-    """Return the samples to fit to, and those that are held out."""
+    """Return the samples to fit to, and those held out."""
     if case.bootstrap is not None:
         rows = plan_stream(plan_seed, PlanDraw.BOOTSTRAP, case.bootstrap).integers(
             data.n_samples, size=data.n_samples
@@ -164,7 +164,7 @@ def _pairs(learner: SetChain, orders: list[str], seed: int) -> list[tuple[str, s
 
 
 def warm_up(*, data: Dataset, options: dict[str, Any], **common: Any) -> None:
-    """Compile what the fits will need, with a fit of a moment to made-up samples."""
+    """Compile what the fits need, by a short fit to made-up samples."""
     timed = data.times is not None
     sets = Dataset(
         [[1, 1, 1], [1, 1, 0], [0, 1, 1], [0, 0, 0]],
@@ -178,7 +178,7 @@ def warm_up(*, data: Dataset, options: dict[str, Any], **common: Any) -> None:
     if not budget.exact_fits(largest, data.n_items, timed=timed):
         budgets.append(asdict(_NOTHING_EXACT))
     for limit in budgets:
-        # A small penalty: without interactions the kernel that moves them would not be used.
+        # A small penalty: without interactions, the kernel for them would not be used.
         learner = _learner({**brief, "budget": limit}, 1e-3, 0).fit(sets)
         if "folds" in common:
             learner.score(sets)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 
 from sequela.budget import check_budget
-from sequela.data._reading import find_positions
+from sequela.data._reading import unknown
 from sequela.data.dataset import Dataset
 from sequela.observation import as_observation
 from sequela.repeats.fit_task import TASK, WARM_UP, QuietFit
@@ -267,7 +267,12 @@ def _fit_options(
 
 def _labels(data: Dataset, orders: Iterable[object]) -> list[str]:
     labels = [str(label) for label in orders]
-    find_positions(labels, data.items, "orders")
+    for label in labels:
+        if label not in data.items:
+            raise InputError(
+                f"orders: {unknown(label, data.items)} is not among the {data.n_items} items; see "
+                "Dataset.items"
+            )
     if len(set(labels)) < 2:
-        raise InputError(f"orders has {len(set(labels))} items; an order needs two")
+        raise InputError(f"orders is {labels!r}; an order needs two different items")
     return labels

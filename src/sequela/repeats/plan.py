@@ -1,4 +1,4 @@
-"""What is to be repeated: a function and its cases, each with a seed of its own."""
+"""What is repeated: a function and its cases, each with its own seed."""
 
 from __future__ import annotations
 
@@ -30,22 +30,23 @@ class Plan:
     Parameters
     ----------
     task : str
-        The function, as "package.module:name": every worker imports it by this name. It is called
+        The function, as "package.module:name", by which every worker imports it. It is called
         with the entries of a case and of `common`, ``seed=`` and, if there are data, ``data=`` as
-        keyword arguments. It returns a dictionary of plain values (numbers, texts, lists of them).
+        keyword arguments. It returns a dictionary of plain values (numbers, strings, lists of
+        them).
     cases : sequence of dict
-        One for each repeat; plain JSON values.
+        One per repeat; plain JSON values.
     seed : int
-        What the seed of every repeat is derived from.
+        What the seed of each repeat is derived from.
     common : dict
         Entries that all cases share; plain JSON values.
     data : Dataset or None
-        Samples that all repeats read. They are written once, beside the records, and each worker
-        reads them once and compares their checksum with the plan's.
+        Samples that all repeats read. They are written once, to the folder of the records; each
+        worker reads them once and compares their checksum with that of the plan.
     warm_up : str or None
-        A function, named as `task` is, that makes ready what repeats need, such as compiled code.
-        It is called with the entries of `common`, and ``data=`` if there are data, once on each
-        machine before repeats start there. It changes no number.
+        A function, named like `task`, that prepares what repeats need, such as compiled code. It is
+        called with the entries of `common`, and ``data=`` if there are data, once on each machine
+        before repeats start there. It does not change results.
 
     Examples
     --------
@@ -79,7 +80,9 @@ class Plan:
         for case in cases:
             both = sorted(common.keys() & case.keys())
             if both:
-                raise InputError(f"the entry {both[0]!r} is in common and in a case; expected one")
+                raise InputError(
+                    f"the entry {both[0]!r} is in common and in a case; remove it from one of them"
+                )
         object.__setattr__(self, "cases", tuple(cases))
         object.__setattr__(self, "common", common)
 
@@ -88,7 +91,7 @@ class Plan:
         return len(self.cases)
 
     def seed_of(self, index: int) -> int:
-        """Return the seed of one repeat: it depends on the plan's seed and the index alone."""
+        """Return the seed of one repeat, which depends only on the plan's seed and the index."""
         words = np.random.SeedSequence(self.seed, spawn_key=(index,)).generate_state(2, np.uint32)
         return int(words[0]) << 31 ^ int(words[1])
 
@@ -97,12 +100,12 @@ class Plan:
         return find_function(self.task)
 
     def digest(self) -> str:
-        """Return what tells this plan from others."""
+        """Return a checksum that identifies this plan."""
         return self._digest
 
     @cached_property
     def _digest(self) -> str:
-        # Every record carries it; of many cases and samples it is not made anew for each.
+        # Cached, since every record has it and cases and samples may be many.
         parts: list[Any] = [self.task, self.seed, list(self.cases)]
         if self.common or self.data is not None:
             parts += [self.common, None if self.data is None else fingerprint(self.data)]
@@ -110,14 +113,14 @@ class Plan:
 
 
 def _plain(entries: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """Return entries as JSON gives them back; refuse those that it cannot hold."""
+    """Return entries as they come back from JSON; refuse those that JSON cannot represent."""
     try:
         plain: dict[str, Any] = json.loads(json.dumps(dict(entries), allow_nan=False))
     except (TypeError, ValueError) as error:
         raise InputError(f"{what} is not made of plain JSON values ({error})") from None
     for name in _GIVEN:
         if name in plain:
-            raise InputError(f"{what} has the entry {name!r}, which the plan gives itself")
+            raise InputError(f"{what} has the entry {name!r}, which the plan sets; rename it")
     return plain
 
 

@@ -1,7 +1,7 @@
-"""The folder of a plan: the plan itself, its samples, and one file for each repeat.
+"""The folder of a plan: the plan itself, its samples, and one file per repeat.
 
-Every file is written whole or not at all, so that jobs may work on one folder at the same time and
-whatever ends one of them leaves a state that can be gone on with.
+Each file is written completely or not at all, so that jobs may share a folder, and a run can
+continue after a job was killed.
 """
 
 from __future__ import annotations
@@ -23,12 +23,21 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-__all__ = ["collect", "missing", "open_folder", "read_plan", "records", "write_record"]
+__all__ = [
+    "collect",
+    "listed",
+    "missing",
+    "open_folder",
+    "read_plan",
+    "records",
+    "result_table",
+    "write_record",
+]
 
 _PLAN_NAME = "plan.json"
 _FORMAT = "sequela repeats"
 _VERSION = 1
-# What jobs that start at the same moment find of each other, temporary files included.
+# The files of jobs that share the folder, temporary files included.
 _OURS = re.compile(rf"\.?({re.escape(_PLAN_NAME)}|{re.escape(DATA_NAME)}|\d{{6,}}\.json)(\..*)?")
 
 
@@ -37,7 +46,7 @@ def _path(folder: Path, index: int) -> Path:
 
 
 def open_folder(plan: Plan, folder: str | os.PathLike[str]) -> Path:
-    """Return the folder of a plan, made if need be; one of another plan is refused."""
+    """Return the folder of a plan, created if needed; refuse the folder of another plan."""
     place = Path(folder).absolute()
     known = place / _PLAN_NAME
     if known.exists():
@@ -50,10 +59,10 @@ def open_folder(plan: Plan, folder: str | os.PathLike[str]) -> Path:
         foreign = [path.name for path in place.iterdir() if not _OURS.fullmatch(path.name)]
         if foreign:
             raise InputError(
-                f"the folder {str(folder)!r} is not empty ({foreign[0]!r}) and holds no plan; name "
-                "another folder"
+                f"the folder {str(folder)!r} is not empty ({foreign[0]!r}) and holds no plan; "
+                "choose another folder"
             )
-        # The plan last: where it is, everything else is.
+        # The plan last: where it exists, everything else does.
         if plan.data is not None:
             keep_data(plan.data, place)
         with replacing(known) as file:
@@ -61,7 +70,7 @@ def open_folder(plan: Plan, folder: str | os.PathLike[str]) -> Path:
     except OSError as error:
         raise InputError(
             f"the folder {str(folder)!r} cannot be made or written to ({error.strerror or error}); "
-            "name another folder"
+            "choose another folder"
         ) from None
     return place
 
@@ -84,22 +93,22 @@ def _refuse_another(plan: Plan, found: dict[str, Any], folder: str | os.PathLike
             difference = _difference(name, found[name], mine[name])
             break
     else:
-        difference = "what it was begun with differs"
+        difference = "what it was started with differs"
     raise InputError(
-        f"the folder {str(folder)!r} holds the repeats of another plan: {difference}. Name another "
-        "folder, or give what it was begun with"
+        f"the folder {str(folder)!r} holds the repeats of another plan: {difference}. Choose "
+        "another folder, or give what it was started with"
     )
 
 
 def _difference(name: str, found: Any, expected: Any) -> str:
-    """Say how an entry differs; of entries in entries, the first."""
+    """Return in words how an entry differs; for nested entries, the first that does."""
     if isinstance(found, dict) and isinstance(expected, dict):
         for key in {**expected, **found}:
             if found.get(key) != expected.get(key):
                 return _difference(key, found.get(key), expected.get(key))
     texts = [json.dumps(value) for value in (found, expected)]
     if name == "data" or max(map(len, texts)) > 100:
-        return f"its {name} differ from those here"
+        return f"its {name} differ from those given here"
     return f"its {name} was {texts[0]}, here it is {texts[1]}"
 
 
@@ -114,7 +123,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def read_plan(folder: str | os.PathLike[str]) -> Plan:
-    """Return the plan that a folder was begun with, its data included.
+    """Return the plan that a folder was started with, its data included.
 
     Examples
     --------
@@ -129,7 +138,7 @@ def read_plan(folder: str | os.PathLike[str]) -> Plan:
     path = place / _PLAN_NAME
     if not path.exists():
         raise InputError(
-            f"{str(folder)!r} holds no plan of repeats ({_PLAN_NAME}); name the folder of one"
+            f"{str(folder)!r} holds no plan of repeats ({_PLAN_NAME}); give the folder of a plan"
         )
     found = _read(path)
     if found.get("format") != _FORMAT or found.get("version") != _VERSION:
@@ -146,18 +155,18 @@ def read_plan(folder: str | os.PathLike[str]) -> Plan:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(
-            f"{str(path)!r} is damaged ({type(error).__name__}: {error}); begin in another folder"
+            f"{str(path)!r} is damaged ({type(error).__name__}: {error}); start in another folder"
         ) from None
     if plan.digest() != found.get("plan"):
         raise InputError(
-            f"{str(path)!r} was changed since it was written (its checksum differs); begin in "
+            f"{str(path)!r} was changed since it was written (its checksum differs); start in "
             "another folder"
         )
     return plan
 
 
 def write_record(folder: Path, plan: Plan, index: int, result: str, seconds: float) -> None:
-    """Write what one repeat returned, which is JSON text."""
+    """Write the result of one repeat, which is JSON text."""
     head = {
         "plan": plan.digest(), "index": index, "seed": plan.seed_of(index),
         "case": plan.cases[index], "seconds": seconds,
@@ -169,13 +178,13 @@ def write_record(folder: Path, plan: Plan, index: int, result: str, seconds: flo
     except OSError as error:
         raise RepeatsError(
             f"the record of repeat {index} cannot be written to {str(folder)!r} "
-            f"({error.strerror or error}). What is recorded stays; make room or mend the disk, "
-            "and run again to go on"
+            f"({error.strerror or error}). Earlier records are kept; free some space or repair the "
+            "disk, and run again to continue"
         ) from None
 
 
 def missing(plan: Plan, folder: str | os.PathLike[str]) -> list[int]:
-    """Return which repeats of a plan are still to be done."""
+    """Return the repeats of a plan that are not done yet."""
     place = Path(folder)
     return [index for index in range(len(plan)) if not _path(place, index).exists()]
 
@@ -183,13 +192,13 @@ def missing(plan: Plan, folder: str | os.PathLike[str]) -> list[int]:
 def records(
     plan: Plan, folder: str | os.PathLike[str], *, partial: bool = False
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the number and the record of every repeat, in the order of the plan."""
+    """Yield the number and the record of each repeat, in the order of the plan."""
     place = open_folder(plan, folder)
     left = missing(plan, place)
     if left and not partial:
         raise InputError(
             f"{len(left)} of {len(plan)} repeats are missing in {str(folder)!r} "
-            f"({listed(left)}); run them, or take what there is with partial=True"
+            f"({listed(left)}); run them, or pass partial=True to leave them out"
         )
     digest = plan.digest()
     for index in sorted(set(range(len(plan))) - set(left)):
@@ -202,7 +211,7 @@ def records(
 
 
 def listed(indices: list[int], max_runs: int = 8) -> str:
-    """Return numbers as text, runs of them shortened.
+    """Return numbers as text, with ranges.
 
     Examples
     --------
@@ -234,7 +243,7 @@ def collect(plan: Plan, folder: str | os.PathLike[str], *, partial: bool = False
     Returns
     -------
     DataFrame
-        Indexed by repeat: its seed, the entries of its case, what the task returned, "seconds".
+        Indexed by repeat: "seed", the entries of its case, what the task returned, "seconds".
 
     Examples
     --------
@@ -246,13 +255,20 @@ def collect(plan: Plan, folder: str | os.PathLike[str], *, partial: bool = False
     ...     collect(plan, folder)["n"].tolist()
     [10, 20]
     """
+    return result_table(plan, folder, partial=partial)
+
+
+def result_table(
+    plan: Plan, folder: str | os.PathLike[str], *, partial: bool, nested: bool = True
+) -> pd.DataFrame:
+    """Return the results of all repeats, see `collect`; lists and dictionaries only if `nested`."""
     done, rows = [], []
     for index, record in records(plan, folder, partial=partial):
+        result = record["result"]
+        if not nested:
+            result = {k: v for k, v in result.items() if not isinstance(v, dict | list)}
         done.append(index)
         rows.append(
-            {
-                "seed": record["seed"], **record["case"], **record["result"],
-                "seconds": record["seconds"],
-            }
-        )  # fmt: skip
+            {"seed": record["seed"], **record["case"], **result, "seconds": record["seconds"]}
+        )
     return pd.DataFrame(rows, index=pd.Index(done, name="repeat", dtype="int64"))

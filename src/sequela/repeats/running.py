@@ -1,8 +1,8 @@
-"""Doing the repeats of a plan: here, on processes, on a cluster, or a share of them.
+"""Running the repeats of a plan: on threads, on processes, on a cluster, or a share of them.
 
-Scheduling is joblib's (threads, loky processes, Dask). What is ours: records are written where the
-results arrive, one after the other; what has a record is not done again; a repeat that fails is
-tried once more, elsewhere if there is an elsewhere, and then reported, and the others go on.
+joblib schedules them (threads, loky processes, Dask). This module writes records as results arrive,
+skips repeats that have a record, and tries a failed repeat once more, on another worker if there is
+one, before it reports it; the other repeats continue.
 """
 
 from __future__ import annotations
@@ -52,35 +52,35 @@ def run(
     cluster: str | None = None,
     share: tuple[int, int] | None = None,
 ) -> pd.DataFrame | None:
-    """Do what is missing of a plan, and return the table of all results.
+    """Run the missing repeats of a plan, and return the table of all results.
 
     Parameters
     ----------
     plan : Plan
-        What to do.
+        What to run.
     folder : path
-        Where records are written as they come. A folder with some records is gone on with.
+        Where records are written as repeats end. Repeats with a record are not run again.
     backend : {"threads", "processes", "dask"}
-        Where it runs; "dask" needs ``pip install "sequela[cluster]"``.
+        Where repeats run; "dask" needs ``pip install "sequela[cluster]"``.
     workers : int or None
-        Threads or processes; None: one for each core that may be used. The task gets one thread.
+        Number of threads or processes; None: one per available core. Each repeat has one thread.
     cluster : str or None
-        With "dask": the address of a scheduler, such as "tcp://node7:8786"; None starts one here.
-        If the plan has data, its workers must see the folder.
+        With "dask": the address of a scheduler, such as "tcp://node7:8786"; None starts one on this
+        machine. If the plan has data, the workers must see the folder.
     share : (index, of) or None
-        Only every `of`-th repeat, from `index` on: one task of an array of jobs. The tasks may run
-        at the same time, on one folder.
+        Run only every `of`-th repeat, starting at `index`: one task of a job array. The tasks may
+        run at the same time, with the same folder.
 
     Returns
     -------
     DataFrame or None
-        See `collect`; None if a share was done and other repeats are still missing.
+        See `collect`; None if a share was run and other repeats are still missing.
 
     Raises
     ------
     RepeatsError
-        If repeats failed twice, or the workers are gone. All others are recorded; running again
-        goes on from there.
+        If repeats failed twice, or the workers are gone. The other repeats are recorded; running
+        again continues from there.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def run(
 
 
 def _check(backend: str, workers: int | None, cluster: str | None) -> int:
-    """Return the number of workers; refuse what does not go together."""
+    """Return the number of workers; refuse options that contradict each other."""
     if backend not in _BACKENDS:
         raise InputError(f"backend is {backend!r}; expected 'threads', 'processes' or 'dask'")
     if cluster is not None and backend != "dask":
@@ -123,7 +123,7 @@ def _share(plan: Plan, share: tuple[int, int] | None) -> range:
 
 @dataclass
 class _Pool:
-    """Where repeats run; makes joblib's Parallel for each attempt."""
+    """Where repeats run; creates joblib's Parallel for each attempt."""
 
     backend: str
     workers: int
@@ -144,16 +144,16 @@ class _Pool:
         )  # fmt: skip
 
     def elsewhere(self, failures: dict[int, Done]) -> list[str]:
-        """Return on which workers to try again; none means any."""
+        """Return the workers to try again on; an empty list means any."""
         if self.client is not None and failures:
-            with contextlib.suppress(OSError):  # a lost scheduler is noticed soon enough
+            with contextlib.suppress(OSError):  # a lost scheduler is noticed later
                 return elsewhere(self.client.nthreads(), {d.where for d in failures.values()})
         return []
 
 
 @contextlib.contextmanager
 def _pool(backend: str, workers: int, cluster: str | None, work: Work) -> Iterator[_Pool]:
-    # Compiled code is kept on disk: what is ready here, workers of this machine only load.
+    # Compiled code is cached on disk: workers on this machine only load what is compiled here.
     if cluster is None:
         make_ready(work)
     if backend != "dask":
@@ -167,7 +167,7 @@ def _pool(backend: str, workers: int, cluster: str | None, work: Work) -> Iterat
 
 @dataclass
 class _Outcome:
-    """What went wrong: repeats failed, the worker processes died, or all chosen workers left."""
+    """What went wrong: repeats failed, worker processes died, or all chosen workers are gone."""
 
     failures: dict[int, Done] = field(default_factory=dict)
     collapse: str | None = None
@@ -175,7 +175,7 @@ class _Outcome:
 
 
 def _try(plan: Plan, place: Path, todo: list[int], work: Work, pool: _Pool) -> None:
-    """Do repeats, those that fail or whose workers died a second time; report what is left."""
+    """Run repeats, a second time if they fail or their workers die; report what is left."""
     only: list[str] = []
     outcome = _Outcome()
     for attempt in range(_TRIES):
@@ -188,8 +188,8 @@ def _try(plan: Plan, place: Path, todo: list[int], work: Work, pool: _Pool) -> N
             return
         only = pool.elsewhere(outcome.failures)
         if outcome.collapse:
-            # Among the first of the unfinished is the one that killed its worker, if one did:
-            # last, it cannot keep the others from being done.
+            # If a repeat killed its worker, it is among the first unfinished ones: run last, it
+            # does not prevent the others.
             suspects = 2 * pool.workers
             todo = todo[suspects:] + todo[:suspects]
     raise _error(plan, place, sorted(todo), outcome)
@@ -203,12 +203,12 @@ def _left(plan: Plan, place: Path, todo: list[int]) -> list[int]:
 def _error(plan: Plan, place: Path, left: list[int], outcome: _Outcome) -> RepeatsError:
     again = (
         f"The other {len(plan) - len(missing(plan, place))} are recorded in {str(place)!r}; run "
-        "again to try these once more"
+        "again to repeat these"
     )
     if outcome.collapse:
         return RepeatsError(
             f"{len(left)} of {len(plan)} repeats are not done ({listed(left)}): worker processes "
-            f"died {_TRIES} times, which is what too little memory looks like, or a crash "
+            f"died {_TRIES} times, probably for lack of memory or in a crash "
             f"({outcome.collapse}). {again}, with fewer workers"
         )
     texts = {index: str(done.error) for index, done in outcome.failures.items()}
@@ -229,11 +229,11 @@ def _attempt(
     only: list[str],
     attempt: int,
 ) -> _Outcome:
-    """Do the repeats `todo` and write their records; return what went wrong."""
+    """Run the repeats `todo` and write their records; return what went wrong."""
     import joblib
 
     outcome = _Outcome()
-    again = "" if attempt == 0 else ", once more"
+    again = "" if attempt == 0 else ", second attempt"
     with pool.parallel(only) as parallel, WorkProgress(f"repeats{again}", len(todo)) as bar:
         calls = (
             joblib.delayed(do)(work, index, plan.cases[index], plan.seed_of(index))
@@ -243,7 +243,7 @@ def _attempt(
             with _closing(parallel(calls)) as results:
                 for done in results:
                     if done.error is None:
-                        # Whatever ends the run after this line costs nothing.
+                        # From here on, nothing is lost if the run ends.
                         write_record(place, plan, done.repeat, done.result, done.seconds)
                     else:
                         outcome.failures[done.repeat] = done
@@ -262,15 +262,15 @@ def _attempt(
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
             raise RepeatsError(
                 f"the connection to the Dask scheduler is lost ({reason}); {left} of {len(plan)} "
-                f"repeats are still to be done. What is done is recorded in "
-                f"{str(place)!r}: run again to go on, on this cluster or elsewhere"
+                f"repeats are not done. The others are recorded in {str(place)!r}: run again to "
+                "continue, on this cluster or another"
             ) from None
     return outcome
 
 
 @contextlib.contextmanager
 def _closing(results: Any) -> Iterator[Any]:
-    """Close a generator of joblib's without its warning that results were not asked for."""
+    """Close a generator of joblib without its warning about unused results."""
     try:
         yield results
     except BaseException:

@@ -1,4 +1,4 @@
-"""One repeat on a worker: with one thread, and with nothing on the way back that cannot travel."""
+"""One repeat on a worker: with one thread, and a result that can always be sent back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Done", "Work", "do", "make_ready", "where"]
 
 @dataclass(frozen=True)
 class Work:
-    """What repeats of one plan share, small enough to be sent with each of them."""
+    """What the repeats of a plan share, small enough to send with each of them."""
 
     task: str
     common: Mapping[str, Any]
@@ -48,7 +48,7 @@ class Work:
         return cls(plan.task, plan.common, data, plan.warm_up, os.getpid())
 
     def arguments(self) -> dict[str, Any]:
-        """Return what is the same for all repeats; the samples are read once a process."""
+        """Return the arguments of all repeats; the samples are read once per process."""
         data = {} if self.data is None else {"data": read_data(*self.data)}
         return {**self.common, **data}
 
@@ -64,26 +64,26 @@ class Done(NamedTuple):
 
 
 def do(work: Work, index: int, case: Mapping[str, Any], seed: int) -> Done:
-    """Do one repeat; an error comes back as text, for not all errors travel."""
+    """Run one repeat; an error is returned as text, since not all errors can be pickled."""
     if os.getpid() != work.parent:
         _leave_interrupts_to_the_parent()
     start = time.perf_counter()
     result = error = None
     try:
-        task = find_function(work.task)  # which brings the libraries that are limited next
+        task = find_function(work.task)  # imports the libraries whose threads are limited next
         with at_most(1), one_thread(), whole_or_nothing():
             found = task(**work.arguments(), **case, seed=seed)
         if isinstance(found, dict):
             result = json.dumps(found)
         else:
             error = f"the task {work.task!r} returned {type(found).__name__}; expected a dictionary"
-    except (Exception, SystemExit):  # noqa: BLE001 - whatever a task raises is its failure, not ours
+    except (Exception, SystemExit):  # noqa: BLE001 - whatever a task raises is a failure of the task
         error = traceback.format_exc()
     return Done(index, result, error, time.perf_counter() - start, where())
 
 
 def make_ready(work: Work) -> None:
-    """Call what the plan names to be called before repeats start on a machine."""
+    """Call the warm-up of a plan, before repeats start on a machine."""
     if work.warm_up is not None:
         find_function(work.warm_up)(**work.arguments())
 
@@ -98,9 +98,9 @@ def where() -> str:
 
 
 def _leave_interrupts_to_the_parent() -> None:
-    """Keep Ctrl-C, which a terminal sends to all processes, from ending a fit half-way.
+    """Ignore Ctrl-C, which a terminal sends to all processes: it would end a fit half-way.
 
-    The parent gets it too and ends its workers.
+    The parent receives it too and ends its workers.
     """
     on_main = threading.current_thread() is threading.main_thread()
     if on_main and hasattr(signal, "pthread_sigmask"):

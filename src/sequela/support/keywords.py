@@ -42,9 +42,9 @@ def check_keywords(
     ...     at_least: int
     >>> def read(path, *, times=None, **options):
     ...     check_keywords(read, options, Keywords)
-    >>> read("table.csv", atleast=3)  # doctest: +ELLIPSIS
+    >>> read("table.csv", at_leest=3)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    TypeError: read() got an unexpected keyword argument 'atleast'; did you mean 'at_least'? ...
+    TypeError: read() got an unexpected keyword argument 'at_leest'; did you mean 'at_least'? ...
     """
     names = keywords.__annotations__
     for name in given:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Info", "Limits", "SampledObjective", "Smooth", "Solver", "Status", "Watch"]
+__all__ = ["Info", "Limits", "Objective", "Smooth", "Solver", "Status", "Watch"]
 
 
 class Status(Enum):
@@ -93,11 +93,26 @@ class Smooth(Protocol):
         ...
 
 
-class SampledObjective(Smooth, Protocol):
-    """A smooth objective of which some sets may be sampled.
+class Objective(Smooth, Protocol):
+    """A smooth objective with entries that are expensive, and sets that may be sampled.
 
-    Between two calls of `draw` it is deterministic.
+    Between two calls of `draw` or `prepare` it is deterministic.
     """
+
+    def evaluate(
+        self, theta: NDArray[np.float64], *, full: bool = False
+    ) -> tuple[float, NDArray[np.float64]]:
+        """Return loss and gradient; entries that are expensive only in `full`."""
+        ...
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether a gradient is complete on the prepared support alone, unless asked in full."""
+        ...
+
+    def prepare(self, support: NDArray[np.bool_]) -> None:
+        """Choose how sets are evaluated while theta is zero outside of `support`."""
+        ...
 
     @property
     def effective(self) -> float:

@@ -15,15 +15,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sequela.learning.solvers.contract import Info, Status
 from sequela.support.linear_algebra import blas_on_one_thread
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from sequela.learning.solvers.adagrad import AdaGrad, AdaGradState
-    from sequela.learning.solvers.contract import Limits, SampledObjective, Smooth, Watch
+    from sequela.learning.solvers.contract import Limits, Objective, Smooth, Watch
     from sequela.learning.solvers.proximal_newton import NewtonState, ProximalNewton
 
 __all__ = ["FIRST_KEPT", "SIGMAS", "begin", "descend_by_gradients", "solve"]
@@ -34,24 +35,40 @@ _MOST_KEPT = 64
 _MOST_ROUNDS = 60
 # With fewer effective orders than this share, weights are dominated by a few of them.
 _LEAST_EFFECTIVE = 0.5
+# Zero entries that may begin to move after a look at all of them: at least this many, or a quarter
+# of the interactions that there are. More than are needed make components large, and every step
+# expensive.
+_LEAST_ENTERING = 10
+# How far the free entries are solved, as a share of the largest violation, before the next look.
+_INNER_SHARE = 0.1
 # The largest of many errors: about the 4-sigma point.
 SIGMAS = 4.0
 
 
+def _nobody(state: object, info: Info) -> bool:  # noqa: ARG001 - it watches nothing
+    return False
+
+
 def begin(
-    solver: ProximalNewton, objective: SampledObjective, theta: NDArray[np.float64]
+    solver: ProximalNewton, objective: Objective, theta: NDArray[np.float64]
 ) -> tuple[NewtonState, Info]:
-    """Draw the first orders at theta, where any set is sampled, and evaluate it."""
+    """Prepare the objective for the interactions of theta, draw the first orders, evaluate it."""
+    free = solver.free_at_first(theta)
+    objective.prepare(free)
     objective.draw(theta, FIRST_KEPT)
-    return solver.init(objective, theta), Info(evaluations=1)
+    state = solver.init(objective, theta)
+    if objective.is_partial:
+        # The first look at all entries comes at once.
+        state = replace(state, free=free, inner_tol=float("inf"))
+    return state, Info(evaluations=1)
 
 
 def solve(
     solver: ProximalNewton,
-    objective: SampledObjective,
+    objective: Objective,
     start: tuple[NewtonState, Info],
     limits: Limits,
-    watch: Watch[NewtonState] | None = None,
+    watch: Watch[NewtonState] = _nobody,
 ) -> tuple[NewtonState, Info]:
     """Minimise loss plus penalty from `start`, a state with its info.
 
@@ -59,26 +76,25 @@ def solve(
     ----------
     solver : ProximalNewton
         The solver.
-    objective : SampledObjective
+    objective : Objective
         The smooth part of the objective.
     start : tuple of NewtonState and Info
         Where to begin, as `begin` or an earlier run gives it.
     limits : Limits
         When to stop.
-    watch : callable or None
+    watch : callable
         Sees every state; True ends the run.
     """
     state, info = start
     with blas_on_one_thread():
-        while True:
+        while info.status is Status.RUNNING:
             info = _look(solver, state, info)
-            if watch is not None and watch(state, info):
+            if watch(state, info):
                 return state, replace(info, status=Status.INTERRUPTED)
-            tol = max(limits.tol, 0.1 * info.floor)
+            tol = max(limits.tol, 0.1 * info.floor, state.inner_tol)
             arrived = info.residual <= tol
             spent = info.iterations >= limits.max_iter
-            stale = objective.effective < _LEAST_EFFECTIVE
-            if not (arrived or spent or stale):
+            if not (arrived or spent or objective.effective < _LEAST_EFFECTIVE):
                 moved, evaluations = solver.step(objective, state)
                 info = replace(info, evaluations=info.evaluations + evaluations)
                 if moved is not None:
@@ -88,15 +104,67 @@ def solve(
                     # The quadratic model may be to blame: forget it and try a plain step.
                     state = state.forget()
                     continue
-            if not objective.is_sampled:
-                status = _ending(arrived=arrived, spent=spent)
-                return state, replace(info, status=status)
-            state, info = _fresh(solver, objective, state, info)
-            status = _sampled_ending(state, info, limits, arrived=arrived)
-            if status is not Status.RUNNING:
-                return state, replace(info, status=status)
-            if arrived:
-                state = replace(state, kept=min(2 * state.kept, _MOST_KEPT))
+            state, info = _end_round(solver, objective, (state, info), limits, arrived=arrived)
+    return state, info
+
+
+def _end_round(
+    solver: ProximalNewton,
+    objective: Objective,
+    reached: tuple[NewtonState, Info],
+    limits: Limits,
+    *,
+    arrived: bool,
+) -> tuple[NewtonState, Info]:
+    """Look at what the steps of a round left aside; the status says whether to go on.
+
+    That is the entries of the gradient that are expensive, and fresh orders of sampled sets.
+    """
+    state, info = reached
+    spent = info.iterations >= limits.max_iter
+    if solver.may_widen(state):
+        seen = state.free
+        state, info = _widen(solver, objective, state, info, limits)
+        tol = max(limits.tol, 0.1 * info.floor)
+        arrived = info.residual <= tol
+        if not (arrived or spent or _is_stuck(seen, state, tol)):
+            return state, info
+    if not objective.is_sampled:
+        return state, replace(info, status=_ending(arrived=arrived, spent=spent))
+    state, info = _fresh(solver, objective, state, info)
+    status = _sampled_ending(state, info, limits, arrived=arrived)
+    if arrived and status is Status.RUNNING:
+        state = replace(state, kept=min(2 * state.kept, _MOST_KEPT))
+    return state, replace(info, status=status)
+
+
+def _is_stuck(seen: NDArray[np.bool_] | None, state: NewtonState, tol: float) -> bool:
+    """Tell whether going on would change nothing: no new entries, and no tighter tolerance."""
+    same = seen is not None and state.free is not None and np.array_equal(seen, state.free)
+    return same and state.inner_tol <= tol
+
+
+def _widen(
+    solver: ProximalNewton, objective: Objective, state: NewtonState, info: Info, limits: Limits
+) -> tuple[NewtonState, Info]:
+    """Look at all entries of the gradient, and let the most violated ones move.
+
+    The residual of the info is then that of all entries: what a fit is certified by.
+    """
+    loss, gradient = objective.evaluate(state.theta, full=True)
+    state = replace(state, loss=loss, gradient=gradient, free=None)
+    info = _look(solver, state, replace(info, evaluations=info.evaluations + 1))
+    present = int(np.count_nonzero(state.theta)) - len(state.theta)
+    free = solver.entering(state, max(_LEAST_ENTERING, present // 4))
+    sampled = objective.is_sampled
+    objective.prepare(free)
+    if objective.is_sampled or sampled:
+        # Some sets may be evaluated in another way now.
+        objective.draw(state.theta, max(state.kept, FIRST_KEPT))
+        loss, gradient = objective.evaluate(state.theta)
+        state = replace(state, loss=loss, gradient=gradient)
+    inner = max(0.5 * limits.tol, _INNER_SHARE * info.residual)
+    return replace(state, free=free, inner_tol=inner), info
 
 
 def _look(solver: ProximalNewton, state: NewtonState, info: Info) -> Info:
@@ -111,7 +179,7 @@ def _ending(*, arrived: bool, spent: bool) -> Status:
 
 
 def _fresh(
-    solver: ProximalNewton, objective: SampledObjective, state: NewtonState, info: Info
+    solver: ProximalNewton, objective: Objective, state: NewtonState, info: Info
 ) -> tuple[NewtonState, Info]:
     """Draw new orders at the current theta and evaluate it again."""
     kept = max(state.kept, FIRST_KEPT)

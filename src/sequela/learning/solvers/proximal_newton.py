@@ -49,6 +49,10 @@ class NewtonState:
     kept, rounds : int
         Where sets are sampled: the number of orders per chain in use, and how often orders were
         drawn anew.
+    free : array (n, n) of bool or None
+        The entries that may move, whose gradient is complete; None: all.
+    inner_tol : float
+        The KKT residual of the free entries at which the others are looked at again.
     """
 
     theta: NDArray[np.float64]
@@ -58,6 +62,8 @@ class NewtonState:
     changes: tuple[NDArray[np.float64], ...] = ()
     kept: int = 0
     rounds: int = 0
+    free: NDArray[np.bool_] | None = None
+    inner_tol: float = 0.0
 
     def forget(self) -> NewtonState:
         """Return the state without its quasi-Newton memory."""
@@ -88,11 +94,45 @@ class ProximalNewton:
         """Return the KKT residual; infinite where the loss is, which has no gradient there."""
         if not np.isfinite(state.loss):
             return float("inf")
-        return float(self.penalty.subdiff_distance(state.theta, -state.gradient).max())
+        distance = self.penalty.subdiff_distance(state.theta, -state.gradient)
+        return float((distance if state.free is None else distance[state.free]).max())
 
     def objective(self, state: NewtonState) -> float:
         """Return the penalised log-likelihood."""
         return -state.loss - self.penalty.value(state.theta)
+
+    def entering(self, state: NewtonState, most: int) -> NDArray[np.bool_]:
+        """Return the entries to move next: those that are not zero, and the most violated zeros.
+
+        `state` has a complete gradient. At most `most` zero entries are taken.
+        """
+        weights = self.penalty.weights(state.theta.shape[0])
+        free: NDArray[np.bool_] = (state.theta != 0.0) | (weights == 0.0)
+        distance = self.penalty.subdiff_distance(state.theta, -state.gradient)
+        violation = np.where(free | ~np.isfinite(weights), 0.0, distance)
+        for place in np.argsort(-violation, axis=None, kind="stable")[:most]:
+            at = np.unravel_index(place, violation.shape)
+            if violation[at] <= 0.0:
+                break
+            free[at] = True
+        return free
+
+    def free_at_first(self, theta: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return the entries that a fit begins with: those that are not zero or not penalised.
+
+        Where the penalty allows a support alone, all of it.
+        """
+        weights = self.penalty.weights(theta.shape[0])
+        allowed = np.isfinite(weights)
+        present: NDArray[np.bool_] = (theta != 0.0) | (weights == 0.0)
+        return present if allowed.all() else allowed
+
+    def may_widen(self, state: NewtonState) -> bool:
+        """Tell whether there are entries that could move but are not free."""
+        if state.free is None:
+            return False
+        weights = self.penalty.weights(state.theta.shape[0])
+        return bool((~state.free & np.isfinite(weights)).any())
 
     def step(self, objective: Smooth, state: NewtonState) -> tuple[NewtonState | None, int]:
         """Return the next state, None where there is no descent, and the number of evaluations."""
@@ -116,7 +156,7 @@ class ProximalNewton:
                 gain >= -_SUFFICIENT * size * slope
                 or (
                     abs(gain) <= rounding
-                    and self.penalty.subdiff_distance(theta, -gradient).max() < residual
+                    and self.residual(replace(state, theta=theta, gradient=gradient)) < residual
                 )
             ):
                 return self._moved(state, theta, loss, gradient), evaluations
@@ -146,9 +186,8 @@ class ProximalNewton:
         theta = state.theta
         gradient = state.gradient
         weights = self.penalty.weights(theta.shape[0])
-        working = np.nonzero(
-            ((theta != 0.0) | (np.abs(gradient) > weights) | (weights == 0.0)).ravel()
-        )[0]
+        moving = (theta != 0.0) | (np.abs(gradient) > weights) | (weights == 0.0)
+        working = np.nonzero((moving if state.free is None else moving & state.free).ravel())[0]
         scale = self.unit.ravel()[working]
         z = theta.ravel()[working] / scale
         g = gradient.ravel()[working] * scale
