@@ -33,6 +33,7 @@ def measured(work, repeats=3):
 def main():
     """Ask everything once and write how long it took, beside the aims."""
     import sequela
+    from sequela.likelihood.plan import is_exact
 
     folder = data_folder()
     if folder is None:
@@ -66,7 +67,7 @@ def main():
         seconds, found = measured(work)
         row = {"question": name, "seconds": seconds, "aim": aim or ""}
         if hasattr(found, "method") and hasattr(found.method, "to_numpy"):
-            row["exact"] = float((found.method.to_numpy() == "exact").mean())
+            row["exact"] = float(is_exact(found.method.to_numpy().astype(str)).mean())
         rows.append(row)
     table("questions, n = 100, two cores", rows)
     result = {

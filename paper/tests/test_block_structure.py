@@ -44,7 +44,8 @@ def test_theta_has_the_objective_that_is_stated(made, read):
     fit = read["fig11_fit"].iloc[0]
     error = np.hypot(found.value_se, fit["objective_se"])
     assert fit["converged"]
-    assert abs(found.value - l1(theta_of(read), 0.01) - fit["objective"]) < 5.0 * error
+    apart = abs(found.value - l1(theta_of(read), 0.01) - fit["objective"])
+    assert apart <= max(5.0 * error, 1e-9)  # where all sets are exact the error is 0
     assert made.verdict.numbers["objective"] == pytest.approx(-12.693, abs=0.01)
 
 

@@ -106,18 +106,22 @@ def real_data():
 
 
 class Closed:
-    """A smooth objective in closed form: loss and gradient by a function, nothing sampled."""
+    """A smooth objective in closed form: loss and gradient by a function, always in full."""
 
     effective = 1.0
     is_sampled = False
+    is_partial = False
 
     def __init__(self, function):
         self.function = function
         self.asked = []
 
-    def evaluate(self, theta):
+    def evaluate(self, theta, *, full=False):  # noqa: ARG002 - always in full
         self.asked.append(theta.copy())
         return self.function(theta)
+
+    def prepare(self, support):
+        """Nothing depends on the support."""
 
     def draw(self, theta, kept):
         """Nothing is drawn."""

@@ -129,30 +129,30 @@ def meta_of(file):
 # A start of the paper's solver saves 51 states of its first phase, and one more than max_iter of
 # its second; then once more when it has ended.
 @pytest.mark.parametrize(
-    ("saves", "finished", "phase", "steps"),
+    ("saves", "state"),
     [
-        (1, 0, 0, 0),
-        (17, 0, 0, 16),
-        (51, 0, 0, 50),
-        (52, 0, 1, 0),
-        (54, 0, 1, 2),
-        (55, 0, 1, 3),
-        (60, 1, 0, 3),
-        (109, 1, 1, 1),
+        (1, {"finished": 0, "phase": 0, "steps": 0}),
+        (17, {"finished": 0, "phase": 0, "steps": 16}),
+        (51, {"finished": 0, "phase": 0, "steps": 50}),
+        (52, {"finished": 0, "phase": 1, "steps": 0}),
+        (54, {"finished": 0, "phase": 1, "steps": 2}),
+        (55, {"finished": 0, "phase": 1, "steps": 3}),
+        (60, {"finished": 1, "phase": 0, "steps": 3}),
+        (109, {"finished": 1, "phase": 1, "steps": 1}),
     ],
 )
-def test_the_papers_solver_resumes_in_both_phases(
-    saves, finished, phase, steps, whole, data, tmp_path, monkeypatch
-):
+def test_the_papers_solver_resumes_in_both_phases(saves, state, whole, data, tmp_path, monkeypatch):
     file = tmp_path / "fit"
     learner = SetChain(
         0.02, random_state=5, checkpoint=file, checkpoint_every=0.0, **KINDS["adagrad starts"]
     )
     assert run_until_killed(monkeypatch, clone(learner), data, saves)
     meta = meta_of(file)
-    assert len(meta["finished"]) == finished
-    assert meta["running"]["phase"] == phase
-    assert meta["running"]["numbers"]["steps_taken"] == steps
+    assert state == {
+        "finished": len(meta["finished"]),
+        "phase": meta["running"]["phase"],
+        "steps": meta["running"]["numbers"]["steps_taken"],
+    }
     with quiet():
         resumed = clone(learner).fit(data)
     same(resumed, whole["adagrad starts"])

@@ -14,7 +14,14 @@ from sequela import Budget, InputError, Sampling
 from sequela.likelihood import Likelihood, evaluate, sample_posteriors, sequence_log_likelihood
 from sequela.likelihood.exact import plan_blocks
 from sequela.support import threads
-from sequela.support.random import Purpose, materialise_seed, simulation_stream, stream
+from sequela.support.random import (
+    PlanDraw,
+    Purpose,
+    materialise_seed,
+    plan_stream,
+    simulation_stream,
+    stream,
+)
 from sequela.support.threads import at_most, resolve_threads, run_all, run_pieces
 
 THREADS = [2, 3, 4]
@@ -246,9 +253,6 @@ def test_the_number_of_a_purpose_is_part_of_what_a_seed_means():
         "ADAGRAD_SEED": 4,
         "SAMPLED_LIKELIHOOD": 5,
         "SAMPLED_POSTERIOR": 6,
-        "REPEATED_BOOTSTRAP": 7,
-        "REPEATED_FOLDS": 8,
-        "REPEATED_SUBSET": 9,
         "EXPERIMENT": 10,
     }
     # A name for a number that another has would be an alias, and not listed above.
@@ -281,6 +285,14 @@ def test_simulations_keep_the_draws_of_their_seeds():
         )
         found = simulation_stream(seed, chunk).random(4)
         np.testing.assert_array_equal(found, before.random(4))
+
+
+def test_plans_keep_the_draws_of_their_seeds():
+    """Those of version 0.1, in which a folder may have been begun that is gone on with today."""
+    keys = {PlanDraw.BOOTSTRAP: (1, 4), PlanDraw.FOLDS: (2, 5), PlanDraw.SUBSET: (3, 10, 2)}
+    assert set(keys) == set(PlanDraw)
+    for draw, expected in keys.items():
+        assert key(plan_stream(7, draw, *expected[1:])) == expected
 
 
 def test_seeds_as_they_come():
