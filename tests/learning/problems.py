@@ -123,6 +123,9 @@ class Closed:
     def prepare(self, support):
         """Nothing depends on the support."""
 
+    def is_affordable(self, support):
+        return True
+
     def draw(self, theta, kept):
         """Nothing is drawn."""
 

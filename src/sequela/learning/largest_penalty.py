@@ -155,6 +155,10 @@ class WithoutInteractions:
     def prepare(self, support: NDArray[np.bool_]) -> None:
         """Do nothing: interactions stay at zero."""
 
+    def is_affordable(self, support: NDArray[np.bool_]) -> bool:  # noqa: ARG002 - always
+        """Return True: interactions stay at zero."""
+        return True
+
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
         """Do nothing: there are no orders to draw."""
 

@@ -113,6 +113,10 @@ class WithRidge:
         """Choose how sets are evaluated while theta is zero outside of `support`."""
         self.objective.prepare(support)
 
+    def is_affordable(self, support: NDArray[np.bool_]) -> bool:
+        """Tell whether evaluations on a support would be quick."""
+        return self.objective.is_affordable(support)
+
     def evaluate(
         self, theta: NDArray[np.float64], *, full: bool = False
     ) -> tuple[float, NDArray[np.float64]]:

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Objective"]
 
+# Operations for all components together, per evaluation: some tenths of a second.
+_QUICK_WORK = 1e8
+
 
 class Objective:
     """Loss (minus the mean log-likelihood) and gradient of a data set.
@@ -103,6 +106,10 @@ class Objective:
     def is_partial(self) -> bool:
         """Whether a gradient is complete on the prepared support alone, unless asked in full."""
         return bool(self._sets)
+
+    def is_affordable(self, support: NDArray[np.bool_]) -> bool:
+        """Tell whether the sets that go by components now could do so quickly on a support."""
+        return self.plan.component_work(support, self.by_components) <= _QUICK_WORK
 
     def beyond_lattice(self) -> list[tuple[NDArray[np.int64], float]]:
         """Return the items and weights of all sets that have no lattice of their own."""

@@ -52,6 +52,9 @@ EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
 
 # Smaller sets always have a lattice: it takes less than a millisecond.
 _LEAST_COMPONENT_SET = 13
+# Operations on lattices, per evaluation, above which a fit uses components instead: about a fifth
+# of a second.
+_LATTICE_WORK_OF_A_FIT = 3e9
 # No budget of memory is enough for a larger one.
 _LARGEST_COMPONENT = 24
 # What a component takes, for each of its states: coefficients of functions of time.
@@ -246,16 +249,31 @@ class Plan:
         exact = self._exact_for_any_theta.copy()
         by_components = np.zeros(len(distinct), dtype=np.bool_)
         children = acting(support)
+        # A lattice gives the whole gradient at once, components only in parts: where lattices are
+        # affordable, they are better for a fit.
+        affordable = float(self._work_if_dense[exact].sum()) <= _LATTICE_WORK_OF_A_FIT
         for s in self._candidates():
+            if exact[s] and affordable:
+                continue
             parts, _ = components_of(distinct.items(s), children)
-            lattice = Budget.exact_work(float(min(distinct.sizes[s], 60)), float(n))
-            work = _component_work(None, parts, self.budget)
-            by_components[s] = work < (lattice if exact[s] else np.inf)
+            lattice = Budget.exact_work(float(distinct.sizes[s]), float(n)) if exact[s] else np.inf
+            by_components[s] = _component_work(None, parts, self.budget) < lattice
         exact &= ~by_components
         self._bound_total(exact, np.full(len(distinct), n))
         ways = self._named(exact)
         ways[by_components] = Way.COMPONENTS.value
         return ways
+
+    def component_work(self, support: NDArray[np.bool_], chosen: NDArray[np.int64]) -> float:
+        """Return the operations that the components of these sets take on a support.
+
+        Components that several sets share count once; infinite if one does not fit the budget.
+        """
+        children = acting(support)
+        distinct = {
+            part for s in chosen for part in components_of(self.distinct.items(int(s)), children)[0]
+        }
+        return _component_work(None, list(distinct), self.budget)
 
     def _candidates(self) -> list[int]:
         """Return the sets that components may be worth while for."""

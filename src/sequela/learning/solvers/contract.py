@@ -114,6 +114,10 @@ class Objective(Smooth, Protocol):
         """Choose how sets are evaluated while theta is zero outside of `support`."""
         ...
 
+    def is_affordable(self, support: NDArray[np.bool_]) -> bool:
+        """Tell whether evaluations on a support would be quick."""
+        ...
+
     @property
     def effective(self) -> float:
         """The smallest share of the drawn orders that still counts; 1 if nothing is sampled."""

@@ -35,9 +35,7 @@ _MOST_KEPT = 64
 _MOST_ROUNDS = 60
 # With fewer effective orders than this share, weights are dominated by a few of them.
 _LEAST_EFFECTIVE = 0.5
-# Zero entries that may begin to move after a look at all of them: at least this many, or a quarter
-# of the interactions that there are. More than are needed make components large, and every step
-# expensive.
+# Zero entries that may begin to move after a look at all of them, however slow that makes it.
 _LEAST_ENTERING = 10
 # How far the free entries are solved, as a share of the largest violation, before the next look.
 _INNER_SHARE = 0.1
@@ -144,6 +142,32 @@ def _is_stuck(seen: NDArray[np.bool_] | None, state: NewtonState, tol: float) ->
     return same and state.inner_tol <= tol
 
 
+def _enter(
+    objective: Objective, free: NDArray[np.bool_], candidates: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    """Let as many candidates move as the objective can evaluate quickly, the worst first.
+
+    Few at a time would be a greedy search, which ends in worse optima; all at once make components
+    so large that every evaluation is slow.
+    """
+
+    def with_first(count: int) -> NDArray[np.bool_]:
+        wider = free.copy()
+        wider.ravel()[candidates[:count]] = True
+        return wider
+
+    low, high = min(_LEAST_ENTERING, candidates.size), candidates.size
+    if not objective.is_affordable(with_first(high)):
+        while high - low > max(1, low // 8):
+            middle = (low + high) // 2
+            if objective.is_affordable(with_first(middle)):
+                low = middle
+            else:
+                high = middle
+        high = low
+    return with_first(high)
+
+
 def _widen(
     solver: ProximalNewton, objective: Objective, state: NewtonState, info: Info, limits: Limits
 ) -> tuple[NewtonState, Info]:
@@ -154,8 +178,7 @@ def _widen(
     loss, gradient = objective.evaluate(state.theta, full=True)
     state = replace(state, loss=loss, gradient=gradient, free=None)
     info = _look(solver, state, replace(info, evaluations=info.evaluations + 1))
-    present = int(np.count_nonzero(state.theta)) - len(state.theta)
-    free = solver.entering(state, max(_LEAST_ENTERING, present // 4))
+    free = _enter(objective, *solver.violated(state))
     sampled = objective.is_sampled
     objective.prepare(free)
     if objective.is_sampled or sampled:

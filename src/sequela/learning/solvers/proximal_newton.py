@@ -101,21 +101,18 @@ class ProximalNewton:
         """Return the penalised log-likelihood."""
         return -state.loss - self.penalty.value(state.theta)
 
-    def entering(self, state: NewtonState, most: int) -> NDArray[np.bool_]:
-        """Return the entries to move next: those that are not zero, and the most violated zeros.
+    def violated(self, state: NewtonState) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+        """Return the entries that move in any case, and the zeros that want to, the worst first.
 
-        `state` has a complete gradient. At most `most` zero entries are taken.
+        `state` has a complete gradient. The first are those that are not zero or not penalised;
+        the second are places in the flattened theta.
         """
         weights = self.penalty.weights(state.theta.shape[0])
         free: NDArray[np.bool_] = (state.theta != 0.0) | (weights == 0.0)
         distance = self.penalty.subdiff_distance(state.theta, -state.gradient)
-        violation = np.where(free | ~np.isfinite(weights), 0.0, distance)
-        for place in np.argsort(-violation, axis=None, kind="stable")[:most]:
-            at = np.unravel_index(place, violation.shape)
-            if violation[at] <= 0.0:
-                break
-            free[at] = True
-        return free
+        violation = np.where(free | ~np.isfinite(weights), 0.0, distance).ravel()
+        order = np.argsort(-violation, kind="stable")
+        return free, order[: int(np.count_nonzero(violation))]
 
     def free_at_first(self, theta: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return the entries that a fit begins with: those that are not zero or not penalised.
@@ -172,7 +169,11 @@ class ProximalNewton:
     ) -> NewtonState:
         """Return the state at theta, with the move added to the quasi-Newton memory."""
         s = ((theta - state.theta) / self.unit).ravel()
-        y = ((gradient - state.gradient) * self.unit).ravel()
+        change = gradient - state.gradient
+        if state.free is not None:
+            # Elsewhere one of the two may be incomplete.
+            change = np.where(state.free, change, 0.0)
+        y = (change * self.unit).ravel()
         steps, changes = state.steps, state.changes
         if s @ y > 1e-8 * np.sqrt((s @ s) * (y @ y)):
             steps = (*steps, s)[-_MEMORY:]
