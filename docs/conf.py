@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from docutils import nodes
@@ -52,20 +53,35 @@ def name(
     content: Any = (),
 ) -> Any:
     """Single backticks: a link where they hold a public name, else code, such as an argument."""
-    owner, _, member = text.removeprefix("sequela.").partition(".")
+    target = where(text.removeprefix("sequela."))
+    if target is None:
+        return [nodes.literal(rawtext, text)], []
+    link = f"{text} <{target}>"
+    return PyXRefRole()("py:obj", rawtext, link, lineno, inliner, options or {}, content)
+
+
+ROOMS = [name for name in sequela.__all__ if isinstance(getattr(sequela, name), ModuleType)]
+
+
+def where(text: str) -> str | None:
+    """Return the full name that a text stands for, None if it is not a public name."""
+    owner, _, member = text.partition(".")
+    if owner in ROOMS:
+        return f"sequela.{text}" if member in getattr(sequela, owner).__all__ else None
     if owner in sequela.__all__:
         # What a fit leaves behind, such as cv_results_, has no entry of its own.
         known = member and hasattr(getattr(sequela, owner), member)
-        target = f"{text} <sequela.{owner}{'.' + member if known else ''}>"
-        return PyXRefRole()("py:obj", rawtext, target, lineno, inliner, options or {}, content)
-    return [nodes.literal(rawtext, text)], []
+        return f"sequela.{owner}{'.' + member if known else ''}"
+    return None
 
 
 def every_name_is_documented(app: Sphinx, env: BuildEnvironment) -> None:  # noqa: ARG001
     """Warn of public names without an entry in docs/api; -W makes that an error."""
     described = env.get_domain("py").objects
     for public in sequela.__all__:
-        if not public.startswith("__") and f"sequela.{public}" not in described:
+        if public.startswith("__") or public in ROOMS:
+            continue
+        if f"sequela.{public}" not in described:
             logging.getLogger(__name__).warning(
                 "sequela.%s is public but in no page of docs/api; add it to the page of its group",
                 public,

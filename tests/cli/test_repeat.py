@@ -16,7 +16,7 @@ import sequela
 from cli.invoking import run
 from repeats.clusters import cluster_of, environment
 from sequela import repeats
-from sequela.cli.repeat_options import run_arguments
+from sequela.cli.repeat_options import take_run_arguments
 
 
 @pytest.fixture(scope="module")
@@ -156,13 +156,16 @@ def test_what_does_not_fit_is_said_before_anything_is_done(untimed, arguments, m
 
 
 def test_options_become_arguments_of_run():
-    assert run_arguments(None, None, None, None, None) == {
+    nothing = dict.fromkeys(("backend", "workers", "cluster", "index", "of"))
+    given = {**nothing, "penalty": 0.1}
+    assert take_run_arguments(given) == {
         "backend": "processes", "workers": None, "cluster": None, "share": None,
     }  # fmt: skip
-    assert run_arguments(None, None, "tcp://a:1", 2, 8) == {
+    assert given == {"penalty": 0.1}  # the others are taken
+    assert take_run_arguments({**nothing, "cluster": "tcp://a:1", "index": 2, "of": 8}) == {
         "backend": "dask", "workers": None, "cluster": "tcp://a:1", "share": (2, 8),
     }  # fmt: skip
-    assert run_arguments("threads", 3, None, None, None)["workers"] == 3
+    assert take_run_arguments({**nothing, "backend": "threads", "workers": 3})["workers"] == 3
 
 
 def test_what_collect_cannot_do_is_said(untimed, tmp_path):

@@ -130,7 +130,7 @@ def test_every_command_tells_how_it_read_its_table(folder, table, tmp_path):
     frame = pd.read_csv(table).drop(columns="time").rename(columns={"sample": "tumour"})
     frame["tumour"] = [f"T{number}" for number in frame["tumour"]]
     frame.to_csv(mine, index=False)
-    told = "sequela: mine.csv: the first column ('tumour') was taken for sample ids."
+    told = "sequela: mine.csv: the first column ('tumour') was read as sample ids."
     commands = {
         "fit": ("fit", mine, "-o", tmp_path / "fit", "--figures", "none", "--seed", 1),
         "path": ("path", mine, "--penalties", 2),
@@ -145,7 +145,7 @@ def test_every_command_tells_how_it_read_its_table(folder, table, tmp_path):
         assert done.stderr.splitlines().count(told) == 1, name
         assert "taken for sample ids" not in done.stdout
     summary = run("import", "--table", mine, "-o", tmp_path / "imported.csv").stdout
-    assert "the first column ('tumour') was taken for sample ids." in summary
+    assert "the first column ('tumour') was read as sample ids." in summary
     fewer = run(
         "fit", mine, "-o", tmp_path / "b", "--figures", "none", "--most-frequent", 2, "--json"
     )

@@ -47,11 +47,11 @@ def masks(X):
     return np.asarray(X, dtype=int) @ (1 << np.arange(np.shape(X)[1]))
 
 
-def mean_log_p(theta, X, times=None, observation_rate=1.0):
+def mean_log_p(theta, X, times=None, stop_rate=1.0):
     """Mean log-likelihood by dense linear algebra over all 2^n states, n small."""
     which = masks(X)
     times = np.full(len(which), np.nan) if times is None else np.asarray(times, dtype=float)
-    unknown = np.log(ref.set_distribution(theta, observation_rate))
+    unknown = np.log(ref.set_distribution(theta, stop_rate))
     return float(
         np.mean(
             [
@@ -64,9 +64,9 @@ def mean_log_p(theta, X, times=None, observation_rate=1.0):
     )
 
 
-def gradient_by_differences(theta, X, times=None, observation_rate=1.0):
+def gradient_by_differences(theta, X, times=None, stop_rate=1.0):
     return ref.finite_difference_gradient(
-        lambda moved: mean_log_p(moved, X, times, observation_rate), theta, 1e-5
+        lambda moved: mean_log_p(moved, X, times, stop_rate), theta, 1e-5
     )
 
 
@@ -123,7 +123,7 @@ class Closed:
     def prepare(self, support):
         """Nothing depends on the support."""
 
-    def is_affordable(self, support):
+    def is_affordable(self, support):  # noqa: ARG002 - always
         return True
 
     def draw(self, theta, kept):

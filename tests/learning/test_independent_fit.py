@@ -26,7 +26,7 @@ def distinct(X):
     return sets, counts / counts.sum()
 
 
-def log_p(log_rates, items, observation_rate=1.0):
+def log_p(log_rates, items, stop_rate=1.0):
     """log p(S) of independent items, by the trapezoidal rule over log t with 20,001 points.
 
     The integrand is analytic and vanishes at both ends, so the rule is exact to rounding. It is
@@ -35,8 +35,8 @@ def log_p(log_rates, items, observation_rate=1.0):
     x = np.linspace(-60.0, 8.0, 20001)
     t = np.exp(x)
     rates = np.exp(log_rates)
-    absent = np.delete(rates, items).sum() + observation_rate
-    logs = x - absent * t + np.log(observation_rate)
+    absent = np.delete(rates, items).sum() + stop_rate
+    logs = x - absent * t + np.log(stop_rate)
     for rate in rates[items]:
         logs += np.log(-np.expm1(-rate * t))
     return logsumexp(logs) + np.log(x[1] - x[0])
@@ -44,11 +44,11 @@ def log_p(log_rates, items, observation_rate=1.0):
 
 @quick
 @given(st.integers(0, 2**31), st.integers(1, 7), st.sampled_from([1.0, 0.3, 4.0]))
-def test_it_is_the_optimum_over_base_rates(seed, n, observation_rate):
+def test_it_is_the_optimum_over_base_rates(seed, n, stop_rate):
     rng = np.random.default_rng(seed)
     X = (rng.random((40, n)) < rng.uniform(0.1, 0.9, n)).astype(int)
     X[0], X[1] = 0, 1  # no item is always or never present
-    observation = Exponential(observation_rate)
+    observation = Exponential(stop_rate)
     fit = fit_independent(*distinct(X), observation)
     found = evaluate(Model(np.diag(fit.log_rates), observation=observation), X)
     assert np.abs(np.diag(found.gradient)).max() < 2e-6
@@ -96,14 +96,14 @@ def test_hundreds_of_items():
     assert t @ posterior == pytest.approx(1.0 - slope / 2.0, abs=1e-6)
 
 
-@pytest.mark.parametrize("observation_rate", [1e-3, 0.01, 0.1, 10.0, 100.0, 1e4])
-def test_the_unit_of_time_does_not_matter(observation_rate):
+@pytest.mark.parametrize("stop_rate", [1e-3, 0.01, 0.1, 10.0, 100.0, 1e4])
+def test_the_unit_of_time_does_not_matter(stop_rate):
     """Another rate of observation is another unit of time: all rates grow by that factor."""
     sets, weights = distinct(simulated(6, 200, 1).values)
     one = fit_independent(sets, weights)
-    other = fit_independent(sets, weights, Exponential(observation_rate))
+    other = fit_independent(sets, weights, Exponential(stop_rate))
     assert other.value == pytest.approx(one.value, abs=1e-8)
-    np.testing.assert_allclose(other.log_rates, one.log_rates + np.log(observation_rate), atol=1e-4)
+    np.testing.assert_allclose(other.log_rates, one.log_rates + np.log(stop_rate), atol=1e-4)
 
 
 def test_shares_are_what_counts():
@@ -129,13 +129,13 @@ def test_items_without_a_best_rate_stay_finite():
     st.sampled_from([0.5, 2.0, 4.0]),
     st.sampled_from([1.0, 0.2, 7.0]),
 )
-def test_gradient_in_closed_form(seed, n, spread, observation_rate):
+def test_gradient_in_closed_form(seed, n, spread, stop_rate):
     rng = np.random.default_rng(seed)
     log_rates = rng.normal(-1.0, spread, n).clip(-12.0, 6.0)
     items = np.flatnonzero(rng.random(n) < 0.6)
-    model = Model(np.diag(log_rates), observation=Exponential(observation_rate))
+    model = Model(np.diag(log_rates), observation=Exponential(stop_rate))
     exact = evaluate(model, table(n, [items])).gradient
-    found = independent_gradient(items, np.exp(log_rates), observation_rate)
+    found = independent_gradient(items, np.exp(log_rates), stop_rate)
     np.testing.assert_allclose(found, exact, atol=1e-8)
 
 

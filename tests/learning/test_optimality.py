@@ -44,23 +44,23 @@ def random_table(seed, n, size):
     st.sampled_from([1.0, 0.3, 5.0]),
     st.sampled_from([1, 2]),
 )
-def test_the_end_is_optimal(seed, n, size, penalty, observation_rate, n_starts):
+def test_the_end_is_optimal(seed, n, size, penalty, stop_rate, n_starts):
     """The gradient is that of dense linear algebra over all states, by differences."""
     X = random_table(seed, n, size)
     tol = 1e-4
     with quiet():
         learner = SetChain(
-            penalty, tol=tol, observation=Exponential(observation_rate), n_starts=n_starts,
+            penalty, tol=tol, observation=Exponential(stop_rate), n_starts=n_starts,
             random_state=1,
         ).fit(X)  # fmt: skip
     theta = learner.theta_
     assert learner.converged_
     assert np.isfinite(theta).all()
     # Where p(S) is small for one set, dense linear algebra and differences leave some 1e-7.
-    gradient = gradient_by_differences(theta, X, observation_rate=observation_rate)
+    gradient = gradient_by_differences(theta, X, stop_rate=stop_rate)
     assert kkt_residual(theta, gradient, penalty) <= tol + 1e-6
     assert learner.kkt_residual_ == pytest.approx(kkt_residual(theta, gradient, penalty), abs=1e-6)
-    value = mean_log_p(theta, X, observation_rate=observation_rate)
+    value = mean_log_p(theta, X, stop_rate=stop_rate)
     assert learner.objective_ == pytest.approx(value - l1(theta, penalty), abs=1e-8)
 
 

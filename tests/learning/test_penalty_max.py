@@ -20,13 +20,13 @@ def test_it_is_where_interactions_begin(seed):
     assert interactions(some.theta_) > 0
 
 
-@pytest.mark.parametrize("observation_rate", [1.0, 0.5, 5.0, 0.01, 1e4])
-def test_it_is_the_largest_gradient(observation_rate):
+@pytest.mark.parametrize("stop_rate", [1.0, 0.5, 5.0, 0.01, 1e4])
+def test_it_is_the_largest_gradient(stop_rate):
     data = simulated(6, 200, 1).without_times()
     sets, counts = np.unique(data.values.astype(float), axis=0, return_counts=True)
     # The unit of time does not matter, and at 1 the fit is checked elsewhere.
-    log_rates = fit_independent(sets, counts / counts.sum()).log_rates + np.log(observation_rate)
-    observation = Exponential(observation_rate)
+    log_rates = fit_independent(sets, counts / counts.sum()).log_rates + np.log(stop_rate)
+    observation = Exponential(stop_rate)
     gradient = evaluate(Model(np.diag(log_rates), observation=observation), data).gradient
     assert np.abs(np.diag(gradient)).max() < 1e-5
     np.fill_diagonal(gradient, 0.0)

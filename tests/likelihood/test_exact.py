@@ -15,6 +15,7 @@ import reference as ref
 from sequela import InputError, Model, evaluate, log_likelihood
 from sequela.kernels.columns import SHORTCUT_LIMIT
 from sequela.kernels.limits import LARGEST_LOG_RATE
+from sequela.likelihood import plan
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.passage import Passage
 from sequela.observation import Exponential
@@ -32,6 +33,12 @@ def table(n, *sets):
     for row, S in zip(X, sets, strict=True):
         row[list(S)] = 1
     return X
+
+
+@pytest.fixture(autouse=True)
+def lattices_only(monkeypatch):
+    """The subject here is the lattice, for larger sets of sparse models as well."""
+    monkeypatch.setattr(plan, "_LEAST_COMPONENT_SET", 1000)
 
 
 def evaluate_one(theta, S, stop_rate=1.0, **options):

@@ -80,7 +80,7 @@ def test_nothing_is_drawn_where_all_is_exact():
     objective.draw(theta, kept=5)
     assert (objective.draws, objective.effective, objective.large) == (0, 1.0, [])
     after = objective.evaluate(theta)
-    assert after[0] == before[0] == objective.evaluate_exact_sets(theta)[0]
+    assert after[0] == before[0] == objective.evaluate_lattices(theta)[0]
     np.testing.assert_array_equal(objective.gradient_error(theta), 0.0)
 
 
@@ -190,7 +190,7 @@ def test_exact_sets_alone(model):
     start, near, X = model
     objective = sampled(X)
     objective.draw(start, kept=4)
-    loss, gradient = objective.evaluate_exact_sets(near)
+    loss, gradient = objective.evaluate_lattices(near)
     small = X.sum(axis=1) < 5
     expected = exact_loss(near, X[small])
     share = small.mean()

@@ -28,6 +28,12 @@ def table(n, *sets):
     return X
 
 
+def for_any_theta(plan):
+    """The choice where all items may interact."""
+    n = plan.data.n_items
+    return plan.ways_on_support(np.ones((n, n), dtype=bool))
+
+
 def plan_for(X, budget, *, method="auto", times=None):
     data = Dataset(X, times=times)
     return Plan(data, DistinctSamples.of(data), method, budget)
@@ -139,7 +145,7 @@ def test_sets_beyond_any_lattice_are_sampled_and_cost_nothing():
     plan = plan_for(X, Budget(memory=PLENTY, work=PLENTY, total_work=small))
     dense = np.full((n, n), -0.001)
     np.fill_diagonal(dense, -3.0)
-    for ways in (plan.ways_for_any_theta(), plan.ways(Parameters(dense))):
+    for ways in (for_any_theta(plan), plan.ways(Parameters(dense))):
         assert sorted(plan.distinct.sizes[ways == Way.EXACT]) == [1, 3]
         assert set(ways[plan.distinct.sizes > 3]) == {"relocation"}
     # Where items do not interact, they are exact after all.
@@ -223,7 +229,7 @@ def test_sets_of_at_most_one_item_stay_exact_whatever_the_total():
     """There is nothing to sample in them."""
     X = table(4, [], [0], [3], [0, 1])
     plan = plan_for(X, Budget(total_work=1.0))
-    for ways in (plan.ways(dense(4)), plan.ways_for_any_theta()):
+    for ways in (plan.ways(dense(4)), for_any_theta(plan)):
         for size, way in zip(plan.distinct.sizes, ways, strict=True):
             assert way == ("exact" if size <= 1 else "relocation")
 
@@ -240,7 +246,7 @@ def test_a_choice_for_any_theta_is_that_for_a_dense_one(problem, share):
     total = works(plan_for(X, budget), dense(n)).sum()
     for limited in (budget, Budget(work=budget.work, total_work=max(share * total, 1.0))):
         plan = plan_for(X, limited)
-        assert plan.ways_for_any_theta().tolist() == plan.ways(dense(n)).tolist()
+        assert for_any_theta(plan).tolist() == plan.ways(dense(n)).tolist()
 
 
 @quick
@@ -248,7 +254,7 @@ def test_a_choice_for_any_theta_is_that_for_a_dense_one(problem, share):
 def test_what_is_exact_for_any_theta_is_exact_at_each(problem):
     parameters, X, budget = problem
     plan = plan_for(X, budget)
-    for_any = plan.ways_for_any_theta() == Way.EXACT
+    for_any = for_any_theta(plan) == Way.EXACT
     at_this = plan.ways(parameters) == Way.EXACT
     assert at_this[for_any].all()
 
@@ -259,9 +265,9 @@ def test_a_choice_for_any_theta_does_not_follow_theta():
     X = table(n, range(8), range(3))
     plan = plan_for(X, Budget(work=Budget.exact_work(8, 10)))
     sparse = Parameters(np.diag(np.full(n, -1.0)))
-    before = plan.ways_for_any_theta().tolist()
+    before = for_any_theta(plan).tolist()
     assert plan.ways(sparse).tolist() != plan.ways(dense(n)).tolist()
-    assert plan.ways_for_any_theta().tolist() == before == plan.ways(dense(n)).tolist()
+    assert for_any_theta(plan).tolist() == before == plan.ways(dense(n)).tolist()
 
 
 # --- Known times ----------------------------------------------------------------------------------
@@ -279,7 +285,7 @@ def test_known_times_cost_more_and_go_to_metropolis(k):
         (0.99 * untimed, ["relocation", "metropolis"]),
     ):
         plan = plan_for(X, Budget(work=work), times=[np.nan, 1.0])
-        for ways in (plan.ways(dense(n)), plan.ways_for_any_theta()):
+        for ways in (plan.ways(dense(n)), for_any_theta(plan)):
             assert ways[plan.distinct.inverse].tolist() == expected
 
 
@@ -301,7 +307,7 @@ def test_the_total_takes_nothing_from_known_times():
         ),
     ):
         plan = plan_for(X, Budget(total_work=known + left), times=times)
-        for ways in (plan.ways(dense(n)), plan.ways_for_any_theta()):
+        for ways in (plan.ways(dense(n)), for_any_theta(plan)):
             assert ways[plan.distinct.inverse].tolist() == expected
 
 
@@ -312,7 +318,7 @@ def test_one_item_at_a_known_time_does_not_end_the_search():
     plan = plan_for(
         table(n, [0], [1, 2], [1, 2, 3]), Budget(total_work=1.0), times=[1.0, np.nan, np.nan]
     )
-    for ways in (plan.ways(dense(n)), plan.ways_for_any_theta()):
+    for ways in (plan.ways(dense(n)), for_any_theta(plan)):
         assert ways[plan.distinct.inverse].tolist() == ["exact", "relocation", "relocation"]
 
 

@@ -100,7 +100,7 @@ def test_how_the_table_was_read_is_told_and_recorded(table, tmp_path, caplog):
     caplog.set_level(logging.WARNING, logger="sequela")
     found = run_fit(table, tmp_path / "fit", OPTIONS, output=PLAIN)
     said = [record.getMessage() for record in caplog.records]
-    assert "samples.csv: the first column ('tumour') was taken for sample ids." in said
+    assert "samples.csv: the first column ('tumour') was read as sample ids." in said
     assert any("6 items dropped, not among the 4 most frequent" in line for line in said)
     assert found.import_summary.items_read == 10
     record = json.loads((tmp_path / "fit" / "run.json").read_text())

@@ -222,9 +222,9 @@ def plan_fits(
     ...     table = run(plan, folder, backend="threads")
     ...     summary = summarise(folder)
     >>> summary[["from", "to", "share"]].head(2)
-        from     to  share
-    0  right   left    1.0
-    1   left  right    1.0
+         from      to  share
+    0   right    left    1.0
+    1  step 1  step 2    1.0
     """
     for name in _DECIDED:
         if name in options:
