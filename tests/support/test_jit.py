@@ -13,6 +13,7 @@ import numba
 import numpy as np
 import pytest
 from numba import config
+from numba.core import event
 
 from sequela.support import jit as _jit
 
@@ -153,11 +154,27 @@ class SlowKernel:
 
     def compile(self, types):
         self.compiled += 1
-        time.sleep(self.seconds)
+        with event.trigger_event("numba:compile"):  # as Numba does when it really compiles
+            time.sleep(self.seconds)
         self.overloads.append(types)
 
     def __call__(self, x):
         return x + 1.0
+
+
+class CachedKernel(SlowKernel):
+    """A kernel that is read from the disk cache, slowly."""
+
+    def compile(self, types):
+        time.sleep(self.seconds)
+        self.overloads.append(types)
+
+
+def test_a_kernel_that_is_read_slowly_from_the_cache_is_silent(monkeypatch, caplog):
+    monkeypatch.setattr(_jit, "_NOTICE_AFTER", 0.01)
+    with caplog.at_level(logging.INFO, logger="sequela"):
+        assert _jit.call(CachedKernel(0.2), 1.0) == 2.0
+    assert not caplog.records
 
 
 def test_slow_compilation_is_announced_once(monkeypatch, caplog):

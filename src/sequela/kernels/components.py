@@ -58,6 +58,19 @@ def add_source(f, rates, P, R, k):
                     f[n, j] += r * source[n, j]
 
 
+@helper
+def add_later(f, rates, later, R, k):
+    """Add to f the functions of the states that follow R, each times the rate of its step."""
+    degrees, panels = f.shape
+    for c in range(k):
+        if not R >> c & 1:
+            r = rates[R, c]
+            after = later[R | (1 << c)]
+            for n in range(degrees):
+                for j in range(panels):
+                    f[n, j] += r * after[n, j]
+
+
 @kernel
 def component_forward(P, rates, exits, slowest, half, k):
     """Fill ``P[R]``, the probability of state R at time t, times exp(slowest t), on panels.
@@ -113,13 +126,7 @@ def component_gradient(G, P, rates, exits, slowest, half, source, k):
             for n in range(degrees):
                 for j in range(panels):
                     f[n, j] = 0.0
-        for c in range(k):
-            if not R >> c & 1:
-                r = rates[R, c]
-                after = L[R | (1 << c)]
-                for n in range(degrees):
-                    for j in range(panels):
-                        f[n, j] += r * after[n, j]
+        add_later(f, rates, L, R, k)
         solve_forward(L[R], f, exits[R] - slowest, 0.0, reversed_half, room)
         reverse_time(here, P[R], weight)
         stay = lane_dot(flat_here, flat[R], size)

@@ -13,6 +13,7 @@ check.
 
 import numpy as np
 
+from sequela.kernels.components import add_later
 from sequela.kernels.gemm import lane_dot
 from sequela.kernels.panels import solve_forward
 from sequela.support.jit import helper, kernel
@@ -32,13 +33,7 @@ def component_backward(B, rates, exits, slowest, half, k):
         for n in range(degrees):
             for j in range(panels):
                 f[n, j] = 0.0
-        for c in range(k):
-            if not R >> c & 1:
-                r = rates[R, c]
-                after = B[R | (1 << c)]
-                for n in range(degrees):
-                    for j in range(panels):
-                        f[n, j] += r * after[n, j]
+        add_later(f, rates, B, R, k)
         solve_forward(B[R], f, exits[R] - slowest, 1.0 if full == R else 0.0, half, room)
 
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numba
+from numba.core import event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -118,7 +119,7 @@ def _announce(name: str) -> None:
 def call(function: Any, *args: Any) -> Any:
     """Call a kernel; if it must be compiled first and that takes long, say so.
 
-    Loading from the disk cache takes milliseconds and stays silent.
+    Loading from the disk cache stays silent.
     """
     if not function.overloads:  # `signatures` would make a list of them at every call
         with _compiling:
@@ -126,12 +127,34 @@ def call(function: Any, *args: Any) -> Any:
     return function(*args)
 
 
+class _Notice(event.Listener):
+    """Gives notice if compilation takes long; Numba tells it when a compilation really begins.
+
+    A kernel that is read from the cache is not compiled, however long that takes.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._timer = threading.Timer(_NOTICE_AFTER, _announce, (name,))
+        self._timer.daemon = True
+        self._begun = False
+
+    def on_start(self, event: Any) -> None:  # noqa: ARG002 - what Numba passes
+        if not self._begun:  # helpers are compiled inside
+            self._begun = True
+            self._timer.start()
+
+    def on_end(self, event: Any) -> None:
+        """Do nothing: the end of a helper is not the end of the kernel."""
+
+    def cancel(self) -> None:
+        self._timer.cancel()
+
+
 def _compile(function: Any, args: tuple[Any, ...]) -> None:
     if not function.overloads:  # another thread may have been first
-        notice = threading.Timer(_NOTICE_AFTER, _announce, (function.__name__,))
-        notice.daemon = True
-        notice.start()
+        notice = _Notice(function.__name__)
         try:
-            function.compile(tuple(typeof(a) for a in args))
+            with event.install_listener("numba:compile", notice):
+                function.compile(tuple(typeof(a) for a in args))
         finally:
             notice.cancel()
