@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from sequela import Budget, BudgetError, Exponential, InputError, Model, evaluate
 from sequela.kernels.panels import DEGREES, solve_once
-from sequela.likelihood import plan
+from sequela.likelihood import components, plan
 from sequela.likelihood.components import ComponentSets, TimeGrid
 from sequela.likelihood.cross_gradient import CROSS_ACCURACY, CrossGradient
 from sequela.likelihood.decomposition import acting, components_of, decompose
@@ -70,6 +70,7 @@ def assert_same(theta, sets, rate=1.0):
         total += passage.gradient() / len(sets)
     assert model.n_items == len(theta)
     np.testing.assert_allclose(solved.log_p, expected, rtol=1e-11, atol=1e-11)
+    assert solved.is_accurate
     np.testing.assert_allclose(gradient, total, rtol=0, atol=1e-9 * max(1.0, np.abs(total).max()))
     assert error < CROSS_ACCURACY
 
@@ -194,6 +195,16 @@ def test_by_name():
         evaluate(theta, X, times=[1.0, 1.0, 1.0], method="components")
     with pytest.raises(BudgetError, match="a component of 4 items"):
         evaluate(theta, X, method="components", budget=Budget(work=1e5))
+
+
+def test_what_the_panels_cannot_resolve_is_refused(monkeypatch):
+    """The last coefficients tell: with too few of them, the probability is not returned."""
+    theta = chain(5, 3.0, -1.0)
+    X = table(5, range(5))
+    evaluate(theta, X, method="components")
+    monkeypatch.setattr(components, "ACCURACY", 1e-17)
+    with pytest.raises(InputError, match=r"right to .* only"):
+        evaluate(theta, X, method="components")
 
 
 def test_threads_change_no_bit():

@@ -28,6 +28,7 @@ from sequela.kernels.components import (
 )
 from sequela.kernels.limits import PRODUCT_LOG_RANGE
 from sequela.kernels.panels import DEGREES, legendre_at
+from sequela.support.errors import InputError
 from sequela.support.jit import call
 from sequela.support.threads import run_all
 
@@ -39,10 +40,20 @@ if TYPE_CHECKING:
     from sequela.likelihood.decomposition import Component, Decomposition
     from sequela.likelihood.parameters import Parameters
 
-__all__ = ["MOST_PANELS", "ComponentFunction", "ComponentSets", "TimeGrid", "time_bounds"]
+__all__ = [
+    "ACCURACY",
+    "MOST_PANELS",
+    "ComponentFunction",
+    "ComponentSets",
+    "TimeGrid",
+    "in_component_range",
+    "time_bounds",
+]
 
 # Rates that differ by more than 2^50 are left to other ways of evaluating a set.
 MOST_PANELS = 56
+# The largest relative error of a probability that is accepted.
+ACCURACY = 1e-9
 # Points of Gauss's rule on each panel: at least, and per item of the largest set. On [h, 2h] the
 # integrand changes by a factor of up to 2^k.
 _LEAST_POINTS = 32
@@ -158,6 +169,17 @@ class ComponentFunction:
         log_p: NDArray[np.float64] = np.log(np.maximum(values, 1e-300)) - self.slowest * times
         return log_p
 
+    def tails(self, grid: TimeGrid) -> NDArray[np.float64]:
+        """Return on each panel the size of the last coefficients, relative to the function.
+
+        Coefficients fall geometrically where the function is resolved, so this bounds what the
+        polynomials leave out.
+        """
+        last = np.abs(self.P[-1][-2:]).sum(axis=0)
+        largest = np.abs(self.scaled.reshape(-1, grid.points)).max(axis=1)
+        relative: NDArray[np.float64] = last / np.maximum(largest, 1e-300)
+        return relative
+
     def gradient(self, grid: TimeGrid, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the gradient of the weighted sum of log p over the points, as the kernel does."""
         relevant = np.where(
@@ -202,6 +224,8 @@ class ComponentSets:
         After `solve`: log-probabilities of the sets.
     posterior : array (sets, points)
         After `solve`: posterior weights of the observation time at the points of `grid`.
+    errors : array
+        After `solve`: bounds of the relative errors of the probabilities.
     """
 
     def __init__(
@@ -218,6 +242,7 @@ class ComponentSets:
         self.grid = self._grid()
         self.log_p = np.empty(len(sets))
         self.posterior = np.empty((len(sets), self.grid.times.size))
+        self.errors = np.full(len(sets), np.nan)
 
     def parts(self, s: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the places of the components and of the isolated items of a set."""
@@ -275,6 +300,33 @@ class ComponentSets:
             self.decomposition.lists, self.drop, grid.times, grid.log_weights,
         )  # fmt: skip
         self.log_p += np.log(self.parameters.stop_rate)
+        self._judge()
+
+    @property
+    def is_accurate(self) -> bool:
+        """Whether all errors are within `ACCURACY`."""
+        return bool((self.errors <= ACCURACY).all())
+
+    def require_accuracy(self) -> None:
+        """Raise if a probability may have a larger error than `ACCURACY`."""
+        if not self.is_accurate:
+            s = int(np.nanargmax(self.errors))
+            raise InputError(
+                f"the components of a set of {self.sets[s].size} items are right to "
+                f"{self.errors[s]:.1g} only: rates of the model are too far apart. Use "
+                "method='relocation', or scale the largest entries of theta down"
+            )
+
+    def _judge(self) -> None:
+        """Fill `errors`: what the panels may have left out, where the posterior lies."""
+        if not self.functions:
+            self.errors = np.zeros(len(self.sets))
+            return
+        tails = np.array([f.tails(self.grid) for f in self.functions])
+        mass = self.posterior.reshape(len(self.sets), -1, self.grid.points).sum(axis=2)
+        self.errors = np.array(
+            [float((mass[s] * tails[self.parts(s)[0]]).sum()) for s in range(len(self.sets))]
+        )
 
     def gradient(self, weights: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]:
         """Return the weighted sum of the gradients, after `solve`.

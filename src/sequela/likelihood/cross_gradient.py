@@ -15,6 +15,7 @@ import numpy as np
 from sequela.kernels.arguments import PanelPoints
 from sequela.kernels.crossing import component_backward, presence_and_steps
 from sequela.kernels.panels import DEGREES
+from sequela.support.errors import InputError
 from sequela.support.jit import call
 from sequela.support.threads import run_all
 
@@ -69,6 +70,11 @@ class CrossGradient:
             steady = np.where(self.solved.touched(s), 0.0, self.parameters.rate)
             total[part.rows] -= weights[s] * np.multiply.outer(part.present, steady)
             self.error = max(self.error, part.error)
+        if self.error > CROSS_ACCURACY:
+            raise InputError(
+                f"the gradient between components is right to {self.error:.1g} only: rates of the "
+                "model are too far apart. Scale the largest entries of theta down"
+            )
         return total
 
     def _cost(self, s: int) -> float:

@@ -199,6 +199,7 @@ class Likelihood:
         solved = ComponentSets(parameters, decompose(parameters.theta != 0.0, sets), sets)
         threads = self.settings.threads
         solved.solve(threads)
+        solved.require_accuracy()
         log_p[chosen] = solved.log_p
         if gradient is not None:
             weights = self.distinct.weights[chosen]

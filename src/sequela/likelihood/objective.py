@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Objective"]
 
-# Operations for all components together, per evaluation: some tenths of a second.
-_QUICK_WORK = 1e8
+# Operations for all components together, per evaluation: about 10 ms. Of 5e6 to 1e8 this value gave
+# the best optima of the glioblastoma data with 50 to 410 items, and the shortest fits.
+_QUICK_WORK = 1e7
 
 
 class Objective:
@@ -173,6 +174,8 @@ class Objective:
         solved = ComponentSets(parameters, self._decomposition, self._sets)
         threads = self.settings.threads
         solved.solve(threads)
+        if not solved.is_accurate:
+            return np.inf, np.zeros((self.n, self.n))
         weights = self.distinct.weights[self.by_components]
         gradient = solved.gradient(weights, threads)
         if full:

@@ -311,6 +311,7 @@ def _posterior(
 def _by_components(parameters: Parameters, items: NDArray[np.int64]) -> TimePosterior:
     solved = ComponentSets(parameters, decompose(parameters.theta != 0.0, [items]), [items])
     solved.solve(1)
+    solved.require_accuracy()
     distribution = GridDistribution(solved.grid, solved.posterior[0])
     return TimePosterior(
         mean=distribution.mean, variance=distribution.variance, mean_se=0.0,

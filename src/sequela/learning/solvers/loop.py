@@ -39,6 +39,8 @@ _LEAST_EFFECTIVE = 0.5
 _LEAST_ENTERING = 10
 # How far the free entries are solved, as a share of the largest violation, before the next look.
 _INNER_SHARE = 0.1
+# And at most, as a share of the tolerance of the whole fit.
+_TIGHTEST = 0.5
 # The largest of many errors: about the 4-sigma point.
 SIGMAS = 4.0
 
@@ -121,11 +123,10 @@ def _end_round(
     state, info = reached
     spent = info.iterations >= limits.max_iter
     if solver.may_widen(state):
-        seen = state.free
+        before = state
         state, info = _widen(solver, objective, state, info, limits)
-        tol = max(limits.tol, 0.1 * info.floor)
-        arrived = info.residual <= tol
-        if not (arrived or spent or _is_stuck(seen, state, tol)):
+        arrived = info.residual <= max(limits.tol, 0.1 * info.floor)
+        if not (arrived or spent or _is_stuck(before, state, limits)):
             return state, info
     if not objective.is_sampled:
         return state, replace(info, status=_ending(arrived=arrived, spent=spent))
@@ -136,10 +137,14 @@ def _end_round(
     return state, replace(info, status=status)
 
 
-def _is_stuck(seen: NDArray[np.bool_] | None, state: NewtonState, tol: float) -> bool:
+def _is_stuck(before: NewtonState, after: NewtonState, limits: Limits) -> bool:
     """Tell whether going on would change nothing: no new entries, and no tighter tolerance."""
-    same = seen is not None and state.free is not None and np.array_equal(seen, state.free)
-    return same and state.inner_tol <= tol
+    same = (
+        before.free is not None
+        and after.free is not None
+        and np.array_equal(before.free, after.free)
+    )
+    return same and before.inner_tol <= _TIGHTEST * limits.tol
 
 
 def _enter(
@@ -186,7 +191,7 @@ def _widen(
         objective.draw(state.theta, max(state.kept, FIRST_KEPT))
         loss, gradient = objective.evaluate(state.theta)
         state = replace(state, loss=loss, gradient=gradient)
-    inner = max(0.5 * limits.tol, _INNER_SHARE * info.residual)
+    inner = max(_TIGHTEST * limits.tol, _INNER_SHARE * info.residual)
     return replace(state, free=free, inner_tol=inner), info
 
 
