@@ -147,7 +147,7 @@ class Likelihood:
         """
         distinct = self.distinct
         parameters = Parameters.of(as_model(model, self.data.items))
-        ways = self.plan.ways(parameters)
+        ways = self.plan.ways(parameters, full_gradient=gradient)
         exact = ExactWork(parameters, distinct, self._exact_blocks(ways), want_gradient=gradient)
         large = [int(s) for s in np.nonzero(~is_exact(ways))[0]]
         runs = self._prepare_chains(parameters, large, ways)

@@ -39,7 +39,7 @@ __all__ = ["Objective"]
 
 # Operations for all components together, per evaluation: about 10 ms. Of 5e6 to 1e8 this value gave
 # the best optima of the glioblastoma data with 50 to 410 items, and the shortest fits.
-_QUICK_WORK = 1e7
+_QUICK_WORK = 1.5e7
 
 
 class Objective:

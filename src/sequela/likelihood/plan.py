@@ -55,6 +55,12 @@ _LEAST_COMPONENT_SET = 13
 # Operations on lattices, per evaluation, above which a fit uses components instead: about a fifth
 # of a second.
 _LATTICE_WORK_OF_A_FIT = 3e9
+# What a set takes by components beside its functions of time, as so many operations on a lattice:
+# its value, and the gradient between its components.
+_COMPONENT_OVERHEAD = 5e6
+_CROSS_OVERHEAD = 3e8
+# Observation times and moments before them at which that gradient is evaluated.
+_CROSS_POINTS = 4000
 # No budget of memory is enough for a larger one.
 _LARGEST_COMPONENT = 24
 # What a component takes, for each of its states: coefficients of functions of time.
@@ -126,7 +132,7 @@ def _component_work(parameters: Parameters | None, parts: list[Component], budge
 
     Without parameters only the sizes of the components are judged, not the range of their rates.
     """
-    work = 5e4  # the integral over time
+    work = _COMPONENT_OVERHEAD
     for part in parts:
         if part.size > _LARGEST_COMPONENT:
             return np.inf
@@ -171,14 +177,17 @@ class Plan:
         self._work_if_dense = self._work(np.full(len(distinct), data.n_items))
         self._parts: tuple[bytes, dict[int, list[Component]]] = (b"", {})
 
-    def ways(self, parameters: Parameters) -> NDArray[np.str_]:
-        """Return the way of every distinct sample at this theta."""
+    def ways(self, parameters: Parameters, *, full_gradient: bool = True) -> NDArray[np.str_]:
+        """Return the way of every distinct sample at this theta.
+
+        A complete gradient is expensive by components; a value alone is not.
+        """
         distinct = self.distinct
         if self.method == Way.COMPONENTS:
             return self._all_by_components(parameters)
         if self.method not in ("auto", "exact"):
             return self._by_name()
-        by_components = self._component_sets(parameters)
+        by_components = self._component_sets(parameters, full_gradient=full_gradient)
         exact = self._exact_for_any_theta & ~by_components
         columns = np.full(len(distinct), parameters.n)
         for s in map(int, np.nonzero(~exact & ~by_components)[0]):
@@ -215,7 +224,7 @@ class Plan:
                 )
         return np.full(len(distinct), Way.COMPONENTS.value)
 
-    def _component_sets(self, parameters: Parameters) -> NDArray[np.bool_]:
+    def _component_sets(self, parameters: Parameters, *, full_gradient: bool) -> NDArray[np.bool_]:
         """Tell which sets are cheaper by components than on their lattice."""
         distinct = self.distinct
         chosen = np.zeros(len(distinct), dtype=np.bool_)
@@ -235,6 +244,9 @@ class Plan:
                 if self.budget.exact_fits(size, columns):
                     lattice = Budget.exact_work(float(size), float(columns))
             work = _component_work(parameters, parts, self.budget)
+            if full_gradient:
+                states = sum(2.0 ** min(part.size, _LARGEST_COMPONENT) for part in parts)
+                work += _CROSS_OVERHEAD + _CROSS_POINTS * 100.0 * states
             chosen[s] = work < lattice
         return chosen
 

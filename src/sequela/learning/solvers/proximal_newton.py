@@ -133,14 +133,14 @@ class ProximalNewton:
 
     def step(self, objective: Smooth, state: NewtonState) -> tuple[NewtonState | None, int]:
         """Return the next state, None where there is no descent, and the number of evaluations."""
-        target = self._model_minimum(state)
+        residual = self.residual(state)
+        target = self._model_minimum(state, residual)
         direction = target - state.theta
         penalty_here = self.penalty.value(state.theta)
         slope = float(np.sum(state.gradient * direction))
         slope += self.penalty.value(target) - penalty_here
         if slope >= 0.0:
             return None, 0
-        residual = self.residual(state)
         size = min(1.0, _LONGEST / max(float(np.abs(direction).max()), 1e-300))
         # Near the optimum gains drown in rounding; the KKT residual decides there, not they.
         rounding = 4.0 * np.finfo(float).eps * max(1.0, abs(state.loss))
@@ -182,7 +182,7 @@ class ProximalNewton:
             state, theta=theta, loss=loss, gradient=gradient, steps=steps, changes=changes
         )
 
-    def _model_minimum(self, state: NewtonState) -> NDArray[np.float64]:
+    def _model_minimum(self, state: NewtonState, residual: float) -> NDArray[np.float64]:
         """Return the minimiser of the quadratic model plus penalty."""
         theta = state.theta
         gradient = state.gradient
@@ -196,7 +196,7 @@ class ProximalNewton:
         gamma, Q, P = _quasi_newton(state, working)
         curvature = np.maximum(gamma - np.einsum("ij,ij->i", Q, P), 1e-3 * gamma)
         d = np.zeros(working.size)
-        accuracy = 1e-3 * self.residual(state) * float(scale.min(initial=1.0))
+        accuracy = 1e-3 * residual * float(scale.min(initial=1.0))
         call(
             descend, d, z, g, w, gamma, Q, P, curvature, np.zeros(Q.shape[1]), _SWEEPS, accuracy
         )  # fmt: skip
