@@ -228,10 +228,14 @@ class Plan:
         """Tell which sets are cheaper by components than on their lattice."""
         distinct = self.distinct
         chosen = np.zeros(len(distinct), dtype=np.bool_)
-        candidates = self._candidates()
+        # Where a lattice is cheaper than any components, nothing needs to be decomposed.
+        overhead = _CROSS_OVERHEAD if full_gradient else _COMPONENT_OVERHEAD
+        cheap = self._exact_for_any_theta & (self._work_if_dense <= overhead)
+        candidates = [s for s in self._candidates() if not cheap[s]]
         if not candidates:
             return chosen
         key = parameters.tables.row_start.tobytes() + parameters.tables.row_item.tobytes()
+        key += bytes([full_gradient])
         if self._parts[0] != key:
             children = acting(parameters.theta != 0.0)
             found = {s: components_of(distinct.items(s), children)[0] for s in candidates}
