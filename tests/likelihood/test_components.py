@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sequela import Budget, BudgetError, Exponential, InputError, Model, evaluate
+from sequela import Budget, BudgetError, Exponential, InputError, evaluate
 from sequela.kernels.panels import DEGREES, solve_once
 from sequela.likelihood import components, plan
 from sequela.likelihood.components import ComponentSets, TimeGrid
@@ -22,11 +22,10 @@ from sequela.likelihood.cross_gradient import CROSS_ACCURACY, CrossGradient
 from sequela.likelihood.decomposition import acting, components_of, decompose
 from sequela.likelihood.independent import log_p_independent
 from sequela.likelihood.parameters import Parameters
+from sequela.likelihood.passage import Passage
 from sequela.questions import time_posterior
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
-# The lattice of larger budgets is the judge.
-EVERYTHING = Budget(memory="2GB", work=1e12)
 
 
 def table(n, *sets):
@@ -48,27 +47,15 @@ def by_components(theta, sets, rate=1.0):
     return solved, gradient, cross.error
 
 
-def on_lattices(theta, sets, rate=1.0):
-    model = Model(theta, observation=Exponential(rate))
-    found = evaluate(model, table(len(theta), *sets), method="exact", budget=EVERYTHING)
-    assert set(found.methods) <= {"exact", "components"}
-    return found
-
-
 def assert_same(theta, sets, rate=1.0):
     solved, gradient, error = by_components(theta, sets, rate)
-    model = Model(theta, observation=Exponential(rate))
-    # Sets of up to 12 items have a lattice in any case; larger ones are compared one by one.
     parameters = Parameters(theta, Exponential(rate))
-    from sequela.likelihood.passage import Passage
-
     expected = []
     total = np.zeros_like(theta)
     for S in sets:
         passage = Passage.of(parameters, np.array(sorted(S), dtype=np.int64))
         expected.append(passage.log_p())
         total += passage.gradient() / len(sets)
-    assert model.n_items == len(theta)
     np.testing.assert_allclose(solved.log_p, expected, rtol=1e-11, atol=1e-11)
     assert solved.is_accurate
     np.testing.assert_allclose(gradient, total, rtol=0, atol=1e-9 * max(1.0, np.abs(total).max()))
@@ -157,7 +144,6 @@ def test_components_are_the_same_in_every_set():
 def test_large_sets_without_interactions_have_their_closed_form(k):
     rng = np.random.default_rng(k)
     rates = np.exp(rng.normal(-3.0, 1.0, k + 50))
-    solved, _, _ = None, None, None
     parameters = Parameters(np.diag(np.log(rates)))
     sets = [np.arange(k)]
     solved = ComponentSets(parameters, decompose(parameters.theta != 0.0, sets), sets)

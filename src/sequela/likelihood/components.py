@@ -252,16 +252,18 @@ class ComponentSets:
             lists.isolated[lists.isolated_start[s] : lists.isolated_start[s + 1]],
         )
 
-    def touched(self, s: int) -> NDArray[np.bool_]:
-        """Return which items are in a set or acted upon by it: all others have constant rates."""
-        found = np.zeros(self.parameters.n, dtype=np.bool_)
-        found[self.sets[s]] = True
-        for c in self.parts(s)[0]:
-            found[list(self.decomposition.components[c].children)] = True
+    @cached_property
+    def touched(self) -> NDArray[np.bool_]:
+        """Items (columns) that are in a set (row) or acted upon by it; other rates are constant."""
+        found = np.zeros((len(self.sets), self.parameters.n), dtype=np.bool_)
+        for s, items in enumerate(self.sets):
+            found[s, items] = True
+            for c in self.parts(s)[0]:
+                found[s, list(self.decomposition.components[c].children)] = True
         return found
 
     def _drop(self, s: int) -> float:
-        free = self.parameters.rate[~self.touched(s)]
+        free = self.parameters.rate[~self.touched[s]]
         return self.parameters.stop_rate + float(free.sum())
 
     def _grid(self) -> TimeGrid:
@@ -366,9 +368,7 @@ class ComponentSets:
     def _add_free(self, gradient: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
         """Add the base rates of items with constant rates: minus rate times the mean time."""
         means = weights * (self.posterior @ self.grid.times)
-        lasting = np.zeros(self.parameters.n)
-        for s in range(len(self.sets)):
-            lasting += np.where(self.touched(s), 0.0, means[s])
+        lasting = np.where(self.touched, 0.0, means[:, None]).sum(axis=0)
         gradient[np.diag_indices(self.parameters.n)] -= self.parameters.rate * lasting
 
 

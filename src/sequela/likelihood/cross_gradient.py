@@ -67,7 +67,7 @@ class CrossGradient:
         for s, part in sorted(zip(order, done, strict=True), key=lambda x: x[0]):
             total[np.ix_(part.rows, part.columns)] += weights[s] * part.entries
             # Items with constant rates: minus the rate times the time that the row is present.
-            steady = np.where(self.solved.touched(s), 0.0, self.parameters.rate)
+            steady = np.where(self.solved.touched[s], 0.0, self.parameters.rate)
             total[part.rows] -= weights[s] * np.multiply.outer(part.present, steady)
             self.error = max(self.error, part.error)
         if self.error > CROSS_ACCURACY:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +18,13 @@ _MOST_STEPS = 60
 # What is left out at either end of a grid for plots, and its number of points.
 _TAIL = 1e-9
 _POINTS = 200
+
+
+@lru_cache(maxsize=16)
+def _polynomials(points: int) -> NDArray[np.float64]:
+    """Return as many Legendre polynomials as there are Gauss points, at these points."""
+    nodes, _ = np.polynomial.legendre.leggauss(points)
+    return np.polynomial.legendre.legvander(nodes, points - 1).astype(np.float64)
 
 
 class GridDistribution:
@@ -45,8 +52,7 @@ class GridDistribution:
         """Return the Legendre coefficients of density and integral, and the mass before a panel."""
         grid = self.panels
         points = grid.points
-        nodes, _ = np.polynomial.legendre.leggauss(points)
-        polynomials = np.polynomial.legendre.legvander(nodes, points - 1)
+        polynomials = _polynomials(points)
         mass = self.weights.reshape(-1, points)
         scale = (2.0 * np.arange(points) + 1.0) / 2.0
         density = (mass @ polynomials) * scale / grid.half[:, None]
