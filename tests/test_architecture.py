@@ -31,6 +31,7 @@ ROOMS = [
     {"likelihood"},
     {"simulation"},
     {"learning"},
+    {"posteriors"},  # Markov chains over theta
     {"questions"},
     {"repeats"},
     {"plots"},
@@ -197,7 +198,16 @@ def test_errors_load_nothing():
     assert not modules_after("import sequela; sequela.InputError") & {"numba", "pandas", "numpy"}
 
 
-ROOMS_WITH_A_DOOR = ["data", "likelihood", "learning", "questions", "plots", "repeats", "report"]
+ROOMS_WITH_A_DOOR = [
+    "data",
+    "likelihood",
+    "learning",
+    "posteriors",
+    "questions",
+    "plots",
+    "repeats",
+    "report",
+]
 
 
 def declared(stub):

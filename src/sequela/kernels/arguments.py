@@ -13,11 +13,15 @@ __all__ = [
     "ColumnRoom",
     "LogLattice",
     "PanelPoints",
+    "PosteriorState",
+    "PosteriorTarget",
+    "PriorShape",
     "ProductLists",
     "SetColumns",
     "SetList",
     "SetMoments",
     "ThetaTables",
+    "Trajectory",
     "TransientRoom",
 ]
 
@@ -149,3 +153,67 @@ class PanelPoints(NamedTuple):
 
     panel: NDArray[np.int64]
     values: NDArray[np.float64]
+
+
+class PriorShape(NamedTuple):
+    """A prior as a map from standard normal coordinates z to theta: see `prior_transform`.
+
+    ``nodes`` are values (first row) and slopes (second row) of the map of an interaction, in units
+    of the scale, at z = 0, step, 2 step, ... A log base rate is ``base_mean + base_sd * z``. The
+    log of the scale is ``log_median + log_spread * z``; a spread of 0 fixes it.
+    """
+
+    nodes: NDArray[np.float64]
+    step: float
+    base_mean: float
+    base_sd: float
+    log_median: float
+    log_spread: float
+
+
+class PosteriorTarget(NamedTuple):
+    """What a Markov chain over theta samples from.
+
+    ``sets`` are the distinct sets, of which ``lattice`` lists those that are summed exactly.
+    ``large_start`` and ``large_items`` are the samples that carry a latent order instead, one row
+    of items after the other. ``total`` is the number of samples, ``power`` the exponent of the
+    likelihood of the lattice sets (1 in the posterior, less in a heated replica), and
+    ``stop_rate`` the rate of the observation.
+    """
+
+    sets: SetList
+    lattice: NDArray[np.int64]
+    large_start: NDArray[np.int64]
+    large_items: NDArray[np.int64]
+    total: float
+    power: float
+    stop_rate: float
+    prior: PriorShape
+
+
+class PosteriorState(NamedTuple):
+    """Where a Markov chain over theta stands; kernels change it in place.
+
+    ``z`` are the coordinates of theta, ``scale`` holds the coordinate of the scale, ``orders`` the
+    current orders of the large samples (items, laid out as ``large_items``), and ``values`` the
+    log-likelihood of the lattice sets and that of the large samples.
+    """
+
+    z: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    orders: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+class Trajectory(NamedTuple):
+    """How Hamiltonian trajectories run: step size, most steps, and the metric.
+
+    The inverse metric is the identity minus ``directions.T @ diag(shrink) @ directions``; the rows
+    of ``directions`` are orthonormal. Coordinates are those of theta, row by row, then that of the
+    scale.
+    """
+
+    step: float
+    most_steps: int
+    directions: NDArray[np.float64]
+    shrink: NDArray[np.float64]

@@ -75,6 +75,8 @@ class Purpose(IntEnum):
     ADAGRAD_SEED = 4  # the seed of the sampler that AdaGrad uses
     SAMPLED_LIKELIHOOD = 5  # orders of large sets for a value and a gradient
     SAMPLED_POSTERIOR = 6  # orders of large sets for posteriors of times and orders
+    POSTERIOR_CHAIN = 7  # a Markov chain over theta
+    POSTERIOR_SWAP = 8  # exchanges between replicas of a chain over theta
     EXPERIMENT = 10  # whatever an experiment of the paper draws itself
 
 

@@ -1,0 +1,205 @@
+"""The likelihood of all samples at a theta without zeros, with latent orders for large samples.
+
+Draws of a posterior have no zero entries, so that every item is a column of every set. Sets of
+moderate size are summed over their lattices (`lattice`). A larger sample carries an order of its
+items as a latent variable, and contributes the probability of that sequence (Proposition 2).
+"""
+
+import math
+
+import numpy as np
+
+from sequela.kernels.arguments import BlockSums, SetColumns, ThetaTables
+from sequela.kernels.columns import SHORTCUT_LIMIT
+from sequela.kernels.lattice import evaluate_block
+from sequela.kernels.limits import LARGEST_LOG_RATE
+from sequela.kernels.relocation import relocate
+from sequela.kernels.sequence import MARGINAL, sequence_gradient
+from sequela.support.jit import helper, kernel
+
+# Items that are relocated at once.
+_BLOCK = 4
+
+
+@helper
+def dense_tables(theta, stop_rate):
+    """Return the `ThetaTables` of a theta all of whose effects count as non-zero."""
+    n = theta.shape[0]
+    W = np.exp(theta)
+    rate = np.empty(n)
+    shared = np.empty(n, np.bool_)
+    constant = 0.0
+    count = 0
+    for j in range(n):
+        rate[j] = W[j, j]
+        W[j, j] = 1.0
+        shared[j] = rate[j] <= SHORTCUT_LIMIT * stop_rate
+        if shared[j]:
+            constant += rate[j]
+        else:
+            count += 1
+    fast = np.empty(count, np.int64)
+    row_start = np.empty(n + 1, np.int64)
+    row_item = np.empty(n * (n - 1), np.int64)
+    place = 0
+    count = 0
+    for i in range(n):
+        row_start[i] = place
+        for j in range(n):
+            if i != j:
+                row_item[place] = j
+                place += 1
+        if not shared[i]:
+            fast[count] = i
+            count += 1
+    row_start[n] = place
+    return ThetaTables(theta, W, rate, row_start, row_item, shared, constant, fast, stop_rate)
+
+
+@helper
+def lattice_log_likelihood(theta, target, chosen, gradient, want_gradient):
+    """Return the log-likelihood of the sets `chosen`, times their counts; -inf out of range.
+
+    If wanted, `gradient` receives the gradient.
+    """
+    n = theta.shape[0]
+    sets = target.sets
+    tables = dense_tables(theta, target.stop_rate)
+    log_p = np.zeros(sets.weights.shape[0])
+    in_range = np.ones(sets.weights.shape[0], np.bool_)
+    present = np.zeros(n + 1)
+    if want_gradient:
+        gradient[:] = 0.0
+    sums = BlockSums(log_p, in_range, gradient, present)
+    evaluate_block(tables, sets, chosen, sums, want_gradient)
+    value = 0.0
+    for s in chosen:
+        if not in_range[s]:
+            return -np.inf
+        value += sets.weights[s] * log_p[s]
+    if want_gradient:
+        # Shared items that are no column of a set: minus rate times time, for all sets at once.
+        for j in range(n):
+            if tables.shared[j]:
+                for i in range(n):
+                    gradient[i, j] -= present[n if i == j else i] * tables.rate[j]
+        gradient *= target.total
+    return value * target.total
+
+
+@helper
+def order_log_likelihood(theta, target, orders, gradient, want_gradient):
+    """Return the log-probability of all latent orders; add its gradient if wanted."""
+    value = 0.0
+    for s in range(target.large_start.shape[0] - 1):
+        order = orders[target.large_start[s] : target.large_start[s + 1]]
+        value += sequence_gradient(
+            gradient, theta, order, MARGINAL, np.nan, target.stop_rate, want_gradient, 1.0
+        )
+    return value
+
+
+@helper
+def evaluate(theta, target, orders, values, gradient, want_gradient):
+    """Fill the two log-likelihoods, and the gradient of their sum with the target's power.
+
+    Return False if theta is out of range.
+    """
+    value = lattice_log_likelihood(theta, target, target.lattice, gradient, want_gradient)
+    if not value > -1e300:
+        return False
+    if want_gradient and target.power != 1.0:
+        gradient *= target.power
+    values[0] = value
+    values[1] = order_log_likelihood(theta, target, orders, gradient, want_gradient)
+    return values[1] > -1e300
+
+
+@helper
+def dense_columns(theta, items, stop_rate):
+    """Return the `SetColumns` of a sample: its own items first, then all others."""
+    n = theta.shape[0]
+    k = items.shape[0]
+    column = np.empty(n, np.int64)
+    inside = np.zeros(n, np.bool_)
+    for b in range(k):
+        column[b] = items[b]
+        inside[items[b]] = True
+    place = k
+    for j in range(n):
+        if not inside[j]:
+            column[place] = j
+            place += 1
+    effects = np.empty((k, n))
+    rate = np.empty(n)
+    for c in range(n):
+        rate[c] = math.exp(theta[column[c], column[c]])
+        for b in range(k):
+            effects[b, c] = 0.0 if b == c else theta[items[b], column[c]]
+    return SetColumns(np.exp(effects), effects, rate, 0.0, stop_rate)
+
+
+@helper
+def largest_block(columns):
+    """Return how many items can be relocated at once within the range of a double."""
+    k, n = columns.effects.shape
+    highest = 0.0
+    lowest = 0.0
+    for c in range(n):
+        above = math.log(columns.rate[c])
+        below = above
+        for b in range(k):
+            above += max(columns.effects[b, c], 0.0)
+            below += min(columns.effects[b, c], 0.0)
+        highest = max(highest, above)
+        lowest = min(lowest, below)
+    return int(LARGEST_LOG_RATE / max(highest - lowest, 1.0))
+
+
+@helper
+def relocate_orders(theta, target, orders, rng):
+    """Draw new latent orders given theta: one sweep of block relocation for each large sample.
+
+    A sample whose rates leave the range of the arithmetic keeps its order in this sweep.
+    """
+    nothing = np.empty((0, 1), np.int64)
+    for s in range(target.large_start.shape[0] - 1):
+        first = target.large_start[s]
+        last = target.large_start[s + 1]
+        items = target.large_items[first:last]
+        columns = dense_columns(theta, items, target.stop_rate)
+        block = min(_BLOCK, largest_block(columns))
+        if block < 2:
+            continue
+        place = np.empty(theta.shape[0], np.int64)
+        for b in range(last - first):
+            place[items[b]] = b
+        order = np.empty(last - first, np.int64)
+        for b in range(last - first):
+            order[b] = place[orders[first + b]]
+        unused = np.zeros((last - first + 1, theta.shape[0] + 1))
+        relocate(unused, nothing, order, columns, block, 0, 1, 1 << 60, rng)
+        for b in range(last - first):
+            orders[first + b] = items[order[b]]
+
+
+@kernel
+def set_scores(scores, theta, slope, target, chosen):
+    """Fill for each chosen set the gradient in the coordinates z, times the root of its count.
+
+    The last column belongs to the scale. The products of the rows sum to the empirical Fisher
+    information.
+    """
+    n = theta.shape[0]
+    gradient = np.empty((n, n))
+    for row in range(chosen.shape[0]):
+        one = chosen[row : row + 1]
+        value = lattice_log_likelihood(theta, target, one, gradient, True)
+        if value > -1e300:
+            count = target.sets.weights[chosen[row]] * target.total
+            gradient /= math.sqrt(count)
+            scores[row, : n * n] = (gradient * slope).reshape(-1)
+            pull = np.sum(gradient * theta)
+            for j in range(n):
+                pull -= gradient[j, j] * theta[j, j]
+            scores[row, n * n] = pull * target.prior.log_spread

@@ -1,0 +1,198 @@
+"""Jumps to other models that explain two items equally well: Proposition 1's family as a proposal.
+
+The four parameters of a pair of items are equivalent to four other numbers: the probabilities p1,
+p2 and p12 that a model of these two items alone gives to "1 only", "2 only" and "both", and the
+share w of the orders "1 first" among those with both. Along w the distribution of sets of the two
+items stays the same (Proposition 1). A jump keeps p1, p2, p12 and moves w: near its current value,
+or near 1 - w, the opposite order. The map is one to one, and the determinant of its derivatives by
+(p1, p2, p12, logit w) is 1 / (p0 p1 p2 p12): the same everywhere along the family. So a symmetric
+step of logit w needs no correction.
+
+With `follow`, the effects of every other item k on the two are moved along: such that a chain in
+which k is present from the start keeps its marginal probabilities of item 1 and of item 2.
+"""
+
+import math
+
+import numpy as np
+
+from sequela.kernels.dense_likelihood import evaluate
+from sequela.kernels.prior_transform import (
+    LARGEST_THETA,
+    base_coordinate,
+    fill_theta,
+    interaction_coordinate,
+    log_scale,
+)
+from sequela.support.jit import helper
+
+# A share nearer to 0 or 1 is not left by a jump: rounding would decide.
+_LEAST_SHARE = 1e-12
+_MAX_NEWTON = 60
+
+
+@helper
+def pair_shares(one, two, on_two, on_one):
+    """Return (p0, p1, p2, f, s): nothing, 1 only, 2 only, both with 1 first, both with 2 first.
+
+    `one` and `two` are log base rates in units of the observation's rate, `on_two` is the effect of
+    item 1 on item 2, `on_one` the reverse.
+    """
+    a = math.exp(one)
+    b = math.exp(two)
+    late_a = math.exp(one + on_one)
+    late_b = math.exp(two + on_two)
+    p0 = 1.0 / (1.0 + a + b)
+    p1 = p0 * a / (1.0 + late_b)
+    p2 = p0 * b / (1.0 + late_a)
+    return p0, p1, p2, p1 * late_b, p2 * late_a
+
+
+@helper
+def log_absent(one, two, on_two, on_one, x, y):
+    """Return log P(no 1) and log P(no 2) with another item's effects x and y, and derivatives.
+
+    The last four numbers are d log P(no 1) / dx, dy, then d log P(no 2) / dx, dy.
+    """
+    a = math.exp(one + x)
+    b = math.exp(two + y)
+    late_a = math.exp(one + on_one + x)
+    late_b = math.exp(two + on_two + y)
+    p0 = 1.0 / (1.0 + a + b)
+    u = b / (1.0 + late_a)
+    v = a / (1.0 + late_b)
+    return (
+        math.log(p0) + math.log1p(u),
+        math.log(p0) + math.log1p(v),
+        -a * p0 - u * late_a / ((1.0 + late_a) * (1.0 + u)),
+        -b * p0 + u / (1.0 + u),
+        -a * p0 + v / (1.0 + v),
+        -b * p0 - v * late_b / ((1.0 + late_b) * (1.0 + v)),
+    )
+
+
+@helper
+def solve_effects(one, two, on_two, on_one, no_one, no_two, x, y):
+    """Find effects x, y with the given log P(no 1) and log P(no 2), by Newton's method from x, y.
+
+    Return (found, x, y, log of the absolute determinant of the derivatives).
+    """
+    for _ in range(_MAX_NEWTON):
+        q1, q2, a, b, c, d = log_absent(one, two, on_two, on_one, x, y)
+        determinant = a * d - b * c
+        r = q1 - no_one
+        s = q2 - no_two
+        dx = (b * s - d * r) / determinant
+        dy = (c * r - a * s) / determinant
+        longest = max(abs(dx), abs(dy))
+        if not longest < 1e6:
+            return False, x, y, 0.0
+        if longest > 1.0:
+            dx /= longest
+            dy /= longest
+        x += dx
+        y += dy
+        if longest < 1e-11:
+            q1, q2, a, b, c, d = log_absent(one, two, on_two, on_one, x, y)
+            close = abs(q1 - no_one) + abs(q2 - no_two) < 1e-9
+            return close, x, y, math.log(abs(a * d - b * c))
+    return False, x, y, 0.0
+
+
+@helper
+def follow_effects(theta, z, old, new, i, j, unit, prior):
+    """Move the effects of all other items on i and j along with the pair; change theta and z.
+
+    `old` and `new` are the pair's four parameters. Return (found, log of the ratio of prior
+    densities and Jacobians). A solution is taken only if the way back leads to where it began.
+    """
+    n = theta.shape[0]
+    gain = 0.0
+    for k in range(n):
+        if k in (i, j):
+            continue
+        x = theta[k, i]
+        y = theta[k, j]
+        q1, q2, a, b, c, d = log_absent(old[0], old[1], old[2], old[3], x, y)
+        found, x1, y1, forth = solve_effects(new[0], new[1], new[2], new[3], q1, q2, x, y)
+        if not found:
+            return False, 0.0
+        found, x2, y2, _ = solve_effects(old[0], old[1], old[2], old[3], q1, q2, x1, y1)
+        if not found or abs(x2 - x) + abs(y2 - y) > 1e-6:
+            return False, 0.0
+        gain += math.log(abs(a * d - b * c)) - forth
+        for target, before, after in ((i, x, x1), (j, y, y1)):
+            _, density = interaction_coordinate(before, unit, prior)
+            gain -= density
+            z[k, target], density = interaction_coordinate(after, unit, prior)
+            gain += density
+            theta[k, target] = after
+    return True, gain
+
+
+@helper
+def pair_density(pair, unit, shift, prior):
+    """Return the four coordinates of a pair's parameters and the log-density of their prior."""
+    z1, first = base_coordinate(pair[0] + shift, prior)
+    z2, second = base_coordinate(pair[1] + shift, prior)
+    z12, third = interaction_coordinate(pair[2], unit, prior)
+    z21, fourth = interaction_coordinate(pair[3], unit, prior)
+    return z1, z2, z12, z21, first + second + third + fourth
+
+
+@helper
+def family_jump(state, target, i, j, reflect, width, follow, rng):
+    """Propose another share of the orders of i and j; return whether it was accepted.
+
+    The logit of the share moves by a normal step of standard deviation `width`, after a change of
+    its sign if `reflect`.
+    """
+    n = state.z.shape[0]
+    prior = target.prior
+    shift = math.log(target.stop_rate)
+    unit = math.exp(log_scale(state.scale, prior))
+    theta = np.empty((n, n))
+    slope = np.empty((n, n))
+    fill_theta(theta, slope, state.z, state.scale, prior)
+    old = (theta[i, i] - shift, theta[j, j] - shift, theta[i, j], theta[j, i])
+    p0, p1, p2, f, s = pair_shares(old[0], old[1], old[2], old[3])
+    both = f + s
+    share = f / both
+    step = width * rng.standard_normal()
+    level = math.log(rng.random())
+    if not (_LEAST_SHARE < share < 1.0 - _LEAST_SHARE):
+        return False
+    logit = math.log(f) - math.log(s)
+    logit = (-logit if reflect else logit) + step
+    moved = 1.0 / (1.0 + math.exp(-logit))
+    if not (_LEAST_SHARE < moved < 1.0 - _LEAST_SHARE):
+        return False
+    f1 = moved * both
+    s1 = (1.0 - moved) * both
+    one = math.log((p1 + f1) / p0)
+    two = math.log((p2 + s1) / p0)
+    new = (one, two, math.log(f1 / p1) - two, math.log(s1 / p2) - one)
+    z = state.z.copy()
+    _, _, _, _, before = pair_density(old, unit, shift, prior)
+    z[i, i], z[j, j], z[i, j], z[j, i], after = pair_density(new, unit, shift, prior)
+    gain = after - before
+    if follow:
+        found, more = follow_effects(theta, z, old, new, i, j, unit, prior)
+        if not found:
+            return False
+        gain += more
+    theta[i, i] = new[0] + shift
+    theta[j, j] = new[1] + shift
+    theta[i, j] = new[2]
+    theta[j, i] = new[3]
+    if not theta.max() < LARGEST_THETA:
+        return False
+    values = np.empty(2)
+    if not evaluate(theta, target, state.orders, values, slope, False):
+        return False
+    gain += target.power * (values[0] - state.values[0]) + values[1] - state.values[1]
+    if not level < gain:
+        return False
+    state.z[:] = z
+    state.values[:] = values
+    return True

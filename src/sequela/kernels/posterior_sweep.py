@@ -1,0 +1,181 @@
+"""One sweep of a Markov chain over theta: trajectories, jumps, shifts, the scale, latent orders.
+
+Each move leaves the posterior (or its heated version) as it is; together they reach what a single
+one does not. The mathematics is in `docs/posterior.md`.
+"""
+
+import math
+
+import numpy as np
+
+from sequela.kernels.dense_likelihood import evaluate, relocate_orders
+from sequela.kernels.family_jump import family_jump
+from sequela.kernels.hamiltonian import hamiltonian_move
+from sequela.kernels.prior_transform import (
+    LARGEST_THETA,
+    fill_theta,
+    interaction_coordinate,
+    log_scale,
+    shape_inverse,
+    shape_value,
+)
+from sequela.support.jit import helper, kernel
+
+# Places in the counts that `advance` adds to: what was tried and what was accepted.
+COUNTS = (
+    "trajectories",
+    "acceptance",
+    "gradients",
+    "jumps tried",
+    "jumps accepted",
+    "shifts tried",
+    "shifts accepted",
+    "scales tried",
+    "scales accepted",
+)
+
+# Steps of the logit of a share: a short one and, less often, a long one.
+_NEAR = 1.0
+_FAR = 2.5
+_FAR_SHARE = 0.3
+# Typical shift of a whole row of theta, and step of the coordinate of the scale.
+_SHIFT = 0.5
+_SCALE_STEP = 0.5
+_SCALE_TRIES = 2
+
+
+@helper
+def shift_row(state, target, rng):
+    """Propose to add the same number to all effects of one item; return whether it was accepted.
+
+    An item that slows all that comes after it looks much like one that hastens the observation, so
+    that a whole row of theta is known less well than each of its entries given the others.
+    """
+    n = state.z.shape[0]
+    prior = target.prior
+    unit = math.exp(log_scale(state.scale, prior))
+    theta = np.empty((n, n))
+    slope = np.empty((n, n))
+    fill_theta(theta, slope, state.z, state.scale, prior)
+    i = int(rng.random() * n)
+    shift = _SHIFT * rng.standard_normal()
+    level = math.log(rng.random())
+    z = state.z.copy()
+    gain = 0.0
+    for j in range(n):
+        if j != i:
+            gain += 0.5 * z[i, j] ** 2 + math.log(slope[i, j])
+            theta[i, j] += shift
+            z[i, j], density = interaction_coordinate(theta[i, j], unit, prior)
+            gain += density
+    if not theta.max() < LARGEST_THETA:
+        return False
+    values = np.empty(2)
+    if not evaluate(theta, target, state.orders, values, slope, False):
+        return False
+    gain += target.power * (values[0] - state.values[0]) + values[1] - state.values[1]
+    if not level < gain:
+        return False
+    state.z[:] = z
+    state.values[:] = values
+    return True
+
+
+@helper
+def change_scale(state, prior, rng):
+    """Propose another scale of the prior while theta stays; return whether it was accepted.
+
+    The likelihood does not change, so this costs little. Trajectories change the scale and theta
+    together; the two ways complement each other.
+    """
+    n = state.z.shape[0]
+    proposed = state.scale[0] + _SCALE_STEP * rng.standard_normal()
+    ratio = math.exp(prior.log_spread * (state.scale[0] - proposed))
+    gain = 0.5 * state.scale[0] ** 2 - 0.5 * proposed**2
+    z = state.z.copy()
+    for i in range(n):
+        for j in range(n):
+            if i != j:
+                value, before = shape_value(state.z[i, j], prior)
+                z[i, j] = shape_inverse(value * ratio, prior)
+                _, after = shape_value(z[i, j], prior)
+                gain += 0.5 * (state.z[i, j] ** 2 - z[i, j] ** 2)
+                gain += math.log(before) - math.log(after) + math.log(ratio)
+    if not math.log(rng.random()) < gain:
+        return False
+    state.z[:] = z
+    state.scale[0] = proposed
+    return True
+
+
+@helper
+def jump_pairs(state, target, pairs, jumps, counts, rng):
+    """Try family jumps for random rows of `pairs`."""
+    for _ in range(jumps):
+        at = int(rng.random() * pairs.shape[0])
+        reflect = rng.random() < 0.5
+        follow = rng.random() < 0.5
+        width = _FAR if rng.random() < _FAR_SHARE else _NEAR
+        counts[3] += 1.0
+        if family_jump(state, target, pairs[at, 0], pairs[at, 1], reflect, width, follow, rng):
+            counts[4] += 1.0
+
+
+@kernel
+def advance(state, target, trajectory, pairs, jumps, sweeps, counts, rng):
+    """Advance a chain by `sweeps` sweeps; `counts` are added to, see `COUNTS`.
+
+    Return False if the state is out of range, which only a start can be.
+    """
+    n = state.z.shape[0]
+    theta = np.empty((n, n))
+    slope = np.empty((n, n))
+    in_range = fill_theta(theta, slope, state.z, state.scale, target.prior)
+    if not in_range or not evaluate(theta, target, state.orders, state.values, slope, False):
+        return False
+    for _ in range(sweeps):
+        accept, gradients = hamiltonian_move(state, target, trajectory, rng)
+        counts[0] += 1.0
+        counts[1] += accept
+        counts[2] += gradients
+        if pairs.shape[0] > 0:
+            jump_pairs(state, target, pairs, jumps, counts, rng)
+        counts[5] += 1.0
+        if shift_row(state, target, rng):
+            counts[6] += 1.0
+        if target.prior.log_spread > 0.0:
+            for _ in range(_SCALE_TRIES):
+                counts[7] += 1.0
+                if change_scale(state, target.prior, rng):
+                    counts[8] += 1.0
+        if target.large_start.shape[0] > 1:
+            fill_theta(theta, slope, state.z, state.scale, target.prior)
+            relocate_orders(theta, target, state.orders, rng)
+            evaluate(theta, target, state.orders, state.values, slope, False)
+    return True
+
+
+@kernel
+def read_theta(theta, slope, z, scale, prior):
+    """Fill theta and the slopes of its entries in the coordinates z; return whether in range."""
+    return fill_theta(theta, slope, z, scale, prior)
+
+
+@kernel
+def write_coordinates(z, theta, scale, prior):
+    """Fill the coordinates z of a theta."""
+    n = z.shape[0]
+    unit = math.exp(log_scale(scale, prior))
+    for i in range(n):
+        for j in range(n):
+            if i == j:
+                z[i, j] = (theta[i, j] - prior.base_mean) / prior.base_sd
+            else:
+                z[i, j], _ = interaction_coordinate(theta[i, j], unit, prior)
+
+
+@kernel
+def log_likelihoods(values, theta, target, orders):
+    """Fill the log-likelihoods of lattice sets and large samples; return whether in range."""
+    unused = np.empty((1, 1))
+    return evaluate(theta, target, orders, values, unused, False)

@@ -1,0 +1,5 @@
+"""Posteriors of theta: priors, Markov chains over models, and their draws."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,306 @@
+"""Priors of theta: what is believed about interactions and base rates before the data are seen.
+
+A prior of the interactions has a shape (Laplace, Student t, normal) and a scale. The scale is a
+number, or `LearnedScale`: then it is sampled together with theta, so that nobody has to know how
+strong interactions are. A further shape is one class with `quantile`, `log_density`, `kind` and
+`scale`, and an entry in `KINDS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from scipy.special import gammaln, log_ndtr, ndtr, stdtrit
+
+from sequela.kernels.arguments import PriorShape
+from sequela.support.errors import InputError
+from sequela.support.validation import is_number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+__all__ = [
+    "KINDS",
+    "BaseRates",
+    "Laplace",
+    "LearnedScale",
+    "Normal",
+    "Prior",
+    "StudentT",
+    "as_prior",
+    "prior_shape",
+    "prior_to_json",
+    "read_prior",
+]
+
+# Nodes of the map from standard normal coordinates to interactions: up to 8 standard deviations.
+_STEP = 0.02
+_NODES = 401
+
+
+@dataclass(frozen=True)
+class LearnedScale:
+    """A scale that is learned together with theta: its prior is log-normal.
+
+    Parameters
+    ----------
+    median : float
+        The scale that is as likely too large as too small.
+    spread : float
+        Standard deviation of the log of the scale; 1 allows a factor of 7 either way.
+    """
+
+    median: float = 0.5
+    spread: float = 1.0
+
+    def __post_init__(self) -> None:
+        _positive("median", self.median, "the median of a learned scale")
+        _positive("spread", self.spread, "the spread of a learned scale")
+
+
+@dataclass(frozen=True)
+class BaseRates:
+    """The normal prior of the log base rates, in units of the rate of the observation.
+
+    Parameters
+    ----------
+    mean, sd : float
+        Mean and standard deviation.
+    """
+
+    mean: float = -1.0
+    sd: float = 3.0
+
+    def __post_init__(self) -> None:
+        if not is_number(self.mean) or not np.isfinite(self.mean):
+            raise InputError(f"mean of the log base rates is {self.mean!r}; expected a number")
+        _positive("sd", self.sd, "the standard deviation of the log base rates")
+
+
+@runtime_checkable
+class Prior(Protocol):
+    """What the sampler asks of a prior of the interactions."""
+
+    kind: ClassVar[str]
+
+    @property
+    def scale(self) -> float | LearnedScale:
+        """The scale, or how it is learned."""
+        ...
+
+    @property
+    def base_rates(self) -> BaseRates:
+        """The prior of the log base rates."""
+        ...
+
+    def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the quantile of the shape, at scale 1, that belongs to standard normal z >= 0."""
+        ...
+
+    def log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log-density of the shape at scale 1."""
+        ...
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """The double exponential distribution: what an L1 penalty means as a prior.
+
+    A fit with penalty p to N samples has the scale 1 / (p N).
+
+    Parameters
+    ----------
+    scale : float or LearnedScale
+        Mean absolute size of an interaction.
+    base_rates : BaseRates
+        The prior of the log base rates.
+    """
+
+    scale: float | LearnedScale = field(default_factory=LearnedScale)
+    base_rates: BaseRates = field(default_factory=BaseRates)
+    kind: ClassVar[str] = "laplace"
+
+    def __post_init__(self) -> None:
+        _check_scale(self)
+
+    def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the quantile that belongs to standard normal z >= 0."""
+        x: NDArray[np.float64] = -(log_ndtr(-z) + np.log(2.0))
+        return x
+
+    def log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log-density at scale 1."""
+        log_f: NDArray[np.float64] = -np.abs(x) - np.log(2.0)
+        return log_f
+
+
+@dataclass(frozen=True)
+class StudentT:
+    """Student's t distribution: most interactions are near zero, a few may be large.
+
+    Parameters
+    ----------
+    df : float
+        Degrees of freedom; fewer have heavier tails.
+    scale : float or LearnedScale
+        The scale: with 2 degrees of freedom half of all interactions are below 0.8 times it.
+    base_rates : BaseRates
+        The prior of the log base rates.
+    """
+
+    df: float = 2.0
+    scale: float | LearnedScale = field(default_factory=LearnedScale)
+    base_rates: BaseRates = field(default_factory=BaseRates)
+    kind: ClassVar[str] = "student-t"
+
+    def __post_init__(self) -> None:
+        _check_scale(self)
+        _positive("df", self.df, "degrees of freedom")
+        if self.df < 0.5:
+            raise InputError(f"df is {self.df!r}; expected at least 0.5 degrees of freedom")
+
+    def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the quantile that belongs to standard normal z >= 0."""
+        # By the lower tail, whose probability keeps all its digits.
+        x: NDArray[np.float64] = -stdtrit(self.df, ndtr(-z))
+        return x
+
+    def log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log-density at scale 1."""
+        half = 0.5 * (self.df + 1.0)
+        constant = gammaln(half) - gammaln(0.5 * self.df) - 0.5 * np.log(np.pi * self.df)
+        log_f: NDArray[np.float64] = constant - half * np.log1p(x * x / self.df)
+        return log_f
+
+
+@dataclass(frozen=True)
+class Normal:
+    """The normal distribution: no interaction is expected to stand out.
+
+    Parameters
+    ----------
+    scale : float or LearnedScale
+        Standard deviation of an interaction.
+    base_rates : BaseRates
+        The prior of the log base rates.
+    """
+
+    scale: float | LearnedScale = field(default_factory=LearnedScale)
+    base_rates: BaseRates = field(default_factory=BaseRates)
+    kind: ClassVar[str] = "normal"
+
+    def __post_init__(self) -> None:
+        _check_scale(self)
+
+    def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the quantile that belongs to standard normal z >= 0: z itself."""
+        return z.copy()
+
+    def log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the log-density at scale 1."""
+        log_f: NDArray[np.float64] = -0.5 * x * x - 0.5 * np.log(2.0 * np.pi)
+        return log_f
+
+
+KINDS: dict[str, type[Any]] = {shape.kind: shape for shape in (Laplace, StudentT, Normal)}
+
+
+def _positive(name: str, value: Any, what: str) -> None:
+    if not is_number(value) or not 0.0 < value < np.inf:
+        raise InputError(f"{name} is {value!r}; expected {what} as a positive number, such as 0.5")
+
+
+def _check_scale(prior: Any) -> None:
+    if not isinstance(prior.scale, LearnedScale):
+        _positive("scale", prior.scale, f"the scale of a {prior.kind} prior")
+    if not isinstance(prior.base_rates, BaseRates):
+        raise InputError(f"base_rates is {prior.base_rates!r}; expected a BaseRates(mean, sd)")
+
+
+def as_prior(prior: Prior | str | None) -> Prior:
+    """Return a prior; a name stands for the shape with a learned scale.
+
+    None is the default, Student's t distribution with 2 degrees of freedom and a learned scale:
+    of the priors that were compared it predicted held-out samples best (see the documentation).
+
+    Examples
+    --------
+    >>> as_prior("laplace")
+    Laplace(scale=LearnedScale(median=0.5, spread=1.0), base_rates=BaseRates(mean=-1.0, sd=3.0))
+    """
+    if prior is None:
+        return StudentT()
+    if isinstance(prior, str):
+        if prior not in KINDS:
+            raise InputError(f"prior is {prior!r}; expected one of {', '.join(map(repr, KINDS))}")
+        named: Prior = KINDS[prior]()
+        return named
+    if isinstance(prior, type) or not isinstance(prior, Prior):
+        raise InputError(
+            f"prior is {prior!r}; expected a prior such as sequela.posteriors.Laplace(scale=0.5), "
+            f"or one of the names {', '.join(map(repr, KINDS))}"
+        )
+    return prior
+
+
+def prior_to_json(prior: Prior) -> dict[str, Any]:
+    """Return what a file holds of a prior: plain values, "kind" among them."""
+    plain = asdict(prior)  # type: ignore[call-overload]
+    return {"kind": prior.kind, **plain}
+
+
+def read_prior(stored: Mapping[str, Any]) -> Prior:
+    """Return the prior that `prior_to_json` wrote.
+
+    Examples
+    --------
+    >>> read_prior(prior_to_json(Normal(scale=2.0))).scale
+    2.0
+    """
+    values = dict(stored)
+    kind = values.pop("kind", None)
+    if kind not in KINDS:
+        raise InputError(f"the prior is of kind {kind!r}; expected one of {', '.join(KINDS)}")
+    try:
+        if isinstance(values.get("scale"), dict):
+            values["scale"] = LearnedScale(**values["scale"])
+        values["base_rates"] = BaseRates(**values["base_rates"])
+        found: Prior = KINDS[kind](**values)
+    except (TypeError, KeyError) as error:
+        raise InputError(f"the prior {dict(stored)!r} cannot be read: {error}") from None
+    return found
+
+
+def prior_shape(prior: Prior) -> PriorShape:
+    """Return a prior as the kernels read it; an improper or broken one is an error.
+
+    The map from standard normal z to interactions has the slope (density of z) / (density of the
+    interaction).
+    """
+    z: NDArray[np.float64] = _STEP * np.arange(_NODES, dtype=np.float64)
+    value = np.asarray(prior.quantile(z), dtype=np.float64)
+    value[0] = 0.0
+    log_normal = -0.5 * z * z - 0.5 * np.log(2.0 * np.pi)
+    slope = np.exp(log_normal - prior.log_density(value))
+    good = np.isfinite(value).all() and np.isfinite(slope).all()
+    if not good or (np.diff(value) <= 0.0).any() or (slope <= 0.0).any():
+        raise InputError(
+            f"the prior {prior!r} is not proper: its quantiles must grow from 0 at z = 0 and be "
+            f"finite up to z = {z[-1]:g}"
+        )
+    scale = prior.scale
+    median, spread = (
+        (scale.median, scale.spread) if isinstance(scale, LearnedScale) else (scale, 0.0)
+    )
+    return PriorShape(
+        nodes=np.ascontiguousarray([value, slope]),
+        step=_STEP,
+        base_mean=float(prior.base_rates.mean),
+        base_sd=float(prior.base_rates.sd),
+        log_median=float(np.log(median)),
+        log_spread=float(spread),
+    )

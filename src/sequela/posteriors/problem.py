@@ -1,0 +1,202 @@
+"""Data and prior as the sampler of theta reads them: which sets are summed, which carry orders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela.kernels.arguments import PosteriorState, PosteriorTarget
+from sequela.kernels.posterior_sweep import log_likelihoods, read_theta
+from sequela.likelihood.distinct import DistinctSamples
+from sequela.posteriors.priors import prior_shape
+from sequela.support.errors import InputError
+from sequela.support.jit import call
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sequela.data.dataset import Dataset
+    from sequela.observation import Observation
+    from sequela.posteriors.priors import Prior
+
+__all__ = ["LARGEST_LATTICE", "Problem"]
+
+# Larger sets carry latent orders. A lattice of 12 items costs as much as 200 of 4 items.
+LARGEST_LATTICE = 12
+# Pairs that jumps are proposed for, at most, and the copies of the most strongly associated one.
+_MOST_PAIRS = 2000
+_MOST_COPIES = 60
+# A start is shrunk towards the independent model until it is in range.
+_START_LIMIT = 2.0
+_MOST_SHRINKS = 40
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is sampled from: samples, prior and observation, ready for the kernels.
+
+    Attributes
+    ----------
+    data : Dataset
+        The samples.
+    prior : Prior
+        The prior of theta.
+    observation : Observation
+        How samples are observed.
+    target : PosteriorTarget
+        The posterior, with power 1.
+    jump_pairs : array of int, (m, 2)
+        Pairs of items for jumps, repeated according to how strongly they are associated.
+    together : array of int, (n, n)
+        Number of samples that have both items.
+    """
+
+    data: Dataset
+    prior: Prior
+    observation: Observation
+    target: PosteriorTarget
+    jump_pairs: NDArray[np.int64]
+    together: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, data: Dataset, prior: Prior, observation: Observation, largest_lattice: int
+    ) -> Problem:
+        """Prepare data and prior."""
+        stop_rate = observation.constant_rate
+        if stop_rate is None:
+            raise InputError(
+                f"the posterior of theta is not available for an observation of kind "
+                f"{observation.kind!r}; use an observation with a constant rate, such as "
+                "sequela.Exponential()"
+            )
+        distinct = DistinctSamples.of(data)
+        if distinct.timed.any():
+            row = int(distinct.first[np.nonzero(distinct.timed)[0][0]])
+            raise InputError(
+                f"sample {data.samples[row]!r} (row {row}) has a known observation time; the "
+                "posterior of theta is for unknown times. Use data.without_times()"
+            )
+        lattice = np.nonzero(distinct.sizes <= largest_lattice)[0]
+        large = np.nonzero(distinct.sizes[distinct.inverse] > largest_lattice)[0]
+        sets = [distinct.items(int(s)) for s in distinct.inverse[large]]
+        start = np.zeros(len(sets) + 1, dtype=np.int64)
+        np.cumsum([items.size for items in sets], out=start[1:])
+        target = PosteriorTarget(
+            sets=distinct.sets,
+            lattice=lattice,
+            large_start=start,
+            large_items=np.concatenate([*sets, np.empty(0, dtype=np.int64)]).astype(np.int64),
+            total=float(len(data)),
+            power=1.0,
+            stop_rate=float(stop_rate),
+            prior=prior_shape(prior),
+        )
+        X = np.asarray(data.values, dtype=np.float64)
+        together = X.T @ X
+        return cls(
+            data=data,
+            prior=prior,
+            observation=observation,
+            target=target,
+            jump_pairs=_jump_pairs(together, len(data)),
+            together=together.astype(np.int64),
+        )
+
+    @property
+    def n(self) -> int:
+        """Number of items."""
+        return self.data.n_items
+
+    @property
+    def pairs(self) -> NDArray[np.int64]:
+        """The pairs of items, (m, 2), that at least one sample has both of."""
+        return np.argwhere(np.triu(self.together, 1) > 0).astype(np.int64)
+
+    def theta(self, state: PosteriorState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return theta at a state, and its slopes in the coordinates of the prior."""
+        theta, slope = np.empty((2, self.n, self.n))
+        call(read_theta, theta, slope, state.z, state.scale, self.target.prior)
+        return theta, slope
+
+    def scale(self, state: PosteriorState) -> float:
+        """Return the scale of the interactions at a state."""
+        prior = self.target.prior
+        return float(np.exp(prior.log_median + prior.log_spread * state.scale[0]))
+
+    def start(self, rng: np.random.Generator) -> PosteriorState:
+        """Draw a dispersed start: interactions from the prior, base rates near the frequencies."""
+        prior = self.target.prior
+        n = self.n
+        z = np.clip(rng.standard_normal((n, n)), -_START_LIMIT, _START_LIMIT)
+        frequency = (np.diagonal(self.together) + 0.5) / (len(self.data) + 1.0)
+        odds = np.log(frequency / (1.0 - frequency)) + np.log(self.target.stop_rate)
+        base = (odds - prior.base_mean) / prior.base_sd
+        np.fill_diagonal(z, base + rng.standard_normal(n) / prior.base_sd)
+        orders = [
+            rng.permutation(self.target.large_items[first:last])
+            for first, last in zip(
+                self.target.large_start[:-1], self.target.large_start[1:], strict=True
+            )
+        ]
+        state = PosteriorState(
+            z=z,
+            scale=np.zeros(1),
+            orders=np.concatenate([*orders, np.empty(0, dtype=np.int64)]).astype(np.int64),
+            values=np.zeros(2),
+        )
+        off = ~np.eye(n, dtype=bool)
+        for _ in range(_MOST_SHRINKS):
+            if self._in_range(state):
+                return state
+            state.z[off] *= 0.8
+        raise InputError(
+            "no starting point with rates in range was found; check that the prior is not far too "
+            f"wide: {self.prior!r}"
+        )
+
+    def _in_range(self, state: PosteriorState) -> bool:
+        theta, slope = np.empty((2, self.n, self.n))
+        if not call(read_theta, theta, slope, state.z, state.scale, self.target.prior):
+            return False
+        return bool(call(log_likelihoods, state.values, theta, self.target, state.orders))
+
+
+def _jump_pairs(together: NDArray[np.float64], total: int) -> NDArray[np.int64]:
+    """Return pairs of items that occur together, repeated by the strength of their association.
+
+    Whether two orders are both plausible matters most for pairs that depend on each other, so they
+    are tried more often, in proportion to the likelihood-ratio statistic of their 2 x 2 table.
+    """
+    first, second = np.nonzero(np.triu(together, 1) > 0)
+    if not first.size:
+        return np.empty((0, 2), dtype=np.int64)
+    count = np.diagonal(together)
+    both = together[first, second]
+    table = np.stack(
+        [
+            both,
+            count[first] - both,
+            count[second] - both,
+            total - count[first] - count[second] + both,
+        ]
+    )
+    share = count / total
+    expected = total * np.stack(
+        [
+            share[first] * share[second],
+            share[first] * (1 - share[second]),
+            (1 - share[first]) * share[second],
+            (1 - share[first]) * (1 - share[second]),
+        ]
+    )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(table > 0.0, table * np.log(table / expected), 0.0)
+    statistic = np.maximum(2.0 * terms.sum(axis=0), 0.0)
+    kept = np.argsort(-statistic, kind="stable")[:_MOST_PAIRS]
+    weight = 1.0 + np.minimum(statistic[kept], 100.0)
+    copies = np.maximum(1, np.round(_MOST_COPIES * weight / weight.max())).astype(np.int64)
+    pairs = np.stack([first[kept], second[kept]], axis=1).astype(np.int64)
+    return np.repeat(pairs, copies, axis=0)

@@ -1,0 +1,65 @@
+"""The step size of trajectories, adapted during warm-up by dual averaging.
+
+Hoffman and Gelman (2014), "The No-U-Turn Sampler", section 3.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+__all__ = ["StepSize"]
+
+_SHRINKAGE = 0.1
+_DELAY = 10.0
+_FORGETTING = 0.75
+# The mean acceptance that is aimed at.
+_TARGET = 0.8
+_CENTRE = 3.0
+
+
+@dataclass(frozen=True)
+class StepSize:
+    """A step size and what dual averaging remembers.
+
+    Attributes
+    ----------
+    step : float
+        The step size to use next.
+    averaged : float
+        Log of the averaged step size, to be used after warm-up.
+    error : float
+        Averaged distance of the acceptance from its target.
+    centre : float
+        Log step size that the adaptation shrinks towards.
+    count : int
+        Number of updates since the last restart.
+    """
+
+    step: float = 0.1
+    averaged: float = 0.0
+    error: float = 0.0
+    centre: float = float(np.log(_CENTRE * 0.1))
+    count: int = 0
+
+    def restart(self, step: float) -> StepSize:
+        """Return an adaptation that begins anew at a step size."""
+        return StepSize(step=step, centre=float(np.log(_CENTRE * step)))
+
+    def update(self, acceptance: float) -> StepSize:
+        """Return the adaptation after trajectories with this mean acceptance probability."""
+        count = self.count + 1
+        weight = 1.0 / (count + _DELAY)
+        error = (1.0 - weight) * self.error + weight * (_TARGET - acceptance)
+        log_step = self.centre - np.sqrt(count) / _SHRINKAGE * error
+        share = count**-_FORGETTING
+        averaged = share * log_step + (1.0 - share) * self.averaged
+        return replace(
+            self, step=float(np.exp(log_step)), averaged=float(averaged), error=float(error),
+            count=count,
+        )  # fmt: skip
+
+    def finish(self) -> StepSize:
+        """Return the adaptation at its end: the averaged step size."""
+        return replace(self, step=float(np.exp(self.averaged))) if self.count else self

@@ -1,0 +1,236 @@
+"""Markov chains over theta that run side by side: warm-up, replica exchange, and draws.
+
+A chain consists of one or several replicas. Replica 0 samples from the posterior; replica k from
+its heated version, in which the likelihood has the power exp(-k * gap). Neighbours exchange their
+states (deterministic even-odd scheme, Syed et al. 2022), so that a mode that moves cannot leave is
+left through the heated replicas.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sequela.kernels.arguments import PosteriorState, Trajectory
+from sequela.kernels.posterior_sweep import COUNTS, advance
+from sequela.kernels.sample_orders import sum_sample_orders
+from sequela.posteriors.metric import Metric, estimate_metric, unit_metric
+from sequela.posteriors.step_size import StepSize
+from sequela.support.errors import SequelaError
+from sequela.support.jit import call
+from sequela.support.linear_algebra import blas_on_one_thread
+from sequela.support.random import Purpose, stream
+from sequela.support.threads import run_all
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sequela.posteriors.problem import Problem
+
+__all__ = ["Plan", "Walkers"]
+
+# Shares of the warm-up after which the metric is estimated anew.
+_METRIC_AT = (0.1, 0.25, 0.5, 0.75)
+_STEP_AFTER_METRIC = 0.3
+# The exchange of neighbours is accepted about as often as this, by the choice of the gap.
+_SWAP_TARGET = 0.3
+_FIRST_GAP = 0.1
+_GAP_RANGE = (1e-3, 2.0)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long and with how many chains theta is sampled.
+
+    Attributes
+    ----------
+    chains, replicas : int
+        Independent chains, and replicas of each; 1 replica: no exchange.
+    warm_up, draws : int
+        Draws per chain that are discarded while the sampler adapts, and that are kept.
+    thin : int
+        Sweeps per draw.
+    jumps : int
+        Jumps per sweep.
+    most_steps : int
+        The largest number of leapfrog steps of a trajectory.
+    """
+
+    chains: int = 4
+    replicas: int = 1
+    warm_up: int = 250
+    draws: int = 500
+    thin: int = 2
+    jumps: int = 12
+    most_steps: int = 12
+
+
+@dataclass
+class Walkers:
+    """All chains of a run, with everything that the next step needs.
+
+    Attributes
+    ----------
+    problem : Problem
+        What is sampled from.
+    plan : Plan
+        How.
+    seed : int
+        What all random numbers are derived from.
+    done : int
+        Draws per chain so far, the warm-up included.
+    states : list of lists of PosteriorState
+        By chain and replica.
+    steps : list of StepSize
+        By replica; chains share them.
+    metrics : list of Metric
+        By replica.
+    counts : array (replicas, len(COUNTS))
+        What was tried and accepted since the end of the warm-up.
+    swaps : array (replicas - 1, 2)
+        Exchanges tried between neighbours, and the sum of their acceptance probabilities.
+    gap : float
+        Difference of the log powers of neighbouring replicas.
+    """
+
+    problem: Problem
+    plan: Plan
+    seed: int
+    states: list[list[PosteriorState]]
+    generators: list[list[np.random.Generator]]
+    steps: list[StepSize]
+    metrics: list[Metric]
+    counts: NDArray[np.float64]
+    swaps: NDArray[np.float64]
+    gap: float = _FIRST_GAP
+    done: int = 0
+
+    @classmethod
+    def begin(cls, problem: Problem, plan: Plan, seed: int) -> Walkers:
+        """Start all chains at dispersed points."""
+        generators = [
+            [stream(seed, Purpose.POSTERIOR_CHAIN, c, k) for k in range(plan.replicas)]
+            for c in range(plan.chains)
+        ]
+        return cls(
+            problem=problem,
+            plan=plan,
+            seed=seed,
+            states=[[problem.start(rng) for rng in row] for row in generators],
+            generators=generators,
+            steps=[StepSize() for _ in range(plan.replicas)],
+            metrics=[unit_metric(problem.n) for _ in range(plan.replicas)],
+            counts=np.zeros((plan.replicas, len(COUNTS))),
+            swaps=np.zeros((max(plan.replicas - 1, 0), 2)),
+        )
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether the warm-up is over, so that draws count."""
+        return self.done >= self.plan.warm_up
+
+    def powers(self) -> NDArray[np.float64]:
+        """Return the power of the likelihood in each replica."""
+        powers: NDArray[np.float64] = np.exp(-self.gap * np.arange(self.plan.replicas))
+        return powers
+
+    def advance(self, n_threads: int) -> None:
+        """Advance all chains by one draw: sweeps, exchanges, and adaptation during warm-up."""
+        with blas_on_one_thread():
+            counts = self._sweep(n_threads)
+            if self.plan.replicas > 1:
+                self._exchange()
+            if self.is_warm:
+                self.counts += counts.sum(axis=0)
+            else:
+                self._adapt(counts)
+        self.done += 1
+
+    def _sweep(self, n_threads: int) -> NDArray[np.float64]:
+        """Sweep all replicas; return the counts (chains, replicas, ...)."""
+        plan = self.plan
+        powers = self.powers()
+        counts = np.zeros((plan.chains, plan.replicas, len(COUNTS)))
+        pieces = []
+        for k in range(plan.replicas):
+            metric = self.metrics[k]
+            trajectory = Trajectory(
+                step=self.steps[k].step,
+                most_steps=plan.most_steps,
+                directions=metric.directions,
+                shrink=metric.shrink(float(powers[k])),
+            )
+            target = self.problem.target._replace(power=float(powers[k]))
+            pieces += [
+                partial(
+                    call, advance, self.states[c][k], target, trajectory, self.problem.jump_pairs,
+                    plan.jumps, plan.thin, counts[c, k], self.generators[c][k],
+                )
+                for c in range(plan.chains)
+            ]  # fmt: skip
+        if not all(run_all(pieces, n_threads)):
+            raise SequelaError("a chain over theta has left the range of the arithmetic")
+        return counts
+
+    def _exchange(self) -> None:
+        """Offer neighbouring replicas an exchange, even and odd pairs in turn."""
+        plan = self.plan
+        powers = self.powers()
+        rng = stream(self.seed, Purpose.POSTERIOR_SWAP, self.done)
+        levels = np.log(rng.random((plan.chains, plan.replicas)))
+        accepted = []
+        for c, row in enumerate(self.states):
+            for k in range(self.done % 2, plan.replicas - 1, 2):
+                rise = row[k + 1].values[0] - row[k].values[0]
+                log_ratio = float((powers[k] - powers[k + 1]) * rise)
+                accepted.append(np.exp(min(0.0, log_ratio)))
+                if self.is_warm:
+                    self.swaps[k] += (1.0, accepted[-1])
+                if levels[c, k] < log_ratio:
+                    row[k], row[k + 1] = row[k + 1], row[k]
+        if accepted and not self.is_warm:
+            # Robbins and Monro: a wider gap where exchanges are accepted often.
+            rate = 2.0 / (10.0 + self.done)
+            gap = np.log(self.gap) + rate * (np.mean(accepted) - _SWAP_TARGET)
+            self.gap = float(np.clip(np.exp(gap), *_GAP_RANGE))
+
+    def _adapt(self, counts: NDArray[np.float64]) -> None:
+        """Adapt step sizes, and estimate the metric at its times."""
+        plan = self.plan
+        for k in range(plan.replicas):
+            tried, accepted = counts[:, k, :2].sum(axis=0)
+            self.steps[k] = self.steps[k].update(float(accepted / max(tried, 1.0)))
+        now = self.done + 1
+        if now in {int(share * plan.warm_up) for share in _METRIC_AT}:
+            for k in range(plan.replicas):
+                self.metrics[k] = estimate_metric(self.problem, [row[k] for row in self.states])
+                self.steps[k] = self.steps[k].restart(_STEP_AFTER_METRIC)
+        if now == plan.warm_up:
+            self.steps = [step.finish() for step in self.steps]
+
+    def read(self, n_threads: int) -> tuple[NDArray[np.float64], ...]:
+        """Return theta, scale, log-likelihood and orders of the posterior replica of each chain.
+
+        Orders are P(a before b) in the samples that have both, for the pairs of the problem.
+        """
+        problem = self.problem
+        pairs = problem.pairs
+        both = problem.together[pairs[:, 0], pairs[:, 1]]
+
+        def one(state: PosteriorState) -> tuple[Any, ...]:
+            theta, _ = problem.theta(state)
+            before = np.empty((problem.n, problem.n))
+            good = call(sum_sample_orders, before, theta, problem.target, state.orders)
+            orders = before[pairs[:, 0], pairs[:, 1]] / both
+            return (
+                theta,
+                problem.scale(state),
+                float(state.values.sum()),
+                orders if good else np.full(len(pairs), np.nan),
+            )
+
+        rows = run_all([partial(one, row[0]) for row in self.states], n_threads)
+        return tuple(np.array([row[part] for row in rows]) for part in range(4))
