@@ -11,6 +11,9 @@ from . import (
     plots as plots,
 )
 from . import (
+    posteriors as posteriors,
+)
+from . import (
     questions as questions,
 )
 from . import (
@@ -35,6 +38,8 @@ from .likelihood.evaluation import evaluate as evaluate
 from .likelihood.evaluation import log_likelihood as log_likelihood
 from .model import Model as Model
 from .observation import Exponential as Exponential
+from .posteriors.result import Posterior as Posterior
+from .posteriors.sampling import posterior as posterior
 from .questions.clock import pseudo_times as pseudo_times
 from .questions.order import order_matrix as order_matrix
 from .questions.order import order_probability as order_probability

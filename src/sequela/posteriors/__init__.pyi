@@ -1,6 +1,11 @@
+from .diagnostics import Convergence as Convergence
 from .priors import BaseRates as BaseRates
 from .priors import Laplace as Laplace
 from .priors import LearnedScale as LearnedScale
 from .priors import Normal as Normal
 from .priors import Prior as Prior
 from .priors import StudentT as StudentT
+from .result import Draws as Draws
+from .result import Posterior as Posterior
+from .sampling import NotConvergedWarning as NotConvergedWarning
+from .sampling import posterior as posterior

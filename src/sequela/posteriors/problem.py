@@ -51,6 +51,8 @@ class Problem:
         Pairs of items for jumps, repeated according to how strongly they are associated.
     together : array of int, (n, n)
         Number of samples that have both items.
+    largest_lattice : int
+        Larger sets carry latent orders.
     """
 
     data: Dataset
@@ -59,6 +61,7 @@ class Problem:
     target: PosteriorTarget
     jump_pairs: NDArray[np.int64]
     together: NDArray[np.int64]
+    largest_lattice: int
 
     @classmethod
     def of(
@@ -103,6 +106,7 @@ class Problem:
             target=target,
             jump_pairs=_jump_pairs(together, len(data)),
             together=together.astype(np.int64),
+            largest_lattice=largest_lattice,
         )
 
     @property

@@ -211,6 +211,16 @@ class Walkers:
         if now == plan.warm_up:
             self.steps = [step.finish() for step in self.steps]
 
+    def rates(self) -> tuple[float, float, float]:
+        """Return the acceptance of trajectories, jumps and exchanges since the warm-up."""
+        counts = dict(zip(COUNTS, self.counts[0], strict=True))
+        tried = (counts["trajectories"], counts["jumps tried"], self.swaps[:, 0].sum())
+        accepted = (counts["acceptance"], counts["jumps accepted"], self.swaps[:, 1].sum())
+        first, second, third = (
+            float(a / t) if t else float("nan") for a, t in zip(accepted, tried, strict=True)
+        )
+        return first, second, third
+
     def read(self, n_threads: int) -> tuple[NDArray[np.float64], ...]:
         """Return theta, scale, log-likelihood and orders of the posterior replica of each chain.
 

@@ -1,0 +1,102 @@
+"""The file of a posterior: draws and the state of the chains, arrays and JSON, no pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sequela import __version__
+from sequela.support.errors import InputError
+from sequela.support.files import replacing
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import NDArray
+
+__all__ = ["read_file", "write_file"]
+
+_FORMAT = "sequela posterior"
+_VERSION = 1
+
+
+def write_file(
+    path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+) -> None:
+    """Write header and arrays as one file, atomically, with a checksum over the content."""
+    members = {f"{name}.npy": _bytes(array) for name, array in sorted(arrays.items())}
+    full = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "sequela": __version__,
+        "checksums": {name: _checksum(content) for name, content in members.items()},
+        **header,
+    }
+    try:
+        with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            archive.writestr("header.json", json.dumps(full))
+            for name, content in members.items():
+                archive.writestr(name, content)
+    except OSError as error:
+        raise InputError(
+            f"{str(path)!r} cannot be written ({error.strerror or error}); name a file in a folder "
+            "that exists and that you may write to"
+        ) from error
+
+
+def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return header and arrays of a file that `write_file` wrote; anything else is an error."""
+    name = repr(str(path))
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{name} cannot be read ({error.strerror or error})") from None
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            header: Any = json.loads(archive.read("header.json"))
+            _refuse(header, name)
+            arrays = {}
+            for member, checksum in header["checksums"].items():
+                raw = archive.read(member)
+                if _checksum(raw) != checksum:
+                    raise InputError(  # noqa: TRY301 - the same advice as for other damage
+                        f"{name} is damaged: the content of {member!r} has changed"
+                    )
+                arrays[member.removesuffix(".npy")] = np.lib.format.read_array(
+                    io.BytesIO(raw), allow_pickle=False
+                )
+    except InputError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged archive raises whatever its parts raise
+        raise InputError(
+            f"{name} cannot be read as a posterior ({type(error).__name__}: {error}); it is "
+            "damaged, incomplete or something else. Copy it again, or sample anew"
+        ) from None
+    return header, arrays
+
+
+def _refuse(header: Any, name: str) -> None:
+    if not isinstance(header, dict) or header.get("format") != _FORMAT:
+        raise InputError(f"{name} is not a posterior of sequela; give a file of Posterior.save")
+    if header["version"] != _VERSION:
+        raise InputError(
+            f"{name} has format version {header['version']} (written by sequela "
+            f"{header.get('sequela')}); this is sequela {__version__}, which reads version "
+            f"{_VERSION}. Install the version that wrote it, or sample anew"
+        )
+
+
+def _bytes(array: NDArray[Any]) -> bytes:
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _checksum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

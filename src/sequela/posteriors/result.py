@@ -1,0 +1,355 @@
+"""The posterior of theta: draws of models, each as plausible as the data and the prior make it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from sequela.model import Model
+from sequela.observation import read_observation
+from sequela.posteriors.diagnostics import effective_size, judge, r_hat
+from sequela.posteriors.files import read_file, write_file
+from sequela.posteriors.priors import prior_to_json, read_prior
+from sequela.support.errors import InputError
+from sequela.support.validation import is_number, positive_integer
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import NDArray
+
+    from sequela.observation import Observation
+    from sequela.posteriors.diagnostics import Convergence
+    from sequela.posteriors.priors import Prior
+
+__all__ = ["Draws", "Posterior", "summarise"]
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Arrays of draws, all with the axes (chain, draw, ...).
+
+    Attributes
+    ----------
+    theta : array (chains, draws, n, n)
+        The models.
+    scale : array (chains, draws)
+        The scale of the prior, the same in all draws if it is not learned.
+    log_likelihood : array (chains, draws)
+        Of all samples; for samples with latent orders that of the order.
+    orders : array (chains, draws, pairs)
+        P(a before b), averaged over the samples that have both.
+    """
+
+    theta: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    log_likelihood: NDArray[np.float64]
+    orders: NDArray[np.float64]
+
+    def then(self, later: Draws) -> Draws:
+        """Return these draws followed by later ones."""
+        return Draws(
+            *(
+                np.concatenate([getattr(self, name), getattr(later, name)], axis=1)
+                for name in self.__dataclass_fields__
+            )
+        )
+
+
+def summarise(values: NDArray[np.float64], level: float) -> dict[str, NDArray[np.float64]]:
+    """Return mean, interval, effective size and R-hat of draws (chains, draws, ...)."""
+    tail = 0.5 * (1.0 - level)
+    low, high = np.quantile(values, [tail, 1.0 - tail], axis=(0, 1))
+    return {
+        "mean": values.mean(axis=(0, 1)),
+        "low": low,
+        "high": high,
+        "effective": effective_size(values),
+        "r_hat": r_hat(values),
+    }
+
+
+def check_level(level: float) -> float:
+    """Return the probability that an interval holds, or raise."""
+    if not is_number(level) or not 0.0 < level < 1.0:
+        raise InputError(f"level is {level!r}; expected a probability such as 0.9")
+    return float(level)
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Draws from the posterior of theta, made by `sequela.posterior`.
+
+    Attributes
+    ----------
+    items : tuple of str
+        Labels.
+    draws : Draws
+        The draws.
+    pairs : array of int, (m, 2)
+        The pairs of items that at least one sample has both of.
+    together : array of int, (m,)
+        Number of samples that have both.
+    prior : Prior
+        The prior of theta.
+    observation : Observation
+        How samples are observed.
+    seed : int
+        What all random numbers were derived from.
+    rates : tuple of float
+        Acceptance of trajectories, of jumps, and of exchanges between replicas.
+    fingerprint : str
+        Checksum of the data.
+    chain_states : tuple of a dict and a dict of arrays
+        Where the chains stand: what `sequela.posterior(..., continue_from=...)` goes on from.
+    """
+
+    items: tuple[str, ...]
+    draws: Draws
+    pairs: NDArray[np.int64]
+    together: NDArray[np.int64]
+    prior: Prior
+    observation: Observation
+    seed: int
+    rates: tuple[float, float, float]
+    fingerprint: str
+    chain_states: tuple[dict[str, Any], dict[str, NDArray[Any]]] = field(repr=False)
+
+    def __repr__(self) -> str:
+        chains, draws = self.draws.scale.shape
+        state = "converged" if self.convergence.converged else "not converged"
+        return f"<Posterior: {self.n_items} items, {chains} x {draws} draws, {state}>"
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.items)
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws of all chains together."""
+        return int(self.draws.scale.size)
+
+    @property
+    def theta(self) -> NDArray[np.float64]:
+        """All draws of theta, (draws, n, n): chain after chain."""
+        return self.draws.theta.reshape(-1, self.n_items, self.n_items)
+
+    @cached_property
+    def convergence(self) -> Convergence:
+        """Whether the draws can be trusted, in numbers and words."""
+        labels = [(self.items[a], self.items[b]) for a, b in self.pairs]
+        return judge(self.draws.orders, self.draws.log_likelihood, labels, self.rates)
+
+    def models(self, count: int | None = None) -> list[Model]:
+        """Return draws as models, evenly spread over all chains.
+
+        Parameters
+        ----------
+        count : int or None
+            How many; None: all draws.
+        """
+        total = self.n_draws
+        wanted = total if count is None else min(positive_integer("count", count), total)
+        chosen = np.linspace(0, total - 1, wanted).round().astype(np.int64)
+        theta = self.theta
+        return [
+            Model(theta[at], self.items, {"draw": int(at), "seed": self.seed},
+                  observation=self.observation)
+            for at in chosen
+        ]  # fmt: skip
+
+    def orders(self, *, level: float = 0.9, least_together: int = 1) -> pd.DataFrame:
+        """Return which of two items came first, in the samples that have both.
+
+        Parameters
+        ----------
+        level : float
+            Probability of the intervals.
+        least_together : int
+            Only pairs that at least this many samples have both items of.
+
+        Returns
+        -------
+        DataFrame
+            One row per pair, the most certain first, turned so that ``first`` is the likelier one:
+            "probability" that ``first`` came before ``second`` in a sample that has both, averaged
+            over all models; its interval "low" to "high"; "usually_first", the probability that
+            ``first`` comes first in more than half of the samples; "evidence", the log of the odds
+            of that, in nats; "samples" that have both; "effective" draws and "r_hat"; "verdict".
+        """
+        check_level(level)
+        kept = self.together >= least_together
+        values = self.draws.orders[:, :, kept]
+        summary = summarise(values, level)
+        ahead = (values > 0.5).mean(axis=(0, 1))
+        rows = []
+        for k, (a, b) in enumerate(self.pairs[kept]):
+            turned = summary["mean"][k] < 0.5
+            i, j = (b, a) if turned else (a, b)
+            low, high = summary["low"][k], summary["high"][k]
+            share = float(1.0 - ahead[k] if turned else ahead[k])
+            effective = float(summary["effective"][k])
+            rows.append(
+                {
+                    "first": self.items[i],
+                    "second": self.items[j],
+                    "probability": 1.0 - summary["mean"][k] if turned else summary["mean"][k],
+                    "low": 1.0 - high if turned else low,
+                    "high": 1.0 - low if turned else high,
+                    "usually_first": share,
+                    "evidence": _log_odds(share, effective),
+                    "samples": int(self.together[kept][k]),
+                    "effective": effective,
+                    "r_hat": float(summary["r_hat"][k]),
+                    "verdict": _verdict(share),
+                }
+            )
+        columns = [
+            "first", "second", "probability", "low", "high", "usually_first", "evidence",
+            "samples", "effective", "r_hat", "verdict",
+        ]  # fmt: skip
+        table = pd.DataFrame(rows, columns=columns)
+        return table.sort_values("usually_first", ascending=False, kind="stable", ignore_index=True)
+
+    def interactions(self, *, level: float = 0.9, least_effect: float = 0.5) -> pd.DataFrame:
+        """Return the effects of items on others, the most certain first.
+
+        Parameters
+        ----------
+        level : float
+            Probability of the intervals.
+        least_effect : float
+            What counts as an interaction: a log-effect of at least this size (0.5 changes a rate
+            by a factor of 1.6).
+
+        Returns
+        -------
+        DataFrame
+            "source", "target", "mean" of theta, its interval "low" to "high", "present" (the
+            probability of an effect of at least `least_effect`, of either sign), "positive" (the
+            probability that it is above zero), "effective" draws and "r_hat".
+        """
+        check_level(level)
+        summary = summarise(self.draws.theta, level)
+        theta = self.draws.theta
+        summary["present"] = (np.abs(theta) >= least_effect).mean(axis=(0, 1))
+        summary["positive"] = (theta > 0.0).mean(axis=(0, 1))
+        source, target = np.nonzero(~np.eye(self.n_items, dtype=bool))
+        table = pd.DataFrame(
+            {
+                "source": np.array(self.items)[source],
+                "target": np.array(self.items)[target],
+                **{
+                    name: summary[name][source, target]
+                    for name in ("mean", "low", "high", "present", "positive", "effective", "r_hat")
+                },
+            }
+        )
+        return table.sort_values("present", ascending=False, kind="stable", ignore_index=True)
+
+    def scale(self, *, level: float = 0.9) -> dict[str, float]:
+        """Return mean and interval of the scale of the prior."""
+        check_level(level)
+        return {name: float(x) for name, x in summarise(self.draws.scale, level).items()}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write draws and the state of the chains to one file (a zip of arrays and JSON)."""
+        states, state_arrays = self.chain_states
+        header = {
+            "items": list(self.items),
+            "prior": prior_to_json(self.prior),
+            "observation": self.observation.to_json(),
+            "seed": self.seed,
+            "rates": [None if np.isnan(x) else x for x in self.rates],
+            "fingerprint": self.fingerprint,
+            "chain_states": states,
+        }
+        arrays = {
+            "pairs": self.pairs,
+            "together": self.together,
+            **{name: getattr(self.draws, name) for name in self.draws.__dataclass_fields__},
+            **{f"chain_{name}": array for name, array in state_arrays.items()},
+        }
+        write_file(path, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Posterior:
+        """Read a file that `save` wrote."""
+        header, arrays = read_file(path)
+        try:
+            states = {
+                name.removeprefix("chain_"): array
+                for name, array in arrays.items()
+                if name.startswith("chain_")
+            }
+            return cls(
+                items=tuple(map(str, header["items"])),
+                draws=Draws(*(arrays[name] for name in Draws.__dataclass_fields__)),
+                pairs=arrays["pairs"],
+                together=arrays["together"],
+                prior=read_prior(header["prior"]),
+                observation=read_observation(header["observation"]),
+                seed=int(header["seed"]),
+                rates=tuple(np.nan if x is None else float(x) for x in header["rates"]),  # type: ignore[arg-type]
+                fingerprint=str(header["fingerprint"]),
+                chain_states=(header["chain_states"], states),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{str(path)!r} cannot be used as a posterior ({type(error).__name__}: {error}); "
+                "sample anew"
+            ) from None
+
+    def to_arviz(self) -> Any:
+        """Return the draws as an ArviZ object (an xarray DataTree), for its plots and statistics.
+
+        Needs the extra ``posterior``: ``pip install "sequela[posterior]"``.
+        """
+        try:
+            from arviz_base import from_dict
+        except ImportError as error:
+            raise InputError(
+                'to_arviz needs arviz-base; install it with: pip install "sequela[posterior]"'
+            ) from error
+        first = [self.items[a] for a in self.pairs[:, 0]]
+        second = [self.items[b] for b in self.pairs[:, 1]]
+        return from_dict(
+            {
+                "posterior": {
+                    "theta": self.draws.theta,
+                    "scale": self.draws.scale,
+                    "order": self.draws.orders,
+                },
+                "sample_stats": {"lp": self.draws.log_likelihood},
+            },
+            coords={
+                "source": list(self.items),
+                "target": list(self.items),
+                "pair": [f"{a} before {b}" for a, b in zip(first, second, strict=True)],
+            },
+            dims={"theta": ["source", "target"], "order": ["pair"]},
+        )
+
+    def but(self, **changes: Any) -> Posterior:
+        """Return this posterior with some attributes changed."""
+        return replace(self, **changes)
+
+
+def _log_odds(share: float, effective: float) -> float:
+    """Return the log of the odds of a share of draws; bounded by what the draws can show."""
+    resolution = 0.5 / max(effective, 1.0)
+    return float(np.log(share + resolution) - np.log(1.0 - share + resolution))
+
+
+def _verdict(share: float) -> str:
+    """Return in words whether the data can tell which of two items usually comes first."""
+    if share >= 0.95:
+        return "the data can tell"
+    if share >= 0.8:
+        return "the data suggest it"
+    return "the data cannot tell"

@@ -1,0 +1,300 @@
+"""Sample the posterior of theta: the one function that users call."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
+
+from sequela.data.dataset import Dataset
+from sequela.learning.checkpoint import check_place, fingerprint
+from sequela.learning.interrupt import graceful_stop
+from sequela.observation import as_observation
+from sequela.posteriors.priors import as_prior, prior_to_json
+from sequela.posteriors.problem import LARGEST_LATTICE, Problem
+from sequela.posteriors.result import Draws, Posterior
+from sequela.posteriors.stored_walkers import restore_walkers, store_walkers
+from sequela.posteriors.walkers import Plan, Walkers
+from sequela.support.errors import InputError
+from sequela.support.keywords import build_options, check_keywords
+from sequela.support.progress import WorkProgress
+from sequela.support.random import RandomState, materialise_seed
+from sequela.support.threads import resolve_threads
+from sequela.support.validation import positive_integer
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+    from typing import Unpack
+
+    from numpy.typing import NDArray
+
+    from sequela.data.dataset import DataLike
+    from sequela.observation import Observation
+    from sequela.posteriors.priors import Prior
+
+__all__ = ["NotConvergedWarning", "PosteriorKeywords", "posterior"]
+
+# Seconds between two checkpoints.
+_BETWEEN_CHECKPOINTS = 30.0
+
+
+class PosteriorKeywords(TypedDict, total=False):
+    """How theta is sampled: see `posterior`."""
+
+    chains: int
+    replicas: int
+    draws: int
+    warm_up: int | None
+    thin: int
+    jumps: int
+    largest_lattice: int
+    random_state: RandomState
+    n_threads: int | None
+
+
+class NotConvergedWarning(UserWarning):
+    """The draws of a posterior cannot be trusted yet; the message says what to do."""
+
+
+def posterior(
+    data: DataLike,
+    *,
+    prior: Prior | str | None = None,
+    observation: Observation | None = None,
+    continue_from: Posterior | str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    **options: Unpack[PosteriorKeywords],
+) -> Posterior:
+    """Draw models from the posterior of theta.
+
+    A fit returns one model, although others, with opposite orders, may explain the data as well.
+    The posterior has them all, each as often as it is plausible, so that a probability of an order
+    counts all models. Sets of any size are treated without approximation: those of at most
+    `largest_lattice` items by a sum over all orders, larger ones by an order that is sampled
+    together with theta.
+
+    Parameters
+    ----------
+    data : Dataset, DataFrame, array or list of sets
+        The samples, at unknown times.
+    prior : Prior, "laplace", "student-t", "normal" or None
+        The prior of the interactions; a name stands for a learned scale. None: Student's t.
+    observation : Observation or None
+        How samples are observed; None: at an exponential time with rate 1.
+    continue_from : Posterior, path or None
+        Draw more: `draws` per chain in addition to those of an earlier run with the same data. The
+        result has all of them, and its numbers are those of a single longer run.
+    checkpoint : path or None
+        A file to which the state is saved every half minute. If it exists, the run goes on from
+        it, to the same bits as a run that was not interrupted.
+    **options
+        `draws` per chain (500), `chains` (4), `warm_up` (half of `draws`; discarded), `thin`
+        (sweeps per draw, 2), `jumps` (per sweep, 12), `replicas` (heated copies that exchange
+        states with each chain, 1: none), `largest_lattice` (12), `random_state`, `n_threads`.
+
+    Returns
+    -------
+    Posterior
+        The draws, tables of orders and interactions, and whether the chains have converged.
+
+    Examples
+    --------
+    >>> from sequela import simulate
+    >>> sets = simulate([[0.0, 2.0], [0.0, -2.0]], 50, random_state=1).to_dataset()
+    >>> draws = posterior(sets.without_times(), draws=200, random_state=1)
+    >>> draws.orders()[["first", "second", "verdict"]].to_numpy().tolist()
+    [['0', '1', 'the data cannot tell']]
+    """
+    check_keywords(posterior, options, PosteriorKeywords)
+    samples = Dataset.coerce(data)
+    threads = resolve_threads(options.get("n_threads"))
+    run = _Run.prepare(samples, prior, observation, continue_from, checkpoint, options)
+    run.sample(threads)
+    result = run.result()
+    if not result.convergence.converged:
+        warnings.warn(result.convergence.message, NotConvergedWarning, stacklevel=2)
+    return result
+
+
+@dataclass
+class _Run:
+    """One run: the chains, the draws so far, and where it ends."""
+
+    problem: Problem
+    walkers: Walkers
+    draws: Draws | None
+    end: int
+    checkpoint: Path | None
+    fresh: list[tuple[NDArray[np.float64], ...]] = field(default_factory=list)
+
+    @classmethod
+    def prepare(  # the arguments of `posterior`
+        cls,
+        data: Dataset,
+        prior: Prior | str | None,
+        observation: Observation | None,
+        continue_from: Posterior | str | os.PathLike[str] | None,
+        checkpoint: str | os.PathLike[str] | None,
+        options: Mapping[str, Any],
+    ) -> _Run:
+        """Begin, or go on from an earlier run or a checkpoint."""
+        place = None
+        if checkpoint is not None:
+            check_place(checkpoint)
+            place = Path(checkpoint)
+        if continue_from is not None:
+            earlier = (
+                continue_from
+                if isinstance(continue_from, Posterior)
+                else Posterior.load(continue_from)
+            )
+            _refuse_changes(options, "an earlier run")
+            problem = _same_problem(earlier, data, prior, observation)
+            draws = positive_integer("draws", options.get("draws", Plan.draws))
+            run = cls.resume(problem, earlier, draws, place)
+            run.end = run.walkers.done + draws
+            return run
+        chosen = as_prior(prior)
+        plan = _read_plan(options)
+        largest = positive_integer(
+            "largest_lattice", options.get("largest_lattice", LARGEST_LATTICE)
+        )
+        if place is not None and place.exists():
+            earlier = Posterior.load(place)
+            problem = _same_problem(earlier, data, chosen, observation)
+            _same_plan(earlier, plan, options)
+            return cls.resume(problem, earlier, plan.draws, place)
+        problem = Problem.of(data, chosen, as_observation(observation), largest)
+        seed = materialise_seed(options.get("random_state"))
+        walkers = Walkers.begin(problem, plan, seed)
+        return cls(problem, walkers, None, plan.warm_up + plan.draws, place)
+
+    @classmethod
+    def resume(
+        cls, problem: Problem, earlier: Posterior, draws: int, checkpoint: Path | None
+    ) -> _Run:
+        """Go on from an earlier run."""
+        walkers = restore_walkers(problem, *earlier.chain_states)
+        return cls(problem, walkers, earlier.draws, walkers.plan.warm_up + draws, checkpoint)
+
+    def sample(self, threads: int) -> None:
+        """Advance the chains to the end; a signal stops in good order."""
+        saved = time.monotonic()
+        walkers = self.walkers
+        first = walkers.done
+        with graceful_stop() as stop, WorkProgress("models", self.end - first) as bar:
+            while walkers.done < self.end and not stop:
+                counts = walkers.is_warm
+                walkers.advance(threads)
+                if counts:
+                    self.fresh.append(walkers.read(threads))
+                bar.reach(walkers.done - first)
+                if self.checkpoint and time.monotonic() - saved > _BETWEEN_CHECKPOINTS:
+                    self.result().save(self.checkpoint)
+                    saved = time.monotonic()
+        if self.checkpoint:
+            self.result().save(self.checkpoint)
+
+    def result(self) -> Posterior:
+        """Return the posterior as far as it was sampled."""
+        problem = self.problem
+        pairs = problem.pairs
+        self._gather()
+        assert self.draws is not None  # noqa: S101 - gathered
+        header, arrays = store_walkers(self.walkers)
+        header["largest_lattice"] = problem.largest_lattice
+        return Posterior(
+            items=tuple(problem.data.items),
+            draws=self.draws,
+            pairs=pairs,
+            together=problem.together[pairs[:, 0], pairs[:, 1]],
+            prior=problem.prior,
+            observation=problem.observation,
+            seed=self.walkers.seed,
+            rates=self.walkers.rates(),
+            fingerprint=fingerprint(problem.data),
+            chain_states=(header, arrays),
+        )
+
+    def _gather(self) -> None:
+        """Append the fresh draws to those of before."""
+        chains, n = self.walkers.plan.chains, self.problem.n
+        if self.fresh:
+            columns = zip(*self.fresh, strict=True)
+            fresh = Draws(*(np.stack(column, axis=1) for column in columns))
+            self.draws = fresh if self.draws is None else self.draws.then(fresh)
+            self.fresh = []
+        elif self.draws is None:
+            self.draws = Draws(
+                theta=np.empty((chains, 0, n, n)),
+                scale=np.empty((chains, 0)),
+                log_likelihood=np.empty((chains, 0)),
+                orders=np.empty((chains, 0, len(self.problem.pairs))),
+            )
+
+
+def _read_plan(options: Mapping[str, Any]) -> Plan:
+    """Return the plan that the options describe; every number is checked."""
+    plan = build_options(Plan, {k: v for k, v in options.items() if v is not None})
+    for name in ("chains", "replicas", "draws", "thin"):
+        positive_integer(name, getattr(plan, name))
+    positive_integer("jumps", plan.jumps, least=0)
+    warm_up = options.get("warm_up")
+    if warm_up is None:
+        return replace(plan, warm_up=max(plan.draws // 2, 50))
+    return replace(plan, warm_up=positive_integer("warm_up", warm_up, least=10))
+
+
+def _refuse_changes(options: Mapping[str, Any], what: str) -> None:
+    fixed = set(options) - {"draws", "n_threads"}
+    if fixed:
+        raise InputError(
+            f"{sorted(fixed)[0]} cannot be changed when going on from {what}; expected draws and "
+            "n_threads alone"
+        )
+
+
+def _same_problem(
+    earlier: Posterior, data: Dataset, prior: Prior | str | None, observation: Observation | None
+) -> Problem:
+    """Return the problem of an earlier run, or raise if data or prior are not the same."""
+    if tuple(data.items) != earlier.items or fingerprint(data) != earlier.fingerprint:
+        raise InputError(
+            "the earlier run was made with other data; go on with the same samples and items in "
+            "the same order, or begin a new run"
+        )
+    if prior is not None and prior_to_json(as_prior(prior)) != prior_to_json(earlier.prior):
+        raise InputError(
+            f"the earlier run has the prior {earlier.prior!r}, not {as_prior(prior)!r}; leave "
+            "prior out, or begin a new run"
+        )
+    if observation is not None and observation.to_json() != earlier.observation.to_json():
+        raise InputError(
+            f"the earlier run has the observation {earlier.observation!r}, not {observation!r}; "
+            "leave observation out, or begin a new run"
+        )
+    largest = int(earlier.chain_states[0]["largest_lattice"])
+    return Problem.of(data, earlier.prior, earlier.observation, largest)
+
+
+def _same_plan(earlier: Posterior, plan: Plan, options: Mapping[str, Any]) -> None:
+    """Raise if a checkpoint belongs to a run of another kind."""
+    stored = earlier.chain_states[0]
+    for name in ("chains", "replicas", "warm_up", "thin", "jumps"):
+        found, wanted = stored["plan"][name], getattr(plan, name)
+        if found != wanted:
+            raise InputError(
+                f"the checkpoint has {name}={found}, not {wanted}; use the same options, or name "
+                "another file"
+            )
+    seed = options.get("random_state")
+    if seed is not None and materialise_seed(seed) != earlier.seed:
+        raise InputError(
+            f"the checkpoint has the seed {earlier.seed}, not {seed!r}; use the same seed, or name "
+            "another file"
+        )
