@@ -180,12 +180,14 @@ class ComponentFunction:
         relative: NDArray[np.float64] = last / np.maximum(largest, 1e-300)
         return relative
 
+    def source(self, grid: TimeGrid, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return weights of observation times, divided by the probability, as a function."""
+        largest = max(float(weights.max(initial=0.0)), 1e-300)
+        return grid.project(np.where(weights > 1e-30 * largest, weights, 0.0) / self.scaled)
+
     def gradient(self, grid: TimeGrid, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the gradient of the weighted sum of log p over the points, as the kernel does."""
-        relevant = np.where(
-            weights > 1e-30 * max(float(weights.max(initial=0.0)), 1e-300), weights, 0
-        )
-        source = grid.project(relevant / self.scaled)
+        source = self.source(grid, weights)
         G = np.empty((self.k + 1, self.columns.size + 1))
         call(
             component_gradient, G, self.P, self.rates, self.exits, self.slowest, grid.half, source,

@@ -114,7 +114,7 @@ def choose_way(
         else np.inf
     )
     if components and items.size >= _LEAST_COMPONENT_SET:
-        parts, _ = components_of(items, acting(parameters.theta != 0.0))
+        parts, _ = components_of(items, parameters.children)
         if _component_work(parameters, parts, budget) < lattice:
             return Way.COMPONENTS
     if np.isfinite(lattice):

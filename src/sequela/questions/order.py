@@ -71,7 +71,7 @@ class Orders:
     observed : DataFrame
         P(both are observed); on the diagonal P(the item is observed). In a sample: 1.
     method : DataFrame
-        "exact", "simulation" or "relocation", for each pair.
+        "exact", "components" (exact as well), "simulation" or "relocation", for each pair.
     draws : int
         Number of simulated sequences, or of orders drawn; 0 if all pairs are exact.
     seed : int or None
