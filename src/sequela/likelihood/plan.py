@@ -32,6 +32,7 @@ __all__ = [
     "all_subsets_fit",
     "check_method",
     "choose_way",
+    "component_cost",
     "has_small_components",
     "is_exact",
 ]
@@ -150,6 +151,14 @@ def _component_work(parameters: Parameters | None, parts: list[Component], budge
             return np.inf
         work += functions * (3 * part.size + 30)
     return work
+
+
+def component_cost(parameters: Parameters, items: NDArray[np.int64]) -> tuple[float, float]:
+    """Return the operations and the bytes that a set takes by components, whatever the budget."""
+    parts, _ = components_of(items, parameters.children)
+    functions = [2.0**part.size * _COEFFICIENTS for part in parts]
+    work = sum(f * (3 * part.size + 30) for f, part in zip(functions, parts, strict=True))
+    return _COMPONENT_OVERHEAD + work, 16.0 * sum(functions)
 
 
 def has_small_components(parameters: Parameters, items: NDArray[np.int64]) -> bool:
