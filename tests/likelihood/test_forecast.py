@@ -88,3 +88,13 @@ def test_a_fit_of_more_or_larger_samples_takes_longer():
 )
 def test_words(seconds, memory, threads, words):
     assert Forecast(seconds, memory).describe(threads) == words
+
+
+def test_memory_is_bounded_as_well():
+    """Quantiles of 21 items on a lattice would take a gigabyte."""
+    theta = np.full((21, 21), 0.1)
+    theta[np.diag_indices(21)] = -1.0
+    distinct = DistinctSamples.of(Dataset(np.ones((1, 21), dtype=bool)))
+    _, whole, chosen = within_seconds(Parameters(theta), distinct, 1e6, quantiles=True)
+    assert whole.memory > 9e8
+    assert (whole.sampled, chosen.sampled, chosen.memory) == (0, 1, 0.0)

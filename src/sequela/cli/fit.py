@@ -68,7 +68,7 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
 @click.option(
     "--table-budget",
     type=click.FloatRange(min=0, min_open=True),
-    default=120.0,
+    default=60.0,
     show_default=True,
     metavar="SECONDS",
     help="Predicted processor time of the pseudo-times, and of the arrival times of the timeline. "

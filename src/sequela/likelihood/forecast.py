@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from sequela.likelihood.distinct import DistinctSamples
     from sequela.likelihood.parameters import Parameters
 
-__all__ = ["Forecast", "forecast_fit", "forecast_histories", "within_seconds"]
+__all__ = ["LONG", "Forecast", "forecast_fit", "forecast_histories", "within_seconds"]
+
+# What takes longer than so many seconds is announced with its time and memory.
+LONG = 60.0
 
 # Sets up to this size take this many seconds each, whatever theta.
 _SMALL_SET = 9
@@ -33,6 +36,8 @@ _LATTICE_SPEED = {False: 5e8, True: 1e8}
 _SAMPLED_SECONDS = {False: (5e-3, 8e-4), True: (2e-2, 1.5e-3)}
 # The work per set is halved until a table fits, at most this often: small sets are always exact.
 _MOST_HALVINGS = 14
+# Bytes per thread that a table may take.
+_MOST_MEMORY = 4e8
 # A fit: evaluations of value and gradient, operations per second on plain lattices, and seconds of
 # an evaluation of a larger set by components, in a model of up to 50 items.
 _EVALUATIONS = 100
@@ -110,7 +115,8 @@ def forecast_histories(
             seconds += (
                 Budget.exact_work(float(items.size), float(columns)) / (_LATTICE_SPEED[quantiles])
             )
-            room = 2.0**items.size * 8.0 * (items.size + 40.0)
+            # Quantiles keep the probability of every step into every state.
+            room = 2.0**items.size * 8.0 * (items.size + 40.0 if quantiles else 6.0)
         else:
             least, per_item = _SAMPLED_SECONDS[quantiles]
             seconds += least + per_item * items.size
@@ -127,7 +133,7 @@ def within_seconds(
     *,
     quantiles: bool,
 ) -> tuple[Budget, Forecast, Forecast]:
-    """Return a budget with which a table stays within so many seconds, if any does.
+    """Return a budget with which a table takes at most so many seconds, and 400 MB per thread.
 
     Also returns the predictions without and with it. The most expensive sets are sampled first.
     """
@@ -136,14 +142,20 @@ def within_seconds(
     best = whole
     work = budget.work
     for _ in range(_MOST_HALVINGS):
-        if best.seconds <= seconds:
+        if _excess(best, seconds) <= 1.0:
             break
         work /= 2.0
         smaller = replace(budget, work=work)
         found = forecast_histories(parameters, distinct, smaller, quantiles=quantiles)
-        if found.seconds < best.seconds:
+        # Sampling has its price, too: small sets take longer that way.
+        if _excess(found, seconds) < _excess(best, seconds):
             budget, best = smaller, found
     return budget, whole, best
+
+
+def _excess(cost: Forecast, seconds: float) -> float:
+    """Return how many times a table is beyond what it may take; at most 1 if it is not."""
+    return max(cost.seconds / seconds, cost.memory / _MOST_MEMORY)
 
 
 def forecast_fit(distinct: DistinctSamples, n_items: int, budget: Budget) -> Forecast:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sequela.likelihood.distinct import DistinctSamples
-from sequela.likelihood.forecast import within_seconds
+from sequela.likelihood.forecast import LONG, within_seconds
 from sequela.likelihood.histories import sample_posteriors
 from sequela.likelihood.parameters import Parameters
 from sequela.questions.clock import pseudo_times
@@ -26,12 +26,10 @@ if TYPE_CHECKING:
     from sequela.learning.estimator import SetChain
     from sequela.likelihood.forecast import Forecast
 
-__all__ = ["LONG", "write_fit"]
+__all__ = ["write_fit"]
 
 # Orders are listed for this many of the most frequent items: a hundred items have 4,950 pairs.
 _ORDERED_ITEMS = 20
-# What takes longer than so many seconds is announced with its time and memory.
-LONG = 60.0
 
 
 def write_fit(
@@ -180,8 +178,9 @@ class _Tables:
             self.notices.append(
                 f"{what}: {chosen.sampled - whole.sampled:,} of {self.data.n_samples:,} samples "
                 f"are sampled, because exact answers for all would take about "
-                f"{whole.seconds:.3g} seconds of processor time (--table-budget, in Python "
-                f"table_seconds, allows {self.table_seconds:.3g})"
+                f"{whole.seconds:.3g} seconds of processor time and {whole.memory / 1e6:.0f} MB "
+                f"per thread (--table-budget, in Python table_seconds, allows "
+                f"{self.table_seconds:.3g} seconds)"
             )
         return budget
 

@@ -99,8 +99,8 @@ class OutputOptions:
         Replace a folder that an earlier run made.
     table_seconds : float
         Predicted processor time, in seconds, that the pseudo-times, and the arrival times of the
-        timeline, may take. Where exact answers would take longer, the most expensive samples are
-        sampled, and a notice says so.
+        timeline, may take. Where exact answers would take longer, or more than 400 MB per thread,
+        the most expensive samples are sampled, and a notice says so.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class OutputOptions:
 
     figures: tuple[str, ...] = ("png",)
     force: bool = False
-    table_seconds: float = 120.0
+    table_seconds: float = 60.0
 
     def __post_init__(self) -> None:
         if not (is_number(self.table_seconds) and self.table_seconds > 0):

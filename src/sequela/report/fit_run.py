@@ -13,8 +13,8 @@ from sequela.learning.cross_validation import SetChainCV
 from sequela.learning.estimator import SetChain
 from sequela.learning.solvers.contract import Status
 from sequela.likelihood.distinct import DistinctSamples
-from sequela.likelihood.forecast import forecast_fit
-from sequela.report.fit_folder import LONG, write_fit
+from sequela.likelihood.forecast import LONG, forecast_fit
+from sequela.report.fit_folder import write_fit
 from sequela.report.fit_options import Execution, FitRunOptions, OutputOptions
 from sequela.report.reading import read_samples
 from sequela.report.run import MODEL_NAME, Run
