@@ -71,8 +71,8 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Predicted processor time of the pseudo-times, and of the arrival times of the timeline. "
-    "Where exact answers take longer, the most expensive samples are sampled.",
+    help="Largest predicted processor time of the pseudo-times, and of the arrival times of the "
+    "timeline. Where exact answers would take longer, the most expensive samples are sampled.",
 )
 @click.option("--force", is_flag=True, help="Replace the folder of an earlier fit.")
 @click.option(
