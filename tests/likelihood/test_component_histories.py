@@ -172,6 +172,21 @@ def test_large_sets_obey_the_laws_of_orders():
     assert history.arrival_mean.max() < history.time_mean
 
 
+@pytest.mark.parametrize("k", [100, 250])
+def test_narrow_posteriors_are_resolved(k):
+    """The posterior of the time narrows as sets grow: more panels, or errors of 1e-7 and more."""
+    theta = sparse_theta(k + 3)
+    history = ComponentHistory(Parameters(theta), np.arange(k))
+    assert history.error < 1e-12
+    equal = ComponentHistory(Parameters(np.diag(np.full(k, -1.0))), np.arange(k))
+    # By symmetry all arrivals have the same mean: that of all holding times but the last. The rate
+    # out of a state is that of the observation and of the items that are left.
+    rates = 1.0 + np.exp(-1.0) * np.arange(k, -1, -1)
+    arrivals = np.cumsum(1.0 / rates)
+    np.testing.assert_allclose(equal.time_mean, arrivals[-1], rtol=1e-11)
+    np.testing.assert_allclose(equal.arrival_mean, arrivals[:-1].mean(), rtol=1e-11)
+
+
 def test_equal_items_come_in_any_order():
     history = ComponentHistory(Parameters(np.diag(np.full(50, -1.0))), np.arange(50))
     off = ~np.eye(50, dtype=bool)

@@ -29,6 +29,7 @@ from sequela.likelihood.grid_distribution import GridDistribution
 from sequela.support.errors import InputError
 from sequela.support.jit import call
 from sequela.support.linear_algebra import blas_on_one_thread
+from sequela.support.progress import WorkProgress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +43,9 @@ __all__ = ["ComponentHistory"]
 
 # Numbers that the products of generating functions may hold at a time.
 _MOST_NUMBERS = 1 << 21
+# The posterior of the observation time of a set narrows as the root of its size; with panels that
+# double in length arrivals were right to 1e-12 for 24 items, and to 1e-5 for 250.
+_ITEMS_PER_SPLIT = 24.0
 # Gauss points on each interval of the moments before an observation.
 _LEAST_POINTS = 10
 _POINTS_PER_ITEM = 0.5
@@ -111,7 +115,11 @@ class ComponentHistory:
 
     def _solve(self) -> ComponentSets:
         sets = [self.items]
-        solved = ComponentSets(self.parameters, decompose_by(self.parameters.children, sets), sets)
+        # The adjoint functions have the posterior of the time as their source.
+        splits = int(np.ceil(np.sqrt(max(self.items.size, 1) / _ITEMS_PER_SPLIT)))
+        solved = ComponentSets(
+            self.parameters, decompose_by(self.parameters.children, sets), sets, splits=splits
+        )
         solved.solve(1)
         return solved
 
@@ -150,13 +158,16 @@ class ComponentHistory:
         error = 0.0
         # The probability of a place is a product over all items: a polynomial of higher degree.
         points = _LEAST_POINTS + int(_POINTS_PER_ITEM * k)
-        for t, weight in zip(*observation_times(solved, 0), strict=True):
-            moments, length = moments_before(float(t), parts.fastest, points)
-            states = parts.at(float(t), moments)
-            error += weight * states.error
-            density = states.arrivals.sum(axis=1)
-            before += weight * ((states.present * length) @ density.T)
-            _add_places(transform, states, weight * length, parts.members)
+        times, posterior = observation_times(solved, 0)
+        with WorkProgress("orders of the items of a sample", times.size) as bar:
+            for t, weight in zip(times, posterior, strict=True):
+                moments, length = moments_before(float(t), parts.fastest, points)
+                states = parts.at(float(t), moments)
+                error += weight * states.error
+                density = states.arrivals.sum(axis=1)
+                before += weight * ((states.present * length) @ density.T)
+                _add_places(transform, states, weight * length, parts.members)
+                bar.advance()
         known = ~np.isnan(self._within)
         before[known] = self._within[known]
         place = np.maximum(np.fft.irfft(transform, n=k, axis=1), 0.0)
