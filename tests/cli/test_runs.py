@@ -236,6 +236,17 @@ def test_time_and_score(folder, table, tmp_path):
     assert "120 samples" in run("score", folder, without).stdout
 
 
+def test_a_long_table_of_times_is_announced(folder, table, tmp_path, monkeypatch):
+    without = tmp_path / "without.csv"
+    pd.read_csv(table).drop(columns="time").to_csv(without, index=False)
+    short = run("time", folder, without)
+    assert "roughly" not in short.stderr
+    monkeypatch.setattr("sequela.likelihood.forecast.LONG", 0.0)
+    long = run("time", folder, without, "--threads", 2)
+    assert "pseudo-times (roughly 1 minute with 2 threads and 10 MB of memory)" in long.stderr
+    assert long.stdout == short.stdout
+
+
 def test_next(folder):
     report = json.loads(run("next", folder, "--state", "plain", "--within", 0.5, "--json").stdout)
     total = report["observed_first"] + sum(row["probability"] for row in report["items"])

@@ -16,6 +16,9 @@ import reference
 from questions.enumeration import observed
 from sequela import BudgetError, Dataset, InputError, Model, questions
 from sequela.budget import Budget
+from sequela.likelihood import components, grid_distribution
+from sequela.likelihood.parameters import Parameters
+from sequela.likelihood.plan import has_small_components
 
 quick = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 SAMPLED = Budget(work=1.0)
@@ -304,9 +307,47 @@ def test_pseudo_times_are_the_posteriors_of_the_rows():
     assert table.attrs == {"draws": 0, "seed": None}
     for row, values in zip(table.itertuples(index=False), data.values, strict=True):
         one = questions.time_posterior(model, values)
-        expected = [values.sum(), one.mean, np.sqrt(one.variance), 0.0]
-        assert list(row[:6]) == [*expected, *one.quantile([0.025, 0.5])["time"]]
+        assert list(row[:4]) == [values.sum(), one.mean, np.sqrt(one.variance), 0.0]
+        # The table reads them off the integrand over time, the posterior inverts a transform.
+        assert row[4:6] == pytest.approx(one.quantile([0.025, 0.5])["time"].to_list(), rel=1e-8)
         assert row[6] == "exact"
+
+
+def test_pseudo_times_of_many_small_sets():
+    """Sets with small components are done together, others alone: all as one by one."""
+    rng = np.random.default_rng(5)
+    n = 14
+    theta = np.diag(rng.normal(-0.5, 1.5, n))
+    for _ in range(16):
+        i, j = rng.choice(n, 2, replace=False)
+        theta[i, j] = rng.normal(0.0, 1.5)
+    theta[:, 13] = 1.0  # a common child: sets without it are one component
+    X = rng.random((90, n)) < rng.random((90, 1))
+    table = questions.pseudo_times(theta, X, quantiles=[0.05, 0.5, 0.95])
+    chosen = [has_small_components(Parameters(theta), np.nonzero(row)[0]) for row in X]
+    assert 20 < sum(chosen) < 85
+    for row in range(0, 90, 3):
+        one = questions.time_posterior(theta, X[row])
+        expected = one.quantile([0.05, 0.5, 0.95])["time"].to_numpy()
+        found = table.iloc[row][["q05", "q50", "q95"]].to_numpy().astype(float)
+        np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+def test_inaccurate_components_give_way(monkeypatch):
+    """If the bound of their error is exceeded, quantiles and times come from the lattice."""
+    theta = np.diag(np.linspace(-1.0, 0.5, 14))
+    X = np.ones((1, 14), dtype=bool)
+    expected = questions.pseudo_times(theta, X)
+    assert expected["method"].item() == "components"
+    monkeypatch.setattr(components, "ACCURACY", -1.0)
+    monkeypatch.setattr(grid_distribution, "ACCURACY", -1.0)
+    found = questions.pseudo_times(theta, X)
+    assert found["method"].item() == "exact"
+    columns = ["mean", "sd", "q05", "q50", "q95"]
+    np.testing.assert_allclose(found[columns], expected[columns], rtol=1e-8)
+    row = X & (np.arange(14) < 3)
+    small = questions.pseudo_times(theta, row)["q50"].item()
+    assert small == questions.time_posterior(theta, row[0]).quantile([0.5])["time"].item()
 
 
 def test_pseudo_times_of_all_kinds_of_data():

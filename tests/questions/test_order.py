@@ -135,7 +135,7 @@ def test_blocks_share_their_clock():
 
 
 def test_pairs_share_lattices(monkeypatch):
-    """66 pairs of three blocks of four fit on three lattices of eight items."""
+    """66 pairs of three blocks of four: a lattice for each block, and none for two of them."""
     sizes = []
     solve = module.arrivals_on_lattice
 
@@ -147,9 +147,11 @@ def test_pairs_share_lattices(monkeypatch):
     theta = blocks_of([4, 4, 4])
     budget = Budget(work=Budget.exact_work(8, 8))
     found = order_matrix(theta, method="exact", budget=budget, n_threads=1)
-    assert sorted(sizes) == [8, 8, 8]
+    assert sorted(sizes) == [4, 4, 4]
+    # Without functions of time: each two blocks on a lattice, which is less than one of all.
+    monkeypatch.setattr(module, "_SMALL_LATTICE", 12)
     whole = order_matrix(theta, method="exact")
-    assert sizes[3:] == [12]
+    assert sizes[3:] == [8, 8, 8]
     pd.testing.assert_frame_equal(found.probability, whole.probability, rtol=1e-9)
     pd.testing.assert_frame_equal(found.observed, whole.observed, rtol=1e-9)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
+import signal
 import subprocess
 import sys
 import textwrap
@@ -238,8 +240,76 @@ def test_parts_are_announced(table, tmp_path):
     told = []
     execution = Execution(announce=told.append)
     run_fit(table, tmp_path / "fit", OPTIONS, execution=execution)
-    assert told == ["orders", "pseudo-times", "frequencies", "figures"]
+    assert told == ["orders", "pseudo-times", "frequencies", "arrival times", "figures"]
     assert (tmp_path / "fit" / "figures" / "theta.png").exists()
+
+
+def test_what_takes_long_is_announced_with_time_and_memory(table, tmp_path, monkeypatch):
+    monkeypatch.setattr("sequela.report.fit_run.LONG", 0.0)
+    monkeypatch.setattr("sequela.report.fit_folder.LONG", 0.0)
+    told = []
+    execution = Execution(announce=told.append, threads=2)
+    run_fit(table, tmp_path / "fit", OPTIONS, execution=execution)
+    costs = [part for part in told if "(" in part]
+    assert [part.split(" (")[0] for part in costs] == ["learning", "pseudo-times", "arrival times"]
+    for part in costs:
+        assert re.search(r"roughly 1 minute with 2 threads and \d+ MB of memory", part)
+
+
+def test_tables_stay_within_their_budget(table, tmp_path):
+    """What would take longer is sampled, and a notice says how much."""
+    output = OutputOptions(figures=("svg",), table_seconds=1e-3)
+    found = run_fit(table, tmp_path / "fit", OPTIONS, output=output)
+    assert found.notices == ()  # small sets are always exact
+    data = sequela.simulate(dense_theta(16), 60, random_state=1).to_dataset().without_times()
+    learner = sequela.SetChain(0.05, random_state=1).fit(data)
+    learner.model_ = sequela.Model(dense_theta(16), data.items)
+    exact = write_fit(tmp_path / "exact", learner, data)
+    assert exact == ()
+    notices = write_fit(tmp_path / "some", learner, data, table_seconds=0.5)
+    assert [notice.split(":")[0] for notice in notices] == ["pseudo-times"]
+    times = pd.read_csv(tmp_path / "some" / "pseudo_times.csv", index_col="sample")
+    sampled = times["method"] == "relocation"
+    assert 0 < sampled.sum() < data.n_samples
+    assert f"pseudo-times: {sampled.sum()} of 60 samples are sampled" in notices[0]
+    assert "table_seconds, allows 0.5 seconds)" in notices[0]
+    # The largest sets are those that were sampled.
+    assert times["size"][sampled].min() >= 13
+    truth = pd.read_csv(tmp_path / "exact" / "pseudo_times.csv", index_col="sample")
+    assert set(truth["method"]) == {"exact"}
+    np.testing.assert_array_equal(truth["mean"][~sampled], times["mean"][~sampled])
+    assert (abs(truth["mean"] - times["mean"])[sampled] < 5 * times["se"][sampled]).all()
+    with pytest.raises(sequela.InputError, match="table_seconds is 0; expected"):
+        OutputOptions(table_seconds=0)
+
+
+def dense_theta(n):
+    theta = np.random.default_rng(2).normal(0.1, 0.3, (n, n))
+    theta[np.diag_indices(n)] = -0.5
+    return theta
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_a_killed_command_leaves_the_model(table, tmp_path):
+    """Nothing is asked of a process that is killed: the model must be there by then."""
+    script = f"""
+        import os, signal
+        from sequela.report import FitRunOptions, OutputOptions, fit_folder, run_fit
+
+        def killed(*_, **__):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        fit_folder.pseudo_times = killed
+        options = FitRunOptions(penalty=0.1, times="time", most_frequent=4, seed=1)
+        run_fit({str(table)!r}, {str(tmp_path / "fit")!r}, options, output=OutputOptions(()))
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=False)  # noqa: S603
+    assert done.returncode == -signal.SIGKILL
+    assert [path.name for path in tmp_path.iterdir()] == ["fit.incomplete"]
+    kept = tmp_path / "fit.incomplete"
+    again = repeat_run(kept, tmp_path / "fit", output=PLAIN)
+    assert again.same_as_repeated is True
+    assert sequela.Model.load(kept / "model.npz") == again.model
 
 
 def test_what_cannot_be_written_is_refused_before_the_work(table, report, tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from sequela.support import progress as _progress
-from sequela.support.progress import WorkProgress
+from sequela.support.progress import WorkProgress, lines_in_log
 
 
 class Terminal(io.StringIO):
@@ -49,3 +49,16 @@ def test_nobody_watches_or_there_is_nothing_to_say(monkeypatch, description, kin
     with WorkProgress(description, 2) as bar:
         bar.advance()
     assert shown.getvalue() == ""
+
+
+def test_plain_lines_in_a_log(monkeypatch):
+    log = watch(monkeypatch, io.StringIO())
+    monkeypatch.setattr(_progress, "_BETWEEN_LINES", 0.0)
+    with lines_in_log(), WorkProgress("counting sheep", 2_000) as bar:
+        bar.reach(1_500)
+        monkeypatch.setattr(_progress, "_BETWEEN_LINES", 1e9)
+        bar.advance()
+    assert log.getvalue() == "counting sheep: 1,500 of 2,000 done\n"
+    with lines_in_log(show=False), WorkProgress("counting sheep", 2) as bar:
+        bar.advance()
+    assert log.getvalue().count("\n") == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,15 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     show_default=True,
     help="Formats of the figures, separated by commas: png, svg, pdf; or none.",
 )
+@click.option(
+    "--table-budget",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Largest predicted processor time of the pseudo-times, and of the arrival times of the "
+    "timeline. Where exact answers would take longer, the most expensive samples are sampled.",
+)
 @click.option("--force", is_flag=True, help="Replace the folder of an earlier fit.")
 @click.option(
     "--repeat",
@@ -84,12 +94,14 @@ def fit(
 
     The output folder contains the model, tables of interactions, orders, pseudo-times and
     frequencies, figures, and a run.json with versions, seed, options and the checksum of the data,
-    from which the run can be repeated exactly. Notices about how DATA was read go to standard
-    error.
+    from which the run can be repeated exactly. Until all of it is there, the folder is called
+    OUTPUT.incomplete; the model is written first and is not lost if the command is stopped.
+    Progress, and notices about how DATA was read, go to standard error.
     """
     execution = execution_for(given.pop("threads"), given.pop("checkpoint"))
+    table_budget = given.pop("table_budget")
     chosen = {name: value for name, value in given.items() if value not in (None, False)}
-    written = read_output(figures, force=force)
+    written = replace(read_output(figures, force=force), table_seconds=table_budget)
     if repeat is not None:
         if chosen:
             name = next(iter(chosen)).replace("_", "-")
@@ -135,7 +147,7 @@ def execution_for(threads: int | None = None, checkpoint: Path | None = None) ->
         threads=threads,
         checkpoint=checkpoint,
         progress=None if watched else "lines",
-        announce=_announce if watched else None,
+        announce=_announce,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,10 @@ from sequela.cli.inputs import (
     run_options,
 )
 from sequela.cli.output import json_option, print_json
+
+if TYPE_CHECKING:
+    from sequela.data.dataset import Dataset
+    from sequela.model import Model
 
 __all__ = ["time"]
 
@@ -55,10 +59,14 @@ def time(
     """
     from sequela.questions.clock import pseudo_times
     from sequela.report.tables import records, write_table
+    from sequela.support.progress import lines_in_log
 
     check_output(output, force=force)
     model = load_model(model_path)
-    found = pseudo_times(model, load_data(data), **settings)
+    samples = load_data(data)
+    _announce(model, samples, settings)
+    with lines_in_log():
+        found = pseudo_times(model, samples, **settings)
     if output is not None or not as_json:
         write_table(found, output)
         if output is not None:
@@ -71,3 +79,18 @@ def time(
                 "seed": found.attrs["seed"],
             }
         )
+
+
+def _announce(model: Model, samples: Dataset, settings: dict[str, Any]) -> None:
+    """Say what a long table will take."""
+    from sequela.likelihood.distinct import DistinctSamples
+    from sequela.likelihood.forecast import LONG, forecast_histories
+    from sequela.likelihood.parameters import Parameters
+    from sequela.samples import as_samples
+    from sequela.settings import read_settings
+
+    how = read_settings(dict(settings), unused=("target_se",))
+    distinct = DistinctSamples.of(as_samples(model, samples).without_times())
+    cost = forecast_histories(Parameters.of(model), distinct, how.budget, quantiles=True)
+    if cost.seconds / how.threads > LONG:
+        click.echo(f"sequela: pseudo-times ({cost.describe(how.threads)}) ...", err=True)

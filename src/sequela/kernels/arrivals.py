@@ -13,25 +13,43 @@ def sum_arrivals(flow, before, passing, high, low_effects, stop_rate, k, low):
     ``high[H, c] * low_effects[L, c]`` is the rate of c in the state with high bits H and low bits
     L, 0 once c is present. ``passing[R]`` is 0 on entry and receives the probability of passing
     through R. All terms are positive: what underflows is nothing beside the rest.
+
+    Steps are added up over all L for each H, and over all H for each L: which items were present
+    is then asked once for each of these sums, not in every state.
     """
-    mask = (1 << low) - 1
+    width = 1 << low
     steps = np.empty(k)
+    of_high = np.empty(k)
+    of_low = np.zeros((width, k))
     passing[0] = 1.0
-    for R in range(1 << k):
-        rates = high[R >> low]
-        effects = low_effects[R & mask]
-        total = stop_rate
+    for H in range(1 << (k - low)):
+        rates = high[H]
         for c in range(k):
-            steps[c] = rates[c] * effects[c]
-            total += steps[c]
-        share = passing[R] / total
-        for c in range(k):
-            steps[c] *= share
-            flow[c] += steps[c]
-        for b in range(k):
-            if R >> b & 1:
-                row = before[b]
+            of_high[c] = 0.0
+        for L in range(width):
+            R = H << low | L
+            effects = low_effects[L]
+            row = of_low[L]
+            total = stop_rate
+            for c in range(k):
+                steps[c] = rates[c] * effects[c]
+                total += steps[c]
+            share = passing[R] / total
+            for c in range(k):
+                steps[c] *= share
+                of_high[c] += steps[c]
+                row[c] += steps[c]
+            for b in range(k):
+                if not R >> b & 1:
+                    passing[R | (1 << b)] += steps[b]
+        for b in range(low, k):
+            if H >> (b - low) & 1:
                 for c in range(k):
-                    row[c] += steps[c]
-            else:
-                passing[R | (1 << b)] += steps[b]
+                    before[b, c] += of_high[c]
+    for L in range(width):
+        for c in range(k):
+            flow[c] += of_low[L, c]
+        for b in range(low):
+            if L >> b & 1:
+                for c in range(k):
+                    before[b, c] += of_low[L, c]

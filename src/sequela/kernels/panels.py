@@ -103,6 +103,61 @@ def legendre_at(panel, values, edges, times):
             row[n + 1] = ((2 * n + 1) * x * row[n] - n * row[n - 1]) / (n + 1)
 
 
+@helper
+def integral_at(x, coefficients):
+    """Return the integral from -1 to x of a sum of Legendre polynomials."""
+    before = 1.0
+    here = x
+    total = coefficients[0] * (x + 1.0)
+    for n in range(1, coefficients.shape[0]):
+        # Of degree n it is the difference of its two neighbours, divided by 2n + 1.
+        after = ((2 * n + 1) * x * here - n * before) / (n + 1)
+        total += coefficients[n] * (after - before) / (2 * n + 1)
+        before = here
+        here = after
+    return total
+
+
+@kernel
+def panel_quantiles(times, probabilities, mass, polynomials, edges):
+    """Fill the times before which the probabilities lie, of a distribution on panels.
+
+    ``mass[j, i]`` are the probabilities of Gauss's points, which add up to 1, and
+    ``polynomials[i, n]`` the Legendre polynomials there, as many as points.
+    """
+    panels, points = mass.shape
+    coefficients = np.empty(points)
+    for a in range(probabilities.shape[0]):
+        wanted = probabilities[a]
+        j = 0
+        inside = 0.0
+        for i in range(points):
+            inside += mass[0, i]
+        while j < panels - 1 and inside < wanted:
+            wanted -= inside
+            j += 1
+            inside = 0.0
+            for i in range(points):
+                inside += mass[j, i]
+        for n in range(points):
+            total = 0.0
+            for i in range(points):
+                total += mass[j, i] * polynomials[i, n]
+            coefficients[n] = total * (2 * n + 1) / 2.0
+        low = -1.0
+        high = 1.0
+        # The integral rises: halving finds the place, to the last digit.
+        while True:
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                break
+            if integral_at(middle, coefficients) < wanted:
+                low = middle
+            else:
+                high = middle
+        times[a] = edges[j] + 0.5 * (edges[j + 1] - edges[j]) * (1.0 + middle)
+
+
 @kernel
 def solve_once(y, f, q, start, half):
     """Solve one equation, for tests; see `solve_forward`."""

@@ -84,10 +84,13 @@ class TimeGrid:
     points: int
 
     @classmethod
-    def between(cls, first: float, last: float, largest_set: int) -> TimeGrid:
-        """Return the grid whose first panel ends at `first` and whose last one beyond `last`."""
+    def between(cls, first: float, last: float, largest_set: int, splits: int = 1) -> TimeGrid:
+        """Return the grid whose first panel ends at `first` and whose last one beyond `last`.
+
+        Panels double in length in so many steps as `splits` says.
+        """
         count = max(1, int(np.ceil(np.log2(max(last / first, 1.0)))))
-        edges = np.concatenate([[0.0], first * 2.0 ** np.arange(count + 1)])
+        edges = np.concatenate([[0.0], first * 2.0 ** (np.arange(splits * count + 1) / splits)])
         # A few sizes only, so that rules are made once.
         wanted = _LEAST_POINTS + int(_POINTS_PER_ITEM * largest_set)
         return cls(edges, -(-wanted // 16) * 16)
@@ -180,12 +183,14 @@ class ComponentFunction:
         relative: NDArray[np.float64] = last / np.maximum(largest, 1e-300)
         return relative
 
+    def source(self, grid: TimeGrid, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return weights of observation times, divided by the probability, as a function."""
+        largest = max(float(weights.max(initial=0.0)), 1e-300)
+        return grid.project(np.where(weights > 1e-30 * largest, weights, 0.0) / self.scaled)
+
     def gradient(self, grid: TimeGrid, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the gradient of the weighted sum of log p over the points, as the kernel does."""
-        relevant = np.where(
-            weights > 1e-30 * max(float(weights.max(initial=0.0)), 1e-300), weights, 0
-        )
-        source = grid.project(relevant / self.scaled)
+        source = self.source(grid, weights)
         G = np.empty((self.k + 1, self.columns.size + 1))
         call(
             component_gradient, G, self.P, self.rates, self.exits, self.slowest, grid.half, source,
@@ -217,6 +222,9 @@ class ComponentSets:
         The components and isolated items of the sets.
     sets : sequence of arrays
         The items of the sets, in the order of the decomposition.
+    splits : int
+        Panels per doubling of the time. One resolves the functions of the components; the
+        posterior of the time of a large set is narrower than they are.
 
     Attributes
     ----------
@@ -233,8 +241,11 @@ class ComponentSets:
         parameters: Parameters,
         decomposition: Decomposition,
         sets: Sequence[NDArray[np.int64]],
+        *,
+        splits: int = 1,
     ) -> None:
         self.parameters = parameters
+        self.splits = splits
         self.decomposition = decomposition
         self.sets = sets
         self.functions = [ComponentFunction(parameters, c) for c in decomposition.components]
@@ -276,7 +287,8 @@ class ComponentSets:
             slow = self.drop[s] + sum(self.functions[c].slowest for c in components)
             bounds = time_bounds(fastest, slow, len(items))
             first, last = min(first, bounds[0]), max(last, bounds[1])
-        return TimeGrid.between(first, last, max(len(items) for items in self.sets))
+        largest = max(len(items) for items in self.sets)
+        return TimeGrid.between(first, last, largest, self.splits)
 
     def log_joint(self, s: int, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the log-density of a set and its observation time, up to a constant."""

@@ -22,9 +22,15 @@ from sequela.support.threads import run_all
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sequela.likelihood.components import ComponentFunction, ComponentSets
+    from sequela.likelihood.components import ComponentFunction, ComponentSets, TimeGrid
 
-__all__ = ["CROSS_ACCURACY", "CrossGradient"]
+__all__ = [
+    "CROSS_ACCURACY",
+    "CrossGradient",
+    "both_ways",
+    "moments_before",
+    "observation_times",
+]
 
 # The trapezoidal rule over u = log t, where the posterior is above this share of its largest value.
 # Its error falls as exp(-pi^2 / step) for few items, and as exp(-2 pi^2 / (step^2 k)) for many.
@@ -51,13 +57,14 @@ class CrossGradient:
         self.solved = solved
         self.parameters = solved.parameters
         self._tables: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
-        self._half = solved.grid.half
         self.error = 0.0
 
     def gradient(self, weights: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]:
         """Return the weighted sum over the sets; entries within components are 0."""
         functions = self.solved.functions
-        self._tables = run_all([partial(self._prepare, f) for f in functions], n_threads)
+        self._tables = run_all(
+            [partial(both_ways, f, self.solved.grid) for f in functions], n_threads
+        )
         count = len(self.solved.sets)
         # The most expensive sets first; the sum is made in the order of the sets.
         order = sorted(range(count), key=lambda s: -self._cost(s))
@@ -81,33 +88,6 @@ class CrossGradient:
         components, _ = self.solved.parts(s)
         return float(sum(2.0 ** self.solved.functions[c].k for c in components))
 
-    def _prepare(self, f: ComponentFunction) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return forward and backward functions as (panel, degree, state)."""
-        B = np.empty((1 << f.k, DEGREES, self._half.size))
-        call(component_backward, B, f.rates, f.exits, f.slowest, self._half, f.k)
-        return (
-            np.ascontiguousarray(f.P.transpose(2, 1, 0)),
-            np.ascontiguousarray(B.transpose(2, 1, 0)),
-        )
-
-    def _times(self, s: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return observation times and their posterior weights."""
-        grid = self.solved.grid
-        row = self.solved.posterior[s]
-        # The density over log t, up to a factor, at the points of the grid.
-        density = np.log(np.maximum(row, 1e-300)) - grid.log_weights + np.log(grid.times)
-        near = np.nonzero(density > density.max() + np.log(_TAIL))[0]
-        first = np.log(grid.times[max(near[0] - 1, 0)])
-        # Before the first point of the grid the density is that of a power of t.
-        fallen = density.max() - density[0]
-        first -= max(0.0, -np.log(_TAIL) - fallen) / (self.solved.sets[s].size + 1.0)
-        last = np.log(grid.times[min(near[-1] + 1, row.size - 1)])
-        step = min(_STEP, _STEP_OF_WIDTH / np.sqrt(self.solved.sets[s].size + 1.0))
-        times = np.exp(np.linspace(first, last, int((last - first) / step) + 2))
-        log_density = self.solved.log_joint(s, times) + np.log(times)
-        weight = np.exp(log_density - log_density.max())
-        return times, weight / weight.sum()
-
     def _set(self, s: int) -> _SetEntries:
         solved = self.solved
         grid = solved.grid
@@ -124,8 +104,8 @@ class CrossGradient:
         total = np.zeros((rows.size, columns.size))
         present = np.zeros(rows.size)
         error = 0.0
-        for t, weight in zip(*self._times(s), strict=True):
-            moments, length = _moments(float(t), fastest)
+        for t, weight in zip(*observation_times(solved, s), strict=True):
+            moments, length = moments_before(float(t), fastest)
             before = PanelPoints(*grid.polynomials(moments))
             after = PanelPoints(*grid.polynomials(t - moments))
             X = np.empty((rows.size, moments.size))
@@ -163,21 +143,56 @@ class _SetEntries:
 
 
 @lru_cache(maxsize=64)
-def _unit_moments(halvings: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _unit_moments(halvings: int, points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return points in [0, 1] and their weights; intervals halve towards both ends."""
     edges = np.concatenate([[0.0], 2.0 ** np.arange(-halvings - 1.0, 0.0)])
-    nodes, weights = np.polynomial.legendre.leggauss(_POINTS)
+    nodes, weights = np.polynomial.legendre.leggauss(points)
     half = np.diff(edges)[:, None] / 2.0
     left = (edges[:-1, None] + half * (1.0 + nodes)).ravel()
     weight = (half * weights).ravel()
     return np.concatenate([left, 1.0 - left]), np.concatenate([weight, weight])
 
 
-def _moments(t: float, fastest: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return moments in [0, t] that resolve a rate, and their weights."""
+def moments_before(
+    t: float, fastest: float, points: int = _POINTS
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return moments in [0, t] that resolve a rate, and their weights; points per interval."""
     halvings = int(min(max(np.ceil(np.log2(max(fastest * t, 1.0))), 1), _MOST_HALVINGS))
-    points, weights = _unit_moments(halvings)
-    return t * points, t * weights
+    moments, weights = _unit_moments(halvings, points)
+    return t * moments, t * weights
+
+
+def observation_times(
+    solved: ComponentSets, s: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return observation times of a set and their posterior weights."""
+    grid = solved.grid
+    row = solved.posterior[s]
+    # The density over log t, up to a factor, at the points of the grid.
+    density = np.log(np.maximum(row, 1e-300)) - grid.log_weights + np.log(grid.times)
+    near = np.nonzero(density > density.max() + np.log(_TAIL))[0]
+    first = np.log(grid.times[max(near[0] - 1, 0)])
+    # Before the first point of the grid the density is that of a power of t.
+    fallen = density.max() - density[0]
+    first -= max(0.0, -np.log(_TAIL) - fallen) / (solved.sets[s].size + 1.0)
+    last = np.log(grid.times[min(near[-1] + 1, row.size - 1)])
+    step = min(_STEP, _STEP_OF_WIDTH / np.sqrt(solved.sets[s].size + 1.0))
+    times = np.exp(np.linspace(first, last, int((last - first) / step) + 2))
+    log_density = solved.log_joint(s, times) + np.log(times)
+    weight = np.exp(log_density - log_density.max())
+    return times, weight / weight.sum()
+
+
+def both_ways(
+    f: ComponentFunction, grid: TimeGrid
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return forward and backward functions of a solved component as (panel, degree, state)."""
+    B = np.empty((1 << f.k, DEGREES, grid.half.size))
+    call(component_backward, B, f.rates, f.exits, f.slowest, grid.half, f.k)
+    return (
+        np.ascontiguousarray(f.P.transpose(2, 1, 0)),
+        np.ascontiguousarray(B.transpose(2, 1, 0)),
+    )
 
 
 def _same_component(sizes: list[int], widths: list[int], isolated: int) -> NDArray[np.bool_]:

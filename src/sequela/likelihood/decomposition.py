@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-__all__ = ["Component", "Decomposition", "acting", "components_of", "decompose"]
+__all__ = ["Component", "Decomposition", "acting", "components_of", "decompose", "decompose_by"]
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,13 @@ def decompose(support: NDArray[np.bool_], sets: Sequence[NDArray[np.int64]]) -> 
     sets : sequence of arrays
         The items of the sets.
     """
-    children = acting(support)
+    return decompose_by(acting(support), sets)
+
+
+def decompose_by(
+    children: Sequence[tuple[int, ...]], sets: Sequence[NDArray[np.int64]]
+) -> Decomposition:
+    """Return the same where the items on which each item acts are known already."""
     places: dict[Component, int] = {}
     isolated_places: dict[int, int] = {}
     component_lists: list[list[int]] = []

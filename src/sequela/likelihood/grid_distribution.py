@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sequela.kernels.panels import panel_quantiles
+from sequela.likelihood.components import ACCURACY, ComponentSets
+from sequela.likelihood.decomposition import decompose_by
+from sequela.support.jit import call
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from sequela.likelihood.components import TimeGrid
+    from sequela.likelihood.parameters import Parameters
 
-__all__ = ["GridDistribution"]
+__all__ = ["GridDistribution", "quantiles_on_grid"]
 
-_MOST_STEPS = 60
 # What is left out at either end of a grid for plots, and its number of points.
 _TAIL = 1e-9
 _POINTS = 200
@@ -93,23 +100,33 @@ class GridDistribution:
 
     def pooled_quantiles(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the times before which the given probabilities lie."""
-        return np.array([self._quantile(float(p)) for p in probabilities])
+        times = np.empty(probabilities.size)
+        grid = self.panels
+        call(
+            panel_quantiles, times, probabilities, self.weights.reshape(-1, grid.points),
+            _polynomials(grid.points), grid.edges,
+        )  # fmt: skip
+        return times
 
-    def _quantile(self, probability: float) -> float:
-        _, integral, before = self._panels
-        panel = int(np.clip(np.searchsorted(before, probability) - 1, 0, len(integral) - 1))
-        wanted = probability - before[panel]
-        low, high = -1.0, 1.0
-        # The integral rises: halving finds the place, to the last digit.
-        for _ in range(_MOST_STEPS):
-            middle = 0.5 * (low + high)
-            if _value(middle, integral[panel]) < wanted:
-                low = middle
-            else:
-                high = middle
-        return float(
-            self.panels.edges[panel] + self.panels.half[panel] * (1.0 + 0.5 * (low + high))
-        )
+
+def quantiles_on_grid(
+    parameters: Parameters,
+    sets: Sequence[NDArray[np.int64]],
+    probabilities: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return quantiles of the observation times of sets, by their components on a common grid.
+
+    A row of NaN stands for a set whose components are not accurate enough.
+    """
+    solved = ComponentSets(parameters, decompose_by(parameters.children, sets), sets)
+    solved.solve(1)
+    rows = [
+        GridDistribution(solved.grid, solved.posterior[s]).pooled_quantiles(probabilities)
+        if solved.errors[s] <= ACCURACY
+        else np.full(probabilities.size, np.nan)
+        for s in range(len(sets))
+    ]
+    return np.array(rows)
 
 
 def _value(x: float, coefficients: NDArray[np.float64]) -> float:

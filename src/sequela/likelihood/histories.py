@@ -1,18 +1,20 @@
 """What each sample's set tells about its times: when observed, when each item came, in what order.
 
-Exact on the lattice within the budget; beyond it from sampled orders, with standard errors.
+Exact on the lattice or by components within the budget; beyond it from sampled orders, with
+standard errors.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from sequela.data.dataset import Dataset
 from sequela.kernels.arguments import SetMoments
 from sequela.kernels.passage import order_moments
+from sequela.likelihood.component_histories import ComponentHistory
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.orders import OrderSampler, draw_orders, sampled_columns
 from sequela.likelihood.parameters import Parameters
@@ -21,6 +23,7 @@ from sequela.likelihood.plan import Way, choose_way
 from sequela.model import as_model
 from sequela.settings import read_settings
 from sequela.support.jit import call
+from sequela.support.linear_algebra import blas_on_one_thread
 from sequela.support.threads import run_pieces
 
 if TYPE_CHECKING:
@@ -36,23 +39,40 @@ if TYPE_CHECKING:
 __all__ = ["OrderMoments", "SamplePosteriors", "chain_error", "sample_posteriors"]
 
 
-@dataclass(frozen=True)
-class _SetPosterior:
-    """Moments of one set: time (mean, variance), arrivals of its items, order of its items.
+class _Orders(Protocol):
+    """The order of the items of one set; by components it is computed when it is asked for.
 
     ``place[c, p]`` is the probability that item c came after exactly p others.
     """
+
+    @property
+    def before(self) -> NDArray[np.float64]: ...
+
+    @property
+    def place(self) -> NDArray[np.float64]: ...
+
+
+@dataclass(frozen=True)
+class _SetPosterior:
+    """Moments of one set: time (mean, variance), arrivals of its items, order of its items."""
 
     time: NDArray[np.float64]
     arrival_mean: NDArray[np.float64]
     arrival_variance: NDArray[np.float64]
     arrival_se: NDArray[np.float64]
-    before: NDArray[np.float64]
+    orders: _Orders
     before_se: NDArray[np.float64]
-    place: NDArray[np.float64]
     place_se: NDArray[np.float64]
     time_se: float
     method: str
+
+
+@dataclass(frozen=True)
+class _KnownOrders:
+    """Orders that were computed together with the moments."""
+
+    before: NDArray[np.float64]
+    place: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -68,7 +88,7 @@ class SamplePosteriors:
     arrival_mean, arrival_variance : arrays (samples, n)
         Of each item's arrival; NaN where the item is absent.
     methods : array of str
-        "exact" or "relocation".
+        "exact", "components" (exact as well) or "relocation".
     items : tuple of str
         Labels of the n items.
     seed : int
@@ -91,7 +111,7 @@ class SamplePosteriors:
 
         The diagonal is 0; entries (a, b) and (b, a) add up to 1.
         """
-        return self._sets[int(self._distinct.inverse[sample])].before
+        return self._sets[int(self._distinct.inverse[sample])].orders.before
 
     def before_se(self, sample: int) -> NDArray[np.float64]:
         """Return the Monte Carlo standard errors of `before`; 0 where exact."""
@@ -102,7 +122,7 @@ class SamplePosteriors:
 
         One row for each item, in the order of `present`.
         """
-        return self._sets[int(self._distinct.inverse[sample])].place
+        return self._sets[int(self._distinct.inverse[sample])].orders.place
 
     def mean_errors(self, sample: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the Monte Carlo standard errors of the mean arrivals and of the mean places."""
@@ -147,12 +167,19 @@ def sample_posteriors(
 
     def work(s: int) -> _SetPosterior:
         items = distinct.items(s)
-        if choose_way(parameters, items, how.budget) is Way.EXACT:
+        way = choose_way(parameters, items, how.budget, components=True)
+        if way is Way.COMPONENTS:
+            history = ComponentHistory(parameters, items)
+            if history.is_accurate:
+                return _by_components(history)
+            way = choose_way(parameters, items, how.budget)
+        if way is Way.EXACT:
             return _exact(Passage.of(parameters, items))
         return _sampled(parameters, items, how, s)
 
     pieces = distinct.largest_first()
-    done = run_pieces(work, pieces, how.threads, "times of samples")
+    with blas_on_one_thread():
+        done = run_pieces(work, pieces, how.threads, "arrival times of samples")
     sets = [done[place] for place in np.argsort(pieces, kind="stable")]
     inverse = distinct.inverse
     arrival_mean = np.full((read.n_samples, read.n_items), np.nan)
@@ -185,12 +212,26 @@ def _exact(passage: Passage) -> _SetPosterior:
         arrival_mean=found.arrival_mean,
         arrival_variance=found.arrival_second - found.arrival_mean**2,
         arrival_se=np.zeros(k),
-        before=found.before,
+        orders=_KnownOrders(found.before, found.place),
         before_se=np.zeros((k, k)),
-        place=found.place,
         place_se=np.zeros(k),
         time_se=0.0,
         method=Way.EXACT.value,
+    )
+
+
+def _by_components(history: ComponentHistory) -> _SetPosterior:
+    k = history.items.size
+    return _SetPosterior(
+        time=np.array([history.time_mean, history.time_variance]),
+        arrival_mean=history.arrival_mean,
+        arrival_variance=history.arrival_variance,
+        arrival_se=np.zeros(k),
+        orders=history,
+        before_se=np.zeros((k, k)),
+        place_se=np.zeros(k),
+        time_se=0.0,
+        method=Way.COMPONENTS.value,
     )
 
 
@@ -259,9 +300,8 @@ def _sampled(
         arrival_mean=mean,
         arrival_variance=found.arrival_second.mean(axis=0) - mean**2,
         arrival_se=chain_error(found.arrival_mean),
-        before=found.before.mean(axis=0),
+        orders=_KnownOrders(found.before.mean(axis=0), found.place.mean(axis=0)),
         before_se=chain_error(found.before),
-        place=found.place.mean(axis=0),
         place_se=chain_error(found.place @ np.arange(columns.k)),
         time_se=float(chain_error(found.times[:, 0])),
         method=Way.RELOCATION.value,

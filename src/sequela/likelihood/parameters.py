@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sequela.kernels.arguments import ColumnRoom, SetColumns, ThetaTables
 from sequela.kernels.columns import SHORTCUT_LIMIT, choose_columns
+from sequela.likelihood.decomposition import acting
 from sequela.observation import Exponential
 from sequela.support.errors import InputError
 from sequela.support.jit import call
@@ -106,6 +108,11 @@ class Parameters:
             fast=np.nonzero(~self.shared)[0].astype(np.int64),
             stop_rate=self.stop_rate,
         )
+
+    @cached_property
+    def children(self) -> list[tuple[int, ...]]:
+        """For every item the items on which it acts."""
+        return acting(self.theta != 0.0)
 
     @classmethod
     def of(cls, model: Model) -> Parameters:

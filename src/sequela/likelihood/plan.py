@@ -32,6 +32,8 @@ __all__ = [
     "all_subsets_fit",
     "check_method",
     "choose_way",
+    "component_cost",
+    "has_small_components",
     "is_exact",
 ]
 
@@ -59,6 +61,11 @@ _LATTICE_WORK_OF_A_FIT = 3e9
 # its value, and the gradient between its components.
 _COMPONENT_OVERHEAD = 5e6
 _CROSS_OVERHEAD = 3e8
+# Times and orders take a lattice in logarithms, and quantiles a transform of it at many points: so
+# much more than a value and gradient.
+_HISTORY_FACTOR = 30.0
+# States of components up to which quantiles of small sets are read off the integrand.
+_MOST_QUANTILE_STATES = 512
 # Observation times and moments before them at which that gradient is evaluated.
 _CROSS_POINTS = 4000
 # No budget of memory is enough for a larger one.
@@ -102,7 +109,8 @@ def choose_way(
     method : {"auto", "exact"}
         With "exact" a set beyond the budget is a `BudgetError`.
     components : bool
-        Whether the caller can answer by components.
+        Whether the caller can answer by components: about times and orders, for which a lattice
+        is slower than for a value and gradient.
     """
     # An order of at most one item needs no sampling, whatever the budget.
     if items.size <= 1:
@@ -114,8 +122,8 @@ def choose_way(
         else np.inf
     )
     if components and items.size >= _LEAST_COMPONENT_SET:
-        parts, _ = components_of(items, acting(parameters.theta != 0.0))
-        if _component_work(parameters, parts, budget) < lattice:
+        parts, _ = components_of(items, parameters.children)
+        if _component_work(parameters, parts, budget) < _HISTORY_FACTOR * lattice:
             return Way.COMPONENTS
     if np.isfinite(lattice):
         return Way.EXACT
@@ -143,6 +151,24 @@ def _component_work(parameters: Parameters | None, parts: list[Component], budge
             return np.inf
         work += functions * (3 * part.size + 30)
     return work
+
+
+def component_cost(parameters: Parameters, items: NDArray[np.int64]) -> tuple[float, float]:
+    """Return the operations and the bytes that a set takes by components, whatever the budget."""
+    parts, _ = components_of(items, parameters.children)
+    functions = [2.0**part.size * _COEFFICIENTS for part in parts]
+    work = sum(f * (3 * part.size + 30) for f, part in zip(functions, parts, strict=True))
+    return _COMPONENT_OVERHEAD + work, 16.0 * sum(functions)
+
+
+def has_small_components(parameters: Parameters, items: NDArray[np.int64]) -> bool:
+    """Tell whether a set has a lattice, and yet components that give its time much sooner."""
+    if items.size >= _LEAST_COMPONENT_SET:
+        return False
+    parts, _ = components_of(items, parameters.children)
+    if sum(2.0**part.size for part in parts) > _MOST_QUANTILE_STATES:
+        return False
+    return all(in_component_range(parameters, part) for part in parts)
 
 
 def all_subsets_fit(n_items: int, budget: Budget) -> bool:

@@ -18,14 +18,18 @@ import pandas as pd
 from sequela.kernels.contour import tilted_moments
 from sequela.kernels.passage import LANES, laplace_transform
 from sequela.likelihood.components import ComponentSets
-from sequela.likelihood.decomposition import decompose
+from sequela.likelihood.decomposition import decompose_by
 from sequela.likelihood.distinct import DistinctSamples
-from sequela.likelihood.grid_distribution import GridDistribution
+from sequela.likelihood.grid_distribution import GridDistribution, quantiles_on_grid
 from sequela.likelihood.histories import OrderMoments, chain_error
 from sequela.likelihood.orders import OrderSampler, draw_orders, sampled_columns
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.passage import Passage
-from sequela.likelihood.plan import Way, choose_way
+from sequela.likelihood.plan import (
+    Way,
+    choose_way,
+    has_small_components,
+)
 from sequela.model import as_model
 from sequela.questions.arguments import one_sample
 from sequela.questions.inversion import Inverse
@@ -35,6 +39,7 @@ from sequela.samples import as_samples
 from sequela.settings import read_settings
 from sequela.support.errors import InputError
 from sequela.support.jit import call
+from sequela.support.linear_algebra import blas_on_one_thread
 from sequela.support.threads import run_pieces
 
 if TYPE_CHECKING:
@@ -52,6 +57,8 @@ __all__ = ["TimePosterior", "pseudo_times", "time_posterior"]
 # Orders drawn for one sample beyond the budget; in a table of many samples.
 DEFAULT_ORDERS = 320
 _TABLE_ORDERS = 160
+# Small sets whose quantiles are found in one piece of work.
+_SETS_TOGETHER = 64
 # Closer to 1, rounding would decide about the quantile.
 _HIGHEST_PROBABILITY = 1.0 - 1e-9
 
@@ -267,17 +274,21 @@ def pseudo_times(
     distinct = DistinctSamples.of(samples.without_times())
     of_orders = settings_for_orders(how, _TABLE_ORDERS if how.draws is None else how.draws)
 
-    def work(s: int) -> _Summary:
-        posterior = _posterior(parameters, distinct.items(s), of_orders, s)
-        times = posterior.quantile(wanted.tolist())["time"].to_numpy() if wanted.size else wanted
-        return _Summary(
-            posterior.mean, posterior.variance, posterior.mean_se, posterior.method,
-            posterior.draws, times,
-        )  # fmt: skip
+    def work(piece: NDArray[np.int64]) -> list[_Summary]:
+        items = [distinct.items(int(s)) for s in piece]
+        times = np.full((piece.size, wanted.size), np.nan)
+        if wanted.size and has_small_components(parameters, items[0]):
+            times = quantiles_on_grid(parameters, items, wanted)
+        return [
+            _summary(_posterior(parameters, one, of_orders, int(s)), wanted, found)
+            for s, one, found in zip(piece, items, times, strict=True)
+        ]
 
-    pieces = distinct.largest_first()
-    done = run_pieces(work, pieces, how.threads, "times of samples")
-    in_order = [done[i] for i in np.argsort(pieces, kind="stable")]
+    pieces = _pieces(parameters, distinct)
+    with blas_on_one_thread():
+        done = run_pieces(work, pieces, how.threads, "times of samples")
+    flat = [summary for part in done for summary in part]
+    in_order = [flat[i] for i in np.argsort(np.concatenate(pieces), kind="stable")]
     sets = [in_order[s] for s in distinct.inverse]
     table = pd.DataFrame(
         {
@@ -296,22 +307,56 @@ def pseudo_times(
     return table
 
 
+def _summary(
+    posterior: TimePosterior, wanted: NDArray[np.float64], found: NDArray[np.float64]
+) -> _Summary:
+    """Return the numbers of a posterior; `found` are its quantiles, NaN if not known yet.
+
+    A posterior of drawn orders has its own quantiles.
+    """
+    if posterior.draws or np.isnan(found).any():
+        found = posterior.quantile(wanted.tolist())["time"].to_numpy()
+    return _Summary(
+        posterior.mean, posterior.variance, posterior.mean_se, posterior.method, posterior.draws,
+        found,
+    )  # fmt: skip
+
+
+def _pieces(parameters: Parameters, distinct: DistinctSamples) -> list[NDArray[np.int64]]:
+    """Return the sets in pieces, the largest first: small ones with small components together."""
+    pieces: list[NDArray[np.int64]] = []
+    together: list[int] = []
+    for s in distinct.largest_first():
+        items = distinct.items(int(s))
+        if not has_small_components(parameters, items):
+            pieces.append(np.array([s]))
+            continue
+        together.append(int(s))
+        if len(together) == _SETS_TOGETHER:
+            pieces.append(np.array(together))
+            together = []
+    if together:
+        pieces.append(np.array(together))
+    return pieces
+
+
 def _posterior(
     parameters: Parameters, items: NDArray[np.int64], settings: Settings, index: int
 ) -> TimePosterior:
     """Return the posterior of one set; `index` is its place in its data."""
     way = choose_way(parameters, items, settings.budget, components=True)
     if way is Way.COMPONENTS:
-        return _by_components(parameters, items)
+        solved = ComponentSets(parameters, decompose_by(parameters.children, [items]), [items])
+        solved.solve(1)
+        if solved.is_accurate:
+            return _by_components(solved)
+        way = choose_way(parameters, items, settings.budget)
     if way is Way.EXACT:
         return _exact(Passage.of(parameters, items))
     return _sampled(parameters, items, settings, index)
 
 
-def _by_components(parameters: Parameters, items: NDArray[np.int64]) -> TimePosterior:
-    solved = ComponentSets(parameters, decompose(parameters.theta != 0.0, [items]), [items])
-    solved.solve(1)
-    solved.require_accuracy()
+def _by_components(solved: ComponentSets) -> TimePosterior:
     distribution = GridDistribution(solved.grid, solved.posterior[0])
     return TimePosterior(
         mean=distribution.mean, variance=distribution.variance, mean_se=0.0,

@@ -9,7 +9,7 @@ import pandas as pd
 
 from sequela.likelihood.evaluation import evaluate
 from sequela.likelihood.parameters import Parameters
-from sequela.likelihood.plan import Way
+from sequela.likelihood.plan import EXACT_WAYS, Way
 from sequela.likelihood.sequences import sequence_log_likelihood
 from sequela.model import as_model
 from sequela.questions.arguments import find_items, one_sample
@@ -74,8 +74,8 @@ def set_probability(
     evaluation = evaluate(model, data, times=times, gradient=False, settings=how)
     way = Way(str(evaluation.methods[0]))
     value = float(np.exp(evaluation.value))
-    if way is Way.EXACT:
-        return Estimate(value)
+    if way in EXACT_WAYS:
+        return Estimate(value, method=way.value)
     draws = _orders_per_point(way, how.sampling)
     return Estimate(value, value * evaluation.value_se, way.value, draws, evaluation.seed)
 

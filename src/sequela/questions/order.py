@@ -19,6 +19,7 @@ from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.plan import all_subsets_fit
 from sequela.model import as_model
 from sequela.questions.arguments import find_items, one_sample
+from sequela.questions.arrival_functions import independent_orders
 from sequela.questions.dependence import ancestors, arrivals_on_lattice
 from sequela.questions.precision import Estimate, share_error, until_precise
 from sequela.questions.samples import posterior_until_precise
@@ -45,6 +46,8 @@ __all__ = ["Method", "Orders", "check_method", "order_matrix", "order_probabilit
 # States that the exact part of one answer may visit in total: some seconds. A single lattice within
 # the budget has fewer.
 _MAX_STATES = 2.0**25
+# Items whose lattice takes no time, whatever acts on what.
+_SMALL_LATTICE = 10
 # Draws that one piece of counting takes.
 _PIECE = 1 << 16
 
@@ -71,7 +74,7 @@ class Orders:
     observed : DataFrame
         P(both are observed); on the diagonal P(the item is observed). In a sample: 1.
     method : DataFrame
-        "exact", "simulation" or "relocation", for each pair.
+        "exact", "components" (exact as well), "simulation" or "relocation", for each pair.
     draws : int
         Number of simulated sequences, or of orders drawn; 0 if all pairs are exact.
     seed : int or None
@@ -262,11 +265,17 @@ def _fill_exactly(
 ) -> None:
     """Fill the pairs that lattices within the budget give: one for all pairs, or smaller ones.
 
-    A pair is read off any lattice that holds all items that act on it, so that pairs of one block
-    of items do not take one lattice each. The lattices with the most pairs per state come first,
-    until `max_states` states are visited in total.
+    Pairs without a common ancestor need the two lattices of their ancestors only. Any other pair is
+    read off any lattice that holds all items that act on it, so that pairs of one block of items do
+    not take one lattice each. The lattices with the most pairs per state come first, until
+    `max_states` states are visited in total.
     """
-    held = _pairs_by_lattice(parameters.theta, places, settings.budget)
+    acting = [
+        frozenset(ancestors(parameters.theta, places[[i]]).tolist()) for i in range(places.size)
+    ]
+    if len(frozenset().union(*acting)) > _SMALL_LATTICE:
+        joint[:] = independent_orders(parameters, places, acting, settings.threads)
+    held = _pairs_by_lattice(acting, np.isnan(joint), settings.budget)
     cheapest = sorted(held, key=lambda lattice: 2.0 ** len(lattice) / len(held[lattice]))
     visited = np.cumsum([2.0 ** len(lattice) for lattice in cheapest])
     chosen = [
@@ -289,20 +298,27 @@ def _fill_exactly(
 
 
 def _pairs_by_lattice(
-    theta: NDArray[np.float64], places: NDArray[np.int64], budget: Budget
+    acting: list[frozenset[int]], missing: NDArray[np.bool_], budget: Budget
 ) -> dict[frozenset[int], list[tuple[int, int]]]:
-    """Return lattices within the budget, each with the pairs that are read off it."""
-    acting = [frozenset(ancestors(theta, places[[i]]).tolist()) for i in range(places.size)]
-    everything = frozenset().union(*acting)
-    pairs = list(combinations_with_replacement(range(places.size), 2))
-    if all_subsets_fit(len(everything), budget):
-        return {everything: pairs}
+    """Return lattices within the budget, each with the missing pairs that are read off it.
+
+    One for all pairs, or smaller ones, whichever have fewer states.
+    """
+    pairs = [
+        (i, j)
+        for i, j in combinations_with_replacement(range(len(acting)), 2)
+        if missing[i, j] or missing[j, i]
+    ]
     needs = {(i, j): acting[i] | acting[j] for i, j in pairs}
+    everything = frozenset().union(*needs.values())
     held: dict[frozenset[int], list[tuple[int, int]]] = {}
     for pair, need in sorted(needs.items(), key=lambda x: (-len(x[1]), x[0])):
         if all_subsets_fit(len(need), budget):
             lattice = next((larger for larger in held if need <= larger), need)
             held.setdefault(lattice, []).append(pair)
+    apart = sum(2.0 ** len(lattice) for lattice in held)
+    if all_subsets_fit(len(everything), budget) and 2.0 ** len(everything) <= apart:
+        return {everything: pairs}
     return held
 
 

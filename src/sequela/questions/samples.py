@@ -10,7 +10,7 @@ import pandas as pd
 
 from sequela.likelihood.histories import SamplePosteriors, sample_posteriors
 from sequela.likelihood.parameters import Parameters
-from sequela.likelihood.plan import Way, choose_way
+from sequela.likelihood.plan import choose_way, is_exact
 from sequela.model import as_model
 from sequela.questions.arguments import one_sample
 from sequela.questions.precision import settings_for_orders, until_precise
@@ -68,12 +68,12 @@ def posterior_until_precise(
         parameters = Parameters.of(model)
         for row in data.values:
             items = np.nonzero(row)[0].astype(np.int64)
-            choose_way(parameters, items, settings.budget, method=method)
+            choose_way(parameters, items, settings.budget, method=method, components=True)
 
     def ask(draws: int) -> SampleAnswer:
         of_orders = settings_for_orders(settings, draws)
         posterior = sample_posteriors(model, data, settings=of_orders)
-        if (posterior.methods == Way.EXACT).all():
+        if is_exact(posterior.methods).all():
             return SampleAnswer(posterior, 0, None)
         drawn = of_orders.sampling.sweeps * of_orders.sampling.chains
         return SampleAnswer(posterior, drawn, settings.seed)
@@ -93,7 +93,7 @@ def sample_arrivals(
 ) -> pd.DataFrame:
     """Return when the items of one sample arrived: their positions and arrival times.
 
-    Exact within the budget, from drawn orders beyond it.
+    Exact within the budget (on the lattice or by components), from drawn orders beyond it.
 
     Parameters
     ----------

@@ -86,6 +86,17 @@ def use_exact_sets() -> None:
     evaluate(np.where(theta > 0, 450.0, -200.0), X, n_threads=1)
 
 
+def use_components() -> None:
+    """Use components: values, gradients and histories."""
+    from sequela.likelihood import evaluate
+    from sequela.likelihood.component_histories import ComponentHistory
+    from sequela.likelihood.parameters import Parameters
+
+    theta, X = _example()
+    evaluate(theta, X, method="components", n_threads=1)
+    _ = ComponentHistory(Parameters(theta), np.arange(3)).before
+
+
 def use_relocation() -> None:
     """Draw orders by relocation, and learn from them."""
     from sequela.budget import Budget
@@ -126,6 +137,7 @@ def use_times_and_sequences() -> None:
 PARTS: tuple[Callable[[], None], ...] = (
     use_exact_sets,
     use_relocation,
+    use_components,
     use_times_and_sequences,
     use_metropolis,
 )

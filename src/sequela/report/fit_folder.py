@@ -5,13 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sequela.likelihood.distinct import DistinctSamples
+from sequela.likelihood.forecast import LONG, within_seconds
 from sequela.likelihood.histories import sample_posteriors
+from sequela.likelihood.parameters import Parameters
 from sequela.questions.clock import pseudo_times
 from sequela.questions.distributions import item_frequencies
 from sequela.questions.order import order_matrix
-from sequela.report.fit_options import Execution
+from sequela.report.fit_options import Execution, OutputOptions
 from sequela.report.run import MODEL_NAME
 from sequela.report.tables import write_table
+from sequela.support.progress import WorkProgress, lines_in_log
+from sequela.support.threads import resolve_threads
 
 if TYPE_CHECKING:
     import os
@@ -19,6 +24,7 @@ if TYPE_CHECKING:
 
     from sequela.data.dataset import Dataset
     from sequela.learning.estimator import SetChain
+    from sequela.likelihood.forecast import Forecast
 
 __all__ = ["write_fit"]
 
@@ -32,8 +38,9 @@ def write_fit(
     data: Dataset,
     *,
     figures: tuple[str, ...] = (),
+    table_seconds: float | None = None,
     execution: Execution | None = None,
-) -> None:
+) -> tuple[str, ...]:
     """Write model, tables and figures of a fit into `folder`, the model first.
 
     Parameters
@@ -46,8 +53,15 @@ def write_fit(
         What it was fitted to.
     figures : tuple of str
         Formats, such as ("png", "svg"); none for no figures.
+    table_seconds : float or None
+        See `OutputOptions`; None: its default.
     execution : Execution or None
         Threads, and whom to tell what is being made.
+
+    Returns
+    -------
+    tuple of str
+        Notices: what was sampled to stay within `table_seconds`.
 
     Examples
     --------
@@ -56,72 +70,127 @@ def write_fit(
     >>> data = example_samples().most_frequent(3)
     >>> learner = SetChain(0.05, random_state=1).fit(data)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_fit(folder, learner, data)
+    ...     _ = write_fit(folder, learner, data)
     ...     print(*sorted(path.stem for path in pathlib.Path(folder).iterdir()))
     frequencies interactions model orders pseudo_times theta
     """
     execution = execution or Execution()
-    announce = execution.announce or _say_nothing
-    place = Path(folder)
-    place.mkdir(exist_ok=True)
-    model = learner.model_
-    # Everything below takes longer and may fail; the model is safe by then.
-    model.save(place / MODEL_NAME)
-    model.to_csv(place / "theta.csv")
-    write_table(model.interactions(), place / "interactions.csv", index=False)
-    if len(learner.starts_) > 1:
-        write_table(learner.optima_, place / "optima.csv", index=False)
-    options: dict[str, Any] = {"random_state": learner.seed_, "n_threads": execution.threads}
-    announce("orders")
-    top = data.most_frequent(min(_ORDERED_ITEMS, data.n_items)).items
-    orders = order_matrix(model, top, **options) if len(top) > 1 else None
-    if orders is not None:
-        write_table(orders.pairs(), place / "orders.csv", index=False)
-    announce("pseudo-times")
-    write_table(pseudo_times(model, data, **options), place / "pseudo_times.csv")
-    announce("frequencies")
-    frequencies = item_frequencies(model, data, **options)
-    write_table(frequencies, place / "frequencies.csv")
-    if figures:
-        announce("figures")
-        _draw(place, learner, data, orders, frequencies, figures, options)
+    with lines_in_log(show=execution.progress == "lines"):
+        tables = _Tables(Path(folder), learner, data, execution, table_seconds)
+        tables.write_model()
+        tables.write_tables()
+        if figures:
+            tables.draw(figures)
+    return tuple(tables.notices)
+
+
+class _Tables:
+    """The files of one fit, in the order in which they are made."""
+
+    def __init__(
+        self,
+        folder: Path,
+        learner: SetChain,
+        data: Dataset,
+        execution: Execution,
+        table_seconds: float | None,
+    ) -> None:
+        self.folder = folder
+        self.learner = learner
+        self.model = learner.model_
+        self.data = data
+        self.announce = execution.announce or _say_nothing
+        self.threads = resolve_threads(execution.threads)
+        self.options: dict[str, Any] = {
+            "random_state": learner.seed_,
+            "n_threads": execution.threads,
+        }
+        self.table_seconds = OutputOptions().table_seconds if table_seconds is None else (
+            table_seconds
+        )  # fmt: skip
+        self.notices: list[str] = []
+        self.orders: Any = None
+        self.frequencies: Any = None
+
+    def write_model(self) -> None:
+        """Write the model: all that follows takes longer and may fail."""
+        self.folder.mkdir(exist_ok=True)
+        self.model.save(self.folder / MODEL_NAME)
+        self.model.to_csv(self.folder / "theta.csv")
+        write_table(self.model.interactions(), self.folder / "interactions.csv", index=False)
+        if len(self.learner.starts_) > 1:
+            write_table(self.learner.optima_, self.folder / "optima.csv", index=False)
+
+    def write_tables(self) -> None:
+        """Write orders, pseudo-times and frequencies."""
+        self.announce("orders")
+        top = self.data.most_frequent(min(_ORDERED_ITEMS, self.data.n_items)).items
+        if len(top) > 1:
+            self.orders = order_matrix(self.model, top, **self.options)
+            write_table(self.orders.pairs(), self.folder / "orders.csv", index=False)
+        budget = self._budget("pseudo-times", quantiles=True)
+        times = pseudo_times(self.model, self.data, budget=budget, **self.options)
+        write_table(times, self.folder / "pseudo_times.csv")
+        self.announce("frequencies")
+        self.frequencies = item_frequencies(self.model, self.data, **self.options)
+        write_table(self.frequencies, self.folder / "frequencies.csv")
+
+    def draw(self, formats: tuple[str, ...]) -> None:
+        """Draw the figures; the timeline takes the longest."""
+        from matplotlib import pyplot as plt
+
+        from sequela.plots.frequencies import plot_frequencies
+        from sequela.plots.interactions import plot_interactions
+        from sequela.plots.order_matrix import plot_order_matrix
+        from sequela.plots.style import save_figure
+        from sequela.plots.theta import plot_theta
+        from sequela.plots.timeline import plot_timeline
+
+        budget = self._budget("arrival times", quantiles=False)
+        posteriors = sample_posteriors(self.model, self.data, budget=budget, **self.options)
+        self.announce("figures")
+        drawings: dict[str, Callable[[], Any]] = {
+            "theta": lambda: plot_theta(self.model),
+            "frequencies": lambda: plot_frequencies(self.frequencies),
+            "timeline": lambda: plot_timeline(posteriors),
+        }
+        if self.orders is not None:
+            drawings["orders"] = lambda: plot_order_matrix(self.orders)
+        if len(self.model.interactions()):
+            drawings["interactions"] = lambda: plot_interactions(self.model)
+        (self.folder / "figures").mkdir(exist_ok=True)
+        with WorkProgress("figures", len(drawings)) as bar:
+            for name, make in drawings.items():
+                axes = make()
+                for suffix in formats:
+                    save_figure(axes, self.folder / "figures" / f"{name}.{suffix}")
+                plt.close(axes.figure)
+                bar.advance()
+
+    def _budget(self, what: str, *, quantiles: bool) -> Any:
+        """Announce a table of all samples; return a budget that keeps it within its seconds."""
+        samples = DistinctSamples.of(self.data.without_times())
+        budget, whole, chosen = within_seconds(
+            Parameters.of(self.model), samples, self.table_seconds, quantiles=quantiles
+        )
+        self.announce(_with_cost(what, chosen, self.threads))
+        if chosen.sampled > whole.sampled:
+            self.notices.append(
+                f"{what}: {chosen.sampled - whole.sampled:,} of {self.data.n_samples:,} samples "
+                f"are sampled, because exact answers for all would take about "
+                f"{whole.seconds:.3g} seconds of processor time and {whole.memory / 1e6:.0f} MB "
+                f"per thread (--table-budget, in Python table_seconds, allows "
+                f"{self.table_seconds:.3g} seconds)"
+            )
+        return budget
+
+
+def _with_cost(what: str, cost: Forecast, threads: int) -> str:
+    """Return the name of a part, with what it takes if that is long."""
+    if cost.seconds / threads <= LONG:
+        return what
+    return f"{what} ({cost.describe(threads)})"
 
 
 def _say_nothing(_: str) -> None:
     """Tell nobody."""
-
-
-def _draw(
-    folder: Path,
-    learner: SetChain,
-    data: Dataset,
-    orders: Any,
-    frequencies: Any,
-    formats: tuple[str, ...],
-    options: dict[str, Any],
-) -> None:
-    from matplotlib import pyplot as plt
-
-    from sequela.plots.frequencies import plot_frequencies
-    from sequela.plots.interactions import plot_interactions
-    from sequela.plots.order_matrix import plot_order_matrix
-    from sequela.plots.style import save_figure
-    from sequela.plots.theta import plot_theta
-    from sequela.plots.timeline import plot_timeline
-
-    model = learner.model_
-    drawings: dict[str, Callable[[], Any]] = {
-        "theta": lambda: plot_theta(model),
-        "frequencies": lambda: plot_frequencies(frequencies),
-        "timeline": lambda: plot_timeline(sample_posteriors(model, data, **options)),
-    }
-    if orders is not None:
-        drawings["orders"] = lambda: plot_order_matrix(orders)
-    if len(model.interactions()):
-        drawings["interactions"] = lambda: plot_interactions(model)
-    (folder / "figures").mkdir(exist_ok=True)
-    for name, draw in drawings.items():
-        axes = draw()
-        for suffix in formats:
-            save_figure(axes, folder / "figures" / f"{name}.{suffix}")
-        plt.close(axes.figure)

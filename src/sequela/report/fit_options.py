@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from sequela.support.errors import InputError
+from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
     import os
@@ -96,6 +97,10 @@ class OutputOptions:
         Formats of the figures: "png", "svg", "pdf". Empty for no figures.
     force : bool
         Replace a folder that an earlier run made.
+    table_seconds : float
+        Predicted processor time, in seconds, that the pseudo-times, and the arrival times of the
+        timeline, may take. Where exact answers would take longer, or more than 400 MB per thread,
+        the most expensive samples are sampled, and a notice says so.
 
     Examples
     --------
@@ -105,8 +110,13 @@ class OutputOptions:
 
     figures: tuple[str, ...] = ("png",)
     force: bool = False
+    table_seconds: float = 60.0
 
     def __post_init__(self) -> None:
+        if not (is_number(self.table_seconds) and self.table_seconds > 0):
+            raise InputError(
+                f"table_seconds is {self.table_seconds!r}; expected a positive number of seconds"
+            )
         wrong = [name for name in self.figures if name not in _FORMATS]
         if wrong:
             raise InputError(

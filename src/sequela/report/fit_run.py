@@ -8,15 +8,19 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sequela.budget import Budget
 from sequela.learning.cross_validation import SetChainCV
 from sequela.learning.estimator import SetChain
 from sequela.learning.solvers.contract import Status
+from sequela.likelihood.distinct import DistinctSamples
+from sequela.likelihood.forecast import LONG, forecast_fit
 from sequela.report.fit_folder import write_fit
 from sequela.report.fit_options import Execution, FitRunOptions, OutputOptions
 from sequela.report.reading import read_samples
 from sequela.report.run import MODEL_NAME, Run
 from sequela.support.errors import InputError
 from sequela.support.folders import check_folder, new_folder
+from sequela.support.threads import resolve_threads
 
 if TYPE_CHECKING:
     import os
@@ -162,8 +166,8 @@ def run_fit(
 
     This is what ``sequela fit`` does. The folder gets the model, tables of interactions, orders,
     pseudo-times and frequencies, figures, and a ``run.json`` from which `repeat_run` repeats the
-    fit. It appears whole or not at all; if a table or a figure fails after the model was learned,
-    what there is, the model included, is kept in a folder beside it that ends in ".incomplete".
+    fit. Until everything is there, the folder is called FOLDER.incomplete. The model comes first:
+    if a table or a figure fails, or the process is killed, it is in that folder.
 
     Parameters
     ----------
@@ -203,6 +207,7 @@ def run_fit(
     output.check_figures()
     table = Path(source)
     found = read_samples(table, times=options.times, most_frequent=options.most_frequent)
+    _announce_fit(found.data, execution)
     learner, notices = _learn(found.data, options, execution)
     options = replace(options, seed=learner.seed_)
     result = FitResult.of(learner)
@@ -220,7 +225,10 @@ def run_fit(
     )
     with new_folder(folder, force=output.force, keep_with=MODEL_NAME) as made:
         run.write(made)
-        write_fit(made, learner, found.data, figures=output.figures, execution=execution)
+        more = write_fit(
+            made, learner, found.data, figures=output.figures,
+            table_seconds=output.table_seconds, execution=execution,
+        )  # fmt: skip
         files = sorted(str(p.relative_to(made)) for p in made.rglob("*") if p.is_file())
     return FitReport(
         folder=Path(folder),
@@ -229,7 +237,7 @@ def run_fit(
         learner=learner,
         result=result,
         import_summary=found.summary,
-        notices=notices,
+        notices=notices + more,
     )
 
 
@@ -297,6 +305,16 @@ def was_interrupted(learner: SetChain) -> bool:
     False
     """
     return learner.status_ is Status.INTERRUPTED
+
+
+def _announce_fit(data: Dataset, execution: Execution) -> None:
+    """Say what a long fit will take, before it begins."""
+    if execution.announce is None:
+        return
+    threads = resolve_threads(execution.threads)
+    cost = forecast_fit(DistinctSamples.of(data), data.n_items, Budget())
+    if cost.seconds / threads > LONG:
+        execution.announce(f"learning ({cost.describe(threads)}, more if many items interact)")
 
 
 def _learn(

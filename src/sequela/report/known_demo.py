@@ -11,6 +11,7 @@ import numpy as np
 from sequela.data.examples import example_theta
 from sequela.learning.estimator import SetChain
 from sequela.likelihood import evaluate, sample_posteriors
+from sequela.likelihood.plan import is_exact
 from sequela.report.json_values import plain_values
 from sequela.report.run import package_versions
 from sequela.simulation import simulate
@@ -180,7 +181,7 @@ def run_known_demo(samples: int = 1000, *, seed: int = 1) -> KnownDemo:
     data = drawn.to_dataset().without_times()
     true = evaluate(theta, data, gradient=False, random_state=seed)
     independent = evaluate(_independent_theta(data), data, gradient=False, random_state=seed)
-    exact = int((true.methods == "exact").sum())
+    exact = int(is_exact(true.methods).sum())
     return KnownDemo(
         seed=drawn.seed,
         samples=samples,

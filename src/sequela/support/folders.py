@@ -54,11 +54,15 @@ def new_folder(
     """Give a temporary folder beside `path` that takes its name when the block ends well.
 
     If the block fails, nothing is left and an existing folder is as it was. Only if the block had
-    written the file `keep_with` by then, the unfinished folder is kept, as ``NAME.incomplete``.
+    written the file `keep_with` by then, the unfinished folder is kept. It is called
+    ``NAME.incomplete`` from the beginning, so that it is found even if the process is killed.
     """
     target = check_folder(path, force=force)
     parent = target.absolute().parent
-    made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=parent))
+    if keep_with is None:
+        made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=parent))
+    else:
+        made = _make_incomplete(target)
     try:
         yield made
         _open_to_others(made)
@@ -76,7 +80,10 @@ def new_folder(
             shutil.rmtree(aside, ignore_errors=True)
     except BaseException:
         if keep_with is not None and (made / keep_with).exists():
-            _keep_incomplete(made, target)
+            _log.warning(
+                "%r could not be finished; what was made before the error is in %r",
+                str(target), str(made),
+            )  # fmt: skip
         else:
             shutil.rmtree(made, ignore_errors=True)
         raise
@@ -89,15 +96,11 @@ def _open_to_others(made: Path) -> None:
     made.chmod(0o777 & ~usual)
 
 
-def _keep_incomplete(made: Path, target: Path) -> None:
-    """Keep an unfinished folder under a name that is free, and say so."""
+def _make_incomplete(target: Path) -> Path:
+    """Make a folder for what is not finished yet, under a name that is free."""
     for number in itertools.count(1):
-        kept = target.with_name(f"{target.name}.incomplete{'' if number == 1 else f'-{number}'}")
-        if not kept.exists() and not kept.is_symlink():
-            break
-    with contextlib.suppress(OSError):  # the folder then stays under its temporary name
-        _open_to_others(made)
-        made = made.rename(kept)
-    _log.warning(
-        "%r could not be finished; what was made before the error is in %r", str(target), str(made)
-    )
+        made = target.with_name(f"{target.name}.incomplete{'' if number == 1 else f'-{number}'}")
+        with contextlib.suppress(FileExistsError):
+            made.mkdir()
+            return made
+    raise AssertionError  # the numbers do not end

@@ -1,18 +1,35 @@
-"""A bar for work that takes more than a moment, where somebody watches; silent elsewhere."""
+"""A bar for work that takes more than a moment, where somebody watches; plain lines in a log."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
-__all__ = ["WorkProgress", "somebody_watches"]
+__all__ = ["WorkProgress", "lines_in_log", "somebody_watches"]
 
 # Shorter work shows nothing.
 _PATIENCE = 2.0
+# Seconds between two lines in a log.
+_BETWEEN_LINES = 10.0
+
+_lines: ContextVar[bool] = ContextVar("lines", default=False)
+
+
+@contextlib.contextmanager
+def lines_in_log(*, show: bool = True) -> Iterator[None]:
+    """Show progress as plain lines on standard error inside this block, if nobody watches."""
+    token = _lines.set(show)
+    try:
+        yield
+    finally:
+        _lines.reset(token)
 
 
 def somebody_watches() -> bool:
@@ -22,6 +39,8 @@ def somebody_watches() -> bool:
 
 class WorkProgress:
     """Counts pieces of work that are done; shows a bar once they have taken two seconds.
+
+    Inside `lines_in_log` it writes a line every ten seconds instead, where nobody watches.
 
     Parameters
     ----------
@@ -35,7 +54,9 @@ class WorkProgress:
         self._description = description
         self._total = total
         self._watched = bool(description) and somebody_watches()
+        self._lines = bool(description) and not self._watched and _lines.get()
         self._started = time.monotonic()
+        self._last_line = self._started
         self._done = 0
         self._bar: Any = None
         self._task: Any = None
@@ -59,6 +80,8 @@ class WorkProgress:
     def reach(self, done: int) -> None:
         """So many pieces are done."""
         self._done = done
+        if self._lines:
+            self._write_line()
         if not self._watched:
             return
         if self._bar is None:
@@ -71,3 +94,11 @@ class WorkProgress:
             self._task = self._bar.add_task(self._description, total=self._total)
             self._bar.start()
         self._bar.update(self._task, completed=self._done)
+
+    def _write_line(self) -> None:
+        now = time.monotonic()
+        if now - self._last_line < _BETWEEN_LINES:
+            return
+        self._last_line = now
+        sys.stderr.write(f"{self._description}: {self._done:,} of {self._total:,} done\n")
+        sys.stderr.flush()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -84,9 +84,12 @@ def run_all(
         with ThreadPoolExecutor(min(n_threads, len(pieces))) as pool:
             futures = [pool.submit(piece) for piece in pieces]
             try:
-                for future in futures:
-                    done.append(future.result())
+                # Progress moves whichever piece is done first; results are in order.
+                for future in as_completed(futures):
+                    if future.exception() is not None:
+                        break
                     bar.advance()
+                done = [future.result() for future in futures]
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise

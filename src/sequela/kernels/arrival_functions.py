@@ -1,0 +1,30 @@
+"""The distribution of an item's arrival as a function of time, from the states of its ancestors."""
+
+from sequela.support.jit import kernel
+
+
+@kernel
+def arrival_functions(present, density, whole, P, rates, k):
+    """Fill ``present[b]``, the probability that b has arrived, and ``density[b]``, as coefficients.
+
+    `P` are the probabilities of all states as functions of time (`components.component_forward`);
+    `whole` receives their sum, which is 1 at any time.
+    """
+    states, degrees, panels = P.shape
+    for n in range(degrees):
+        for j in range(panels):
+            whole[n, j] = 0.0
+            for b in range(k):
+                present[b, n, j] = 0.0
+                density[b, n, j] = 0.0
+    for R in range(states):
+        function = P[R]
+        for n in range(degrees):
+            for j in range(panels):
+                whole[n, j] += function[n, j]
+        for b in range(k):
+            into = present[b] if R >> b & 1 else density[b]
+            factor = 1.0 if R >> b & 1 else rates[R, b]
+            for n in range(degrees):
+                for j in range(panels):
+                    into[n, j] += factor * function[n, j]

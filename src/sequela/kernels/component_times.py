@@ -1,0 +1,140 @@
+"""Arrival times of the items of a component, given a posterior of the observation time.
+
+Two ways lead there. Moments of arrivals, and orders within a component, need one pass of the
+adjoint functions, as gradients do. Orders between components need the state at moments s before an
+observation at t, as the gradient between components does (`crossing`).
+"""
+
+import numpy as np
+
+from sequela.kernels.components import add_later
+from sequela.kernels.crossing import all_states
+from sequela.kernels.gemm import lane_dot
+from sequela.kernels.panels import reverse_time, solve_forward
+from sequela.support.jit import helper, kernel
+
+
+@helper
+def times_twice(product, y, half, middle):
+    """Fill the coefficients of 2 t y(t), without the degree that is one too high."""
+    degrees, panels = y.shape
+    for n in range(degrees):
+        below = n / (2 * n - 1)
+        above = (n + 1) / (2 * n + 3)
+        for j in range(panels):
+            shifted = 0.0
+            if n > 0:
+                shifted += below * y[n - 1, j]
+            if n + 1 < degrees:
+                shifted += above * y[n + 1, j]
+            product[n, j] = 2.0 * (middle[j] * y[n, j] + half[j] * shifted)
+
+
+@kernel
+def component_arrivals(first, second, before, P, rates, exits, slowest, half, source, k):
+    """Fill mean and second moment of the arrival of each item, and ``before[b, c]``.
+
+    The source is the posterior of the observation time divided by the probability of the component
+    then (`components.component_gradient`), so that P[R](s) L[R](s) is the probability of being in
+    R at the moment s. An arrival after s means that the item is absent at s: its mean is the
+    integral of that probability, its second moment the integral of 2 s times it. ``before[b, c]``
+    is the probability that c arrives while b is present.
+
+    Returns how far the probability that an item arrives at all is from 1, at most.
+    """
+    degrees, panels = P.shape[1:]
+    size = degrees * panels
+    full = (1 << k) - 1
+    room = np.empty((2, degrees, panels))
+    reversed_half = half[::-1].copy()
+    middle = np.empty(panels)
+    edge = 0.0
+    for j in range(panels):
+        middle[j] = edge + half[j]
+        edge += 2.0 * half[j]
+    one = np.ones((degrees, panels))
+    weight = np.empty((degrees, panels))
+    for n in range(degrees):
+        for j in range(panels):
+            weight[n, j] = 2.0 * half[j] / (2 * n + 1)
+    L = np.empty((1 << k, degrees, panels))
+    flat = L.reshape((1 << k, size))
+    f = np.empty((degrees, panels))
+    later = np.empty((degrees, panels))
+    here = np.empty((degrees, panels))
+    flat_here = here.reshape(size)
+    arrived = np.zeros(k)
+    for b in range(k):
+        first[b] = 0.0
+        second[b] = 0.0
+        for c in range(k):
+            before[b, c] = 0.0
+    for R in range(full, -1, -1):
+        if full == R:
+            reverse_time(f, source, one)
+        else:
+            for n in range(degrees):
+                for j in range(panels):
+                    f[n, j] = 0.0
+        add_later(f, rates, L, R, k)
+        solve_forward(L[R], f, exits[R] - slowest, 0.0, reversed_half, room)
+        if full == R:
+            continue
+        times_twice(later, P[R], half, middle)
+        reverse_time(here, later, weight)
+        square = lane_dot(flat_here, flat[R], size)
+        reverse_time(here, P[R], weight)
+        stay = lane_dot(flat_here, flat[R], size)
+        for c in range(k):
+            if not R >> c & 1:
+                first[c] += stay
+                second[c] += square
+                step = rates[R, c] * lane_dot(flat_here, flat[R | (1 << c)], size)
+                arrived[c] += step
+                for b in range(k):
+                    if R >> b & 1:
+                        before[b, c] += step
+    worst = 0.0
+    for c in range(k):
+        worst = max(worst, abs(arrived[c] - 1.0))
+    return worst
+
+
+@kernel
+def states_at_moments(X, counts, arrivals, P, B, rates, before, after, total, k):
+    """Fill what is known of a component at moments a before an observation of its full state.
+
+    ``X[b, a]`` is the probability that item b is present, ``counts[j, a]`` that j items are, and
+    ``arrivals[b, j, a]`` the density of an arrival of b as the one after j others of its
+    component. The other arguments are those of `crossing.presence_and_steps`, and so is what it
+    returns: the largest relative error of `total` over the moments.
+    """
+    states = 1 << k
+    p = np.empty(states)
+    b = np.empty(states)
+    size = np.zeros(states, np.int64)
+    for R in range(1, states):
+        size[R] = size[R >> 1] + (R & 1)
+    worst = 0.0
+    for a in range(X.shape[1]):
+        all_states(p, P[before.panel[a]], before.values[a])
+        all_states(b, B[after.panel[a]], after.values[a])
+        for item in range(k):
+            X[item, a] = 0.0
+            for j in range(k):
+                arrivals[item, j, a] = 0.0
+        for j in range(k + 1):
+            counts[j, a] = 0.0
+        found = 0.0
+        for R in range(states):
+            here = p[R] / total
+            joint = here * b[R]
+            found += joint
+            counts[size[R], a] += joint
+            for item in range(k):
+                if R >> item & 1:
+                    X[item, a] += joint
+                else:
+                    arrivals[item, size[R], a] += here * rates[item, R] * b[R | (1 << item)]
+        worst = max(worst, abs(found - 1.0))
+    return worst

@@ -1,0 +1,175 @@
+"""What fits and tables will take, predicted from the plan before they begin.
+
+Predictions count operations and divide by typical speeds of one core, so they are the same on every
+machine and for every number of threads, and right to a factor of two or three for tables. A fit is
+less certain: nobody knows beforehand how many interactions it will find.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela.budget import Budget
+from sequela.likelihood.plan import Way, choose_way, component_cost
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sequela.likelihood.distinct import DistinctSamples
+    from sequela.likelihood.parameters import Parameters
+
+__all__ = ["LONG", "Forecast", "forecast_fit", "forecast_histories", "within_seconds"]
+
+# What takes longer than so many seconds is announced with its time and memory.
+LONG = 60.0
+
+# Sets up to this size take this many seconds each, whatever theta.
+_SMALL_SET = 9
+_SMALL_SECONDS = 5e-4
+# Operations per second, of arrival times and of quantiles of the observation time.
+_COMPONENT_SPEED = {False: 3e9, True: 1e10}
+_LATTICE_SPEED = {False: 5e8, True: 1e8}
+# Seconds of a set that is sampled: at least, and per item.
+_SAMPLED_SECONDS = {False: (5e-3, 8e-4), True: (2e-2, 1.5e-3)}
+# The work per set is halved until a table fits, at most this often: small sets are always exact.
+_MOST_HALVINGS = 14
+# Bytes per thread that a table may take.
+_MOST_MEMORY = 4e8
+# A fit: evaluations of value and gradient, operations per second on plain lattices, and seconds of
+# an evaluation of a larger set by components, in a model of up to 50 items.
+_EVALUATIONS = 100
+_FIT_SPEED = 2e10
+_FIT_COMPONENT_SECONDS = 3e-4
+_FIT_COMPONENT_ITEMS = 50.0
+_LARGEST_SMALL_SET = 12
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """A prediction.
+
+    Attributes
+    ----------
+    seconds : float
+        Of one core.
+    memory : float
+        Bytes per thread, beside data and model.
+    sampled : int
+        How many samples are sampled.
+    """
+
+    seconds: float
+    memory: float
+    sampled: int = 0
+
+    def describe(self, threads: int) -> str:
+        """Return it in words.
+
+        Examples
+        --------
+        >>> Forecast(400.0, 3e8).describe(2)
+        'roughly 3 minutes with 2 threads and 600 MB of memory'
+        """
+        wall = self.seconds / threads
+        minutes = max(1, round(wall / 60.0))
+        time = f"{minutes} minute{'s' if minutes > 1 else ''}"
+        if wall >= 5400.0:
+            time = f"{wall / 3600.0:.1f} hours"
+        on = f"{threads} thread{'s' if threads > 1 else ''}"
+        memory = max(10, round(threads * self.memory / 1e7) * 10)
+        return f"roughly {time} with {on} and {memory:,} MB of memory"
+
+
+def forecast_histories(
+    parameters: Parameters, distinct: DistinctSamples, budget: Budget, *, quantiles: bool
+) -> Forecast:
+    """Predict a table of pseudo-times with quantiles, or of arrival times.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        Theta and the observation.
+    distinct : DistinctSamples
+        The samples.
+    budget : Budget
+        What exact evaluation may cost.
+    quantiles : bool
+        Quantiles of the observation time, or moments of arrivals.
+    """
+    small = distinct.sizes <= _SMALL_SET
+    counts = np.bincount(distinct.inverse, minlength=len(distinct))
+    seconds = float(small.sum()) * _SMALL_SECONDS
+    memory = 0.0
+    sampled = 0
+    for s in map(int, np.nonzero(~small)[0]):
+        items = distinct.items(s)
+        way = choose_way(parameters, items, budget, components=True)
+        if way is Way.COMPONENTS:
+            work, room = component_cost(parameters, items)
+            seconds += work / _COMPONENT_SPEED[quantiles]
+        elif way is Way.EXACT:
+            columns = parameters.columns(items).n_columns
+            seconds += (
+                Budget.exact_work(float(items.size), float(columns)) / (_LATTICE_SPEED[quantiles])
+            )
+            # Quantiles keep the probability of every step into every state.
+            room = 2.0**items.size * 8.0 * (items.size + 40.0 if quantiles else 6.0)
+        else:
+            least, per_item = _SAMPLED_SECONDS[quantiles]
+            seconds += least + per_item * items.size
+            room = 0.0
+            sampled += int(counts[s])
+        memory = max(memory, room)
+    return Forecast(seconds, memory, sampled)
+
+
+def within_seconds(
+    parameters: Parameters,
+    distinct: DistinctSamples,
+    seconds: float,
+    *,
+    quantiles: bool,
+) -> tuple[Budget, Forecast, Forecast]:
+    """Return a budget with which a table takes at most so many seconds, and 400 MB per thread.
+
+    Also returns the predictions without and with it. The most expensive sets are sampled first.
+    """
+    budget = Budget()
+    whole = forecast_histories(parameters, distinct, budget, quantiles=quantiles)
+    best = whole
+    work = budget.work
+    for _ in range(_MOST_HALVINGS):
+        if _excess(best, seconds) <= 1.0:
+            break
+        work /= 2.0
+        smaller = replace(budget, work=work)
+        found = forecast_histories(parameters, distinct, smaller, quantiles=quantiles)
+        # Sampling has its price, too: small sets take longer that way.
+        if _excess(found, seconds) < _excess(best, seconds):
+            budget, best = smaller, found
+    return budget, whole, best
+
+
+def _excess(cost: Forecast, seconds: float) -> float:
+    """Return how many times a table is beyond what it may take; at most 1 if it is not."""
+    return max(cost.seconds / seconds, cost.memory / _MOST_MEMORY)
+
+
+def forecast_fit(distinct: DistinctSamples, n_items: int, budget: Budget) -> Forecast:
+    """Predict a fit, roughly: nobody knows beforehand which interactions it will find."""
+    sizes: NDArray[np.float64] = distinct.sizes.astype(np.float64)
+    lattice = Budget.exact_work(np.minimum(sizes, 60.0), np.full(sizes.size, float(n_items)))
+    alone = lattice / _FIT_SPEED
+    components = _FIT_COMPONENT_SECONDS * max(1.0, n_items / _FIT_COMPONENT_ITEMS)
+    each = np.where(sizes <= _LARGEST_SMALL_SET, alone, np.minimum(alone, components))
+    timed = Budget.exact_work(
+        np.minimum(sizes, 60.0), np.full(sizes.size, float(n_items)), timed=True
+    )
+    # At known times there are no components; beyond the budget sets are sampled.
+    each = np.where(distinct.timed, np.minimum(timed, budget.work) / _FIT_SPEED, each)
+    fitting = [int(k) for k in set(distinct.sizes.tolist()) if budget.exact_fits(int(k), n_items)]
+    memory = max((Budget.exact_memory(k, n_items) for k in fitting), default=0.0)
+    return Forecast(_EVALUATIONS * float(each.sum()), memory + 8.0 * 4.0 * n_items**2)

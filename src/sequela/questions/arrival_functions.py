@@ -1,0 +1,136 @@
+"""Orders of items that have no ancestor in common, from the distributions of their arrivals.
+
+Until the observation such items are independent. With the probability F_a(s) that a has arrived by
+the time s and the density f_b of the arrival of b, and the rate z of the observation,
+
+    P(a before b, both observed) = integral of F_a(s) f_b(s) exp(-z s),
+
+so that all pairs of all such items are one product of matrices, and a lattice holds the ancestors
+of one item instead of two.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela.kernels.arrival_functions import arrival_functions
+from sequela.kernels.panels import DEGREES
+from sequela.likelihood.components import (
+    ACCURACY,
+    ComponentFunction,
+    TimeGrid,
+    in_component_range,
+    time_bounds,
+)
+from sequela.likelihood.decomposition import Component
+from sequela.support.jit import call
+from sequela.support.linear_algebra import blas_on_one_thread
+from sequela.support.threads import run_pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from sequela.likelihood.parameters import Parameters
+
+__all__ = ["independent_orders"]
+
+# Functions of time take memory for every state: 30 MB for this many ancestors.
+_MOST_ANCESTORS = 13
+
+
+def independent_orders(
+    parameters: Parameters,
+    places: NDArray[np.int64],
+    acting: Sequence[frozenset[int]],
+    threads: int,
+) -> NDArray[np.float64]:
+    """Return P(a before b, both observed) of items without common ancestors; NaN elsewhere.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        Theta and the observation.
+    places : array of int
+        The items.
+    acting : sequence of sets
+        For each of them all items that act on it, directly or not, and itself.
+    threads : int
+        Number of threads.
+    """
+    count = places.size
+    joint = np.full((count, count), np.nan)
+    chosen = [
+        i
+        for i in range(count)
+        if len(acting[i]) <= _MOST_ANCESTORS and _in_range(parameters, acting[i])
+    ]
+    pairs = [(i, j) for i in chosen for j in chosen if i != j and acting[i].isdisjoint(acting[j])]
+    if not pairs:
+        return joint
+    wanted = sorted({i for pair in pairs for i in pair})
+    lattices = _lattices([acting[i] for i in wanted])
+    functions = {
+        lattice: ComponentFunction(parameters, Component(tuple(sorted(lattice)), ()))
+        for lattice in lattices
+    }
+    fastest = max(float(f.exits.max()) for f in functions.values()) + parameters.stop_rate
+    grid = TimeGrid.between(*time_bounds(fastest, parameters.stop_rate, 1), 2)
+
+    def work(lattice: frozenset[int]) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        return _on_grid(functions[lattice], grid)
+
+    with blas_on_one_thread():
+        parts = dict(
+            zip(lattices, run_pieces(work, lattices, threads, "arrivals of items"), strict=True)
+        )
+        held = {i: next(lattice for lattice in lattices if acting[i] <= lattice) for i in wanted}
+        present = np.empty((len(wanted), grid.times.size))
+        density = np.empty_like(present)
+        for row, i in enumerate(wanted):
+            at = sorted(held[i]).index(int(places[i]))
+            present[row], density[row] = parts[held[i]][0][at], parts[held[i]][1][at]
+        weights = np.exp(grid.log_weights - parameters.stop_rate * grid.times)
+        found = (present * weights) @ density.T
+        # Whichever comes first: the derivative of the product, integrated by parts.
+        both = parameters.stop_rate * (present * weights) @ present.T
+    lost = {lattice: part[2] > ACCURACY for lattice, part in parts.items()}
+    row_of = {i: row for row, i in enumerate(wanted)}
+    for i, j in pairs:
+        a, b = row_of[i], row_of[j]
+        error = abs(found[a, b] + found[b, a] - both[a, b])
+        if error <= ACCURACY * both[a, b] and not (lost[held[i]] or lost[held[j]]):
+            joint[i, j] = found[a, b]
+    return joint
+
+
+def _in_range(parameters: Parameters, lattice: frozenset[int]) -> bool:
+    return in_component_range(parameters, Component(tuple(sorted(lattice)), ()))
+
+
+def _lattices(needs: Sequence[frozenset[int]]) -> list[frozenset[int]]:
+    """Return sets of which each need is a subset of one, without those inside others."""
+    kept: list[frozenset[int]] = []
+    for need in sorted(set(needs), key=lambda x: (-len(x), sorted(x))):
+        if not any(need <= larger for larger in kept):
+            kept.append(need)
+    return kept
+
+
+def _on_grid(
+    f: ComponentFunction, grid: TimeGrid
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Return F and f of all items of a lattice at the points of a grid, and the largest error."""
+    f.solve(grid)
+    panels = grid.half.size
+    present = np.empty((f.k, DEGREES, panels))
+    density = np.empty((f.k, DEGREES, panels))
+    whole = np.empty((DEGREES, panels))
+    call(arrival_functions, present, density, whole, f.P, f.rates, f.k)
+    f.P = np.empty((0, 0, 0))  # the largest part is not needed any more
+    values = [np.array([grid.values(one) for one in table]) for table in (present, density)]
+    error = float(np.abs(grid.values(whole) - 1.0).max())
+    return values[0], values[1], error
