@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sequela.kernels.limits import LARGEST_LOG_RATE
-from sequela.likelihood.components import ComponentSets, in_component_range
+from sequela.likelihood.components import ComponentSets, in_component_range, integral_work
 from sequela.likelihood.cross_gradient import CrossGradient
+from sequela.likelihood.cross_times import COARSE
 from sequela.likelihood.decomposition import decompose
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.exact import ExactWork, plan_blocks
@@ -91,6 +92,7 @@ class Objective:
         self.by_components = np.nonzero(ways == Way.COMPONENTS)[0]
         self._sets = [self.distinct.items(int(s)) for s in self.by_components]
         self._decomposition = decompose(support, self._sets) if self._sets else None
+        self._integral_work = integral_work(self._sets)
         sampled = [int(s) for s in np.nonzero(~is_exact(ways))[0]]
         self._orders = {s: self._orders.get(s) or self._undrawn(s) for s in sampled}
         self.large = [self._orders[s] for s in sampled]
@@ -109,8 +111,12 @@ class Objective:
         return bool(self._sets)
 
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
-        """Tell whether the sets that go by components now could do so quickly on a support."""
-        return self.plan.component_work(support, self.by_components) <= _QUICK_WORK
+        """Tell whether the sets that go by components now could do so quickly on a support.
+
+        That is within a fixed amount of work, or within what their integrals over time take anyway.
+        """
+        limit = max(_QUICK_WORK, self._integral_work)
+        return self.plan.component_work(support, self.by_components) <= limit
 
     def beyond_lattice(self) -> list[tuple[NDArray[np.int64], float]]:
         """Return the items and weights of all sets that have no lattice of their own."""
@@ -179,7 +185,7 @@ class Objective:
         weights = self.distinct.weights[self.by_components]
         gradient = solved.gradient(weights, threads)
         if full:
-            gradient += CrossGradient(solved).gradient(weights, threads)
+            gradient += CrossGradient(solved, COARSE).gradient(weights, threads)
         return -float(weights @ solved.log_p), -gradient
 
     def evaluate_lattices(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
