@@ -8,7 +8,7 @@ ones.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -36,11 +36,25 @@ if TYPE_CHECKING:
     from sequela.observation import Observation
     from sequela.settings import Settings
 
-__all__ = ["Objective"]
+__all__ = ["Objective", "Work"]
 
 # Operations for all components together, per evaluation: about 10 ms. Of 5e6 to 1e8 this value gave
 # the best optima of the glioblastoma data with 50 to 410 items, and the shortest fits.
 _QUICK_WORK = 1.5e7
+
+
+class Work(NamedTuple):
+    """What one evaluation takes: operations, by the way in which sets are evaluated.
+
+    `lattices` are operations on lattices if all items interact, `integrals` those of integrals over
+    time, `sampled` items of sampled sets times columns; `table` are the numbers that are held for
+    the integrals.
+    """
+
+    lattices: float
+    integrals: float
+    sampled: float
+    table: float
 
 
 class Objective:
@@ -117,6 +131,18 @@ class Objective:
         """
         limit = max(_QUICK_WORK, self._integral_work)
         return self.plan.component_work(support, self.by_components) <= limit
+
+    def work(self) -> Work:
+        """Return what one evaluation takes on the prepared support."""
+        lattices = float(sum(self.plan.lattice_work(block) for block in self.blocks))
+        points = integral_work([np.arange(max(map(len, self._sets), default=0))])
+        parts = len(self._sets) + 4.0 * self.n if self._sets else 0.0
+        return Work(
+            lattices=lattices,
+            integrals=self._integral_work,
+            sampled=float(sum(large.items.size for large in self.large)) * self.n,
+            table=points / max(1, max(map(len, self._sets), default=0)) * parts,
+        )
 
     def beyond_lattice(self) -> list[tuple[NDArray[np.int64], float]]:
         """Return the items and weights of all sets that have no lattice of their own."""
