@@ -1,9 +1,9 @@
 """Are the stated probabilities right? Simulation-based calibration of the posterior of theta.
 
-Theta is drawn from the prior, data from theta, and the posterior from the data. Then the rank of the
-truth among the draws is uniform (Talts et al. 2018): for entries of theta, for the order of two items
-in the samples, and for the time of a sample. And among all pairs of items to which the posterior gives
-an order with probability p, that order is the true one in a share p of the samples.
+Theta is drawn from the prior, data from theta, and the posterior from the data. Then the rank of
+the truth among the draws is uniform (Talts et al. 2018): for entries of theta, for the order of two
+items in the samples, and for the time of a sample. And among all pairs of items to which the
+posterior gives an order with probability p, that order is the true one in a share p of the samples.
 
 Run it with ``python -m verification.posterior_calibration -o FOLDER [--sets 200]``; it goes on from
 what the folder has. ``--summary`` prints the tables and draws the figure.
@@ -14,15 +14,16 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from sequela import Dataset, posterior, simulate
 from sequela.kernels.sample_orders import sum_sample_orders
+from sequela.observation import Exponential
 from sequela.posteriors import BaseRates, Laplace, NotConvergedWarning, StudentT
 from sequela.posteriors.problem import Problem
-from sequela.observation import Exponential
 
 PRIORS = {
     "laplace": Laplace(0.6, base_rates=BaseRates(-1.5, 1.0)),
@@ -152,7 +153,7 @@ def summary(records, figure=None):
     calls = np.array([c for r in records for c in r["calls"]])
     edges = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 1.0001])
     rows = []
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in pairwise(edges):
         inside = (calls[:, 0] >= low) & (calls[:, 0] < high)
         if not inside.any():
             continue

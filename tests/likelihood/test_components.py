@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from sequela import Budget, BudgetError, Exponential, InputError, evaluate
 from sequela.kernels.panels import DEGREES, solve_once
-from sequela.likelihood import components, plan
+from sequela.likelihood import components, cross_gradient, plan
 from sequela.likelihood.components import ComponentSets, TimeGrid
 from sequela.likelihood.cross_gradient import CROSS_ACCURACY, CrossGradient
+from sequela.likelihood.cross_times import COARSE, FINE
 from sequela.likelihood.decomposition import acting, components_of, decompose
 from sequela.likelihood.independent import log_p_independent
 from sequela.likelihood.parameters import Parameters
@@ -88,6 +89,51 @@ def test_value_and_gradient_are_those_of_the_lattice(problem):
     )
     if largest <= 9:
         assert_same(theta, sets, rate)
+
+
+@quick
+@given(sparse_models())
+def test_coarse_gradient_serves_a_solver(problem):
+    theta, sets, rate = problem
+    parameters = Parameters(theta, Exponential(rate))
+    sets = [np.array(sorted(S), dtype=np.int64) for S in sets]
+    solved = ComponentSets(parameters, decompose(theta != 0.0, sets), sets)
+    if max((f.k for f in solved.functions), default=0) > 7:
+        return
+    solved.solve(1)
+    weights = np.full(len(sets), 1.0 / len(sets))
+    fine, coarse = (CrossGradient(solved, p).gradient(weights, 1) for p in (FINE, COARSE))
+    # A fit is held to 1e-4.
+    np.testing.assert_allclose(coarse, fine, rtol=0, atol=1e-5 * max(1.0, np.abs(fine).max()))
+
+
+def test_gradient_does_not_depend_on_portions(monkeypatch):
+    rng = np.random.default_rng(4)
+    theta = np.diag(rng.normal(-2.0, 1.0, 14)) + 1.5 * np.eye(14, k=1) * (np.arange(14) % 3 > 0)
+    sets = [set(rng.choice(14, size, replace=False).tolist()) for size in (3, 8, 10, 11)]
+    expected = by_components(theta, sets)[1]
+    # Little memory: every time by itself, and few rows in a product.
+    monkeypatch.setattr(cross_gradient, "_MOST_BYTES", 1.0)
+    monkeypatch.setattr(cross_gradient, "_MOST_ROWS", 2)
+    monkeypatch.setattr(cross_gradient, "_MOST_SUM_BYTES", 1.0)
+    np.testing.assert_allclose(by_components(theta, sets)[1], expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("cost", [0.0, 1.0])
+def test_gradient_is_the_same_for_all_sets_at_once_and_each_alone(monkeypatch, cost):
+    rng = np.random.default_rng(5)
+    theta = np.diag(rng.normal(-2.0, 1.0, 14)) + 1.5 * np.eye(14, k=1) * (np.arange(14) % 3 > 0)
+    sets = [set(rng.choice(14, size, replace=False).tolist()) for size in (8, 10, 11)]
+    expected = by_components(theta, sets)[1]
+    # Where all parts together cost more than those of the sets one by one, sets are taken alone.
+    most = max(len(S) for S in sets)
+
+    def judged(self, own, alone):
+        together = own.size + alone.size > most
+        return 100.0 * cost if together else 1.0
+
+    monkeypatch.setattr(cross_gradient._Products, "_cost", judged)
+    np.testing.assert_allclose(by_components(theta, sets)[1], expected, rtol=0, atol=1e-13)
 
 
 def chain(n, effect, base):

@@ -245,13 +245,12 @@ def test_parts_are_announced(table, tmp_path):
 
 
 def test_what_takes_long_is_announced_with_time_and_memory(table, tmp_path, monkeypatch):
-    monkeypatch.setattr("sequela.report.fit_run.LONG", 0.0)
     monkeypatch.setattr("sequela.report.fit_folder.LONG", 0.0)
     told = []
     execution = Execution(announce=told.append, threads=2)
     run_fit(table, tmp_path / "fit", OPTIONS, execution=execution)
     costs = [part for part in told if "(" in part]
-    assert [part.split(" (")[0] for part in costs] == ["learning", "pseudo-times", "arrival times"]
+    assert [part.split(" (")[0] for part in costs] == ["pseudo-times", "arrival times"]
     for part in costs:
         assert re.search(r"roughly 1 minute with 2 threads and \d+ MB of memory", part)
 

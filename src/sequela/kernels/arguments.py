@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 __all__ = [
     "BlockSums",
     "ColumnRoom",
+    "CrossTables",
     "LogLattice",
+    "Moments",
     "PanelPoints",
+    "Places",
     "PosteriorState",
     "PosteriorTarget",
     "PriorShape",
@@ -217,3 +220,30 @@ class Trajectory(NamedTuple):
     most_steps: int
     directions: NDArray[np.float64]
     shrink: NDArray[np.float64]
+
+
+class Moments(NamedTuple):
+    """Moments before several observation times, one after the other.
+
+    ``start[q]`` is where those before time q begin; `before` and `after` say where they lie after
+    0 and before the observation time.
+    """
+
+    start: NDArray[np.int64]
+    before: PanelPoints
+    after: PanelPoints
+
+
+class CrossTables(NamedTuple):
+    """Functions of a component, forward and backward as (panel, degree, state), and its rates."""
+
+    forward: NDArray[np.float64]
+    backward: NDArray[np.float64]
+    rates: NDArray[np.float64]
+
+
+class Places(NamedTuple):
+    """Rows or columns of a table: the item of each, and the part of a set that it belongs to."""
+
+    item: NDArray[np.int64]
+    part: NDArray[np.int64]

@@ -71,40 +71,58 @@ def flow_of(p, rates, b, shift, states):
 
 
 @kernel
-def presence_and_steps(X, Y, P, B, rates, before, after, total, k):
-    """Fill ``X[b, a]`` and ``Y[c, a]`` for moments a before the observation time.
+def presence_and_steps(X, Y, worst, component, moments, totals, needed):
+    """Fill ``X[b, a]`` and ``Y[c, a]`` for moments a before observation times.
 
     X is the probability that item b of the component is present at that moment, and Y the density
     of an arrival of column c minus its mean rate there, both given that the component has exactly
-    its items at the observation time, which has probability `total`. ``P[panel, n, R]`` and
-    ``B[panel, n, R]`` are the forward and backward functions, ``rates[c, R]`` the rates. `before`
-    and `after` say where each moment lies between 0 and the observation time (`PanelPoints`).
-    Returns the largest relative error of `total` over the moments.
+    its items at the observation time q, which has probability ``totals[q]``. `component` holds its
+    functions and rates (`CrossTables`), `moments` where each moment lies between 0 and the
+    observation time (`Moments`). Only times that are `needed` are filled. ``worst[q]`` is the
+    largest relative error of the total over the moments before q.
     """
-    states = 1 << k
-    m = rates.shape[0]
+    P, B, rates = component.forward, component.backward, component.rates
+    m, states = rates.shape
+    k = X.shape[0]
     p = np.empty(states)
     # A step from a state that has the item already leads nowhere: its rate is 0.
     b = np.zeros(2 * states)
     joint = np.empty(states)
-    worst = 0.0
-    for a in range(X.shape[1]):
-        all_states(p, P[before.panel[a]], before.values[a])
-        all_states(b[:states], B[after.panel[a]], after.values[a])
-        for R in range(states):
-            p[R] /= total
-            joint[R] = p[R] * b[R]
-        for c in range(m):
-            Y[c, a] = -lane_dot(joint, rates[c], states)
-        for c in range(k):
-            Y[c, a] += flow_of(p, rates[c], b, 1 << c, states)
-        # Folding halves: the upper half is the sum for the highest item, then joins the lower half.
-        for item in range(k - 1, -1, -1):
-            half = 1 << item
-            contained = 0.0
-            for R in range(half):
-                contained += joint[half + R]
-                joint[R] += joint[half + R]
-            X[item, a] = contained
-        worst = max(worst, abs(joint[0] - 1.0))
-    return worst
+    for q in range(needed.shape[0]):
+        worst[q] = 0.0
+        if not needed[q]:
+            continue
+        inverse = 1.0 / totals[q]
+        for a in range(moments.start[q], moments.start[q + 1]):
+            all_states(p, P[moments.before.panel[a]], moments.before.values[a])
+            all_states(b[:states], B[moments.after.panel[a]], moments.after.values[a])
+            for R in range(states):
+                p[R] *= inverse
+                joint[R] = p[R] * b[R]
+            for c in range(m):
+                Y[c, a] = -lane_dot(joint, rates[c], states)
+            for c in range(k):
+                Y[c, a] += flow_of(p, rates[c], b, 1 << c, states)
+            # Folding halves: the upper half is the sum for the highest item, then joins the lower.
+            for item in range(k - 1, -1, -1):
+                half = 1 << item
+                contained = 0.0
+                for R in range(half):
+                    contained += joint[half + R]
+                    joint[R] += joint[half + R]
+                X[item, a] = contained
+            worst[q] = max(worst[q], abs(joint[0] - 1.0))
+
+
+@kernel
+def add_pairs(total, products, pooled, rows, columns):
+    """Add products of rows and columns to the entries of their items.
+
+    ``products[r, c]`` counts ``pooled[rows.part[r], columns.part[c]]`` times: the weight of the
+    sets in which the two parts occur together.
+    """
+    for r in range(products.shape[0]):
+        into = total[rows.item[r]]
+        weights = pooled[rows.part[r]]
+        for c in range(products.shape[1]):
+            into[columns.item[c]] += products[r, c] * weights[columns.part[c]]

@@ -10,6 +10,7 @@ import numpy as np
 
 from sequela.learning.checkpoint import Checkpoint, Running
 from sequela.learning.fit_values import Start
+from sequela.learning.forecast import announce, forecast
 from sequela.learning.interrupt import graceful_stop
 from sequela.learning.penalties import OffDiagonalL1
 from sequela.learning.progress import FitProgress
@@ -57,6 +58,9 @@ class Fitter:
             random_state=options.seed, n_threads=run.n_threads,
         )  # fmt: skip
         self.objective = Objective(data, options.observation, self.settings)
+        self.forecast = forecast(self.objective, options.n_starts)
+        if options.solver != "adagrad":
+            announce(self.forecast)
         self.base = independent_theta(self.objective)
         self.solver = ProximalNewton(self.penalty, units(self.objective))
         self.checkpoint = Checkpoint(run.checkpoint, run.checkpoint_every, data, options)
@@ -76,7 +80,7 @@ class Fitter:
         running = self._resume()
         with (
             blas_on_one_thread(),
-            FitProgress(self.run_options.progress, options.tol) as bar,
+            FitProgress(self.run_options.progress, options.tol, long=self.forecast.is_long) as bar,
             graceful_stop() as request,
         ):
             for index in range(len(self.finished), options.n_starts):

@@ -28,14 +28,17 @@ class FitProgress:
         logs; None is a bar only where somebody watches.
     tol : float
         Where the bar ends.
+    long : bool
+        Whether the fit is expected to take long: then lines begin at once.
     """
 
-    def __init__(self, show: bool | str | None, tol: float) -> None:
+    def __init__(self, show: bool | str | None, tol: float, *, long: bool = False) -> None:
         self._lines = show == "lines"
         self._show = somebody_watches() if show is None else bool(show) and not self._lines
         self._description = ""
         self._last_line = time.monotonic()
         self._tol = tol
+        self._long = long
         self._bar: Any = None
         self._task: Any = None
         self._first = 0.0
@@ -69,18 +72,23 @@ class FitProgress:
         """Start a new bar."""
         self._first = 0.0
         self._description = description
+        if self._lines and self._long:
+            self._write("begins")
         if self._bar is not None:
             if self._task is not None:
                 self._bar.remove_task(self._task)
             self._task = self._bar.add_task(description, total=1.0, state="")
 
+    def _write(self, state: str) -> None:
+        self._last_line = time.monotonic()
+        sys.stderr.write(f"{self._description}: {state}\n")
+        sys.stderr.flush()
+
     def update(self, objective: float, residual: float, interactions: int) -> None:
         """Show where the fit stands."""
         state = f"objective {objective:.6g}, residual {residual:.1e}, {interactions} interactions"
         if self._lines and time.monotonic() - self._last_line >= _BETWEEN_LINES:
-            self._last_line = time.monotonic()
-            sys.stderr.write(f"{self._description}: {state}\n")
-            sys.stderr.flush()
+            self._write(state)
         if self._bar is None:
             return
         done = 0.0

@@ -18,14 +18,10 @@ import numpy as np
 from sequela.kernels.arguments import PanelPoints
 from sequela.kernels.component_times import component_arrivals, states_at_moments
 from sequela.likelihood.components import ACCURACY, ComponentSets
-from sequela.likelihood.cross_gradient import (
-    CROSS_ACCURACY,
-    both_ways,
-    moments_before,
-    observation_times,
-)
+from sequela.likelihood.cross_gradient import CROSS_ACCURACY
 from sequela.likelihood.decomposition import decompose_by
 from sequela.likelihood.grid_distribution import GridDistribution
+from sequela.likelihood.history_times import both_ways, moments_before, observation_times
 from sequela.support.errors import InputError
 from sequela.support.jit import call
 from sequela.support.linear_algebra import blas_on_one_thread

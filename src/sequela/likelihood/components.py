@@ -47,6 +47,7 @@ __all__ = [
     "ComponentSets",
     "TimeGrid",
     "in_component_range",
+    "integral_work",
     "time_bounds",
 ]
 
@@ -58,6 +59,8 @@ ACCURACY = 1e-9
 # integrand changes by a factor of up to 2^k.
 _LEAST_POINTS = 32
 _POINTS_PER_ITEM = 0.45
+# Panels of most data sets: rates that differ by a factor of a million.
+_USUAL_PANELS = 20
 
 
 @lru_cache(maxsize=16)
@@ -66,6 +69,13 @@ def _gauss(points: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArr
     nodes, weights = np.polynomial.legendre.leggauss(points)
     polynomials = np.polynomial.legendre.legvander(nodes, DEGREES - 1).astype(np.float64)
     return nodes, weights, polynomials
+
+
+def points_for(largest_set: int) -> int:
+    """Return the number of points per panel for sets of up to so many items."""
+    # A few numbers only, so that rules are made once.
+    wanted = _LEAST_POINTS + int(_POINTS_PER_ITEM * largest_set)
+    return -(-wanted // 16) * 16
 
 
 @dataclass(frozen=True)
@@ -91,9 +101,7 @@ class TimeGrid:
         """
         count = max(1, int(np.ceil(np.log2(max(last / first, 1.0)))))
         edges = np.concatenate([[0.0], first * 2.0 ** (np.arange(splits * count + 1) / splits)])
-        # A few sizes only, so that rules are made once.
-        wanted = _LEAST_POINTS + int(_POINTS_PER_ITEM * largest_set)
-        return cls(edges, -(-wanted // 16) * 16)
+        return cls(edges, points_for(largest_set))
 
     @cached_property
     def half(self) -> NDArray[np.float64]:
@@ -382,6 +390,12 @@ class ComponentSets:
         means = weights * (self.posterior @ self.grid.times)
         lasting = np.where(self.touched, 0.0, means[:, None]).sum(axis=0)
         gradient[np.diag_indices(self.parameters.n)] -= self.parameters.rate * lasting
+
+
+def integral_work(sets: Sequence[NDArray[np.int64]]) -> float:
+    """Return about how many operations the integrals over time of sets take."""
+    points = points_for(max((items.size for items in sets), default=0))
+    return _USUAL_PANELS * points * float(sum(items.size for items in sets))
 
 
 def in_component_range(parameters: Parameters, component: Component) -> bool:

@@ -1,20 +1,26 @@
 """The entries of the gradient between different components, needed to judge optimality.
 
 They are zero entries of theta, so a step on the present interactions does not need them. Each takes
-an integral over the observation time and one over the moments before it (`kernels.crossing`).
+an integral over the observation time and one over the moments before it (`kernels.crossing`). What
+an item contributes depends on its own component and the time alone, so it is evaluated once for all
+sets that contain the component; sets are told apart only by the weights of the times.
+
+Where the column is an isolated item, or one with a constant rate, the density of its arrival does
+not depend on the moment: the inner integral is the time that the row is present, and a set is one
+small matrix product. Sets of hundreds of items consist almost entirely of these.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.kernels.arguments import PanelPoints
-from sequela.kernels.crossing import component_backward, presence_and_steps
+from sequela.kernels.arguments import CrossTables, Places
+from sequela.kernels.crossing import add_pairs, component_backward, presence_and_steps
 from sequela.kernels.panels import DEGREES
+from sequela.likelihood.cross_times import FINE, SharedTimes, moments_before
 from sequela.support.errors import InputError
 from sequela.support.jit import call
 from sequela.support.threads import run_all
@@ -22,185 +28,301 @@ from sequela.support.threads import run_all
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sequela.likelihood.components import ComponentFunction, ComponentSets, TimeGrid
+    from sequela.kernels.arguments import Moments
+    from sequela.likelihood.components import ComponentFunction, ComponentSets
+    from sequela.likelihood.cross_times import Precision
 
-__all__ = [
-    "CROSS_ACCURACY",
-    "CrossGradient",
-    "both_ways",
-    "moments_before",
-    "observation_times",
-]
+__all__ = ["CROSS_ACCURACY", "CrossGradient"]
 
-# The trapezoidal rule over u = log t, where the posterior is above this share of its largest value.
-# Its error falls as exp(-pi^2 / step) for few items, and as exp(-2 pi^2 / (step^2 k)) for many.
-_TAIL = 1e-15
-_STEP = 0.3
-_STEP_OF_WIDTH = 0.75
-# Gauss points on each of the intervals that halve towards both ends of [0, t].
-_POINTS = 10
-_MOST_HALVINGS = 40
 # The probability of a component at t must come out the same at every moment before.
 CROSS_ACCURACY = 1e-8
+# Bytes for the rows and columns of all components at once; if they need more, times are dealt with
+# in portions.
+_MOST_BYTES = 3e8
+# Bytes for gradients that are added up side by side, and their largest number. They depend on the
+# problem alone, so that sums are the same for any number of threads.
+_MOST_SUM_BYTES = 2.5e8
+_MOST_SUMS = 16
+# Rows of one matrix product.
+_MOST_ROWS = 512
+# Below this product of rate and time, the time that an item is present has a series.
+_SMALL = 1e-2
 
 
 class CrossGradient:
-    """The missing entries of `ComponentSets.gradient`, set by set.
+    """The missing entries of `ComponentSets.gradient`.
 
     Parameters
     ----------
     solved : ComponentSets
         After `solve`.
+    precision : Precision
+        How finely the integrals over time are evaluated.
+
+    Attributes
+    ----------
+    error : float
+        After `gradient`: the largest error of a set that was found.
     """
 
-    def __init__(self, solved: ComponentSets) -> None:
+    def __init__(self, solved: ComponentSets, precision: Precision = FINE) -> None:
         self.solved = solved
         self.parameters = solved.parameters
-        self._tables: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
         self.error = 0.0
+        self._precision = precision
+        functions = solved.functions
+        sizes = [f.k for f in functions]
+        widths = [f.columns.size for f in functions]
+        # Where the rows and columns of each component begin in the tables of all of them.
+        self._row_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._column_start = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+        self._isolated = solved.decomposition.isolated
 
     def gradient(self, weights: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]:
         """Return the weighted sum over the sets; entries within components are 0."""
-        functions = self.solved.functions
-        self._tables = run_all(
-            [partial(both_ways, f, self.solved.grid) for f in functions], n_threads
-        )
-        count = len(self.solved.sets)
-        # The most expensive sets first; the sum is made in the order of the sets.
-        order = sorted(range(count), key=lambda s: -self._cost(s))
-        done = run_all([partial(self._set, s) for s in order], n_threads)
+        self._shared = SharedTimes(self.solved, self._precision)
+        times = self._shared.times
+        self._pooled = self._shared.pooled(weights)
+        self._members = self._membership()
+        # The time that each row of a component has been present by each time, and the errors there.
+        self._lasting = np.zeros((self._row_start[-1], times.size))
+        self._worst = np.zeros((len(self.solved.functions), times.size))
         n = self.parameters.n
-        total = np.zeros((n, n))
-        for s, part in sorted(zip(order, done, strict=True), key=lambda x: x[0]):
-            total[np.ix_(part.rows, part.columns)] += weights[s] * part.entries
+        count = int(max(1, min(_MOST_SUMS, _MOST_SUM_BYTES / (8.0 * n * n))))
+        totals = [np.zeros((n, n)) for _ in range(count)]
+        for portion in self._portions():
+            self._between_components(portion, totals, n_threads)
+        pieces = [
+            partial(self._onto_steady, range(at, len(self.solved.sets), count), weights, totals[at])
+            for at in range(count)
+        ]
+        run_all(pieces, n_threads)
+        self._judge()
+        total = totals[0]
+        for more in totals[1:]:
+            total += more
+        return total
+
+    def _membership(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return which set (row) has which component, and which isolated item, as 0 and 1."""
+        solved = self.solved
+        components = np.zeros((len(solved.sets), len(solved.functions)))
+        isolated = np.zeros((len(solved.sets), self._isolated.size))
+        for s in range(len(solved.sets)):
+            own, alone = solved.parts(s)
+            components[s, own] = 1.0
+            isolated[s, alone] = 1.0
+        return components, isolated
+
+    def _fastest(self) -> float:
+        exits = [float(f.exits.max()) for f in self.solved.functions]
+        return float(max([*exits, *self.parameters.rate[self._isolated], 1e-300]))
+
+    def _portions(self) -> list[NDArray[np.int64]]:
+        """Return places of times that are dealt with at once, as far as memory allows."""
+        times = self._shared.times
+        if not self.solved.functions:
+            return []
+        moments = moments_before(times[-1:], self._fastest(), self.solved.grid, self._precision)[1]
+        per_time = 8.0 * moments.size * (self._row_start[-1] + self._column_start[-1])
+        count = int(np.ceil(times.size * per_time / _MOST_BYTES))
+        return np.array_split(np.arange(times.size), max(1, min(count, times.size)))
+
+    def _between_components(
+        self, portion: NDArray[np.int64], totals: list[NDArray[np.float64]], n_threads: int
+    ) -> None:
+        """Add the entries whose columns belong to components, of some of the times."""
+        functions = self.solved.functions
+        moments, at, lengths = moments_before(
+            self._shared.times[portion], self._fastest(), self.solved.grid, self._precision
+        )
+        # The most expensive components first.
+        order = sorted(range(len(functions)), key=lambda c: -functions[c].k)
+        done = run_all([partial(self._tables, c, portion, moments) for c in order], n_threads)
+        tables = dict(zip(order, done, strict=True))
+        pieces = [
+            partial(_Products(self, portion, moments, (at, lengths), tables).add, first, into)
+            for first, into in enumerate(totals)
+        ]
+        run_all([partial(piece, len(totals)) for piece in pieces], n_threads)
+
+    def _tables(
+        self, c: int, portion: NDArray[np.int64], moments: Moments
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return presence (items) and steps (columns) of a component at all moments."""
+        f: ComponentFunction = self.solved.functions[c]
+        needed = self._members[0][:, c] @ self._pooled[:, portion] > 0.0
+        X = np.empty((f.k, int(moments.start[-1])))
+        Y = np.empty((f.columns.size, X.shape[1]))
+        if not needed.any():
+            return X, Y
+        half = self.solved.grid.half
+        B = np.empty((1 << f.k, DEGREES, half.size))
+        call(component_backward, B, f.rates, f.exits, f.slowest, half, f.k)
+        component = CrossTables(
+            np.ascontiguousarray(f.P.transpose(2, 1, 0)),
+            np.ascontiguousarray(B.transpose(2, 1, 0)),
+            f.rates_by_column,
+        )
+        times = self._shared.times[portion]
+        scaled = np.exp(self._shared.log_components[c, portion] + f.slowest * times)
+        worst = np.empty(portion.size)
+        call(presence_and_steps, X, Y, worst, component, moments, scaled, needed)
+        self._worst[c, portion] = worst
+        return X, Y
+
+    def _onto_steady(
+        self, chosen: range, weights: NDArray[np.float64], total: NDArray[np.float64]
+    ) -> None:
+        """Add the entries of some sets whose columns are isolated or have constant rates."""
+        solved = self.solved
+        rate = self.parameters.rate
+        times = self._shared.times
+        wt = np.multiply.outer(rate[self._isolated], times)
+        lasting = np.concatenate([self._lasting, times * _present_share(wt)])
+        with np.errstate(over="ignore"):
+            # Density of the arrival minus mean rate; it does not depend on the moment.
+            steps = rate[self._isolated][:, None] / np.expm1(wt)
+        for s in chosen:
+            components, isolated = solved.parts(s)
+            own = [np.arange(self._row_start[c], self._row_start[c + 1]) for c in components]
+            places = np.concatenate([*own, self._row_start[-1] + isolated])
+            rows = np.concatenate(
+                [*(solved.functions[c].columns[: solved.functions[c].k] for c in components),
+                 self._isolated[isolated]]
+            )  # fmt: skip
+            at = self._shared.points[s]
+            present = lasting[np.ix_(places, at)] * (weights[s] * self._shared.weights[s])
+            entries = present @ steps[np.ix_(isolated, at)].T
+            same = np.arange(isolated.size)
+            entries[same + rows.size - isolated.size, same] = 0.0
+            total[np.ix_(rows, self._isolated[isolated])] += entries
             # Items with constant rates: minus the rate times the time that the row is present.
-            steady = np.where(self.solved.touched[s], 0.0, self.parameters.rate)
-            total[part.rows] -= weights[s] * np.multiply.outer(part.present, steady)
-            self.error = max(self.error, part.error)
+            steady = np.where(solved.touched[s], 0.0, rate)
+            total[rows] -= np.multiply.outer(present.sum(axis=1), steady)
+
+    def _judge(self) -> None:
+        """Find the largest error of a set, or raise if it is too large."""
+        for s, at in enumerate(self._shared.points):
+            found = self._worst[np.ix_(self.solved.parts(s)[0], at)].sum(axis=0)
+            self.error = max(self.error, float(found @ self._shared.weights[s]))
         if self.error > CROSS_ACCURACY:
             raise InputError(
                 f"the gradient between components is right to {self.error:.1g} only: rates of the "
                 "model are too far apart. Scale the largest entries of theta down"
             )
-        return total
-
-    def _cost(self, s: int) -> float:
-        components, _ = self.solved.parts(s)
-        return float(sum(2.0 ** self.solved.functions[c].k for c in components))
-
-    def _set(self, s: int) -> _SetEntries:
-        solved = self.solved
-        grid = solved.grid
-        rate = self.parameters.rate
-        places, isolated_places = solved.parts(s)
-        isolated = solved.decomposition.isolated[isolated_places]
-        functions = [solved.functions[c] for c in places]
-        # Rows: items of the set; columns: these and the items outside on which they act.
-        rows = np.concatenate([*(f.columns[: f.k] for f in functions), isolated]).astype(np.int64)
-        columns = np.concatenate([*(f.columns for f in functions), isolated]).astype(np.int64)
-        same = _same_component([f.k for f in functions], [f.columns.size for f in functions],
-                               isolated.size)  # fmt: skip
-        fastest = max([*(float(f.exits.max()) for f in functions), *rate[isolated], 1e-300])
-        total = np.zeros((rows.size, columns.size))
-        present = np.zeros(rows.size)
-        error = 0.0
-        for t, weight in zip(*observation_times(solved, s), strict=True):
-            moments, length = moments_before(float(t), fastest)
-            before = PanelPoints(*grid.polynomials(moments))
-            after = PanelPoints(*grid.polynomials(t - moments))
-            X = np.empty((rows.size, moments.size))
-            Y = np.empty((columns.size, moments.size))
-            row = column = 0
-            for place, f in zip(places, functions, strict=True):
-                P, B = self._tables[place]
-                worst = call(
-                    presence_and_steps, X[row : row + f.k], Y[column : column + f.columns.size],
-                    P, B, f.rates_by_column, before, after, f.scaled_at(grid, float(t)), f.k,
-                )  # fmt: skip
-                error += weight * worst
-                row, column = row + f.k, column + f.columns.size
-            w = rate[isolated][:, None]
-            X[row:] = np.expm1(-w * moments) / np.expm1(-w * t)
-            # Density of the arrival minus mean rate: for an isolated item it does not depend on
-            # the moment.
-            with np.errstate(over="ignore"):
-                Y[column:] = w / np.expm1(w * t)
-            total += weight * ((X * length) @ Y.T)
-            present += weight * (X @ length)
-        total[same] = 0.0
-        return _SetEntries(rows, columns, total, present, error)
 
 
-@dataclass(frozen=True)
-class _SetEntries:
-    """The entries of one set: rows act on columns; the time each row is present; the error."""
+class _Products:
+    """Products of rows and columns of components at some times, added to gradients."""
 
-    rows: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    entries: NDArray[np.float64]
-    present: NDArray[np.float64]
-    error: float
+    def __init__(
+        self,
+        cross: CrossGradient,
+        portion: NDArray[np.int64],
+        moments: Moments,
+        weighed: tuple[NDArray[np.float64], NDArray[np.float64]],
+        tables: dict[int, tuple[NDArray[np.float64], NDArray[np.float64]]],
+    ) -> None:
+        self.cross = cross
+        self.portion = portion
+        self.moments = moments
+        self.at, self.lengths = weighed
+        self.tables = tables
+
+    def add(self, first: int, total: NDArray[np.float64], every: int) -> None:
+        """Add the products of every so many times, from the first on."""
+        for place in range(first, self.portion.size, every):
+            self._add_time(place, total)
+
+    def _add_time(self, place: int, total: NDArray[np.float64]) -> None:
+        """Add the products at one time: all sets at once, or each alone, whichever is cheaper.
+
+        All at once evaluates every pair of components once, but also pairs that no set has.
+        """
+        cross = self.cross
+        sets = np.nonzero(cross._pooled[:, self.portion[place]])[0]  # noqa: SLF001 - part of it
+        parts = [cross.solved.parts(int(s)) for s in sets]
+        active = np.unique(np.concatenate([own for own, _ in parts]))
+        alone = np.unique(np.concatenate([isolated for _, isolated in parts]))
+        each = sum(self._cost(own, isolated) for own, isolated in parts)
+        if self._cost(active, alone) <= each:
+            self._add_sets(place, sets, (active, alone), total)
+            return
+        for s, part in zip(sets, parts, strict=True):
+            self._add_sets(place, np.array([s]), part, total)
+
+    def _cost(self, components: NDArray[np.int64], isolated: NDArray[np.int64]) -> float:
+        """Return how many products of a row and a column these parts have."""
+        cross = self.cross
+        rows = np.diff(cross._row_start)[components].sum() + isolated.size  # noqa: SLF001
+        return float(rows) * float(np.diff(cross._column_start)[components].sum())  # noqa: SLF001
+
+    def _add_sets(
+        self,
+        place: int,
+        sets: NDArray[np.int64],
+        parts: tuple[NDArray[np.int64], NDArray[np.int64]],
+        total: NDArray[np.float64],
+    ) -> None:
+        """Add the products of the components and isolated items of some sets at one time."""
+        active, alone = parts
+        if not active.size:
+            return
+        cross = self.cross
+        functions = [cross.solved.functions[c] for c in active]
+        q = int(self.portion[place])
+        here = slice(int(self.moments.start[place]), int(self.moments.start[place + 1]))
+        X = np.concatenate([self.tables[c][0][:, here] for c in active]) * self.lengths[here]
+        Y = np.concatenate([self.tables[c][1][:, here] for c in active])
+        row_start = cross._row_start  # noqa: SLF001
+        own = np.concatenate([np.arange(row_start[c], row_start[c + 1]) for c in active])
+        cross._lasting[own, q] = X.sum(axis=1)  # noqa: SLF001
+        index = np.arange(active.size)
+        rows = Places(
+            np.concatenate([f.columns[: f.k] for f in functions]),
+            np.repeat(index, [f.k for f in functions]),
+        )
+        columns = Places(
+            np.concatenate([f.columns for f in functions]),
+            np.repeat(index, [f.columns.size for f in functions]),
+        )
+        together = cross._members[0][np.ix_(sets, active)]  # noqa: SLF001
+        weighted = cross._pooled[sets, q][:, None] * together  # noqa: SLF001
+        pairs = together.T @ weighted
+        np.fill_diagonal(pairs, 0.0)
+        _add_products(total, X, Y, pairs, (rows, columns))
+        if alone.size:
+            items = cross._isolated[alone]  # noqa: SLF001
+            w = cross.parameters.rate[items][:, None]
+            t = float(cross._shared.times[q])  # noqa: SLF001
+            X = np.expm1(-w * self.at[here]) / np.expm1(-w * t) * self.lengths[here]
+            pairs = cross._members[1][np.ix_(sets, alone)].T @ weighted  # noqa: SLF001
+            _add_products(total, X, Y, pairs, (Places(items, np.arange(alone.size)), columns))
 
 
-@lru_cache(maxsize=64)
-def _unit_moments(halvings: int, points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return points in [0, 1] and their weights; intervals halve towards both ends."""
-    edges = np.concatenate([[0.0], 2.0 ** np.arange(-halvings - 1.0, 0.0)])
-    nodes, weights = np.polynomial.legendre.leggauss(points)
-    half = np.diff(edges)[:, None] / 2.0
-    left = (edges[:-1, None] + half * (1.0 + nodes)).ravel()
-    weight = (half * weights).ravel()
-    return np.concatenate([left, 1.0 - left]), np.concatenate([weight, weight])
+def _add_products(
+    total: NDArray[np.float64],
+    X: NDArray[np.float64],
+    Y: NDArray[np.float64],
+    pairs: NDArray[np.float64],
+    places: tuple[Places, Places],
+) -> None:
+    """Add the products of all rows and columns, some rows at a time."""
+    rows, columns = places
+    pairs = np.ascontiguousarray(pairs)
+    for first in range(0, X.shape[0], _MOST_ROWS):
+        some = slice(first, first + _MOST_ROWS)
+        part = Places(rows.item[some], rows.part[some])
+        call(add_pairs, total, X[some] @ Y.T, pairs, part, columns)
 
 
-def moments_before(
-    t: float, fastest: float, points: int = _POINTS
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return moments in [0, t] that resolve a rate, and their weights; points per interval."""
-    halvings = int(min(max(np.ceil(np.log2(max(fastest * t, 1.0))), 1), _MOST_HALVINGS))
-    moments, weights = _unit_moments(halvings, points)
-    return t * moments, t * weights
+def _present_share(wt: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean share of [0, t] that an isolated item is present, if it is at t.
 
-
-def observation_times(
-    solved: ComponentSets, s: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return observation times of a set and their posterior weights."""
-    grid = solved.grid
-    row = solved.posterior[s]
-    # The density over log t, up to a factor, at the points of the grid.
-    density = np.log(np.maximum(row, 1e-300)) - grid.log_weights + np.log(grid.times)
-    near = np.nonzero(density > density.max() + np.log(_TAIL))[0]
-    first = np.log(grid.times[max(near[0] - 1, 0)])
-    # Before the first point of the grid the density is that of a power of t.
-    fallen = density.max() - density[0]
-    first -= max(0.0, -np.log(_TAIL) - fallen) / (solved.sets[s].size + 1.0)
-    last = np.log(grid.times[min(near[-1] + 1, row.size - 1)])
-    step = min(_STEP, _STEP_OF_WIDTH / np.sqrt(solved.sets[s].size + 1.0))
-    times = np.exp(np.linspace(first, last, int((last - first) / step) + 2))
-    log_density = solved.log_joint(s, times) + np.log(times)
-    weight = np.exp(log_density - log_density.max())
-    return times, weight / weight.sum()
-
-
-def both_ways(
-    f: ComponentFunction, grid: TimeGrid
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return forward and backward functions of a solved component as (panel, degree, state)."""
-    B = np.empty((1 << f.k, DEGREES, grid.half.size))
-    call(component_backward, B, f.rates, f.exits, f.slowest, grid.half, f.k)
-    return (
-        np.ascontiguousarray(f.P.transpose(2, 1, 0)),
-        np.ascontiguousarray(B.transpose(2, 1, 0)),
-    )
-
-
-def _same_component(sizes: list[int], widths: list[int], isolated: int) -> NDArray[np.bool_]:
-    """Return which entries lie within a component, or are an isolated item's own."""
-    same = np.zeros((sum(sizes) + isolated, sum(widths) + isolated), dtype=np.bool_)
-    row = column = 0
-    for size, width in zip(sizes, widths, strict=True):
-        same[row : row + size, column : column + width] = True
-        row, column = row + size, column + width
-    same[row + np.arange(isolated), column + np.arange(isolated)] = True
-    return same
+    That is 1 / (1 - exp(-wt)) - 1 / wt.
+    """
+    small = np.minimum(wt, _SMALL)
+    large = np.maximum(wt, _SMALL)
+    series = 0.5 + small / 12.0 - small**3 / 720.0
+    return np.where(wt < _SMALL, series, -1.0 / np.expm1(-large) - 1.0 / large)

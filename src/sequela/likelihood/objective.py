@@ -8,13 +8,14 @@ ones.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sequela.kernels.limits import LARGEST_LOG_RATE
-from sequela.likelihood.components import ComponentSets, in_component_range
+from sequela.likelihood.components import ComponentSets, in_component_range, integral_work
 from sequela.likelihood.cross_gradient import CrossGradient
+from sequela.likelihood.cross_times import COARSE
 from sequela.likelihood.decomposition import decompose
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.exact import ExactWork, plan_blocks
@@ -35,11 +36,25 @@ if TYPE_CHECKING:
     from sequela.observation import Observation
     from sequela.settings import Settings
 
-__all__ = ["Objective"]
+__all__ = ["Objective", "Work"]
 
 # Operations for all components together, per evaluation: about 10 ms. Of 5e6 to 1e8 this value gave
 # the best optima of the glioblastoma data with 50 to 410 items, and the shortest fits.
 _QUICK_WORK = 1.5e7
+
+
+class Work(NamedTuple):
+    """What one evaluation takes: operations, by the way in which sets are evaluated.
+
+    `lattices` are operations on lattices if all items interact, `integrals` those of integrals over
+    time, `sampled` items of sampled sets times columns; `table` are the numbers that are held for
+    the integrals.
+    """
+
+    lattices: float
+    integrals: float
+    sampled: float
+    table: float
 
 
 class Objective:
@@ -91,6 +106,7 @@ class Objective:
         self.by_components = np.nonzero(ways == Way.COMPONENTS)[0]
         self._sets = [self.distinct.items(int(s)) for s in self.by_components]
         self._decomposition = decompose(support, self._sets) if self._sets else None
+        self._integral_work = integral_work(self._sets)
         sampled = [int(s) for s in np.nonzero(~is_exact(ways))[0]]
         self._orders = {s: self._orders.get(s) or self._undrawn(s) for s in sampled}
         self.large = [self._orders[s] for s in sampled]
@@ -109,8 +125,24 @@ class Objective:
         return bool(self._sets)
 
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
-        """Tell whether the sets that go by components now could do so quickly on a support."""
-        return self.plan.component_work(support, self.by_components) <= _QUICK_WORK
+        """Tell whether the sets that go by components now could do so quickly on a support.
+
+        That is within a fixed amount of work, or within what their integrals over time take anyway.
+        """
+        limit = max(_QUICK_WORK, self._integral_work)
+        return self.plan.component_work(support, self.by_components) <= limit
+
+    def work(self) -> Work:
+        """Return what one evaluation takes on the prepared support."""
+        lattices = float(sum(self.plan.lattice_work(block) for block in self.blocks))
+        points = integral_work([np.arange(max(map(len, self._sets), default=0))])
+        parts = len(self._sets) + 4.0 * self.n if self._sets else 0.0
+        return Work(
+            lattices=lattices,
+            integrals=self._integral_work,
+            sampled=float(sum(large.items.size for large in self.large)) * self.n,
+            table=points / max(1, max(map(len, self._sets), default=0)) * parts,
+        )
 
     def beyond_lattice(self) -> list[tuple[NDArray[np.int64], float]]:
         """Return the items and weights of all sets that have no lattice of their own."""
@@ -179,7 +211,7 @@ class Objective:
         weights = self.distinct.weights[self.by_components]
         gradient = solved.gradient(weights, threads)
         if full:
-            gradient += CrossGradient(solved).gradient(weights, threads)
+            gradient += CrossGradient(solved, COARSE).gradient(weights, threads)
         return -float(weights @ solved.log_p), -gradient
 
     def evaluate_lattices(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:

@@ -317,6 +317,10 @@ class Plan:
         }
         return _component_work(None, list(distinct), self.budget)
 
+    def lattice_work(self, chosen: NDArray[np.int64]) -> float:
+        """Return the operations on the lattices of these sets, if all items interact."""
+        return float(self._work_if_dense[chosen].sum())
+
     def _candidates(self) -> list[int]:
         """Return the sets that components may be worth while for."""
         large = (self.distinct.sizes >= _LEAST_COMPONENT_SET) & ~self.distinct.timed

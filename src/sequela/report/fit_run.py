@@ -8,19 +8,15 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sequela.budget import Budget
 from sequela.learning.cross_validation import SetChainCV
 from sequela.learning.estimator import SetChain
 from sequela.learning.solvers.contract import Status
-from sequela.likelihood.distinct import DistinctSamples
-from sequela.likelihood.forecast import LONG, forecast_fit
 from sequela.report.fit_folder import write_fit
 from sequela.report.fit_options import Execution, FitRunOptions, OutputOptions
 from sequela.report.reading import read_samples
 from sequela.report.run import MODEL_NAME, Run
 from sequela.support.errors import InputError
 from sequela.support.folders import check_folder, new_folder
-from sequela.support.threads import resolve_threads
 
 if TYPE_CHECKING:
     import os
@@ -207,7 +203,6 @@ def run_fit(
     output.check_figures()
     table = Path(source)
     found = read_samples(table, times=options.times, most_frequent=options.most_frequent)
-    _announce_fit(found.data, execution)
     learner, notices = _learn(found.data, options, execution)
     options = replace(options, seed=learner.seed_)
     result = FitResult.of(learner)
@@ -305,16 +300,6 @@ def was_interrupted(learner: SetChain) -> bool:
     False
     """
     return learner.status_ is Status.INTERRUPTED
-
-
-def _announce_fit(data: Dataset, execution: Execution) -> None:
-    """Say what a long fit will take, before it begins."""
-    if execution.announce is None:
-        return
-    threads = resolve_threads(execution.threads)
-    cost = forecast_fit(DistinctSamples.of(data), data.n_items, Budget())
-    if cost.seconds / threads > LONG:
-        execution.announce(f"learning ({cost.describe(threads)}, more if many items interact)")
 
 
 def _learn(

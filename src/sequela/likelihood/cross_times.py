@@ -1,0 +1,161 @@
+"""Observation times, and moments before them, at which gradients between components are evaluated.
+
+All sets share one grid over log t, so that what depends on a component and the time alone is
+evaluated once: a large set, whose posterior is narrow, takes every point of it, a small one every
+second, fourth, or 2^m-th.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela.kernels.arguments import Moments, PanelPoints
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sequela.likelihood.components import ComponentSets, TimeGrid
+
+__all__ = ["COARSE", "FINE", "Precision", "SharedTimes", "moments_before", "unit_moments"]
+
+_MOST_HALVINGS = 40
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How finely the two integrals over time are evaluated.
+
+    Attributes
+    ----------
+    tail : float
+        The posterior is followed to this share of its largest value.
+    step, step_of_width : float
+        The trapezoidal rule over log t: its step for few items, and for a set of k items as a
+        share of 1 / sqrt(k + 1), about the width of its posterior. The error falls as
+        exp(-pi^2 / step) for few items, and as exp(-2 (pi / share)^2) for many.
+    points : int
+        Points of Gauss's rule on each of the intervals that halve towards both ends of [0, t].
+    resolved : float
+        The shortest intervals are this many mean waiting times of the fastest rate long.
+    """
+
+    tail: float
+    step: float
+    step_of_width: float
+    points: int
+    resolved: float
+
+
+# Right to about 1e-11, for results.
+FINE = Precision(tail=1e-15, step=0.3, step_of_width=0.75, points=10, resolved=1.0)
+# Right to about 1e-6 for sets of few items and 1e-8 for those that fits evaluate this way, for the
+# decisions of a solver whose tolerance is 1e-4.
+COARSE = Precision(tail=1e-10, step=0.45, step_of_width=1.1, points=6, resolved=3.0)
+
+
+class SharedTimes:
+    """The observation times of many sets, on one grid, and the posterior of each set there.
+
+    Parameters
+    ----------
+    solved : ComponentSets
+        After `solve`.
+    precision : Precision
+        How fine the grid is.
+
+    Attributes
+    ----------
+    times : array (times,)
+        All times that some set needs, ascending.
+    log_components : array (components, times)
+        Log-probabilities of the components.
+    points : list of arrays
+        For each set the places of its times.
+    weights : list of arrays
+        For each set the posterior there; it sums to 1.
+    """
+
+    def __init__(self, solved: ComponentSets, precision: Precision) -> None:
+        self._solved = solved
+        self._precision = precision
+        sizes = np.array([items.size for items in solved.sets])
+        allowed = np.minimum(precision.step, precision.step_of_width / np.sqrt(sizes + 1.0))
+        level = np.ceil(np.log2(precision.step / allowed) - 1e-9).astype(np.int64)
+        finest = int(level.max(initial=0))
+        self._step = precision.step / 2.0**finest
+        places = [self._places(s, 1 << (finest - int(level[s]))) for s in range(sizes.size)]
+        used = np.unique(np.concatenate(places))
+        self.times = np.exp(self._step * used)
+        self.points = [np.searchsorted(used, own) for own in places]
+        self.log_components = np.array(
+            [f.log_at(solved.grid, self.times) for f in solved.functions]
+        ).reshape(len(solved.functions), used.size)
+        rates = solved.parameters.rate[solved.decomposition.isolated]
+        with np.errstate(divide="ignore"):
+            log_isolated = np.log(-np.expm1(-np.multiply.outer(rates, self.times)))
+        self.weights = [self._posterior(s, log_isolated) for s in range(sizes.size)]
+
+    def _places(self, s: int, stride: int) -> NDArray[np.int64]:
+        """Return the places on the finest grid, which begins at t = 1, of the times of a set."""
+        grid = self._solved.grid
+        row = self._solved.posterior[s]
+        fall = -np.log(self._precision.tail)
+        # The density over log t, up to a factor, at the points of the grid.
+        density = np.log(np.maximum(row, 1e-300)) - grid.log_weights + np.log(grid.times)
+        near = np.nonzero(density > density.max() - fall)[0]
+        first = np.log(grid.times[max(near[0] - 1, 0)])
+        # Before the first point of the grid the density is that of a power of t.
+        fallen = density.max() - density[0]
+        first -= max(0.0, fall - fallen) / (self._solved.sets[s].size + 1.0)
+        last = np.log(grid.times[min(near[-1] + 1, row.size - 1)])
+        step = stride * self._step
+        return stride * np.arange(np.floor(first / step), np.ceil(last / step) + 1.0).astype(int)
+
+    def _posterior(self, s: int, log_isolated: NDArray[np.float64]) -> NDArray[np.float64]:
+        at = self.points[s]
+        components, isolated = self._solved.parts(s)
+        log_density = (1.0 - self._solved.drop[s] * self.times[at]) + np.log(self.times[at])
+        log_density += self.log_components[np.ix_(components, at)].sum(axis=0)
+        log_density += log_isolated[np.ix_(isolated, at)].sum(axis=0)
+        weight = np.exp(log_density - log_density.max())
+        normal: NDArray[np.float64] = weight / weight.sum()
+        return normal
+
+    def pooled(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the posteriors times weights of the sets, as a table (sets, times)."""
+        table = np.zeros((len(self.points), self.times.size))
+        for s, at in enumerate(self.points):
+            table[s, at] = weights[s] * self.weights[s]
+        return table
+
+
+@lru_cache(maxsize=64)
+def unit_moments(halvings: int, points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return moments in [0, 1] and their weights; intervals halve towards both ends."""
+    edges = np.concatenate([[0.0], 2.0 ** np.arange(-halvings - 1.0, 0.0)])
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    half = np.diff(edges)[:, None] / 2.0
+    left = (edges[:-1, None] + half * (1.0 + nodes)).ravel()
+    weight = (half * weights).ravel()
+    return np.concatenate([left, 1.0 - left]), np.concatenate([weight, weight])
+
+
+def moments_before(
+    times: NDArray[np.float64], fastest: float, grid: TimeGrid, precision: Precision
+) -> tuple[Moments, NDArray[np.float64], NDArray[np.float64]]:
+    """Return moments between 0 and each time that resolve a rate: places, times, and weights."""
+    turns = np.maximum(fastest * times / precision.resolved, 2.0)
+    halvings = np.minimum(np.ceil(np.log2(turns)), _MOST_HALVINGS).astype(int)
+    units = [unit_moments(int(h), precision.points) for h in halvings]
+    start = np.zeros(times.size + 1, dtype=np.int64)
+    np.cumsum([unit.size for unit, _ in units], out=start[1:])
+    each = np.repeat(times, np.diff(start))
+    at = each * np.concatenate([unit for unit, _ in units])
+    lengths = each * np.concatenate([weight for _, weight in units])
+    before = PanelPoints(*grid.polynomials(at))
+    after = PanelPoints(*grid.polynomials(each - at))
+    return Moments(start, before, after), at, lengths
