@@ -253,9 +253,10 @@ def _separation(data: Dataset) -> str:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
             found.append(f"{', '.join(map(repr, names[:5]))}{more} {label} present")
     mixed = np.nonzero((share > 0.0) & (share < 1.0))[0]
-    _, group, counts = np.unique(
-        data.values[:, mixed].T, axis=0, return_inverse=True, return_counts=True
-    )
+    # One byte string per item, which sorts like its column.
+    columns = np.packbits(data.values[:, mixed].T, axis=1)
+    keys = np.ascontiguousarray(columns).view(f"V{columns.shape[1]}").ravel()
+    _, group, counts = np.unique(keys, return_inverse=True, return_counts=True)
     for number in np.nonzero(counts > 1)[0][:5]:
         names = [data.items[j] for j in mixed[group.ravel() == number]]
         found.append(f"{', '.join(map(repr, names[:5]))} only ever present together")

@@ -7,7 +7,7 @@ import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -62,6 +62,7 @@ def available_cores() -> int:
     return max(1, min(limit for limit in limits if limit is not None))
 
 
+@lru_cache(maxsize=8)
 def _container_limit(root: Path = Path("/sys/fs/cgroup")) -> int | None:
     """Return the cores that a container grants (control groups of both versions), if it does."""
     for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):

@@ -30,6 +30,9 @@ _MEMORY = 12
 _SUFFICIENT = 1e-4
 _MOST_HALVINGS = 30
 _SWEEPS = 60
+# 1 below the diagonal, 0 elsewhere.
+_BELOW = np.tril(np.ones((_MEMORY, _MEMORY)), -1)
+_EPSILON = float(np.finfo(float).eps)
 # No entry of theta moves by more in one step: a rate changes by e^20.
 _LONGEST = 20.0
 
@@ -138,17 +141,19 @@ class ProximalNewton:
         direction = target - state.theta
         penalty_here = self.penalty.value(state.theta)
         slope = float(np.sum(state.gradient * direction))
-        slope += self.penalty.value(target) - penalty_here
+        penalty_there = self.penalty.value(target)
+        slope += penalty_there - penalty_here
         if slope >= 0.0:
             return None, 0
         size = min(1.0, _LONGEST / max(float(np.abs(direction).max()), 1e-300))
         # Near the optimum gains drown in rounding; the KKT residual decides there, not they.
-        rounding = 4.0 * np.finfo(float).eps * max(1.0, abs(state.loss))
+        rounding = 4.0 * _EPSILON * max(1.0, abs(state.loss))
         for evaluations in range(1, _MOST_HALVINGS + 1):
             theta = target if size == 1.0 else state.theta + size * direction
             # An infinite loss says that theta is out of the range of the arithmetic.
             loss, gradient = objective.evaluate(theta)
-            gain = state.loss + penalty_here - loss - self.penalty.value(theta)
+            charged = penalty_there if size == 1.0 else self.penalty.value(theta)
+            gain = state.loss + penalty_here - loss - charged
             if np.isfinite(loss) and (
                 gain >= -_SUFFICIENT * size * slope
                 or (
@@ -213,16 +218,17 @@ def _quasi_newton(
     if not state.steps:
         nothing = np.zeros((working.size, 0))
         return 1.0, nothing, nothing
-    S = np.array(state.steps)
-    Y = np.array(state.changes)
-    sy = S @ Y.T
-    gamma = float(Y[-1] @ Y[-1] / sy[-1, -1])
-    count = len(sy)
+    count = len(state.steps)
+    pairs = np.array(state.steps + state.changes)
+    products = pairs @ pairs.T
+    sy = products[:count, count:]
+    gamma = float(products[-1, -1] / sy[-1, -1])
     middle = np.zeros((2 * count, 2 * count))
-    middle[:count, :count] = gamma * (S @ S.T)
-    middle[:count, count:] = np.tril(sy, -1)
+    middle[:count, :count] = gamma * products[:count, :count]
+    middle[:count, count:] = sy * _BELOW[:count, :count]
     middle[count:, :count] = middle[:count, count:].T
-    np.fill_diagonal(middle[count:, count:], -np.diagonal(sy))
-    Q = np.concatenate([gamma * S[:, working], Y[:, working]]).T.copy()
-    P: NDArray[np.float64] = np.linalg.solve(middle, Q.T).T.copy()
-    return gamma, Q, P
+    np.fill_diagonal(middle[count:, count:], -sy.diagonal())
+    rows = pairs[:, working]
+    rows[:count] *= gamma
+    P: NDArray[np.float64] = np.linalg.solve(middle, rows).T.copy()
+    return gamma, rows.T.copy(), P
