@@ -323,4 +323,4 @@ def test_learning_draws_no_orders_and_sums_no_sets():
     for path in FILES:
         if "learning" in path.parts:
             kernels = {name[2] for name in imports(path) if name[:2] == ("sequela", "kernels")}
-            assert kernels <= {"descent"}, path.name
+            assert kernels <= {"newton"}, path.name
