@@ -299,18 +299,6 @@ def evaluate_block(tables, sets, chosen, sums, want_gradient):
     # Views for sets of one size, made anew where the size changes: sets come in order of size, and
     # making the views takes as long as a small set.
     size = -1
-    low, tile, tops = split_bits(largest)
-    wide = 1 << low
-    high = 1 << (tile + tops)
-    I = I_[: high * wide].reshape((high, wide))
-    F = F_[: high * wide].reshape((high, wide))
-    T = T_[: high * wide].reshape((high, wide))
-    l = l_[: most * wide].reshape((most, wide))
-    lT = lT_[: wide * most].reshape((wide, most))
-    VS = VS_[: (largest + 1) * wide].reshape((largest + 1, wide))
-    VA = VA_[: wide * most].reshape((wide, most))
-    E = E_[: wide << tile].reshape((1 << tile, wide))
-    table = table_[: 1 << tile]
     for s in chosen:
         items = sets.items[sets.start[s] : sets.start[s + 1]]
         k = items.shape[0]
