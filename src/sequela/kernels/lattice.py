@@ -329,27 +329,27 @@ def evaluate_block(tables, sets, chosen, sums, want_gradient):
             row_rates(l, rate, W, columns, m, k, low)
             row_holding_times(I_, l, m, wide, stop_rate + rest)
             row_forward(F_, I_, l, wide)
-            log_p[s] = math.log(stop_rate * F_[last])
             if want_gradient:
                 for x in range(wide, wide + wide // 2):
                     T_[x] = 0.0
                 row_backward(T_, I_, l, wide, last)
                 row_gradient(G, F_, T_, scratch, l, m, k, low)
-                scatter(sums, sets.weights[s], G, tables, room, m, k)
-            continue
-        low_table(l, W, columns, m, k, low)
-        high_table(table, W, columns, m, low, tile)
-        holding_times(I, h, flat_h, base, table, l, rate, W, columns, m, k, rest, stop_rate)
-        forward(F, I, h, base, table, l, rate, W, columns, k)
-        log_p[s] = math.log(stop_rate * F[last >> low, last & (wide - 1)])
+        else:
+            low_table(l, W, columns, m, k, low)
+            high_table(table, W, columns, m, low, tile)
+            holding_times(I, h, flat_h, base, table, l, rate, W, columns, m, k, rest, stop_rate)
+            forward(F, I, h, base, table, l, rate, W, columns, k)
+            if want_gradient:
+                for x in range(high * wide, high * wide + wide // 2):
+                    T_[x] = 0.0
+                backward(T, I, h, base, table, l, rate, W, columns, k)
+                for c in range(k, m):
+                    for x in range(wide):
+                        lT[x, c] = l[c, x]
+                gradient(
+                    G, F, T, T_, scratch, E, U, VS, VA, h, base, table, l, lT, rate, W, columns,
+                    m, k,
+                )  # fmt: skip
+        log_p[s] = math.log(stop_rate * F_[last])
         if want_gradient:
-            for x in range(high * wide, high * wide + wide // 2):
-                T_[x] = 0.0
-            backward(T, I, h, base, table, l, rate, W, columns, k)
-            for c in range(k, m):
-                for x in range(wide):
-                    lT[x, c] = l[c, x]
-            gradient(
-                G, F, T, T_, scratch, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, k
-            )
             scatter(sums, sets.weights[s], G, tables, room, m, k)

@@ -190,15 +190,14 @@ def row_gradient(G, F, T, scratch, q, m, k, bits):
     for x in range(width):
         f[x] = F[x] * scale
         e[x] = f[x] * T[x]
-    for c in range(k):
+    for c in range(m):
         rates = q[c]
-        bit = np.uintp(1 << c)
-        for x in range(np.uintp(width)):
-            v[x] = rates[x] * (f[x] * (T[x + bit] - T[x]))
-        fold(G, c, v, k, bits)
-    for c in range(k, m):
-        rates = q[c]
-        for x in range(width):
-            v[x] = -rates[x] * e[x]
+        if c < k:
+            bit = np.uintp(1 << c)
+            for x in range(np.uintp(width)):
+                v[x] = rates[x] * (f[x] * (T[x + bit] - T[x]))
+        else:
+            for x in range(width):
+                v[x] = -rates[x] * e[x]
         fold(G, c, v, k, bits)
     fold(G, m, e, k, bits)
