@@ -5,7 +5,8 @@ its packages, on the same data. After compilation, every case runs in fresh proc
 alternate between the two (base, head, base, head, ...), so that other work on the machine falls on
 both. The table has the median time of a call, and the ratio of the times of neighbours: its median
 and, in brackets, its smallest and largest value. CPU time says more than wall time where others
-use the machine. A ratio below 1 means that head is faster.
+use the machine. A ratio below 1 means that head is faster. MB is the most memory of a process, base
+and head.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import platform
 import shutil
@@ -189,6 +191,8 @@ def summarise(record: Mapping[str, Any]) -> dict[str, Any]:
             "smallest": min(ratios),
             "largest": max(ratios),
         }
+    base, head = ([one.get("memory", math.nan) for one in record[side]] for side in SIDES)
+    found["memory"] = {"base": statistics.median(base), "head": statistics.median(head)}
     before, after = (record[side][-1]["result"] for side in SIDES)
     scale = max(abs(before), abs(after)) or 1.0
     found["difference of results"] = abs(after - before) / scale
@@ -201,17 +205,18 @@ def lines(records: Sequence[Mapping[str, Any]]) -> list[str]:
     def ratio(found: Mapping[str, float]) -> str:
         return f"{found['ratio']:.2f} ({found['smallest']:.2f} to {found['largest']:.2f})"
 
-    head = ["case", "base, s", "head, s", "wall, head/base", "CPU, head/base", "result"]
+    head = ["case", "base, s", "head, s", "wall, head/base", "CPU, head/base", "MB", "result"]
     body = []
     for record in records:
         if "error" in record:
-            body.append([record["case"], "", "", "", "", f"failed: {record['error']}"])
+            body.append([record["case"], "", "", "", "", "", f"failed: {record['error']}"])
             continue
         differ = record["difference of results"]
         times = [f"{record['wall'][side]:.3g}" for side in SIDES]
         ratios = [ratio(record[clock]) for clock in ("wall", "cpu")]
         same = "same" if differ < 1e-9 else f"differs by {differ:.0e}"
-        body.append([record["case"], *times, *ratios, same])
+        most = " to ".join(f"{record['memory'][side]:.0f}" for side in SIDES)
+        body.append([record["case"], *times, *ratios, most, same])
     widths = [max(len(row[i]) for row in [head, *body]) for i in range(len(head))]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
+import tempfile
 import time
 import warnings
 from dataclasses import dataclass
@@ -96,6 +97,29 @@ def start(path: Path) -> Callable[[], Any]:
     return work
 
 
+def first_fit(path: Path) -> Callable[[], Any]:
+    def work() -> Any:
+        import sequela
+
+        data = sequela.read_table(path).data
+        return sequela.fit(data, penalty=PENALTY, n_threads=1, random_state=1)
+
+    return work
+
+
+def bootstraps(path: Path, count: int = 100) -> Callable[[], Any]:
+    def work() -> Any:
+        import sequela
+        from sequela import repeats
+
+        data = sequela.read_table(path).data
+        plan = repeats.plan_fits(data, bootstraps=count, penalty=PENALTY, seed=1)
+        with tempfile.TemporaryDirectory() as folder:
+            return repeats.run(plan, folder, backend="threads", workers=1)
+
+    return work
+
+
 def of_gradient(found: Any) -> float:
     return float(np.linalg.norm(found[1]))
 
@@ -117,6 +141,12 @@ CASES = {
         "n20.npz", simulate, lambda found: float(found.to_dataset().set_sizes.mean()), calls=3
     ),
     "start, read and fit": Case("example.csv", start, of_fit, whole_process=True),
+    "first fit, n = 20": Case(
+        "n20.csv", first_fit, lambda model: model.metadata["objective"], whole_process=True
+    ),
+    "100 bootstraps, n = 20": Case(
+        "n20.csv", bootstraps, lambda table: float(table["objective"].mean()), whole_process=True
+    ),
     "glioblastoma gradient, n = 100": Case("glioblastoma.npz", gradient, of_gradient),
     "glioblastoma fit, n = 20": Case(
         "glioblastoma.npz", lambda path: fit(path, 20), of_fit, calls=3
@@ -134,7 +164,7 @@ def measure(case: Case, folder: Path, measurements: int = MEASUREMENTS) -> dict[
     found = work()
     if case.whole_process:
         # The wall time is taken from outside; the CPU time includes the start of Python.
-        return {"cpu": time.process_time(), "result": case.summary(found)}
+        return {"cpu": time.process_time(), "memory": memory(), "result": case.summary(found)}
     if not measurements:
         return {"result": case.summary(found)}
     walls, cpus = [], []
@@ -144,7 +174,21 @@ def measure(case: Case, folder: Path, measurements: int = MEASUREMENTS) -> dict[
             work()
         walls.append((time.perf_counter() - wall) / case.calls)
         cpus.append((time.process_time() - cpu) / case.calls)
-    return {"wall": min(walls), "cpu": min(cpus), "result": case.summary(found)}
+    result = case.summary(found)
+    return {"wall": min(walls), "cpu": min(cpus), "memory": memory(), "result": result}
+
+
+def memory() -> float:
+    """Return the most memory that this process has had, in MB; NaN where nobody counts it.
+
+    Not by getrusage: there a process begins with the memory of the one that started it.
+    """
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return float("nan")
+    [line] = [line for line in status.splitlines() if line.startswith("VmHWM")]
+    return int(line.split()[1]) * 1024 / 1e6
 
 
 def read_glioblastoma(source: Path) -> np.ndarray:

@@ -38,12 +38,20 @@ def draw_sets(theta: np.ndarray, size: int, rng: np.random.Generator) -> np.ndar
 
 
 def write_simulated(folder: Path) -> None:
-    """Write n20.npz and n100.npz: a theta and samples drawn from it."""
+    """Write n20.npz, n20.csv and n100.npz: a theta and samples drawn from it."""
     for n, mean_size in ((20, 4.0), (100, 6.0)):
         rng = np.random.default_rng(n)
         theta = known_theta(n, mean_size, rng)
         X = draw_sets(theta, SAMPLES, rng)
+        if n == 20:
+            write_csv(folder / "n20.csv", X)
         np.savez(folder / f"n{n}.npz", theta=theta, X=X[X.sum(axis=1) <= LARGEST_SET])
+
+
+def write_csv(path: Path, X: np.ndarray) -> None:
+    """Write samples as the table that all programs read: labels in the first line, then 0 and 1."""
+    labels = ",".join(f"item {j}" for j in range(X.shape[1]))
+    np.savetxt(path, X.astype(int), fmt="%d", delimiter=",", header=labels, comments="")
 
 
 def write_samples(path: Path, X: np.ndarray, seed: int = 1) -> None:

@@ -189,9 +189,67 @@ def test_import_is_lazy():
 
 def test_attributes_load_what_they_need():
     loaded = modules_after("import sequela; sequela.Dataset")
-    assert "pandas" in loaded
+    assert "numpy" in loaded
     assert "numba" not in loaded  # data can be read without waiting for the compiler
     assert "numba" in modules_after("import sequela; sequela.log_likelihood")
+
+
+# What takes long to load, and what a small fit can do without.
+HEAVY = {
+    "joblib", "matplotlib", "numpy.f2py", "pandas", "rich", "scipy.linalg", "scipy.optimize",
+    "scipy.sparse", "scipy.special", "scipy.stats", "sklearn",
+}  # fmt: skip
+
+
+def test_a_fit_from_a_file_loads_no_more_than_it_needs():
+    """A small fit takes a tenth of a second; these take up to a second each."""
+    path = SOURCE / "data" / "example" / "samples.csv"
+    script = (
+        "import sequela\n"
+        f"data = sequela.read_table({str(path)!r}).data.most_frequent(8)\n"
+        "model = sequela.fit(data, penalty=0.02, random_state=1)\n"
+        "assert model.metadata['converged'] and model.n_items == 8"
+    )
+    loaded = modules_after(script)
+    assert "sequela.kernels.lattice" in loaded
+    assert not loaded & HEAVY
+
+
+def test_repeats_load_no_more_than_a_fit():
+    """A worker process starts with these imports."""
+    assert not modules_after("import sequela.repeats.fit_task") & HEAVY
+
+
+def test_frames_are_recognised_once_pandas_is_there():
+    """Tables and missing values mean the same, whether pandas is loaded before or after."""
+    script = (
+        "from sequela import Dataset, InputError\n"
+        "from sequela.support.frames import is_frame, is_missing, is_series\n"
+        "values = [None, float('nan'), 0.0, 1, 'nan', True]\n"
+        "before = [is_missing(value) for value in values]\n"
+        "assert not is_frame(values) and not is_series(values)\n"
+        "import pandas as pd\n"
+        "assert before == [is_missing(value) for value in values]\n"
+        "assert before == [bool(pd.isna(value)) for value in values]\n"
+        "assert is_missing(pd.NA) and is_missing(pd.NaT)\n"
+        "assert is_frame(pd.DataFrame()) and is_series(pd.Series(dtype=float))\n"
+        "assert Dataset(pd.DataFrame({'a': [1, 0]}, index=['s', 't'])).samples == ('s', 't')"
+    )
+    modules_after(script)
+
+
+def test_linear_algebra_of_numba_works_after_a_fit():
+    """Numba is loaded without its look at scipy.linalg, and finds it when it is needed."""
+    script = (
+        "import sys, numpy as np, sequela\n"
+        "sequela.fit([{'a'}, {'a', 'b'}, set()], penalty=0.1)\n"
+        "assert 'scipy.linalg' not in sys.modules\n"
+        "import numba\n"
+        "solve = numba.njit(lambda a: np.linalg.solve(a, a @ a))\n"
+        "a = np.array([[2.0, 1.0], [0.0, 3.0]])\n"
+        "assert np.allclose(solve(a), a)"
+    )
+    assert "scipy.linalg" in modules_after(script)
 
 
 def test_errors_load_nothing():
@@ -250,7 +308,7 @@ def parameters(function):
 
 
 # Every hyperparameter of a scikit-learn estimator is an argument of its constructor.
-ESTIMATORS = {"estimator.py", "cross_validation.py"}
+ESTIMATORS = {"learner.py", "cross_validation.py"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
@@ -275,4 +333,4 @@ def test_learning_draws_no_orders_and_sums_no_sets():
     for path in FILES:
         if "learning" in path.parts:
             kernels = {name[2] for name in imports(path) if name[:2] == ("sequela", "kernels")}
-            assert kernels <= {"descent"}, path.name
+            assert kernels <= {"newton"}, path.name

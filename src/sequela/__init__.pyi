@@ -31,7 +31,7 @@ from .data.maf import read_maf as read_maf
 from .data.tables import read_table as read_table
 from .learning.cross_validation import SetChainCV as SetChainCV
 from .learning.estimator import SetChain as SetChain
-from .learning.estimator import fit as fit
+from .learning.learner import fit as fit
 from .learning.penalty_path import path as path
 from .likelihood.evaluation import Likelihood as Likelihood
 from .likelihood.evaluation import evaluate as evaluate

@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 import numpy as np
-import pandas as pd
 
 from sequela import __version__
 from sequela.data._reading import read_labels
@@ -25,6 +24,7 @@ from sequela.model_files import (
 )
 from sequela.observation import as_observation, read_observation
 from sequela.support.errors import InputError
+from sequela.support.frames import is_frame
 from sequela.support.spreadsheets import guarded, unguarded
 from sequela.support.validation import check_theta
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Self
 
+    import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
     from sequela.observation import Observation
@@ -85,7 +86,7 @@ class Model:
         observation: Observation | None = None,
     ) -> None:
         self._observation = as_observation(observation)
-        if items is None and isinstance(theta, pd.DataFrame):
+        if items is None and is_frame(theta):
             items = [str(label) for label in theta.columns]
         if items is not None:
             items = read_labels("items", items)
@@ -130,6 +131,8 @@ class Model:
 
     def to_frame(self) -> pd.DataFrame:
         """Return theta as a table: rows act on columns, the diagonal holds log base rates."""
+        import pandas as pd
+
         return pd.DataFrame(self._theta, index=list(self._items), columns=list(self._items))
 
     def interactions(self) -> pd.DataFrame:
@@ -141,6 +144,8 @@ class Model:
             from      to  effect
         0  first  second     4.0
         """
+        import pandas as pd
+
         off = self._theta.copy()
         np.fill_diagonal(off, 0.0)
         i, j = np.nonzero(off)

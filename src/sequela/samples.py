@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from sequela.data.dataset import Dataset
 from sequela.support.errors import InputError
+from sequela.support.frames import is_frame, is_series
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,14 +45,14 @@ def as_samples(model: Model, data: DataLike, times: Iterable[object] | None = No
     >>> as_samples(model, [{"first"}, set()]).values.tolist()
     [[True, False], [False, False]]
     """
-    if isinstance(data, (list, tuple, pd.Series)):
+    if isinstance(data, (list, tuple)) or is_series(data):
         listed = list(data)
         if listed and all(isinstance(x, (set, frozenset)) for x in listed):
             return Dataset.from_sets(data, items=model.items, times=times)
     read = Dataset.coerce(data, times=times)
     if read.items == model.items:
         return read
-    if not isinstance(data, (Dataset, pd.DataFrame)) and read.n_items == model.n_items:
+    if not (isinstance(data, Dataset) or is_frame(data)) and read.n_items == model.n_items:
         return Dataset(read.values, items=model.items, times=read.times)
     lacking = sorted(set(model.items).difference(read.items))
     if lacking:

@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from sequela.data._reading import read_labels
 from sequela.data.dataset import Dataset
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy.typing as npt
+    import pandas as pd
 
     from sequela.model import Model, ModelLike
     from sequela.support.random import RandomState
@@ -97,6 +97,8 @@ class Simulation:
     def frequencies(self) -> pd.Series[float]:
         """The fraction of the draws that have each item, by item label."""
         counts = np.bincount(self.sequence, minlength=len(self.items))
+        import pandas as pd
+
         return pd.Series(counts / len(self), index=list(self.items), name="frequency")
 
     def sequences(self) -> list[tuple[str, ...]]:

@@ -10,6 +10,7 @@ import subprocess
 import numpy as np
 import pytest
 
+import sequela
 from benchmarks import compare, compare_cases, compare_data
 
 
@@ -127,6 +128,29 @@ def test_sets_come_from_the_model():
     assert np.all(np.abs(found - expected) < 5 * np.sqrt(expected / len(X)))
 
 
+def test_the_table_has_the_samples_of_the_archive(data):
+    """Programs that read tables get what those that read arrays get."""
+    X = np.loadtxt(data / "n20.csv", delimiter=",", skiprows=1)
+    kept = X[X.sum(axis=1) <= compare_data.LARGEST_SET]
+    np.testing.assert_array_equal(kept, compare_cases.load(data / "n20.npz")[1])
+
+
+def test_a_first_fit_reads_the_table(data):
+    found = compare_cases.measure(compare_cases.CASES["first fit, n = 20"], data)
+    assert set(found) == {"cpu", "memory", "result"}
+    model = sequela.fit(
+        np.loadtxt(data / "n20.csv", delimiter=",", skiprows=1), penalty=compare_cases.PENALTY
+    )
+    assert found["result"] == pytest.approx(model.metadata["objective"], abs=1e-12)
+    assert found["memory"] > 10.0
+
+
+def test_bootstraps_are_those_of_a_plan(data):
+    table = compare_cases.bootstraps(data / "n20.csv", count=2)()
+    assert len(table) == 2
+    assert table["converged"].all()
+
+
 def test_a_table_becomes_samples(tmp_path):
     table = tmp_path / "table.csv"
     table.write_text("sample,TP53,EGFR(A)\ns1,1,0\ns2,0,0\ns3,1,1\n")
@@ -141,7 +165,7 @@ def test_cases_run_on_this_version(name, data):
     first = compare_cases.measure(compare_cases.CASES[name], data, 0)
     again = compare_cases.measure(compare_cases.CASES[name], data, 1)
     assert set(first) == {"result"}
-    assert set(again) == {"wall", "cpu", "result"}
+    assert set(again) == {"wall", "cpu", "memory", "result"}
     assert first["result"] == again["result"]
 
 

@@ -1,5 +1,7 @@
 """Every penalty: its value, its proximal step and its distance belong together."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -159,7 +161,8 @@ def test_nothing_is_changed_that_was_given(kind, case):
     penalty.value(theta)
     penalty.prox(theta, steps)
     penalty.subdiff_distance(theta, theta)
-    penalty.weights(len(theta))[:] = 7.0
+    with contextlib.suppress(ValueError):  # it may refuse, but not keep it
+        penalty.weights(len(theta))[:] = 7.0
     assert np.array_equal(penalty.weights(len(theta)), weights_by_hand(kind, support, strength))
     assert np.array_equal(theta, given_theta)
     assert np.array_equal(steps, given_steps)

@@ -6,11 +6,11 @@ import threading
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sequela import SetChain
 from sequela.learning import independent_fit
+from sequela.learning.bounded_descent import minimise
 from sequela.learning.independent_fit import fit_independent
 from sequela.support.linear_algebra import blas_on_one_thread, one_thread
 
@@ -65,9 +65,9 @@ def test_the_model_without_interactions_is_learned_on_one_thread(monkeypatch):
 
     def watched(*args, **options):
         seen.append(set(threads()))
-        return minimize(*args, **options)
+        return minimise(*args, **options)
 
-    monkeypatch.setattr(independent_fit, "minimize", watched)
+    monkeypatch.setattr(independent_fit, "minimise", watched)
     with threadpool_limits(2, user_api="blas"):
         fit_independent(np.eye(3), np.full(3, 1 / 3))
     assert seen == [{1}]

@@ -331,6 +331,35 @@ def test_what_is_no_number_of_threads(bad):
         resolve_threads(bad)
 
 
+def test_cores_are_those_of_joblib(monkeypatch):
+    """It knows the limits of containers, too; ours does not have to be loaded from it."""
+    from joblib import cpu_count
+
+    monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)
+    assert threads.available_cores() == cpu_count()
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    assert threads.available_cores() == cpu_count() == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({"cpu.max": "max 100000\n"}, None),
+        ({"cpu.max": "150000 100000\n"}, 2),
+        ({"cpu.max": "50000 100000\n"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": "300000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 3),
+        ({"cpu.max": "garbage"}, None),
+        ({}, None),
+    ],
+)
+def test_containers_limit_the_cores(tmp_path, files, cores):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert threads._container_limit(tmp_path) == cores
+
+
 def test_a_limit_holds_inside_its_block_unless_a_call_names_its_own():
     usual = resolve_threads(None)
     with at_most(1):

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from sequela.support.errors import InputError
+from sequela.support.frames import is_missing, is_series
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,7 +71,7 @@ def read_strings(
 
 def _label(value: Any, where: str) -> str:
     # What has a length (a tuple of a MultiIndex, bytes, an array) is not obviously one label.
-    unfit = not isinstance(value, str) and (hasattr(value, "__len__") or bool(pd.isna(value)))
+    unfit = not isinstance(value, str) and (hasattr(value, "__len__") or is_missing(value))
     text = "" if unfit else str(value)
     if not text.strip():
         raise InputError(
@@ -176,7 +176,7 @@ def refuse_nothing(chosen: Sequence[object], argument: str) -> None:
 
 def refuse_misaligned(given: object, samples: tuple[str, ...], argument: str) -> None:
     """Refuse a Series whose index has these samples in another order."""
-    if not isinstance(given, pd.Series) or len(given) != len(samples):
+    if not is_series(given) or len(given) != len(samples):
         return
     index = tuple(str(label) for label in given.index)
     if index != samples and not set(index).isdisjoint(samples):
@@ -193,7 +193,8 @@ def refuse_misaligned(given: object, samples: tuple[str, ...], argument: str) ->
 
 def _unmasked(given: Any) -> Any:
     """Replace masked entries by None: np.asarray would return the values below the mask."""
-    if isinstance(given, np.ma.MaskedArray):
+    # Nothing is masked before somebody has loaded numpy.ma.
+    if "numpy.ma" in sys.modules and isinstance(given, np.ma.MaskedArray):
         cells = np.ma.getdata(given).astype(object)
         cells[np.ma.getmaskarray(given)] = None
         return cells
@@ -252,10 +253,13 @@ def _readable(cells: Any, where: str) -> npt.NDArray[Any]:
             return np.asarray(cells)
         if dtype.kind in "UST":
             return np.asarray(cells, dtype=object)
-    elif isinstance(dtype, pd.StringDtype):
-        return np.asarray(cells, dtype=object)
-    elif pd.api.types.is_numeric_dtype(dtype):  # nullable, sparse or Arrow, booleans included
-        return np.asarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))
+    else:
+        import pandas as pd
+
+        if isinstance(dtype, pd.StringDtype):
+            return np.asarray(cells, dtype=object)
+        if pd.api.types.is_numeric_dtype(dtype):  # nullable, sparse or Arrow, booleans included
+            return np.asarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))
     raise InputError(
         f"{where} has the type {dtype}; expected booleans or the numbers 0 and 1. Drop it, or say "
         "which of its values mean that the item is present, as in (column == value)."
@@ -313,9 +317,11 @@ def _remedy(cell: Any) -> str:
         if cell in ("0", "1", b"0", b"1"):
             return "Text is not read as numbers: convert it first with .astype(int)."
         return "Say which text means that the item is present, as in (values == 'yes')."
+    import pandas as pd
+
     if not pd.api.types.is_scalar(cell):
         return "For sets of labels use Dataset.from_sets."
-    if pd.isna(cell):
+    if is_missing(cell):
         return (
             "Missing entries are not supported: drop these samples or items, or fill in the "
             "entries."
@@ -339,7 +345,7 @@ def read_times(
     times = np.full(len(samples), np.nan)
     bad = []
     for i, cell in enumerate(cells):
-        if pd.api.types.is_scalar(cell) and pd.isna(cell):
+        if not hasattr(cell, "__len__") and is_missing(cell):
             continue
         number = cell.item() if isinstance(cell, np.generic) else cell
         # A column of booleans is an event indicator rather than times. The upper bound refuses

@@ -12,7 +12,6 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
-import pandas as pd
 
 from sequela.data._reading import (
     SHOWN,
@@ -30,12 +29,14 @@ from sequela.data._reading import (
     unknown,
 )
 from sequela.support.errors import InputError
+from sequela.support.frames import is_frame, is_series
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from collections.abc import Set as AbstractSet
 
     import numpy.typing as npt
+    import pandas as pd
 
 __all__ = ["DataLike", "Dataset", "DistinctSets", "SparseMatrix"]
 
@@ -129,7 +130,7 @@ class Dataset:
             own_items, own_samples = values.items, values.samples
             times = values.times if times is None else times
             table: Any = values.values
-        elif isinstance(values, pd.DataFrame):
+        elif is_frame(values):
             own_items, own_samples = values.columns, values.index
             table = values
         else:
@@ -202,7 +203,7 @@ class Dataset:
         >>> data.values.astype(int).tolist()
         [[1, 0], [0, 0], [1, 1]]
         """
-        if samples is None and isinstance(sets, pd.Series):
+        if samples is None and is_series(sets):
             samples = sets.index
         rows = listed(sets, "sets")
         ids = axis_labels("samples", samples, None, len(rows))
@@ -249,7 +250,7 @@ class Dataset:
         if isinstance(X, Dataset) and times is None:
             return X
         if (
-            isinstance(X, list | tuple | pd.Series)
+            (isinstance(X, list | tuple) or is_series(X))
             and len(X) > 0
             and all(isinstance(x, set | frozenset) for x in X)
         ):
@@ -294,6 +295,8 @@ class Dataset:
     @property
     def frequencies(self) -> pd.Series[float]:
         """The fraction of the samples that have each item, by item label."""
+        import pandas as pd
+
         return pd.Series(self._values.mean(axis=0), index=list(self._items), name="frequency")
 
     def to_frame(self) -> pd.DataFrame:
@@ -305,6 +308,8 @@ class Dataset:
               a      b
         s  True  False
         """
+        import pandas as pd
+
         return pd.DataFrame(
             self._values.copy(), index=list(self._samples), columns=list(self._items)
         )

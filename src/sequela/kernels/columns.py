@@ -108,6 +108,43 @@ def fits_double(k, m, tables, room, rest):
 
 
 @helper
+def all_fit_double(largest_set, tables, room):
+    """Tell whether `fits_double` holds for every set of up to `largest_set` items.
+
+    It is checked with all effects at once, as if every item were in the set: where that holds, and
+    for usual parameters it does, no set has to be checked.
+    """
+    theta = tables.theta
+    row_start = tables.row_start
+    row_item = tables.row_item
+    above = room.above
+    below = room.below
+    n = theta.shape[0]
+    for j in range(n):
+        above[j] = theta[j, j]
+        below[j] = theta[j, j]
+    for i in range(n):
+        for at in range(row_start[i], row_start[i + 1]):
+            j = row_item[at]
+            effect = theta[i, j]
+            if effect > 0.0:
+                above[j] += effect
+            else:
+                below[j] += effect
+    largest = tables.stop_rate
+    highest = 0.0
+    lowest = 0.0
+    for j in range(n):
+        highest = max(highest, above[j])
+        lowest = min(lowest, below[j])
+        largest += math.exp(min(above[j], PRODUCT_LOG_RANGE))
+    if not highest <= PRODUCT_LOG_RANGE / 2:
+        return False
+    weight = largest_set * lowest - (largest_set + 1) * math.log(max(largest, 1.0))
+    return weight > -PRODUCT_LOG_RANGE
+
+
+@helper
 def low_table(l, W, columns, m, k, bits):
     """Fill ``l[c, L]``: effect of the items of L, among the first `bits`, on column c.
 

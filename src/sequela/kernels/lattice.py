@@ -27,6 +27,7 @@ import numpy as np
 
 from sequela.kernels.arguments import ColumnRoom
 from sequela.kernels.columns import (
+    all_fit_double,
     choose_columns,
     fits_double,
     high_table,
@@ -41,21 +42,24 @@ from sequela.kernels.recursion import (
     split_bits,
     tile_rates,
 )
+from sequela.kernels.small_sets import (
+    row_backward,
+    row_forward,
+    row_gradient,
+    row_holding_times,
+    row_rates,
+)
 from sequela.support.jit import helper, kernel
-
-# So many active items, and half as many as a row has states, are still done one by one.
-FEW_ACTIVE = 4
 
 
 @helper
-def holding_times(I, h, base, table, l, rate, W, columns, m, k, rest, stop_rate):
+def holding_times(I, h, flat, base, table, l, rate, W, columns, m, k, rest, stop_rate):
     """Fill ``I[R] = 1 / (stop_rate + exit rate of R)``, tile by tile."""
     low, tile, tops = split_bits(k)
     width = 1 << low
     rows = 1 << tile
     zero = m - m
     one = zero + 1
-    flat = h.reshape(-1)
     for top in range(1 << tops):
         tile_rates(h, base, table, rate, W, columns, m, k, low + tile, top)
         block = I[top * rows : (top + 1) * rows]
@@ -109,41 +113,6 @@ def fold_row(G, column, v, bits):
             v[x] += v[half + x]
         G[b, column] += contained
     return v[0]
-
-
-@helper
-def gradient_of_row(G, F, T, flat_T, scratch, l, rate, columns, m, k):
-    """Fill G as `gradient` does, for a lattice of one row, one column of G after the other.
-
-    For the small sets that most data are made of: less is prepared, and with few active items
-    there is nothing to gain from products.
-    """
-    width = F.shape[1]
-    bits = k
-    scale = 1.0 / F[0, (1 << k) - 1]
-    weights = F[0]
-    t = T[0]
-    f = scratch[0]
-    e = scratch[1]
-    v = scratch[2]
-    for b in range(k):
-        for c in range(m + 1):
-            G[b, c] = 0.0
-    for x in range(width):
-        f[x] = weights[x] * scale
-        e[x] = f[x] * t[x]
-    for c in range(m):
-        effects = l[c]
-        r = rate[columns[c]]
-        if c < k:
-            bit = np.uintp(1 << c)
-            for x in range(np.uintp(width)):
-                v[x] = (r * effects[x]) * (f[x] * (flat_T[x + bit] - t[x]))
-        else:
-            for x in range(width):
-                v[x] = -(r * effects[x]) * e[x]
-        G[k, c] = fold_row(G, c, v, bits)
-    G[k, m] = fold_row(G, m, e, bits)
 
 
 @helper
@@ -259,18 +228,23 @@ def scatter(sums, weight, G, tables, room, m, k):
     columns = room.columns
     mark = room.mark
     n = rate.shape[0]
-    for b in range(k + 1):
+    back = room.above  # no longer needed for this set
+    for c in range(m):
+        j = columns[c]
+        back[c] = rate[j] if shared[j] else 0.0
+    for b in range(k):
         lasting = weight * G[b, m]
-        present_sum[columns[b] if b < k else n] += lasting
-        for c in range(m):
-            j = columns[c]
-            g = weight * G[b, c]
-            if shared[j]:
-                g += rate[j] * lasting
-            if b == k:
-                gradient_sum[j, j] += g
-            elif b != c:
-                gradient_sum[columns[b], j] += g
+        present_sum[columns[b]] += lasting
+        g = G[b]
+        target = gradient_sum[columns[b]]
+        for c in range(b):
+            target[columns[c]] += weight * g[c] + back[c] * lasting
+        for c in range(b + 1, m):
+            target[columns[c]] += weight * g[c] + back[c] * lasting
+    lasting = weight * G[k, m]
+    present_sum[n] += lasting
+    for c in range(m):
+        gradient_sum[columns[c], columns[c]] += weight * G[k, c] + back[c] * lasting
     if fast.shape[0] > 0:
         for c in range(m):
             mark[columns[c]] = 1
@@ -309,6 +283,7 @@ def evaluate_block(tables, sets, chosen, sums, want_gradient):
     T_ = np.empty(states + width)
     table_ = np.empty((rows, most))
     h = np.zeros((rows, most))
+    flat_h = h.reshape(-1)
     U = np.empty((rows, most))
     l_ = np.empty(most * width)
     lT_ = np.empty(most * width)
@@ -320,42 +295,54 @@ def evaluate_block(tables, sets, chosen, sums, want_gradient):
     G = np.empty((largest + 1, most + 1))
     columns = np.empty(most, np.int64)
     room = ColumnRoom(columns, np.empty(most), np.empty(most), np.zeros(n, np.int64))
+    all_fit = all_fit_double(largest, tables, room)
+    # Views for sets of one size, made anew where the size changes: sets come in order of size, and
+    # making the views takes as long as a small set.
+    size = -1
     for s in chosen:
         items = sets.items[sets.start[s] : sets.start[s + 1]]
         k = items.shape[0]
         m, rest = choose_columns(items, tables, room)
-        in_range[s] = fits_double(k, m, tables, room, rest)
+        in_range[s] = all_fit or fits_double(k, m, tables, room, rest)
         if not in_range[s]:
             continue
-        low, tile, tops = split_bits(k)
-        wide = 1 << low
-        high = 1 << (tile + tops)
-        I = I_[: high * wide].reshape((high, wide))
-        F = F_[: high * wide].reshape((high, wide))
-        l = l_[: most * wide].reshape((most, wide))
-        table = table_[: 1 << tile]
-        # A row has eight states even where a set has fewer than three items.
-        for b in range(k, 3):
-            for x in range(wide):
-                l[b, x] = 0.0
-        low_table(l, W, columns, m, k, low)
-        high_table(table, W, columns, m, low, tile)
-        holding_times(I, h, base, table, l, rate, W, columns, m, k, rest, stop_rate)
-        forward(F, I, h, base, table, l, rate, W, columns, k)
-        last = (1 << k) - 1
-        log_p[s] = math.log(stop_rate * F[last >> low, last & (wide - 1)])
-        if want_gradient:
+        if k != size:
+            size = k
+            low, tile, tops = split_bits(k)
+            wide = 1 << low
+            high = 1 << (tile + tops)
+            I = I_[: high * wide].reshape((high, wide))
+            F = F_[: high * wide].reshape((high, wide))
             T = T_[: high * wide].reshape((high, wide))
-            for x in range(high * wide, high * wide + wide // 2):
-                T_[x] = 0.0
+            l = l_[: most * wide].reshape((most, wide))
+            lT = lT_[: wide * most].reshape((wide, most))
             VS = VS_[: (k + 1) * wide].reshape((k + 1, wide))
             VA = VA_[: wide * most].reshape((wide, most))
             E = E_[: wide << tile].reshape((1 << tile, wide))
-            lT = lT_[: wide * most].reshape((wide, most))
-            backward(T, I, h, base, table, l, rate, W, columns, k)
-            if high == 1 and m - k <= FEW_ACTIVE + wide // 2:
-                gradient_of_row(G, F, T, T_, scratch, l, rate, columns, m, k)
-            else:
+            table = table_[: 1 << tile]
+        last = (1 << k) - 1
+        if k <= LOW_BITS:
+            # A row has eight states even where a set has fewer than three items.
+            for b in range(k, 3):
+                for x in range(wide):
+                    l[b, x] = 0.0
+            row_rates(l, rate, W, columns, m, k, low)
+            row_holding_times(I_, l, m, wide, stop_rate + rest)
+            row_forward(F_, I_, l, wide)
+            if want_gradient:
+                for x in range(wide, wide + wide // 2):
+                    T_[x] = 0.0
+                row_backward(T_, I_, l, wide, last)
+                row_gradient(G, F_, T_, scratch, l, m, k, low)
+        else:
+            low_table(l, W, columns, m, k, low)
+            high_table(table, W, columns, m, low, tile)
+            holding_times(I, h, flat_h, base, table, l, rate, W, columns, m, k, rest, stop_rate)
+            forward(F, I, h, base, table, l, rate, W, columns, k)
+            if want_gradient:
+                for x in range(high * wide, high * wide + wide // 2):
+                    T_[x] = 0.0
+                backward(T, I, h, base, table, l, rate, W, columns, k)
                 for c in range(k, m):
                     for x in range(wide):
                         lT[x, c] = l[c, x]
@@ -363,4 +350,6 @@ def evaluate_block(tables, sets, chosen, sums, want_gradient):
                     G, F, T, T_, scratch, E, U, VS, VA, h, base, table, l, lT, rate, W, columns,
                     m, k,
                 )  # fmt: skip
+        log_p[s] = math.log(stop_rate * F_[last])
+        if want_gradient:
             scatter(sums, sets.weights[s], G, tables, room, m, k)

@@ -1,10 +1,10 @@
 from .cross_validation import SetChainCV as SetChainCV
-from .estimator import SeparationWarning as SeparationWarning
 from .estimator import SetChain as SetChain
-from .estimator import SeveralOptimaWarning as SeveralOptimaWarning
-from .estimator import fit as fit
 from .fit_values import Start as Start
 from .largest_penalty import penalty_max as penalty_max
+from .learner import SeparationWarning as SeparationWarning
+from .learner import SeveralOptimaWarning as SeveralOptimaWarning
+from .learner import fit as fit
 from .penalty_path import PenaltyPath as PenaltyPath
 from .penalty_path import path as path
 from .refitting import Refit as Refit

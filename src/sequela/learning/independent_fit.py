@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
+from sequela.learning.bounded_descent import minimise
 from sequela.observation import as_observation
 from sequela.support.linear_algebra import blas_on_one_thread
 
@@ -145,13 +145,11 @@ def fit_independent(
         slope = ((present + wt) * pooled).sum(axis=1) - rates * (weights @ mean_time)
         return -float(weights @ log_p), -slope * unit
 
-    found = minimize(
+    found = minimise(
         loss,
         np.clip(start, SMALLEST_LOG_RATE, LARGEST_LOG_RATE) / unit,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=list(zip(SMALLEST_LOG_RATE / unit, LARGEST_LOG_RATE / unit, strict=True)),
-        options={"maxiter": 500, "ftol": 1e-14, "gtol": 1e-7},
+        SMALLEST_LOG_RATE / unit,
+        LARGEST_LOG_RATE / unit,
     )
     log_rates = found.x * unit - np.log(as_observation(observation).mean_time)
-    return IndependentFit(log_rates=log_rates, value=-float(found.fun))
+    return IndependentFit(log_rates=log_rates, value=-found.value)

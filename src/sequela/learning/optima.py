@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pandas as pd
     from numpy.typing import NDArray
 
     from sequela.learning.fit_values import Start
@@ -49,6 +49,8 @@ def _same_optimum(a: Start, b: Start) -> bool:
 
 def distinct_optima(starts: Sequence[Start]) -> pd.DataFrame:
     """Return one row per optimum: objective, distance below the best, number of starts."""
+    import pandas as pd
+
     groups = group_starts(starts)
     best = max((start.objective for start in starts), default=0.0)
     return pd.DataFrame(
@@ -73,6 +75,8 @@ def differing_entries(
       from to  lowest  highest  range
     0    A  B     0.0      1.0    1.0
     """
+    import pandas as pd
+
     stack = np.stack(thetas)
     low = stack.min(axis=0)
     high = stack.max(axis=0)

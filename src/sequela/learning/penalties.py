@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -56,6 +57,15 @@ def _soft_threshold(
     return shrunk
 
 
+@lru_cache(maxsize=4)
+def _equal_weights(strength: float, n: int) -> NDArray[np.float64]:
+    """Return equal weights off the diagonal, read-only: solvers ask several times per step."""
+    weights = np.full((n, n), strength)
+    np.fill_diagonal(weights, 0.0)
+    weights.flags.writeable = False
+    return weights
+
+
 @dataclass(frozen=True)
 class OffDiagonalL1:
     """`strength` times the sum of the absolute interactions; base rates are free (eq. 3).
@@ -81,14 +91,12 @@ class OffDiagonalL1:
 
     def weights(self, n: int) -> NDArray[np.float64]:
         """Return the weight of each entry: `strength`, and 0 on the diagonal."""
-        weights = np.full((n, n), float(self.strength))
-        np.fill_diagonal(weights, 0.0)
-        return weights
+        return _equal_weights(float(self.strength), n)
 
     def value(self, theta: NDArray[np.float64]) -> float:
         """Return the penalty of theta."""
-        off = np.abs(theta).sum() - np.abs(np.diagonal(theta)).sum()
-        return float(self.strength * off)
+        size = np.abs(theta)
+        return float(self.strength * (size.sum() - size.trace()))
 
     def prox(
         self, theta: NDArray[np.float64], step: float | NDArray[np.float64]

@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
-import pandas as pd
 
 from sequela.data.dataset import Dataset
 from sequela.likelihood.components import ComponentSets
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Unpack
 
+    import pandas as pd
     from numpy.typing import NDArray
 
     from sequela.data.dataset import DataLike
@@ -73,6 +73,8 @@ class Evaluation:
     @property
     def samples(self) -> pd.DataFrame:
         """One row per sample: size of the set, method, log-likelihood, standard error."""
+        import pandas as pd
+
         return pd.DataFrame(
             {
                 "size": self.data.set_sizes,

@@ -159,9 +159,10 @@ class ExactWork:
     def finish(self, n_threads: int) -> NDArray[np.float64] | None:
         """Return the weighted gradient; first do the sets that the blocks left out of range."""
         done = self._carefully(n_threads)
-        if self.blocks:
+        lacking = np.isnan(self.log_p)
+        if self.blocks and lacking.any():
             places = np.concatenate(self.blocks)
-            self.beyond = places[np.isnan(self.log_p[places])].tolist()
+            self.beyond = places[lacking[places]].tolist()
         if not self.want_gradient:
             return None
         gradient = self._add_up()
@@ -198,7 +199,6 @@ class ExactWork:
             present += sums.present
         diagonal = gradient.diagonal().copy()
         rate = np.where(parameters.shared, parameters.rate, 0.0)
-        seen = np.nonzero(present[:n])[0]
-        gradient[seen] -= present[seen, None] * rate
+        gradient -= present[:n, None] * rate
         np.fill_diagonal(gradient, diagonal - present[n] * rate)
         return gradient

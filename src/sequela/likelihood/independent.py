@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import brentq
 
 from sequela.kernels.limits import LARGEST_LOG_RATE
 
@@ -35,6 +34,7 @@ def _hump(
     rate: NDArray[np.float64], absent: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return points x = log t and the log-integrand there; `absent` includes the observation."""
+    from scipy.optimize import brentq  # only sampled sets need it, and loading it takes long
 
     def log_integrand(x: NDArray[np.float64]) -> NDArray[np.float64]:
         t = np.exp(x)

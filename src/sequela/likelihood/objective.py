@@ -227,7 +227,10 @@ class Objective:
     def _finish(self, exact: ExactWork) -> tuple[float, NDArray[np.float64]]:
         gradient = exact.finish(self.settings.threads)
         assert gradient is not None  # noqa: S101 - it was asked for
-        return -float(np.nansum(exact.log_p * self.distinct.weights)), -gradient
+        parts = exact.log_p * self.distinct.weights
+        total = float(parts.sum())
+        # Sets without a lattice of their own have no log p here.
+        return -(float(np.nansum(parts)) if np.isnan(total) else total), -gradient
 
     def gradient_error(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the Monte Carlo standard error of the gradient where orders were just drawn."""

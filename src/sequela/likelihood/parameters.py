@@ -94,15 +94,14 @@ class Parameters:
         np.fill_diagonal(W, 1.0)  # an item has no effect on itself
         present = theta != 0.0
         np.fill_diagonal(present, val=False)
-        row_start = np.zeros(n + 1, dtype=np.int64)
-        np.cumsum(present.sum(axis=1), out=row_start[1:])
+        places = present.ravel().nonzero()[0]
         self.shared = self.rate <= SHORTCUT_LIMIT * self.stop_rate
         self.tables = ThetaTables(
             theta=theta,
             W=W,
             rate=self.rate,
-            row_start=row_start,
-            row_item=np.nonzero(present)[1].astype(np.int64),
+            row_start=np.searchsorted(places, np.arange(0, n * n + 1, n)),
+            row_item=places % n,
             shared=self.shared,
             constant=float(self.rate[self.shared].sum()),
             fast=np.nonzero(~self.shared)[0].astype(np.int64),

@@ -6,13 +6,13 @@ import difflib
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
-import pandas as pd
 
 from sequela.kernels.arguments import SetList
 from sequela.kernels.sequence import COMPLETE, MARGINAL, TIMED, sequences_block
 from sequela.likelihood.parameters import Parameters
 from sequela.model import Model, as_model
 from sequela.support.errors import InputError
+from sequela.support.frames import is_frame
 from sequela.support.jit import call
 from sequela.support.threads import resolve_threads, run_pieces
 
@@ -143,7 +143,7 @@ def sequence_log_likelihood(
 
 def _labels(model: ModelLike, items: Sequence[str] | None) -> dict[str, int] | None:
     """Return the place of each label; None for a theta without labels."""
-    unlabelled = not isinstance(model, (Model, pd.DataFrame)) and not hasattr(model, "model_")
+    unlabelled = not (isinstance(model, Model) or is_frame(model) or hasattr(model, "model_"))
     if items is None and unlabelled:
         return None
     items = as_model(model).items if items is None else items

@@ -14,10 +14,9 @@ import numpy as np
 
 from sequela.budget import Budget
 from sequela.data.dataset import Dataset
-from sequela.learning.estimator import SetChain
+from sequela.learning.learner import Learner
 from sequela.learning.solvers.contract import Status
 from sequela.observation import take_recorded_observation
-from sequela.questions.order import order_matrix
 from sequela.support.random import PlanDraw, plan_stream
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ WARM_UP = "sequela.repeats.fit_task:warm_up"
 _NOTHING_EXACT = Budget(work=40.0)
 
 
-class QuietFit(SetChain):
+class QuietFit(Learner):
     """A fit that does not warn, since its record says the same; an interrupted one is an error."""
 
     def check(self) -> None:
@@ -107,7 +106,7 @@ def learn(
         },
     }
     if held_out is not None:
-        result["held_out"] = learner.score(held_out)
+        result["held_out"] = float(learner.evaluate(held_out).value)
         result["held_out_samples"] = held_out.n_samples
     if orders is not None:
         result["orders"] = _pairs(learner, orders, seed)
@@ -152,7 +151,9 @@ def _split(data: Dataset, plan_seed: int, case: FitCase) -> tuple[Dataset, Datas
     return data.select_samples(~held_out), data.select_samples(held_out)
 
 
-def _pairs(learner: SetChain, orders: list[str], seed: int) -> list[tuple[str, str, float, float]]:
+def _pairs(learner: Learner, orders: list[str], seed: int) -> list[tuple[str, str, float, float]]:
+    from sequela.questions.order import order_matrix
+
     there = [label for label in orders if label in learner.model_.items]
     if len(there) < 2:
         return []
@@ -181,7 +182,9 @@ def warm_up(*, data: Dataset, options: dict[str, Any], **common: Any) -> None:
         # A small penalty: without interactions, the kernel for them would not be used.
         learner = _learner({**brief, "budget": limit}, 1e-3, 0).fit(sets)
         if "folds" in common:
-            learner.score(sets)
+            learner.evaluate(sets)
     if "orders" in common:
+        from sequela.questions.order import order_matrix
+
         for method in ("exact", "simulation"):
             order_matrix(learner, ["a", "b"], method=method, draws=100, random_state=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -17,12 +18,14 @@ _users = 0
 _limit: Any = None
 
 
-@lru_cache(maxsize=1)
 def _libraries() -> tuple[Any, Any]:
-    """Return OpenMP and the libraries of linear algebra in this process, to be limited apart.
+    """Return OpenMP and the libraries of linear algebra in this process, to be limited apart."""
+    return _found_libraries("scipy.linalg" in sys.modules)  # which brings a library of its own
 
-    Looking for them takes longer than a small fit, so it is done once.
-    """
+
+@lru_cache(maxsize=2)
+def _found_libraries(with_scipy: bool) -> tuple[Any, Any]:  # noqa: ARG001 - the key of the cache
+    """Look for the libraries, once without and once with SciPy: it takes as long as a small fit."""
     import threadpoolctl  # type: ignore[import-untyped]
 
     found = threadpoolctl.ThreadpoolController()

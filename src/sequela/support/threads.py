@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextvars import ContextVar
-from functools import partial
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sequela.support.errors import InputError
@@ -15,7 +17,7 @@ from sequela.support.progress import WorkProgress
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["at_most", "resolve_threads", "run_all", "run_pieces"]
+__all__ = ["at_most", "available_cores", "resolve_threads", "run_all", "run_pieces"]
 
 _most: ContextVar[int | None] = ContextVar("most", default=None)
 
@@ -37,10 +39,8 @@ def resolve_threads(n_threads: int | None) -> int:
     if n_threads is None and _most.get() is not None:
         return int(_most.get() or 1)
     if n_threads is None:
-        from joblib import cpu_count
-
         granted = os.environ.get("SLURM_CPUS_PER_TASK", "")
-        available = int(cpu_count())
+        available = available_cores()
         return min(int(granted), available) if granted.isdigit() and granted != "0" else available
     if isinstance(n_threads, bool) or not hasattr(n_threads, "__index__") or n_threads < 1:
         raise InputError(
@@ -48,6 +48,31 @@ def resolve_threads(n_threads: int | None) -> int:
             "that this process may use"
         )
     return int(n_threads)
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use: its affinity, and the limit of its container.
+
+    ``LOKY_MAX_CPU_COUNT`` limits it further, as in joblib.
+    """
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    asked = os.environ.get("LOKY_MAX_CPU_COUNT", "")
+    limits = [cores, _container_limit(), int(asked) if asked.isdigit() else None]
+    return max(1, min(limit for limit in limits if limit is not None))
+
+
+@lru_cache(maxsize=8)
+def _container_limit(root: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """Return the cores that a container grants (control groups of both versions), if it does."""
+    for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        try:
+            quota, period = " ".join((root / name).read_text() for name in names).split()
+        except (OSError, ValueError):
+            continue
+        if quota.isdigit() and period.isdigit() and int(period):
+            return math.ceil(int(quota) / int(period))
+    return None
 
 
 @contextlib.contextmanager

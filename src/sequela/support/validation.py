@@ -6,13 +6,14 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from sequela.support.errors import InputError
+from sequela.support.frames import is_frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pandas as pd
     from numpy.typing import NDArray
 
 __all__ = ["check_theta", "check_tolerance", "is_number", "positive_integer"]
@@ -29,7 +30,7 @@ def check_theta(theta: Any, items: Sequence[str] | None = None) -> NDArray[np.fl
     labels, against `items`: the same labels in another order are put in order, other labels are
     an error.
     """
-    if isinstance(theta, pd.DataFrame):
+    if is_frame(theta):
         theta = _in_order(theta, items)
     try:
         given = np.asarray(theta)

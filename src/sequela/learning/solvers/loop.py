@@ -95,7 +95,7 @@ def solve(
             arrived = info.residual <= tol
             spent = info.iterations >= limits.max_iter
             if not (arrived or spent or objective.effective < _LEAST_EFFECTIVE):
-                moved, evaluations = solver.step(objective, state)
+                moved, evaluations = solver.step(objective, state, info.residual)
                 info = replace(info, evaluations=info.evaluations + evaluations)
                 if moved is not None:
                     state, info = moved, replace(info, iterations=info.iterations + 1)

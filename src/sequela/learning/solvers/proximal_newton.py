@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.kernels.descent import descend
+from sequela.kernels.newton import minimise_model
 from sequela.support.jit import call
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ _MEMORY = 12
 _SUFFICIENT = 1e-4
 _MOST_HALVINGS = 30
 _SWEEPS = 60
+_ALL = np.zeros(0, dtype=np.bool_)
+_EPSILON = float(np.finfo(float).eps)
 # No entry of theta moves by more in one step: a rate changes by e^20.
 _LONGEST = 20.0
 
@@ -131,24 +133,29 @@ class ProximalNewton:
         weights = self.penalty.weights(state.theta.shape[0])
         return bool((~state.free & np.isfinite(weights)).any())
 
-    def step(self, objective: Smooth, state: NewtonState) -> tuple[NewtonState | None, int]:
-        """Return the next state, None where there is no descent, and the number of evaluations."""
-        residual = self.residual(state)
-        target = self._model_minimum(state, residual)
-        direction = target - state.theta
+    def step(
+        self, objective: Smooth, state: NewtonState, residual: float | None = None
+    ) -> tuple[NewtonState | None, int]:
+        """Return the next state, None where there is no descent, and the number of evaluations.
+
+        `residual` is the KKT residual of the state, if it is known.
+        """
+        residual = self.residual(state) if residual is None else residual
+        target, slope, farthest = self._model_minimum(state, residual)
         penalty_here = self.penalty.value(state.theta)
-        slope = float(np.sum(state.gradient * direction))
-        slope += self.penalty.value(target) - penalty_here
+        penalty_there = self.penalty.value(target)
+        slope += penalty_there - penalty_here
         if slope >= 0.0:
             return None, 0
-        size = min(1.0, _LONGEST / max(float(np.abs(direction).max()), 1e-300))
+        size = min(1.0, _LONGEST / max(farthest, 1e-300))
         # Near the optimum gains drown in rounding; the KKT residual decides there, not they.
-        rounding = 4.0 * np.finfo(float).eps * max(1.0, abs(state.loss))
+        rounding = 4.0 * _EPSILON * max(1.0, abs(state.loss))
         for evaluations in range(1, _MOST_HALVINGS + 1):
-            theta = target if size == 1.0 else state.theta + size * direction
+            theta = target if size == 1.0 else state.theta + size * (target - state.theta)
             # An infinite loss says that theta is out of the range of the arithmetic.
             loss, gradient = objective.evaluate(theta)
-            gain = state.loss + penalty_here - loss - self.penalty.value(theta)
+            charged = penalty_there if size == 1.0 else self.penalty.value(theta)
+            gain = state.loss + penalty_here - loss - charged
             if np.isfinite(loss) and (
                 gain >= -_SUFFICIENT * size * slope
                 or (
@@ -182,47 +189,20 @@ class ProximalNewton:
             state, theta=theta, loss=loss, gradient=gradient, steps=steps, changes=changes
         )
 
-    def _model_minimum(self, state: NewtonState, residual: float) -> NDArray[np.float64]:
-        """Return the minimiser of the quadratic model plus penalty."""
+    def _model_minimum(
+        self, state: NewtonState, residual: float
+    ) -> tuple[NDArray[np.float64], float, float]:
+        """Return the minimiser of the quadratic model plus penalty.
+
+        With the slope of the loss towards it, and the largest move of an entry.
+        """
         theta = state.theta
-        gradient = state.gradient
-        weights = self.penalty.weights(theta.shape[0])
-        moving = (theta != 0.0) | (np.abs(gradient) > weights) | (weights == 0.0)
-        working = np.nonzero((moving if state.free is None else moving & state.free).ravel())[0]
-        scale = self.unit.ravel()[working]
-        z = theta.ravel()[working] / scale
-        g = gradient.ravel()[working] * scale
-        w = weights.ravel()[working] * scale
-        gamma, Q, P = _quasi_newton(state, working)
-        curvature = np.maximum(gamma - np.einsum("ij,ij->i", Q, P), 1e-3 * gamma)
-        d = np.zeros(working.size)
-        accuracy = 1e-3 * residual * float(scale.min(initial=1.0))
-        call(
-            descend, d, z, g, w, gamma, Q, P, curvature, np.zeros(Q.shape[1]), _SWEEPS, accuracy
+        pairs = np.array(state.steps + state.changes) if state.steps else np.zeros((0, theta.size))
+        free = _ALL if state.free is None else state.free.ravel()
+        target = np.empty(theta.shape)
+        slope, farthest = call(
+            minimise_model, theta.ravel(), state.gradient.ravel(),
+            self.penalty.weights(theta.shape[0]).ravel(), self.unit.ravel(), free, pairs,
+            pairs @ pairs.T, residual, _SWEEPS, target.ravel(),
         )  # fmt: skip
-        # z + d, not theta + d * scale: what the model puts at zero must be exactly zero.
-        target = theta.ravel().copy()
-        target[working] = (z + d) * scale
-        return target.reshape(theta.shape)
-
-
-def _quasi_newton(
-    state: NewtonState, working: NDArray[np.intp]
-) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Return gamma, Q and P of the Hessian ``gamma I - Q P^T`` on the working set."""
-    if not state.steps:
-        nothing = np.zeros((working.size, 0))
-        return 1.0, nothing, nothing
-    S = np.array(state.steps)
-    Y = np.array(state.changes)
-    sy = S @ Y.T
-    gamma = float(Y[-1] @ Y[-1] / sy[-1, -1])
-    count = len(sy)
-    middle = np.zeros((2 * count, 2 * count))
-    middle[:count, :count] = gamma * (S @ S.T)
-    middle[:count, count:] = np.tril(sy, -1)
-    middle[count:, :count] = middle[:count, count:].T
-    np.fill_diagonal(middle[count:, count:], -np.diagonal(sy))
-    Q = np.concatenate([gamma * S[:, working], Y[:, working]]).T.copy()
-    P: NDArray[np.float64] = np.linalg.solve(middle, Q.T).T.copy()
-    return gamma, Q, P
+        return target, slope, farthest

@@ -1,0 +1,44 @@
+"""Recognise tables of pandas without loading pandas.
+
+pandas takes longer to load than a small fit takes to run. As long as nobody has loaded it, nothing
+can be a DataFrame or a Series.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from typing_extensions import TypeIs
+
+__all__ = ["is_frame", "is_missing", "is_series"]
+
+
+def is_frame(value: object) -> TypeIs[pd.DataFrame]:
+    """Tell whether `value` is a DataFrame."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(value, pandas.DataFrame)
+
+
+def is_series(value: object) -> TypeIs[pd.Series[Any]]:
+    """Tell whether `value` is a Series."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(value, pandas.Series)
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a scalar is None, NaN, NaT or NA of pandas.
+
+    Examples
+    --------
+    >>> [is_missing(value) for value in (None, float("nan"), 0.0, "nan")]
+    [True, True, False, False]
+    """
+    if value is None:
+        return True
+    pandas = sys.modules.get("pandas")
+    if pandas is not None:
+        return bool(pandas.isna(value))
+    return bool(value != value)
