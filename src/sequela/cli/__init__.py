@@ -22,6 +22,7 @@ from sequela.cli.order import order
 from sequela.cli.output import show_notices
 from sequela.cli.path import path
 from sequela.cli.plot import plot
+from sequela.cli.posterior import posterior
 from sequela.cli.repeat import collect, repeat
 from sequela.cli.rivals import rivals
 from sequela.cli.score import score
@@ -49,7 +50,7 @@ def main(ctx: click.Context, debug: bool) -> None:  # noqa: ARG001 - `Commands` 
 
 
 for _command in (
-    import_files, fit, path, repeat, collect, order, rivals, time, next_command, simulate, score,
-    plot, demo, info, compile_command, cite,
+    import_files, fit, posterior, path, repeat, collect, order, rivals, time, next_command,
+    simulate, score, plot, demo, info, compile_command, cite,
 ):  # fmt: skip
     main.add_command(_command)

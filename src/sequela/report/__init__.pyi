@@ -17,6 +17,9 @@ from .fit_run import repeat_run as repeat_run
 from .fit_run import run_fit as run_fit
 from .known_demo import KnownDemo as KnownDemo
 from .known_demo import run_known_demo as run_known_demo
+from .posterior_run import PosteriorReport as PosteriorReport
+from .posterior_run import PosteriorRunOptions as PosteriorRunOptions
+from .posterior_run import run_posterior as run_posterior
 from .reading import read_samples as read_samples
 from .repeated_fits import RepeatsReport as RepeatsReport
 from .repeated_fits import RepeatTables as RepeatTables

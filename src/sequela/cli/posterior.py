@@ -1,0 +1,114 @@
+"""``sequela posterior``: the probability of every order, counting all models that fit the data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sequela.cli.inputs import data_argument, most_frequent_option, run_options
+from sequela.cli.output import json_option, make_console, print_json, print_table
+
+if TYPE_CHECKING:
+    from sequela.posteriors.priors import Prior
+    from sequela.report.posterior_run import PosteriorReport
+
+__all__ = ["posterior"]
+
+_MAX_ROWS = 20
+
+
+@click.command(
+    epilog="\b\nExample:\n  sequela posterior samples.csv -o certainty --most-frequent 20 --seed 1"
+)
+@data_argument
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, help="Folder to create."
+)
+@click.option(
+    "--prior", type=click.Choice(["student-t", "laplace", "normal"]),
+    help="Shape of the prior of the interactions. Default: student-t.",
+)  # fmt: skip
+@click.option(
+    "--scale", type=click.FloatRange(min=0, min_open=True),
+    help="Scale of the prior. Default: learned from the data.",
+)  # fmt: skip
+@click.option("--draws", type=click.IntRange(min=4), help="Draws per chain. Default: 500.")
+@click.option("--chains", type=click.IntRange(min=1), help="Number of chains. Default: 4.")
+@click.option(
+    "--replicas", type=click.IntRange(min=1),
+    help="Heated copies of each chain that help it to leave a mode. Default: 1, none.",
+)  # fmt: skip
+@most_frequent_option
+@click.option(
+    "--continue", "proceed", is_flag=True,
+    help="Go on with the run in the output folder: to its end if it was stopped, else draw more.",
+)  # fmt: skip
+@click.option("--force", is_flag=True, help="Replace the folder of an earlier run.")
+@run_options
+@json_option
+def posterior(
+    data: Path,
+    output: Path,
+    proceed: bool,
+    force: bool,
+    settings: dict[str, Any],
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Sample all models that are plausible for DATA, and say how probable each order is.
+
+    A fit returns one model. Others, with opposite orders, may explain the data as well; the
+    posterior counts them all. The output folder contains the draws (posterior.npz), orders.csv and
+    interactions.csv with intervals, and a run.json. The draws are saved every half minute, so that
+    a run that was stopped goes on with --continue.
+    """
+    from sequela.report.posterior_run import PosteriorRunOptions, run_posterior
+
+    asked = {name: given[name] for name in ("chains", "replicas")} | settings
+    options = PosteriorRunOptions(
+        prior=read_prior(given["prior"], given["scale"]),
+        most_frequent=given["most_frequent"],
+        settings={name: value for name, value in asked.items() if value is not None},
+    )
+    report = run_posterior(data, output, options, proceed=proceed, force=force)
+    if as_json:
+        print_json(report.to_json())
+    else:
+        show(report)
+
+
+def read_prior(name: str | None, scale: float | None) -> Prior | str | None:
+    """Return the prior that the options describe; None is the default."""
+    if scale is None:
+        return name
+    from sequela.posteriors.priors import KINDS, StudentT
+
+    shape = StudentT if name is None else KINDS[name]
+    chosen: Prior = shape(scale=scale)
+    return chosen
+
+
+def show(report: PosteriorReport) -> None:
+    """Print whether the draws can be trusted, and the orders that the data can tell best."""
+    console = make_console()
+    found = report.posterior
+    table = found.orders()
+    rows = [
+        [
+            row["first"], row["second"], f"{row['probability']:.2f}",
+            f"{row['low']:.2f} to {row['high']:.2f}", f"{row['usually_first']:.2f}",
+            str(row["samples"]), row["verdict"],
+        ]
+        for row in table.head(_MAX_ROWS).to_dict("records")
+    ]  # fmt: skip
+    columns = {
+        "first": False, "second": False, "probability": True, "90% interval": True,
+        "usually first": True, "samples": True, "can the data tell": False,
+    }  # fmt: skip
+    print_table(console, columns, rows)
+    if len(table) > _MAX_ROWS:
+        console.print(f"({len(table) - _MAX_ROWS} more pairs in orders.csv)", soft_wrap=True)
+    console.print(f"\n{found.convergence.message}", soft_wrap=True)
+    console.print(f"Seed {found.seed}. Everything is in {report.folder}", soft_wrap=True)
