@@ -68,9 +68,10 @@ def _run(
         for x in range(width):
             lT[x, c] = l[c, x]
     flat = E.reshape(-1)
+    flat_h = h.reshape(-1)
     for _ in range(repeats):
         if phase == 0:
-            holding_times(I, h, base, table, l, rate, W, columns, m, k, 0.0, 1.0)
+            holding_times(I, h, flat_h, base, table, l, rate, W, columns, m, k, 0.0, 1.0)
         elif phase == 1:
             forward(F, I, h, base, table, l, rate, W, columns, k)
         elif phase == 2:
