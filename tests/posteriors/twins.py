@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import scipy.special
 import scipy.stats
@@ -12,6 +14,7 @@ from sequela.kernels.posterior_sweep import COUNTS, advance, read_theta
 from sequela.posteriors.priors import Laplace, LearnedScale, StudentT, prior_shape
 from sequela.support.jit import call
 
+shape_of = functools.cache(prior_shape)
 NO_PAIRS = np.empty((0, 2), dtype=np.int64)
 
 
@@ -125,7 +128,7 @@ def target_of(orders, prior, n, largest_lattice=12, stop_rate=1.0):
         total=float(len(sets)),
         power=1.0,
         stop_rate=float(stop_rate),
-        prior=prior_shape(prior),
+        prior=shape_of(prior),
     )
     return target, np.array([i for order in large for i in order], dtype=np.int64)
 
