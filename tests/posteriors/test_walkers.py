@@ -10,7 +10,7 @@ from scipy.special import expit
 
 import reference as ref
 from posteriors import twins
-from sequela import Dataset
+from sequela import Dataset, SequelaError
 from sequela.observation import Exponential
 from sequela.posteriors import BaseRates, Laplace, LearnedScale, Normal, StudentT
 from sequela.posteriors.problem import Problem
@@ -62,8 +62,9 @@ PRIORS = [
     Normal(LearnedScale(0.7, 0.8), BASE),
     StudentT(3.0, LearnedScale(0.5, 0.8), BASE),
 ]
-# What the quasi-random integral itself is uncertain by; a tenth of the errors that chains have.
-INTEGRAL = 1e-3
+# What the quasi-random integral itself is uncertain by, measured against one of more points. Five
+# standard errors of a chain are ten times as much.
+INTEGRAL = 2e-3
 
 
 def assert_two_item_posterior(prior, counts, draws, stop_rate=1.0, power=1.0):
@@ -78,10 +79,10 @@ def assert_two_item_posterior(prior, counts, draws, stop_rate=1.0, power=1.0):
     assert se.max() < 0.012
     if isinstance(prior.scale, LearnedScale):
         # Standard normal a priori, so that the mean tells what was learned.
-        assert_means(draws[1], weights @ scale, 3 * INTEGRAL)
-        assert_means(draws[1] ** 2, weights @ scale**2, 10 * INTEGRAL)
+        assert_means(draws[1], weights @ scale, INTEGRAL)
+        assert_means(draws[1] ** 2, weights @ scale**2, 2 * INTEGRAL)
     shown = weights > 0.0
-    assert_means(draws[2], weights[shown] @ log_likelihood[shown], 3 * INTEGRAL)
+    assert_means(draws[2], weights[shown] @ log_likelihood[shown], 2 * INTEGRAL)
     p = twins.two_item_sets(theta, stop_rate)[shown]
     share = p[:, 3] / (p[:, 3] + p[:, 4])
     return weights[shown] @ np.stack([share, share > 0.5], axis=-1)
@@ -215,6 +216,13 @@ def test_what_is_read_belongs_to_the_states():
         assert log_likelihood[c] == pytest.approx(value, rel=1e-9)
     assert orders.shape == (2, len(problem.pairs))
     assert ((orders >= 0.0) & (orders <= 1.0)).all()
+
+
+def test_a_state_out_of_range_is_an_error():
+    walkers = Walkers.begin(small_problem(), SMALL, 6)
+    walkers.states[1][0].z[0, 0] = 1e3
+    with pytest.raises(SequelaError, match="left the range of the arithmetic"):
+        walkers.advance(1)
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
