@@ -11,8 +11,8 @@ from sequela.support.jit import helper, kernel
 def add_lattice_orders(before, theta, items, weight, stop_rate):
     """Add ``weight * P(a before b | S)`` to ``before[a, b]`` for all pairs of the set `items`.
 
-    In logarithms where products could leave the range of a double: forward weights are scaled by
-    the largest of their level.
+    Rates are sums in logarithms first. Everything after that is a probability, so that nothing
+    overflows.
     """
     n = theta.shape[0]
     k = items.shape[0]
@@ -20,6 +20,9 @@ def add_lattice_orders(before, theta, items, weight, stop_rate):
     log_rates = np.empty((states, n))
     rates = np.empty((states, k))
     holding = np.empty(states)
+    bit = np.zeros(n, np.int64)
+    for b in range(k):
+        bit[items[b]] = 1 << b
     for j in range(n):
         log_rates[0, j] = theta[j, j]
     for R in range(states):
@@ -31,17 +34,17 @@ def add_lattice_orders(before, theta, items, weight, stop_rate):
             i = items[b]
             for j in range(n):
                 log_rates[R, j] = log_rates[source, j] + (0.0 if i == j else theta[i, j])
+        # Rates of items that R has are left out, not subtracted: they may be larger than the rest
+        # by more than a double has digits.
         total = stop_rate
+        for j in range(n):
+            if not R & bit[j]:
+                total += math.exp(log_rates[R, j])
         for b in range(k):
             rates[R, b] = 0.0 if R >> b & 1 else math.exp(log_rates[R, items[b]])
-        for j in range(n):
-            total += math.exp(log_rates[R, j])
-        for b in range(k):
-            if R >> b & 1:
-                total -= math.exp(log_rates[R, items[b]])
-        holding[R] = 1.0 / max(total, stop_rate)
+        holding[R] = 1.0 / total
     # passing[R]: the probability of passing through R; ahead[R]: of going on from R to S and being
-    # observed there. Both are probabilities, so nothing overflows.
+    # observed there.
     passing = np.zeros(states)
     passing[0] = 1.0
     for R in range(states):

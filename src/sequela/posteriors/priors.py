@@ -263,7 +263,7 @@ def read_prior(stored: Mapping[str, Any]) -> Prior:
     """
     values = dict(stored)
     kind = values.pop("kind", None)
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"the prior is of kind {kind!r}; expected one of {', '.join(KINDS)}")
     try:
         if isinstance(values.get("scale"), dict):

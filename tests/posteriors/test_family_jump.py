@@ -1,0 +1,167 @@
+"""Jumps along Proposition 1's family: what they keep, what they change, and their Jacobian."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import reference as ref
+from posteriors import twins
+from sequela.kernels.family_jump import log_absent, pair_shares
+from sequela.posteriors import BaseRates, Normal
+from sequela.questions import two_item_family_of
+
+quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
+effects = st.floats(-3.0, 3.0)
+thetas = st.tuples(effects, effects, effects, effects).map(lambda x: np.reshape(x, (2, 2)))
+WIDE = Normal(scale=3.0, base_rates=BaseRates(0.0, 3.0))
+
+
+def shares(theta):
+    """The kernel's five probabilities, uncompiled, for theta (2, 2)."""
+    return np.array(pair_shares.py_func(theta[0, 0], theta[1, 1], theta[0, 1], theta[1, 0]))
+
+
+@quick
+@given(thetas)
+def test_shares_are_the_probabilities_of_all_sequences(theta):
+    sequences = ref.sequence_distribution(theta)
+    wanted = [sequences[order] for order in [(), (0,), (1,), (0, 1), (1, 0)]]
+    np.testing.assert_allclose(shares(theta), wanted, rtol=1e-12)
+    np.testing.assert_allclose(twins.two_item_sets(theta), wanted, rtol=1e-12)
+
+
+@quick
+@given(thetas)
+def test_the_determinant_of_the_map_is_the_product_of_the_set_probabilities(theta):
+    """d(p1, p2, p12, logit w) / d(theta): the same along a family, so jumps need no correction."""
+
+    def numbers(theta):
+        _, p1, p2, first, second = shares(theta)
+        return np.array([p1, p2, first + second, np.log(first / second)])
+
+    h = 1e-5
+    jacobian = np.empty((4, 4))
+    for column, index in enumerate(np.ndindex(2, 2)):
+        change = np.zeros((2, 2))
+        change[index] = h
+        jacobian[:, column] = (numbers(theta + change) - numbers(theta - change)) / (2 * h)
+    p0, p1, p2, first, second = shares(theta)
+    wanted = p0 * p1 * p2 * (first + second)
+    assert abs(np.linalg.det(jacobian)) == pytest.approx(wanted, rel=1e-4)
+
+
+def absent(theta, x, y):
+    """log P(no 1), log P(no 2) if another item with effects x and y is there from the start."""
+    p = ref.set_distribution(theta + np.diag([x, y]))
+    return np.log([p[0] + p[2], p[0] + p[1]])
+
+
+@quick
+@given(thetas, effects, effects)
+def test_marginals_with_another_item_and_their_derivatives(theta, x, y):
+    four = (theta[0, 0], theta[1, 1], theta[0, 1], theta[1, 0])
+    found = log_absent.py_func(*four, x, y)
+    np.testing.assert_allclose(found[:2], absent(theta, x, y), rtol=1e-9, atol=1e-12)
+    h = 1e-5
+    by_x = (absent(theta, x + h, y) - absent(theta, x - h, y)) / (2 * h)
+    by_y = (absent(theta, x, y + h) - absent(theta, x, y - h)) / (2 * h)
+    wanted = [by_x[0], by_y[0], by_x[1], by_y[1]]
+    np.testing.assert_allclose(found[2:], wanted, rtol=1e-5, atol=1e-8)
+
+
+# --- Jumps of a chain -----------------------------------------------------------------------------
+
+
+def jumps_from(theta, target, pair, tries):
+    """Thetas after one accepted jump of a pair and nothing else, each from the same theta.
+
+    Trajectories of step 0 stay where they are; sweeps in which a row was shifted are left out.
+    """
+    n = len(theta)
+    rates = WIDE.base_rates
+    z = theta / WIDE.scale
+    np.fill_diagonal(z, (np.diag(theta) - rates.mean) / rates.sd)
+    still = twins.trajectory(n, 0.0)
+    for seed in range(tries):
+        state = twins.state_at(z)
+        rng = np.random.default_rng(seed)
+        done = twins.sweep(state, target, still, np.array([pair]), jumps=1, rng=rng)
+        if done["jumps accepted"] and not done["shifts accepted"]:
+            yield twins.read(state, target)[0], state
+        elif not done["shifts accepted"]:
+            np.testing.assert_array_equal(state.z, z)
+
+
+def pair_of(theta, i, j, stop_rate=1.0):
+    return theta[np.ix_([i, j], [i, j])] - np.log(stop_rate) * np.eye(2)
+
+
+def logit(theta):
+    *_, first, second = shares(theta)
+    return np.log(first / second)
+
+
+@pytest.mark.parametrize("stop_rate", [1.0, 3.0])
+def test_a_jump_keeps_the_distribution_of_the_two_items(stop_rate):
+    theta = ref.random_theta(np.random.default_rng(7), 4)
+    theta[2, 1] = 2.5  # item 2 usually precedes item 1
+    target, _ = twins.target_of([], WIDE, 4, stop_rate=stop_rate)
+    pair = (2, 1)
+    old = pair_of(theta, *pair, stop_rate)
+    family = two_item_family_of(old)
+    kinds, places = [], []
+    for new, _ in jumps_from(theta, target, pair, 2000):
+        now = pair_of(new, *pair, stop_rate)
+        assert family.contains(now, rtol=1e-9)
+        assert family.order_probability(np.exp(now[0, 0])) == pytest.approx(
+            1 / (1 + np.exp(-logit(now))), abs=1e-7
+        )
+        places.append(logit(now))
+        others = np.ones((4, 4), dtype=bool)
+        others[np.ix_(pair, pair)] = False
+        followed = bool((np.abs(new - theta)[others] > 1e-9).any())
+        kinds.append(followed)
+        for k in (0, 3):
+            others[k, list(pair)] = False
+            if followed:
+                np.testing.assert_allclose(
+                    absent(now, *new[k, list(pair)]), absent(old, *theta[k, list(pair)]), atol=1e-8
+                )
+            else:
+                np.testing.assert_allclose(new[k], theta[k], rtol=1e-11)
+        np.testing.assert_allclose(new[others], theta[others], rtol=1e-11)
+    # Jumps of either kind to either order are accepted here, where there are no data.
+    places = np.array(places) / logit(old)
+    for followed, reversed_order in itertools.product([True, False], repeat=2):
+        chosen = (np.array(kinds) == followed) & ((places < -0.5) == reversed_order)
+        assert chosen.sum() >= 10
+
+
+def test_a_jump_of_the_only_two_items_keeps_the_likelihood():
+    rng = np.random.default_rng(8)
+    theta = np.array([[-0.5, 2.0], [0.5, -1.0]])
+    target, _ = twins.target_of(twins.simulated_orders(theta, rng, 40), WIDE, 2)
+    p = ref.set_distribution(theta)
+    sets = [target.sets.items[a:b] for a, b in itertools.pairwise(target.sets.start)]
+    wanted = sum(np.log(p[sum(1 << i for i in items)]) for items in sets)
+    found = [state.values[0] for _, state in jumps_from(theta, target, (0, 1), 300)]
+    assert len(found) >= 50
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+
+
+def test_a_share_at_the_end_of_its_range_is_not_left():
+    """Rounding would decide there. Rare items whose orders are both possible do jump."""
+    target, _ = twins.target_of([], WIDE, 2)
+    beyond = np.array([[-1.0, 0.0], [-40.0, 1.0]])
+    assert 0.0 < shares(beyond)[4] / shares(beyond)[3] < 1e-12
+    assert not list(jumps_from(beyond, target, (0, 1), 100))
+    rare = np.array([[-12.0, -8.0], [-7.0, -11.0]])
+    found = [shares(new) for new, _ in jumps_from(rare, target, (0, 1), 100)]
+    assert len(found) >= 10
+    sums = np.array([[0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 1]])
+    np.testing.assert_allclose(np.array(found) @ sums.T, [sums @ shares(rare)] * len(found))

@@ -1,0 +1,117 @@
+"""The metric of trajectories and their step size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import reference as ref
+from posteriors import twins
+from sequela import Dataset
+from sequela.observation import Exponential
+from sequela.posteriors import Laplace, LearnedScale, StudentT
+from sequela.posteriors.metric import Metric, estimate_metric, unit_metric
+from sequela.posteriors.problem import Problem
+from sequela.posteriors.step_size import StepSize
+
+
+def problem_of(n, samples, largest=12, prior=None, seed=1):
+    X = np.random.default_rng(seed).random((samples, n)) < 0.4
+    prior = StudentT(scale=LearnedScale(0.5, 1.0)) if prior is None else prior
+    return Problem.of(Dataset(X), prior, Exponential(), largest)
+
+
+def information_of(problem, states):
+    """The empirical Fisher information by finite differences, each set at the state of its turn."""
+    target, n = problem.target, problem.n
+    total = np.zeros((n * n + 1, n * n + 1))
+    for place, s in enumerate(target.lattice):
+        state = states[place % len(states)]
+        items = target.sets.items[target.sets.start[s] : target.sets.start[s + 1]]
+
+        def log_p(q, items=items):
+            at = twins.state_at(q[:-1].reshape(n, n), q[-1])
+            return ref.log_p_set(twins.read(at, target)[0], items)
+
+        score = ref.finite_difference_gradient(log_p, np.append(state.z, state.scale), 1e-5)
+        total += target.sets.weights[s] * target.total * np.outer(score, score)
+    return total
+
+
+@pytest.mark.parametrize(("n", "samples"), [(2, 60), (3, 40), (4, 12)])
+@pytest.mark.parametrize("chains", [1, 3])
+def test_the_metric_is_the_empirical_information(n, samples, chains):
+    """With more sets than coordinates, and with fewer."""
+    problem = problem_of(n, samples)
+    states = [problem.start(np.random.default_rng(seed)) for seed in range(chains)]
+    metric = estimate_metric(problem, states)
+    rank = len(metric.information)
+    np.testing.assert_allclose(metric.directions @ metric.directions.T, np.eye(rank), atol=1e-9)
+    assert metric.directions.flags.c_contiguous
+    wanted = information_of(problem, states)
+    found = metric.directions.T @ np.diag(metric.information) @ metric.directions
+    # Directions with an information below 0.01 are left out.
+    np.testing.assert_allclose(found, wanted, atol=0.011, rtol=1e-4)
+    eigenvalues = np.linalg.eigvalsh(wanted)
+    assert rank == (eigenvalues > 1e-2).sum()
+
+
+def test_a_fixed_scale_has_no_part_in_the_metric():
+    problem = problem_of(3, 40, prior=Laplace(scale=0.5))
+    metric = estimate_metric(problem, [problem.start(np.random.default_rng(1))])
+    assert len(metric.information) > 3
+    np.testing.assert_allclose(metric.directions[:, -1], 0.0, atol=1e-12)
+
+
+def test_without_lattice_sets_the_metric_is_that_of_the_prior():
+    problem = Problem.of(Dataset(np.ones((3, 3), dtype=bool)), Laplace(), Exponential(), 2)
+    metric = estimate_metric(problem, [problem.start(np.random.default_rng(1))])
+    assert not metric.directions.any()
+    assert not metric.information.any()
+
+
+def test_variances_along_directions():
+    metric = Metric(np.eye(2, 5), np.array([3.0, 0.5]))
+    np.testing.assert_allclose(1.0 - metric.shrink(1.0), [1 / 4, 1 / 1.5])
+    np.testing.assert_allclose(1.0 - metric.shrink(0.5), [1 / 2.5, 1 / 1.25])
+    assert not unit_metric(2).shrink(1.0).any()
+    assert unit_metric(2).directions.shape == (1, 5)
+
+
+# --- Step size ------------------------------------------------------------------------------------
+
+
+def dual_averaging(acceptances, first, target=0.8, gamma=0.1, delay=10.0, kappa=0.75):
+    """Algorithm 5 of Hoffman and Gelman (2014), eq. (6): all steps, and the averaged one."""
+    mu, error, log_mean, steps = np.log(3.0 * first), 0.0, 0.0, [first]
+    for t, acceptance in enumerate(acceptances, 1):
+        error += (target - acceptance - error) / (t + delay)
+        log_step = mu - np.sqrt(t) / gamma * error
+        log_mean += t**-kappa * (log_step - log_mean)
+        steps.append(np.exp(log_step))
+    return steps, np.exp(log_mean)
+
+
+def test_step_sizes_follow_dual_averaging():
+    acceptances = np.random.default_rng(1).random(50)
+    wanted, averaged = dual_averaging(acceptances, 0.2)
+    step = StepSize().update(0.3).restart(0.2)
+    found = [step.step]
+    for acceptance in acceptances:
+        step = step.update(float(acceptance))
+        found.append(step.step)
+    np.testing.assert_allclose(found, wanted, rtol=1e-10)
+    assert step.finish().step == pytest.approx(averaged, rel=1e-10)
+    assert step.finish().count == 50
+    assert StepSize().finish() == StepSize()
+
+
+@pytest.mark.parametrize("first", [1e-4, 0.1, 10.0])
+def test_the_step_size_with_an_acceptance_of_80_percent_is_found(first):
+    """Acceptance falls from 1 to 0 as the step grows: 0.8 at a step of 0.5."""
+    rng = np.random.default_rng(2)
+    step = StepSize().restart(first)
+    for _ in range(600):
+        acceptance = np.exp(np.log(0.8) * (step.step / 0.5) ** 2)
+        step = step.update(float(np.clip(acceptance + 0.05 * rng.standard_normal(), 0.0, 1.0)))
+    assert step.finish().step == pytest.approx(0.5, rel=0.08)

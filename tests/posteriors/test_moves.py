@@ -1,0 +1,132 @@
+"""Every move leaves its target as it is.
+
+The check needs no converged chain. If theta is drawn from the prior, data from the model at theta,
+and latent orders with the data, then theta is a draw of its posterior given these data. Moves that
+leave the posterior as it is keep it one. Over many such data sets theta is again distributed as
+the prior, which is a standard normal distribution in the coordinates z, whatever the prior.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from posteriors import twins
+from sequela.posteriors import BaseRates, Laplace, LearnedScale, Normal, StudentT
+
+N = 3
+PAIRS = np.array([[0, 1], [0, 2], [1, 2]])
+BASE = BaseRates(-0.5, 1.0)
+FIXED = [Laplace(0.7, BASE), StudentT(3.0, 0.6, BASE), Normal(0.9, BASE)]
+LEARNED = [
+    Laplace(LearnedScale(0.5, 0.6), BASE),
+    StudentT(4.0, LearnedScale(0.4, 0.6), BASE),
+]
+# Seeds are fixed. Were they drawn anew, a right program would fail each check with at most this
+# probability.
+FALSE_ALARM = 1e-4
+
+# Step of the trajectories and number of jumps. Rows are shifted in every sweep.
+MOVES = {"shifts": (0.0, 0), "trajectories": (0.45, 0), "jumps": (0.0, 3), "all": (0.45, 3)}
+
+
+def chains_from_the_prior(prior, moves, *, chains, samples=0, largest=12, stop_rate=1.0):
+    """Coordinates of theta and scale of many chains after some sweeps; what was accepted."""
+    rng = np.random.default_rng(11)
+    learned = isinstance(prior.scale, LearnedScale)
+    step, jumps = MOVES[moves]
+    how = twins.trajectory(N, step, rng=np.random.default_rng(2), learned=learned)
+    ends, counts = [], []
+    while len(ends) < chains:
+        state = twins.state_at(rng.standard_normal((N, N)), rng.standard_normal() * learned)
+        nothing, _ = twins.target_of([], prior, N)
+        theta, _, good = twins.read(state, nothing)
+        if not good:  # less than one in a thousand: the prior ends at a log-rate of 40
+            continue
+        orders = twins.simulated_orders(theta, rng, samples, stop_rate)
+        target, latent = twins.target_of(orders, prior, N, largest, stop_rate)
+        state = twins.state_at(state.z, state.scale[0], latent)
+        counts.append(twins.sweep(state, target, how, PAIRS, jumps=jumps, sweeps=4, rng=rng))
+        ends.append(np.append(state.z.ravel(), state.scale))
+    total = {name: sum(count[name] for count in counts) for name in counts[0]}
+    return np.array(ends), total
+
+
+def assert_standard_normal(ends, *, learned):
+    """Kolmogorov and Smirnov for each kind of coordinate, then means, squares and products."""
+    diagonal = np.arange(N) * (N + 1)
+    kinds = {"base rates": diagonal, "interactions": np.delete(np.arange(N * N), diagonal)}
+    if learned:
+        kinds["scale"] = np.array([N * N])
+    for kind, columns in kinds.items():
+        p = scipy.stats.kstest(ends[:, columns].ravel(), "norm").pvalue
+        assert p > FALSE_ALARM / 6, f"{kind}: {p:.2g}"
+    z = ends if learned else ends[:, :-1]
+    moments = z.T @ z / len(z)
+    se = np.sqrt(np.where(np.eye(z.shape[1]) > 0, 2.0, 1.0) / len(z))
+    errors = np.append(
+        ((moments - np.eye(z.shape[1])) / se).ravel(), z.mean(axis=0) * len(z) ** 0.5
+    )
+    limit = scipy.stats.norm.isf(FALSE_ALARM / 4 / errors.size)
+    assert np.abs(errors).max() < limit
+
+
+def assert_moves(counts, moves, *, learned):
+    """The check could not fail if nothing moved, or if everything were accepted unseen."""
+    shares = [("shifts tried", "shifts accepted")]
+    if moves in ("trajectories", "all"):
+        shares.append(("trajectories", "acceptance"))
+    if moves in ("jumps", "all"):
+        shares.append(("jumps tried", "jumps accepted"))
+    if learned:
+        shares.append(("scales tried", "scales accepted"))
+    for tried, accepted in shares:
+        assert 0.15 < counts[accepted] / counts[tried] < 0.995, accepted
+
+
+@pytest.mark.parametrize("prior", [*FIXED, *LEARNED], ids=str)
+@pytest.mark.parametrize("moves", MOVES)
+def test_without_data_moves_keep_the_prior(prior, moves):
+    learned = isinstance(prior.scale, LearnedScale)
+    ends, counts = chains_from_the_prior(prior, moves, chains=2000)
+    assert_moves(counts, moves, learned=learned)
+    assert_standard_normal(ends, learned=learned)
+
+
+@pytest.mark.parametrize(
+    ("prior", "moves", "largest", "stop_rate"),
+    [
+        (LEARNED[0], "all", 12, 1.0),
+        (LEARNED[1], "all", 1, 2.0),
+        (FIXED[0], "jumps", 12, 0.5),
+        (FIXED[1], "jumps", 1, 1.0),
+        (FIXED[2], "trajectories", 1, 1.0),
+        (FIXED[1], "shifts", 2, 1.0),
+    ],
+    ids=str,
+)
+def test_with_data_moves_keep_the_posterior(prior, moves, largest, stop_rate):
+    learned = isinstance(prior.scale, LearnedScale)
+    ends, counts = chains_from_the_prior(
+        prior, moves, chains=1200, samples=10, largest=largest, stop_rate=stop_rate
+    )
+    assert_moves(counts, moves, learned=learned)
+    assert_standard_normal(ends, learned=learned)
+
+
+def test_the_check_sees_a_wrong_target():
+    """Data of other models: a posterior mean that is off by a fraction of a unit is found."""
+    prior = FIXED[2]
+    rng = np.random.default_rng(11)
+    how = twins.trajectory(N, 0.45)
+    ends = []
+    for _ in range(300):
+        state = twins.state_at(rng.standard_normal((N, N)))
+        theta = twins.read(state, twins.target_of([], prior, N)[0])[0]
+        theta += 0.5 * np.eye(N)
+        target, _ = twins.target_of(twins.simulated_orders(theta, rng, 10), prior, N)
+        twins.sweep(state, target, how, sweeps=4, rng=rng)
+        ends.append(np.append(state.z.ravel(), 0.0))
+    with pytest.raises(AssertionError):
+        assert_standard_normal(np.array(ends), learned=False)

@@ -1,0 +1,182 @@
+"""Slow and obvious twins of what the sampler of theta does, and small pieces that tests share."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import scipy.special
+import scipy.stats
+
+import reference as ref
+from sequela.kernels.arguments import PosteriorState, PosteriorTarget, SetList, Trajectory
+from sequela.kernels.posterior_sweep import COUNTS, advance, read_theta
+from sequela.posteriors.priors import Laplace, LearnedScale, StudentT, prior_shape
+from sequela.support.jit import call
+
+shape_of = functools.cache(prior_shape)
+NO_PAIRS = np.empty((0, 2), dtype=np.int64)
+
+
+# --- Priors ---------------------------------------------------------------------------------------
+
+
+def shape_distribution(prior):
+    """The distribution of an interaction at scale 1, by SciPy."""
+    if isinstance(prior, Laplace):
+        return scipy.stats.laplace()
+    if isinstance(prior, StudentT):
+        return scipy.stats.t(prior.df)
+    return scipy.stats.norm()
+
+
+def shape_quantile(prior, z):
+    """h(z) by SciPy's quantiles, by the nearer tail: its probability keeps all its digits."""
+    z = np.asarray(z, dtype=float)
+    upper = shape_distribution(prior).isf(scipy.special.ndtr(-np.abs(z)))
+    return np.sign(z) * upper
+
+
+def scale_of(prior, z):
+    """The scale that belongs to the standard normal coordinate z."""
+    if isinstance(prior.scale, LearnedScale):
+        return prior.scale.median * np.exp(prior.scale.spread * np.asarray(z))
+    return np.full(np.shape(z), prior.scale)
+
+
+def theta_of(prior, z, scale_z=0.0):
+    """Theta from coordinates (..., n, n), and from that of the scale (...)."""
+    theta = np.asarray(scale_of(prior, scale_z))[..., None, None] * shape_quantile(prior, z)
+    diagonal = np.arange(z.shape[-1])
+    rates = prior.base_rates
+    theta[..., diagonal, diagonal] = rates.mean + rates.sd * z[..., diagonal, diagonal]
+    return theta
+
+
+# --- Two items ------------------------------------------------------------------------------------
+
+
+def two_item_sets(theta, stop_rate=1.0):
+    """P of nothing, 1 only, 2 only, 1 then 2, 2 then 1, for theta (..., 2, 2): eq. (6)."""
+    first, second = np.exp(theta[..., 0, 0]), np.exp(theta[..., 1, 1])
+    then_second = second * np.exp(theta[..., 0, 1])
+    then_first = first * np.exp(theta[..., 1, 0])
+    out = first + second + stop_rate
+    return np.stack(
+        [
+            stop_rate / out,
+            first / out * stop_rate / (then_second + stop_rate),
+            second / out * stop_rate / (then_first + stop_rate),
+            first / out * then_second / (then_second + stop_rate),
+            second / out * then_first / (then_first + stop_rate),
+        ],
+        axis=-1,
+    )
+
+
+def two_item_posterior(prior, counts, stop_rate=1.0, log_points=18):
+    """Theta, coordinate of the scale, and weights of a quasi-random sample of the prior.
+
+    `counts` are those of nothing, 1 only, 2 only, and both. Weights are the likelihood, so that
+    weighted means are posterior means. The likelihood is taken to be 0 where the sampler's is.
+    """
+    points = scipy.stats.qmc.Sobol(5, rng=np.random.default_rng(5)).random_base2(log_points)
+    z = scipy.special.ndtri(np.clip(points, 1e-12, 1 - 1e-12))
+    theta = theta_of(prior, z[:, :4].reshape(-1, 2, 2), z[:, 4])
+    shown = np.where(theta < 40.0, theta, 0.0)
+    p = two_item_sets(shown, stop_rate)
+    p = np.stack([p[:, 0], p[:, 1], p[:, 2], p[:, 3] + p[:, 4]], axis=-1)
+    log_likelihood = np.log(p) @ np.asarray(counts, dtype=float)
+    log_likelihood[(theta >= 40.0).any(axis=(1, 2))] = -np.inf
+    weights = np.exp(log_likelihood - log_likelihood.max())
+    return theta, z[:, 4], weights / weights.sum(), log_likelihood
+
+
+def two_item_counts(data):
+    """Numbers of samples with nothing, 1 only, 2 only, and both."""
+    which = data.values.astype(int) @ [1, 2]
+    return np.bincount(which, minlength=4)
+
+
+# --- Data -----------------------------------------------------------------------------------------
+
+
+def simulated_orders(theta, rng, samples, stop_rate=1.0):
+    """Items of simulated samples in the order of their arrival, by the corrected Algorithm 1."""
+    return [ref.simulate_sequence(theta, rng, stop_rate)[1] for _ in range(samples)]
+
+
+def target_of(orders, prior, n, largest_lattice=12, stop_rate=1.0):
+    """The target of samples that are given by their orders, and the latent orders of the large.
+
+    Each sample is a set of its own, of weight 1 / N: what counts as one set is no concern here.
+    """
+    sets = [sorted(order) for order in orders]
+    large = [order for order in orders if len(order) > largest_lattice]
+    together = [item for items in sets for item in items]
+    target = PosteriorTarget(
+        sets=SetList(
+            start=np.cumsum([0, *map(len, sets)]),
+            items=np.array(together, dtype=np.int64),
+            weights=np.full(len(sets), 1.0 / max(len(sets), 1)),
+        ),
+        lattice=np.array(
+            [s for s, items in enumerate(sets) if len(items) <= largest_lattice], dtype=np.int64
+        ),
+        large_start=np.cumsum([0, *map(len, large)]),
+        large_items=np.array([i for order in large for i in sorted(order)], dtype=np.int64),
+        total=float(len(sets)),
+        power=1.0,
+        stop_rate=float(stop_rate),
+        prior=shape_of(prior),
+    )
+    return target, np.array([i for order in large for i in order], dtype=np.int64)
+
+
+# --- Chains ---------------------------------------------------------------------------------------
+
+
+def state_at(z, scale=0.0, orders=()):
+    """A state of a chain; `advance` fills in its values."""
+    return PosteriorState(
+        z=np.array(z, dtype=float),
+        scale=np.array([scale], dtype=float),
+        orders=np.array(orders, dtype=np.int64),
+        values=np.zeros(2),
+    )
+
+
+def trajectory(n, step, most_steps=6, rng=None, *, learned=False):
+    """Trajectories with the metric of the prior; with `rng`, one with some random directions.
+
+    Only a learned scale is moved by a trajectory, so that directions have no part in a fixed one.
+    """
+    directions, shrink = np.zeros((n + 1, n * n + 1)), np.zeros(n + 1)
+    if rng is not None:
+        size = n * n + learned
+        directions[:, :size] = scipy.stats.ortho_group(size, seed=rng).rvs()[: n + 1]
+        shrink = rng.random(n + 1)
+    return Trajectory(step, most_steps, directions, shrink)
+
+
+def sweep(state, target, how, pairs=NO_PAIRS, *, jumps=0, sweeps=1, rng=None):
+    """Advance a state in place; return what was tried and accepted."""
+    counts = np.zeros(len(COUNTS))
+    assert call(advance, state, target, how, pairs, jumps, sweeps, counts, rng)
+    return dict(zip(COUNTS, counts, strict=True))
+
+
+def read(state, target):
+    """Theta at a state, its slopes in the coordinates, and whether it is in range."""
+    theta, slope = np.empty((2, *state.z.shape))
+    good = call(read_theta, theta, slope, state.z, state.scale, target.prior)
+    return theta, slope, good
+
+
+def batch_mean(draws, batches=100):
+    """Mean of (draws, chains, ...) and its standard error, from the means of batches of draws."""
+    length = len(draws) * draws.shape[1] // batches
+    rows = np.moveaxis(draws, 1, 0).reshape(-1, *draws.shape[2:])
+    rows = rows[: length * batches].reshape(batches, length, *draws.shape[2:])
+    means = rows.mean(axis=1)
+    return means.mean(axis=0), means.std(axis=0, ddof=1) / np.sqrt(batches)
