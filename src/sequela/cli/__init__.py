@@ -23,6 +23,7 @@ from sequela.cli.output import show_notices
 from sequela.cli.path import path
 from sequela.cli.plot import plot
 from sequela.cli.repeat import collect, repeat
+from sequela.cli.report import report
 from sequela.cli.rivals import rivals
 from sequela.cli.score import score
 from sequela.cli.simulate import simulate
@@ -50,6 +51,6 @@ def main(ctx: click.Context, debug: bool) -> None:  # noqa: ARG001 - `Commands` 
 
 for _command in (
     import_files, fit, path, repeat, collect, order, rivals, time, next_command, simulate, score,
-    plot, demo, info, compile_command, cite,
+    plot, report, demo, info, compile_command, cite,
 ):  # fmt: skip
     main.add_command(_command)

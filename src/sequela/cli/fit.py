@@ -83,8 +83,9 @@ def fit(
     """Learn a model from DATA, a table of samples and items.
 
     The output folder contains the model, tables of interactions, orders, pseudo-times and
-    frequencies, figures, and a run.json with versions, seed, options and the checksum of the data,
-    from which the run can be repeated exactly. Notices about how DATA was read go to standard
+    frequencies, figures, report.html that shows all of it in a browser, and a run.json with
+    versions, seed, options and the checksum of the data, from which the run can be repeated
+    exactly. Notices about how DATA was read go to standard
     error.
     """
     execution = execution_for(given.pop("threads"), given.pop("checkpoint"))

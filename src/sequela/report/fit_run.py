@@ -13,6 +13,7 @@ from sequela.learning.estimator import SetChain
 from sequela.learning.solvers.contract import Status
 from sequela.report.fit_folder import write_fit
 from sequela.report.fit_options import Execution, FitRunOptions, OutputOptions
+from sequela.report.html_folder import write_report
 from sequela.report.reading import read_samples
 from sequela.report.run import MODEL_NAME, Run
 from sequela.support.errors import InputError
@@ -161,9 +162,10 @@ def run_fit(
     """Read a table, learn a model from it, and leave everything about it in one folder.
 
     This is what ``sequela fit`` does. The folder gets the model, tables of interactions, orders,
-    pseudo-times and frequencies, figures, and a ``run.json`` from which `repeat_run` repeats the
-    fit. It appears whole or not at all; if a table or a figure fails after the model was learned,
-    what there is, the model included, is kept in a folder beside it that ends in ".incomplete".
+    pseudo-times and frequencies, figures, ``report.html`` that shows all of it, and a ``run.json``
+    from which `repeat_run` repeats the fit. It appears whole or not at all; if a table or a figure
+    fails after the model was learned, what there is, the model included, is kept in a folder beside
+    it that ends in ".incomplete".
 
     Parameters
     ----------
@@ -221,6 +223,7 @@ def run_fit(
     with new_folder(folder, force=output.force, keep_with=MODEL_NAME) as made:
         run.write(made)
         write_fit(made, learner, found.data, figures=output.figures, execution=execution)
+        write_report(made, found.data, name=folder, execution=execution)
         files = sorted(str(p.relative_to(made)) for p in made.rglob("*") if p.is_file())
     return FitReport(
         folder=Path(folder),
