@@ -161,8 +161,10 @@ const sum = (values) => values.reduce((a, b) => a + b, 0);
 function timePanel(samples, order, left, inner) {
   const { mean, low, high } = samples.time;
   const count = order.length;
-  const top = Math.max(...order.map((row) => high[row] ?? mean[row])) || 1;
-  const y = scaleLinear([0, top], [TOP, 10]);
+  // A few samples may be far later than all others; the panel is not theirs alone.
+  const highs = order.map((row) => high[row] ?? mean[row]).sort((a, b) => a - b);
+  const top = 1.1 * Math.max(highs[Math.floor(0.985 * (count - 1))] ?? 1, 1e-9);
+  const y = scaleLinear([0, top], [TOP, 14]).clamp(true);
   const x = (at) => left + ((at + 0.5) / count) * inner;
   const step = Math.max(1, Math.floor(count / (2 * inner)));
   const places = order.map((_, at) => at).filter((at) => at % step === 0);
@@ -174,6 +176,6 @@ function timePanel(samples, order, left, inner) {
     s("path", { d: `${path((row) => high[row] ?? mean[row])}${back}Z`, class: "area" }),
     s("path", { d: path((row) => mean[row]), class: "curve" }),
     axisLeft(y, left, { title: "", ticks: 3 }),
-    s("text", { x: left + 6, y: 12, class: "axis-title", "text-anchor": "start" }, "time (mean, 90%)"),
+    s("text", { x: left + 6, y: 12, class: "axis-title", "text-anchor": "start" }, highs[count - 1] > top ? `time (mean, 90%; the latest is at ${number(highs[count - 1], 2)})` : "time (mean, 90%)"),
   );
 }

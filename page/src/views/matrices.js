@@ -29,22 +29,24 @@ export const matrices = {
 };
 
 /** Return the choices for the number of items that are shown. */
-function sizes(n) {
+function sizes(n, active) {
   const fit = SIZES.filter((size) => size < n).map((size) => [String(size), `${size} most frequent`]);
-  return [...fit, [String(n), `all ${n}`]];
+  const acting = active ? [["acting", `${active.length} with effects`]] : [];
+  return [...acting, ...fit, [String(n), `all ${n}`]];
 }
 
 function heatMap(page, options) {
   const state = { count: Math.min(options.items.length, 50), sort: options.sorts[0][0] };
   const first = SIZES.filter((size) => size <= 20 && size < options.items.length).pop();
-  state.count = first ?? options.items.length;
+  state.count = String(first ?? options.items.length);
   const controls = [
-    options.items.length > SIZES[0] ? choice("items", sizes(options.items.length), String(state.count), (x) => update({ count: Number(x) })) : null,
+    options.items.length > SIZES[0] ? choice("items", sizes(options.items.length, options.active), state.count, (x) => update({ count: x })) : null,
     choice("sorted by", options.sorts, state.sort, (x) => update({ sort: x })),
   ].filter(Boolean);
   const made = figure(options.name, options.title, { controls, hint: "\u00a0", note: options.note });
   let width = 500;
-  const draw = () => drawMap(made, options.arrange(options.items.slice(0, state.count), state.sort), width, options, page);
+  const shown = () => (state.count === "acting" ? options.active : options.items.slice(0, Number(state.count)));
+  const draw = () => drawMap(made, options.arrange(shown(), state.sort), width, options, page);
   function update(change) {
     Object.assign(state, change);
     draw();
@@ -180,7 +182,10 @@ function thetaMap(page) {
   const sizes = data.edges.map((e) => Math.abs(e.effect)).sort((a, b) => a - b);
   const top = sizes.length ? Math.max(sizes[Math.floor(0.97 * (sizes.length - 1))], 0.1) : 1;
   const { base } = data.payload.model;
+  const acting = new Set(data.edges.flatMap((e) => [e.from, e.to]));
+  const active = page.itemsByFrequency.filter((item) => acting.has(item));
   return heatMap(page, {
+    active: active.length > 1 && active.length < data.n ? active : null,
     name: "theta",
     title: "Effects (theta)",
     items: page.itemsByFrequency,

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["CohortOrders", "OrderBranch", "cohort_orders"]
 
 # States of all lattices together: some seconds. Larger sets are left out first.
-_MAX_STATES = 1 << 23
+_MAX_STATES = 1 << 22
 _MAX_SIZE = 20
 
 

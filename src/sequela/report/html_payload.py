@@ -33,7 +33,7 @@ VERSION = 1
 
 _ORDER_DRAWS = 100_000
 _DRAWS = 40_000
-_LARGEST_SET = 12  # as in the page
+_LARGEST_SET = 14  # of which the most likely order is computed
 _MOST_ORDERED = 500  # items of the order matrix
 _MOST_PAIRS = 400  # worst pairs of the goodness of fit
 _MOST_NAMES = 500
