@@ -2,7 +2,7 @@
 
 import { h, newId, replace, s } from "../core/dom.js";
 import { table } from "../core/table.js";
-import { number, percent, probability } from "../core/text.js";
+import { percent, probability } from "../core/text.js";
 
 const SAY = { yes: "yes", no: "no", unchecked: "not checked" };
 const MEANING = {
@@ -35,6 +35,8 @@ export function rangeBar(row, width = 110) {
       : s("circle", { cx: x(row.probability), cy: 8, r: 4, class: known ? "dot" : "dot open" }),
   );
 }
+
+const nats = (x) => (x === null ? "\u2013" : x.toFixed(1).replace("-", "\u2212"));
 
 /** Return the verdict as a coloured word; a sign says the same without colour. */
 function verdictMark(verdict) {
@@ -76,7 +78,7 @@ function answer(data, a, b, name) {
   if (row.low !== null) {
     parts.push("The data allow ", h("strong", {}, `${probability(row.low)} to ${probability(row.high)}`), ". ");
   }
-  if (row.evidence !== null) parts.push("The evidence for this order is ", h("strong", {}, `${number(row.evidence, 2)} nats`), ". ");
+  if (row.evidence !== null) parts.push("The evidence for this order is ", h("strong", {}, `${nats(row.evidence)} nats`), ". ");
   const verdict = {
     yes: "The data can tell: this order is supported.",
     no: "The data cannot tell which of the two came first.",
@@ -162,7 +164,7 @@ function orderTable(page) {
           show: (row) => (row.low === null ? "\u2013" : `${probability(row.low)} to ${probability(row.high)}`),
         }
       : null,
-    has("evidence") ? { title: "evidence (nats)", value: (row) => row.evidence, show: (row) => number(row.evidence, 2) } : null,
+    has("evidence") ? { title: "evidence (nats)", value: (row) => row.evidence, show: (row) => nats(row.evidence) } : null,
     { title: "can the data tell?", text: true, value: (row) => SAY[row.verdict], show: (row) => verdictMark(row.verdict) },
     has("baseline")
       ? {
