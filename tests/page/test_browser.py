@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from page.browser import launch, opened, show
-from sequela import Dataset, Model, simulate
+from sequela import Dataset, Model, example_theta, simulate
 from sequela.questions import next_items, order_matrix, pseudo_times, time_posterior
-from sequela.report import ReportContent, Verdicts
+from sequela.report import ReportContent, Verdicts, make_report
 from sequela.report.html import Report
 from sequela.report.html_payload import build_payload
 
@@ -299,3 +299,19 @@ def test_it_prints_with_every_section(browser, usual, tmp_path):
         page.wait_for_selector("#made[data-drawn]")
         assert all(page.get_attribute(f"#{name}", "data-drawn") == "yes" for name in SECTIONS)
     assert (tmp_path / "report.pdf").stat().st_size > 50_000
+
+
+def test_a_notebook_shows_it_in_a_frame_of_its_own(browser):
+    report = make_report(example_theta(), title="In a notebook")
+    page = browser.new_page()
+    wrong = []
+    page.on("console", lambda message: wrong.append(message.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.set_content(f"<p>a cell</p>{report._repr_html_()}")
+    frame = page.frame_locator("iframe")
+    frame.locator("html[data-ready=yes]").wait_for()
+    assert frame.locator("h1").inner_text() == "In a notebook"
+    frame.locator("#network").scroll_into_view_if_needed()
+    frame.locator("#network .node").first.wait_for()
+    page.close()
+    assert wrong == []
