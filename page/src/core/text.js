@@ -5,6 +5,9 @@ const BREAKS = /[\n\r\t\v\f\x85\u2028\u2029]/g;
 const UNFIT =
   /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]|\p{Surrogate}/gu;
 
+// What a spreadsheet runs as a formula, as in src/sequela/support/spreadsheets.py.
+const LIVE = /^'*(?:\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n])/;
+
 /** Return a label as one line without control characters. */
 export function clean(label) {
   return String(label).replace(BREAKS, " ").replace(UNFIT, "\ufffd");
@@ -91,6 +94,17 @@ export function textWidth(text, size) {
   return (ruler.measureText(text).width * size) / 100;
 }
 
+/** Return a label shortened until it is at most `room` pixels wide. */
+export function fitted(label, size, room) {
+  let signs = Math.min([...clean(label).slice(0, 60)].length, 60);
+  let text = shorten(label, signs);
+  while (signs > 3 && textWidth(text, size) > room) {
+    signs -= 1;
+    text = shorten(label, signs);
+  }
+  return text;
+}
+
 /** Estimate the width where nothing can measure it. */
 function estimatedWidth(text, size) {
   let ems = 0;
@@ -109,7 +123,7 @@ export function csv(header, rows) {
     if (value === null || value === undefined) return "";
     if (typeof value === "number") return Number.isFinite(value) ? String(value) : "";
     let text = String(value);
-    if (/^['=+\-@\t\r]/.test(text)) text = `'${text}`;
+    if (LIVE.test(text)) text = `'${text}`;
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return [header, ...rows].map((row) => row.map(cell).join(",")).join("\n") + "\n";

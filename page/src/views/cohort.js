@@ -6,7 +6,7 @@ import { axisLeft, colourBar, drawing, raster } from "../core/axes.js";
 import { sequential } from "../core/colours.js";
 import { drawByWidth, h, replace, s } from "../core/dom.js";
 import { figure, slider } from "../core/figure.js";
-import { counted, number, percent, shorten, textWidth } from "../core/text.js";
+import { counted, fitted, number, percent, shorten, textWidth } from "../core/text.js";
 
 const TOP = 92; // height of the panel of times
 const ROW = 16;
@@ -114,7 +114,7 @@ function drawTimeline(made, items, width, page) {
     timePanel(samples, order, left, inner),
     raster(bins.length, items.length, shade, { x: left, y: TOP + 8, width: inner, height: items.length * ROW }),
     rows.map((row, at) => [
-      s("text", { x: left - 7, y: TOP + 8 + at * ROW + 12, "text-anchor": "end", class: "label" }, data.short[items[row]]),
+      s("text", { x: left - 7, y: TOP + 8 + at * ROW + 12, "text-anchor": "end", class: "label" }, fitted(data.short[items[row]], 12, left - 8)),
       s("line", { x1: left, x2: left + inner, y1: TOP + 8 + (at + 1) * ROW, y2: TOP + 8 + (at + 1) * ROW, class: "grid" }),
     ]),
     samples.arrivals ? colourBar(left, height - 30, Math.min(inner, 220), (x) => colours(x), ["came early in the sample", "came late"]) : null,

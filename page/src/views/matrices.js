@@ -5,7 +5,7 @@ import { colourBar, drawing, raster } from "../core/axes.js";
 import { diverging, isLight } from "../core/colours.js";
 import { drawByWidth, h, replace, s } from "../core/dom.js";
 import { choice, figure } from "../core/figure.js";
-import { factor, number, percent, probability, textWidth } from "../core/text.js";
+import { factor, fitted, number, percent, probability, textWidth } from "../core/text.js";
 
 const SIZES = [12, 20, 50, 100, 200];
 const SMALLEST = 8.5; // letters below this size, in pixels, are not written
@@ -80,7 +80,7 @@ function drawMap(made, order, width, options, page) {
     order.forEach((item, at) => {
       const middle = (at + 0.5) * cell;
       labels.append(
-        s("text", { x: margin - 5, y: middle + letters * 0.35, "text-anchor": "end", style: { "font-size": `${letters}px` }, class: "label" }, data.short[item]),
+        s("text", { x: margin - 5, y: middle + letters * 0.35, "text-anchor": "end", style: { "font-size": `${letters}px` }, class: "label" }, fitted(data.short[item], letters, margin - 6)),
         s("text", { transform: `translate(${margin + middle + letters * 0.3},${side + 8}) rotate(-50)`, "text-anchor": "end", style: { "font-size": `${letters}px` }, class: "label" }, data.short[item]),
       );
     });
@@ -145,7 +145,7 @@ function follow(svg, at) {
       at.written
         ? null
         : [
-            s("text", { x: margin - 5, y: y + cell / 2 + 4, "text-anchor": "end", class: "label strong" }, page.data.short[order[i]]),
+            s("text", { x: margin - 5, y: y + cell / 2 + 4, "text-anchor": "end", class: "label strong" }, fitted(page.data.short[order[i]], 13, margin - 6)),
             s("text", { x: Math.min(Math.max(x + cell / 2, margin + 30), margin + side - 30), y: side + 14, "text-anchor": "middle", class: "label strong" }, page.data.short[order[j]]),
           ],
     );

@@ -6,7 +6,7 @@ import { axisBelow, drawing } from "../core/axes.js";
 import { drawByWidth, h, newId, replace, s } from "../core/dom.js";
 import { button, figure } from "../core/figure.js";
 import { table } from "../core/table.js";
-import { number, percent, probability, searchable, shorten, textWidth } from "../core/text.js";
+import { fitted, number, percent, probability, searchable, shorten, textWidth } from "../core/text.js";
 import { MAX_SET, history, likelyOrders, nextItems } from "../maths/lattice.js";
 import { timePosterior } from "../maths/time.js";
 
@@ -197,7 +197,7 @@ function nextFigure(page, next) {
       s(
         "g",
         {},
-        s("text", { x: left - 7, y: row * 19 + 14, "text-anchor": "end", class: "label" }, data.short[item]),
+        s("text", { x: left - 7, y: row * 19 + 14, "text-anchor": "end", class: "label" }, fitted(data.short[item], 12, left - 8)),
         s("rect", { x: left, y: row * 19 + 4, width: Math.max(x(share), 0.5), height: 13, class: "bar" }),
         s("text", { x: left + x(share) + 5, y: row * 19 + 14.5, class: "tick" }, percent(share)),
       ),

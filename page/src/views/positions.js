@@ -5,7 +5,7 @@ import { scaleLinear } from "d3-scale";
 import { axisBelow, drawing } from "../core/axes.js";
 import { drawByWidth, replace, s } from "../core/dom.js";
 import { choice, figure, slider } from "../core/figure.js";
-import { integer, number, percent, textWidth } from "../core/text.js";
+import { fitted, integer, number, percent, textWidth } from "../core/text.js";
 
 const ROW = 18;
 
@@ -58,7 +58,7 @@ function drawPositions(made, rows, width, what, page) {
         on: { mouseenter: () => say(item, at), focus: () => say(item, at), click: () => page.openItem(item) },
       }, // prettier-ignore
       s("rect", { x: 0, y: y - ROW / 2, width, height: ROW, class: "hit" }),
-      s("text", { x: left - 8, y: y + 4, "text-anchor": "end", class: "label" }, data.short[item]),
+      s("text", { x: left - 8, y: y + 4, "text-anchor": "end", class: "label" }, fitted(data.short[item], 12, left - 9)),
       s("line", { x1: x(at[0]), x2: x(at[4]), y1: y, y2: y, class: "thin" }),
       s("line", { x1: x(at[1]), x2: x(at[3]), y1: y, y2: y, class: "thick" }),
       s("circle", { cx: x(at[2]), cy: y, r: 4, class: "dot" }),

@@ -36,7 +36,12 @@ export function rangeBar(row, width = 110) {
   );
 }
 
-const nats = (x) => (x === null ? "\u2013" : x.toFixed(1).replace("-", "\u2212"));
+/** Return evidence with one digit; what rounds to zero has no sign. */
+function nats(x) {
+  if (x === null) return "\u2013";
+  const text = x.toFixed(1);
+  return text === "-0.0" ? "0.0" : text.replace("-", "\u2212");
+}
 
 /** Return the verdict as a coloured word; a sign says the same without colour. */
 function verdictMark(verdict) {
@@ -164,8 +169,8 @@ function orderTable(page) {
           show: (row) => (row.low === null ? "\u2013" : `${probability(row.low)} to ${probability(row.high)}`),
         }
       : null,
-    has("evidence") ? { title: "evidence (nats)", value: (row) => row.evidence, show: (row) => nats(row.evidence) } : null,
     { title: "can the data tell?", text: true, value: (row) => SAY[row.verdict], show: (row) => verdictMark(row.verdict) },
+    has("evidence") ? { title: "evidence (nats)", value: (row) => row.evidence, show: (row) => nats(row.evidence) } : null,
     has("baseline")
       ? {
           title: "plain check", text: true,

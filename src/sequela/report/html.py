@@ -117,7 +117,9 @@ def _content(model: Any, data: Any, title: str, seed: int, threads: int | None) 
     if len(items) > 1:
         pairs = order_matrix(chain, items, random_state=seed, n_threads=threads).pairs()
         verdicts = Verdicts(
-            pairs, command="sequela fit samples.csv -o fit\nsequela rivals fit samples.csv"
+            pairs,
+            command="sequela fit samples.csv -o fit\n"
+            "sequela rivals fit samples.csv -o fit/rivals.csv\nsequela report fit",
         )
     times = None
     if samples is not None:

@@ -150,8 +150,8 @@ def find_verdicts(
             _with_rivals(table, rivals),
             "evidence",
             notes=(
-                "Evidence and probabilities of the pairs that were checked are from `sequela "
-                "rivals`, which may have found a better model than the fit.",
+                "Evidence and probabilities of the pairs that were checked are from the command "
+                "sequela rivals, which may have found a better model than the fit.",
             ),
         )
     name, rival_file = shlex.quote(folder), shlex.quote(f"{folder}/rivals.csv")
