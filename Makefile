@@ -16,7 +16,7 @@ test: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/codespell src tests paper docs benchmarks verification tools README.md CHANGELOG.md CONTRIBUTING.md
+	$(BIN)/codespell src tests paper page docs benchmarks verification tools README.md CHANGELOG.md CONTRIBUTING.md
 
 types: $(STAMP)
 	$(BIN)/mypy

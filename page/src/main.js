@@ -3,6 +3,7 @@
 import { h, replace } from "./core/dom.js";
 import { button } from "./core/figure.js";
 import { counted, shorten } from "./core/text.js";
+import { onThemeChange, setTheme, theme } from "./core/theme.js";
 import { readPayload } from "./data.js";
 import { itemDialog } from "./views/item.js";
 import { verdicts } from "./views/verdicts.js";
@@ -18,7 +19,6 @@ const VIEWS = [verdicts, network, matrices, progression, patient, cohort, fit, m
 
 /** Return the page object that all views share. */
 function makePage(data) {
-  const themed = [];
   const order = data.labels.map((_, i) => i);
   if (data.frequency) order.sort((a, b) => data.frequency[b] - data.frequency[a] || a - b);
   const page = {
@@ -26,8 +26,7 @@ function makePage(data) {
     itemsByFrequency: order,
     openItem: () => {},
     openSample: () => {},
-    onTheme: (redraw) => themed.push(redraw),
-    themeChanged: () => themed.forEach((redraw) => redraw()),
+    onTheme: onThemeChange,
     /** A label as isolated text, so that its direction stays its own. */
     name: (item) => h("bdi", { class: "label" }, shorten(data.labels[item], 60)),
     /** A label in a list of choices. */
@@ -67,24 +66,18 @@ function navigation() {
   );
 }
 
-let redrawAll = () => {};
-
 function themeButton() {
-  const root = document.documentElement;
-  const name = () => (root.dataset.theme === "dark" ? "Light" : "Dark");
-  const made = button(name(), "Switch between light and dark", () => setTheme(root.dataset.theme === "dark" ? "light" : "dark"));
-  function setTheme(theme) {
-    root.dataset.theme = theme;
-    made.textContent = name();
-    redrawAll();
-  }
+  const other = () => (theme() === "dark" ? "light" : "dark");
+  const name = () => (theme() === "dark" ? "Light" : "Dark");
+  const made = button(name(), "Switch between light and dark", () => setTheme(other()));
+  onThemeChange(() => (made.textContent = name()));
   const system = matchMedia("(prefers-color-scheme: dark)");
   system.addEventListener("change", (event) => setTheme(event.matches ? "dark" : "light"));
   // Paper is white whatever the screen is.
   let before = null;
   addEventListener("beforeprint", () => {
-    before = root.dataset.theme;
-    if (before === "dark") setTheme("light");
+    before = theme();
+    setTheme("light");
   });
   addEventListener("afterprint", () => before === "dark" && setTheme("dark"));
   return made;
@@ -132,7 +125,6 @@ function start() {
   }
   const page = makePage(data);
   page.openItem = itemDialog(page);
-  redrawAll = () => page.themeChanged();
   const sections = VIEWS.map((view) => {
     const body = h("div", { "aria-busy": "true" });
     const element = h("section", { id: view.id, "aria-labelledby": `${view.id}-title` }, h("h2", { id: `${view.id}-title` }, view.title), body);

@@ -26,7 +26,7 @@ def launch():
 def opened(browser, path, **options):
     """Open a report; fail if anything is written to the console, thrown, or requested."""
     context = browser.new_context(**{"viewport": {"width": 1440, "height": 1000}, **options})
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(90_000)
     page = context.new_page()
     wrong = []
     page.on("console", lambda message: wrong.append(f"console: {message.text}"))

@@ -176,6 +176,9 @@ def test_certainty_is_shown_where_it_is_known(browser, tmp_path):
     with opened(browser, path) as page:
         text = show(page, "verdicts").inner_text()
         assert "0.42 to 0.93" in text
+        with page.expect_download() as saved:
+            page.locator("#verdicts .download").click()
+        assert "0.84,0.42,0.93,no" in saved.value.path().read_text("utf-8-sig")
         page.locator("#ask select").nth(0).select_option(label="GENE1")
         page.locator("#ask select").nth(1).select_option(label="GENE0")
         answer = page.locator("#ask .answer").inner_text()
@@ -270,6 +273,12 @@ def test_figures_and_tables_are_downloaded(browser, usual):
             root = ET.fromstring(saved.value.path().read_bytes())  # noqa: S314 - our own page
             assert root.tag.endswith("svg")
             assert len(list(root.iter())) > 5
+        # In the dark as well, figures are saved for paper.
+        page.click("nav button")
+        with page.expect_download() as saved:
+            page.locator("[data-figure=theta]").get_by_label("as SVG").click()
+        assert 'fill="rgb(255, 255, 255)"' in saved.value.path().read_text()
+        assert page.get_attribute("html", "data-theme") == "dark"
         with page.expect_download() as saved:
             page.locator("[data-figure=order-matrix]").get_by_label("as PNG").click()
         assert saved.value.path().read_bytes().startswith(b"\x89PNG")

@@ -1,5 +1,7 @@
 // Figures as SVG and PNG, tables as CSV: made here, saved by the browser, sent nowhere.
 
+import { inLight } from "./theme.js";
+
 const COPIED = [
   "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "opacity",
   "font-size", "font-weight", "font-family", "text-anchor", "dominant-baseline", "paint-order",
@@ -15,7 +17,7 @@ export function save(name, content, type) {
   link.href = url;
   link.download = name;
   link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  setTimeout(() => URL.revokeObjectURL(url), 120_000); // a slow machine may not have begun yet
 }
 
 /** Return a copy of a drawing with its style in attributes, as other programs need it. */
@@ -48,14 +50,14 @@ export function standalone(svg) {
   return { text: new XMLSerializer().serializeToString(copy), width, height };
 }
 
-/** Save a drawing as SVG. */
-export function saveSvg(name, svg) {
-  save(`${name}.svg`, standalone(svg).text, "image/svg+xml");
+/** Save a drawing as SVG; `find` returns it. */
+export function saveSvg(name, find) {
+  save(`${name}.svg`, inLight(() => standalone(find())).text, "image/svg+xml");
 }
 
 /** Save a drawing as PNG, with enough pixels for print. */
-export async function savePng(name, svg, scale = 3) {
-  const { text, width, height } = standalone(svg);
+export async function savePng(name, find, scale = 3) {
+  const { text, width, height } = inLight(() => standalone(find()));
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
   await image.decode();

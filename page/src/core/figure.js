@@ -16,8 +16,8 @@ export function figure(name, title, options = {}) {
   const buttons = h(
     "div",
     { class: "downloads no-print" },
-    button("SVG", "Download this figure as SVG", () => drawn() && saveSvg(name, drawn())),
-    button("PNG", "Download this figure as PNG", () => drawn() && savePng(name, drawn())),
+    button("SVG", "Download this figure as SVG", () => drawn() && saveSvg(name, drawn)),
+    button("PNG", "Download this figure as PNG", () => drawn() && savePng(name, drawn)),
   );
   const element = h(
     "figure",

@@ -10,8 +10,9 @@ const PAGE = 25;
 /**
  * Make a table.
  * @param name name of the CSV file
- * @param columns { title, value(row), show(row), text, start: "up" or "down", help } each; `show`
- *   returns a node or text, `text` says that the column is searched and sorted as text
+ * @param columns { title, value(row), show(row), text, start: "up" or "down", help, csv } each;
+ *   `show` returns a node or text, `text` says that the column is searched and sorted as text, and
+ *   `csv` lists what is saved instead of the value: [[title, value(row)], ...]
  * @param rows the rows, in the order in which they are shown first
  * @param options caption, noun, search (false: no search), page, controls
  */
@@ -114,8 +115,9 @@ export function table(name, columns, rows, options = {}) {
   }
 
   function download() {
-    const header = columns.map((column) => column.title);
-    saveCsv(name, csv(header, chosen().map((row) => columns.map((column) => column.value(row)))));
+    const parts = columns.flatMap((column) => column.csv ?? [[column.title, column.value]]);
+    const rows = chosen().map((row) => parts.map(([, value]) => value(row)));
+    saveCsv(name, csv(parts.map(([title]) => title), rows));
   }
 
   function draw() {

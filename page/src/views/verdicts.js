@@ -166,6 +166,7 @@ function orderTable(page) {
       ? {
           title: known.kind === "posterior" ? "90% interval" : "the data allow",
           value: (row) => (row.low === null ? null : row.high - row.low),
+          csv: [["low", (row) => row.low], ["high", (row) => row.high]],
           show: (row) => (row.low === null ? "\u2013" : `${probability(row.low)} to ${probability(row.high)}`),
         }
       : null,
