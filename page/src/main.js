@@ -83,6 +83,24 @@ function themeButton() {
   return made;
 }
 
+/** Mark in the list of contents the section that is being read. */
+function markCurrent(sections) {
+  const links = new Map(sections.map(({ view }) => [view.id, document.querySelector(`nav a[href="#${view.id}"]`)]));
+  const watcher = new IntersectionObserver(
+    (seen) => {
+      for (const one of seen) {
+        if (!one.isIntersecting) continue;
+        for (const [id, link] of links) {
+          if (id === one.target.id) link.setAttribute("aria-current", "true");
+          else link.removeAttribute("aria-current");
+        }
+      }
+    },
+    { rootMargin: "-30% 0px -60% 0px" },
+  );
+  for (const { element } of sections) watcher.observe(element);
+}
+
 /** Draw a section when it comes near the window, or when the page is printed. */
 function drawWhenSeen(sections) {
   const draw = (entry) => {
@@ -136,6 +154,7 @@ function start() {
     heading(data),
     h("div", { class: "frame" }, navigation(), h("main", {}, sections.map((entry) => entry.element))),
   );
+  markCurrent(sections);
   const drawing = drawWhenSeen(sections);
   page.show = (id) => {
     drawing.now(id);

@@ -134,6 +134,17 @@ def test_the_payload_says_what_python_says():
     assert "sequela rivals" in payload["verdicts"]["command"]
 
 
+def test_orders_that_are_known_exactly_are_not_simulated_again():
+    n = 14  # beyond the lattice that the page's order matrix takes
+    theta = np.diag(np.full(n, -1.0))
+    theta[0, 1] = 3.0
+    model = Model(theta, [f"item {k}" for k in range(n)])
+    payload = make_report(model).payload
+    expected = order_matrix(model, ["item 0", "item 1"], method="exact").probability.iloc[0, 1]
+    assert payload["orders"]["probability"][0] == round(1000 * expected)
+    assert payload["orders"]["draws"] > 0
+
+
 def test_a_model_alone_has_a_report():
     payload = make_report(example_theta()).payload
     assert payload["samples"] is None

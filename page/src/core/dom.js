@@ -54,6 +54,22 @@ export function replace(element, ...children) {
   return element;
 }
 
+/** Make one stop of the Tab key of several elements; the arrow keys move between them. */
+export function roving(elements) {
+  const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+  elements.forEach((element, place) => {
+    element.setAttribute("tabindex", place ? -1 : 0);
+    element.addEventListener("keydown", (event) => {
+      if (!(event.key in steps)) return;
+      event.preventDefault();
+      const next = elements[(place + steps[event.key] + elements.length) % elements.length];
+      element.setAttribute("tabindex", -1);
+      next.setAttribute("tabindex", 0);
+      next.focus();
+    });
+  });
+}
+
 /** Return a function that runs at most once per animation frame. */
 export function oncePerFrame(work) {
   let waiting = false;

@@ -6,7 +6,7 @@ import { select } from "d3-selection";
 import { zoom, zoomIdentity } from "d3-zoom";
 
 import { drawing } from "../core/axes.js";
-import { drawByWidth, h, replace, s } from "../core/dom.js";
+import { drawByWidth, h, replace, roving, s } from "../core/dom.js";
 import { button, choice, figure, slider } from "../core/figure.js";
 import { table } from "../core/table.js";
 import { counted, factor, number, percent, shorten, textWidth } from "../core/text.js";
@@ -148,6 +148,7 @@ function drawNetwork(made, edges, width, page) {
   place();
   replace(made.body, svg);
   makeMovable(spots, nodes, place);
+  roving(spots);
   highlight(spots, nodes, lines, made, page);
   const shown = made.status.textContent;
   if (!shown.startsWith("Drag")) made.status.textContent = "";
@@ -162,7 +163,7 @@ function nodeMark(node, page) {
   return s(
     "g",
     {
-      class: "node", tabindex: 0, role: "button",
+      class: "node", role: "button",
       on: { click: open, keydown: (e) => (e.key === "Enter" || e.key === " ") && (e.preventDefault(), open()) },
     }, // prettier-ignore
     s("circle", { r: node.r }),

@@ -146,14 +146,14 @@ function answerFor(page, state) {
   const past = history(data.chain, set);
   return [
     head,
-    h("p", { class: "answer" }, "Probably taken at about ", h("strong", {}, number(time.mean, 3)), ` (90%: ${number(time.quantile(0.05), 3)} to ${number(time.quantile(0.95), 3)}; the mean of all samples is ${number(1 / data.chain.stopRate, 3)}).`),
+    h("p", { class: "answer" }, "Probably taken at about ", h("strong", {}, number(time.mean, 3)), ` (90%: ${number(time.quantile(0.05), 3)} to ${number(time.quantile(0.95), 3)}; a sample is taken at ${number(1 / data.chain.stopRate, 3)} on average).`),
     h("div", { class: "two" }, timeFigure(page, time), nextFigure(page, next)),
     set.length ? orderPart(page, set, past) : null,
   ];
 }
 
 function timeFigure(page, time) {
-  const made = figure("time-density", "When was it taken?", { note: "Density of the time of observation given the set. The shaded part holds 90%, the line is the mean. Time is in units of the model's rates." });
+  const made = figure("time-density", "When was it taken?", { note: "Density of the time of observation given the set. The shaded part holds 90%, the line is the mean." });
   drawByWidth(made.body, (width) => {
     const end = Math.min(time.quantile(0.997), time.end);
     const height = 190;

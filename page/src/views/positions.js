@@ -3,7 +3,7 @@
 import { scaleLinear } from "d3-scale";
 
 import { axisBelow, drawing } from "../core/axes.js";
-import { drawByWidth, replace, s } from "../core/dom.js";
+import { drawByWidth, replace, roving, s } from "../core/dom.js";
 import { choice, figure, slider } from "../core/figure.js";
 import { fitted, integer, number, percent, textWidth } from "../core/text.js";
 
@@ -54,8 +54,11 @@ function drawPositions(made, rows, width, what, page) {
     return s(
       "g",
       {
-        class: "position", tabindex: 0,
-        on: { mouseenter: () => say(item, at), focus: () => say(item, at), click: () => page.openItem(item) },
+        class: "position",
+        on: {
+          mouseenter: () => say(item, at), focus: () => say(item, at), click: () => page.openItem(item),
+          keydown: (event) => event.key === "Enter" && page.openItem(item),
+        },
       }, // prettier-ignore
       s("rect", { x: 0, y: y - ROW / 2, width, height: ROW, class: "hit" }),
       s("text", { x: left - 8, y: y + 4, "text-anchor": "end", class: "label" }, fitted(data.short[item], 12, left - 9)),
@@ -69,6 +72,7 @@ function drawPositions(made, rows, width, what, page) {
     const unit = what === "position" ? "place" : "time";
     replace(made.status, page.name(item), `: ${unit} ${number(at[2], 2)} (median), 90% between ${number(at[0], 2)} and ${number(at[4], 2)}${share}`);
   }
+  roving(marks);
   const title = what === "position" ? "place in the order (1 is first)" : "time of arrival";
   replace(made.body, drawing(width, height, axisBelow(x, rows.length * ROW + 6, { title, grid: rows.length * ROW + 4 }), marks));
 }

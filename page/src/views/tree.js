@@ -4,7 +4,7 @@ import { hierarchy, tree } from "d3-hierarchy";
 
 import { drawing } from "../core/axes.js";
 import { palette } from "../core/colours.js";
-import { drawByWidth, h, replace, s } from "../core/dom.js";
+import { drawByWidth, h, replace, roving, s } from "../core/dom.js";
 import { choice, figure, slider } from "../core/figure.js";
 import { counted, percent, textWidth } from "../core/text.js";
 import { buildTree, leastFor } from "../maths/tree.js";
@@ -36,7 +36,7 @@ export function treeFigure(page) {
   ].filter(Boolean);
   const made = figure("order-tree", "The order tree of the cohort", {
     controls,
-    hint: "Point at a branch to read it.",
+    hint: "Point at a branch to read it, or step through them with the arrow keys.",
     note: "From the centre outwards, each step adds an item; the width of a branch is the number of samples that take it. A ring marks orders that end there.",
   });
   let width = 800;
@@ -135,7 +135,7 @@ function drawTree(made, art, colours, page) {
     const r = Math.min(2.5 + thickness(node) / 3, 8);
     return s(
       "g",
-      { class: "twig", tabindex: 0 },
+      { class: "twig" },
       s("circle", { cx: f(cx), cy: f(cy), r: f(r), class: node.data.ended ? "end" : "pass", style: { fill: colours.get(node.data.item) ?? "" } }),
       s("text", { transform: place.transform, x: place.x, y: place.y ?? 3.8, "text-anchor": place.anchor, class: "label" }, data.short[node.data.item]),
     );
@@ -150,6 +150,7 @@ function drawTree(made, art, colours, page) {
       marks[k].classList.toggle("dim", !on.has(other));
     });
   };
+  roving(marks);
   const calm = () => nodes.forEach((_, k) => [steps[k], marks[k]].forEach((x) => x.classList.remove("dim")));
   nodes.forEach((node, k) => {
     for (const part of [steps[k], marks[k]]) {

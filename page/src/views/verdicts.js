@@ -2,7 +2,7 @@
 
 import { h, newId, replace, s } from "../core/dom.js";
 import { table } from "../core/table.js";
-import { percent, probability } from "../core/text.js";
+import { counted, percent, probability } from "../core/text.js";
 
 const SAY = { yes: "yes", no: "no", unchecked: "not checked" };
 const MEANING = {
@@ -120,6 +120,7 @@ export const verdicts = {
         ),
       );
     }
+    if (known.kind !== "none") root.append(h("p", {}, summary(known.rows)));
     root.append(askBox(page));
     if (!known.rows.length) {
       root.append(h("p", {}, "There is no pair of items to compare."));
@@ -128,6 +129,13 @@ export const verdicts = {
     root.append(orderTable(page));
   },
 };
+
+/** Return how many orders were checked, and how many of them the data can tell. */
+function summary(rows) {
+  const yes = rows.filter((row) => row.verdict === "yes").length;
+  const no = rows.filter((row) => row.verdict === "no").length;
+  return `Of ${counted(rows.length, "order")} listed here, ${counted(yes + no, "was", "were")} checked: the data can tell ${yes}, and cannot tell ${no}.`;
+}
 
 /** Make the question with two choices, and its answer. */
 function askBox(page) {

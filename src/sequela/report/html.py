@@ -142,7 +142,7 @@ def render_page(payload: dict[str, Any]) -> str:
         f"style-src 'sha256-{_checksum(style)}'; img-src data:; base-uri 'none'; "
         "form-action 'none'"
     )
-    title = html.escape(str(payload.get("title", "Model")))[:200]
+    title = html.escape(str(payload.get("title", "Model"))[:200])
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'

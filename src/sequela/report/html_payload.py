@@ -99,7 +99,7 @@ def build_payload(
     goodness = None
     if data is not None:
         goodness = _goodness(model, data, how)
-    orders = _orders(model, frequency, how)
+    orders = _orders(model, content.verdicts.table, frequency, how)
     positions = _positions(model, how)
     samples = None
     if data is not None:
@@ -181,9 +181,15 @@ def _verdicts(verdicts: Verdicts, model: Model, data: Dataset | None) -> dict[st
 
 
 def _orders(
-    model: Model, frequency: NDArray[np.float64] | None, how: dict[str, Any]
+    model: Model,
+    known: pd.DataFrame,
+    frequency: NDArray[np.float64] | None,
+    how: dict[str, Any],
 ) -> dict[str, Any] | None:
-    """Return the upper triangle of the order matrix, in thousandths; null where it is unknown."""
+    """Return the upper triangle of the order matrix, in thousandths; null where it is unknown.
+
+    Pairs that the table of orders has with a standard error, mostly 0, are taken from there.
+    """
     n = model.n_items
     if n < 2:
         return None
@@ -194,7 +200,15 @@ def _orders(
         model, [model.items[j] for j in chosen], method=method, draws=_ORDER_DRAWS, **how
     )
     upper = np.triu_indices(chosen.size, 1)
-    probability = 1000.0 * found.probability.to_numpy()[upper]
+    matrix = found.probability.to_numpy().copy()
+    place = {model.items[j]: at for at, j in enumerate(chosen)}
+    if {"probability", "se"} <= set(known.columns):
+        exact = known.dropna(subset=["probability", "se"])
+        columns = (exact[name] for name in ("first", "second", "probability"))
+        for a, b, p in zip(*columns, strict=True):
+            if a in place and b in place:
+                matrix[place[a], place[b]], matrix[place[b], place[a]] = p, 1.0 - p
+    probability = 1000.0 * matrix[upper]
     together = 1e5 * found.observed.to_numpy()[upper]
     return {
         "items": chosen.tolist(),
