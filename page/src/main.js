@@ -69,7 +69,7 @@ function navigation() {
 function themeButton() {
   const other = () => (theme() === "dark" ? "light" : "dark");
   const name = () => (theme() === "dark" ? "Light" : "Dark");
-  const made = button(name(), "Switch between light and dark", () => setTheme(other()));
+  const made = button(name(), null, () => setTheme(other()));
   onThemeChange(() => (made.textContent = name()));
   const system = matchMedia("(prefers-color-scheme: dark)");
   system.addEventListener("change", (event) => setTheme(event.matches ? "dark" : "light"));

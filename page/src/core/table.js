@@ -146,7 +146,7 @@ export function table(name, columns, rows, options = {}) {
     replace(
       more,
       left > 0
-        ? button(`Show ${integer(Math.min(left, 8 * PAGE))} more`, "Show more rows", () => {
+        ? button(`Show ${integer(Math.min(left, 8 * PAGE))} more`, null, () => {
             state.shown += 8 * PAGE;
             draw();
           })

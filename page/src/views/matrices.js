@@ -150,12 +150,14 @@ function follow(svg, at) {
           ],
     );
   };
-  svg.addEventListener("pointermove", (event) => {
+  const point = (event) => {
     const box = svg.getBoundingClientRect();
     const scale = svg.viewBox.baseVal.width / box.width;
     const [x, y] = [(event.clientX - box.left) * scale - at.margin, (event.clientY - box.top) * scale];
     if (x >= 0 && y >= 0 && x < at.side && y < at.side) show(Math.floor(y / at.cell), Math.floor(x / at.cell));
-  });
+  };
+  svg.addEventListener("pointermove", point);
+  svg.addEventListener("pointerdown", point); // a tap on a touch screen
   svg.addEventListener("keydown", (event) => {
     const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
     if (event.key === "Enter" && place) at.page.openItem(at.order[place[0]]);

@@ -56,7 +56,7 @@ function networkFigure(page) {
     certain ? slider("certainty at least", { min: 0, max: 1, step: 0.01, value: 0, show: (x) => x.toFixed(2) }, (x) => update({ certainty: x })) : null,
     choice("show", [["all", "all effects"], ["promotes", "speeding up"], ["inhibits", "slowing down"]], "all", (x) => update({ kind: x })),
     choice("of", [["-1", "all items"], ...page.itemsByFrequency.map((i) => [String(i), page.option(i)])], "-1", (x) => update({ item: Number(x) })),
-    h("span", { class: "control" }, button("+", "Zoom in", () => view?.zoomBy(1.4)), button("\u2212", "Zoom out", () => view?.zoomBy(1 / 1.4)), button("Reset", "Show the whole network again", () => view?.reset())),
+    h("span", { class: "control" }, button("+", "Zoom in", () => view?.zoomBy(1.4)), button("\u2212", "Zoom out", () => view?.zoomBy(1 / 1.4)), button("Reset", "Reset: show the whole network again", () => view?.reset())),
   ].filter(Boolean);
   const made = figure("interactions", "Network of interactions", {
     controls,

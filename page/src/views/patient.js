@@ -109,7 +109,7 @@ function itemPicker(page, state, change) {
     );
   };
   input.addEventListener("input", draw);
-  const clear = button("Clear", "Remove all items", () => {
+  const clear = button("Clear", "Clear: remove all items", () => {
     state.set.length = 0;
     state.sample = null;
     change();

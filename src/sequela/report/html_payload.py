@@ -36,6 +36,7 @@ _DRAWS = 40_000
 _LARGEST_SET = 14  # of which the most likely order is computed
 _MOST_ORDERED = 500  # items of the order matrix
 _MOST_PAIRS = 400  # worst pairs of the goodness of fit
+_MOST_PAIRED = 1500  # items; beyond it the table of all pairs is too large to be worth it
 _MOST_NAMES = 500
 
 
@@ -97,7 +98,7 @@ def build_payload(
         shares = data.frequencies.loc[list(model.items)]
         frequency = np.asarray(shares, dtype=np.float64)
     goodness = None
-    if data is not None:
+    if data is not None and model.n_items <= _MOST_PAIRED:
         goodness = _goodness(model, data, how)
     orders = _orders(model, content.verdicts.table, frequency, how)
     positions = _positions(model, how)
