@@ -1,7 +1,5 @@
 """The order tree, common paths, positions, survival by risk, and two cohorts side by side."""
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +12,7 @@ from plots.drawing import (
     strange_model,
     ticks,
 )
-from sequela import InputError, SequelaError, example_theta, order_matrix, simulate
+from sequela import InputError, example_theta, order_matrix, simulate
 from sequela.plots import (
     plot_cohort_comparison,
     plot_common_paths,
@@ -131,7 +129,6 @@ def kaplan_meier(times, events, at):
 
 
 def test_the_curves_are_kaplan_meier_curves_of_the_groups():
-    pytest.importorskip("lifelines")
     clinical, risk = survivors()
     ax = plot_survival(clinical, risk)
     group = risk_groups(risk)
@@ -146,7 +143,6 @@ def test_the_curves_are_kaplan_meier_curves_of_the_groups():
 
 
 def test_only_samples_with_both_are_used():
-    pytest.importorskip("lifelines")
     clinical, risk = survivors()
     clinical.loc["s0", "time"] = np.nan
     ax = plot_survival(clinical, risk.drop("s1"), groups=3)
@@ -155,13 +151,6 @@ def test_only_samples_with_both_are_used():
         plot_survival(clinical, risk.rename(index=str.upper))
     with pytest.raises(InputError, match="do not fill 40 groups"):
         plot_survival(clinical, risk, groups=40)
-
-
-def test_without_lifelines_it_says_what_to_install(monkeypatch):
-    clinical, risk = survivors()
-    monkeypatch.setitem(sys.modules, "lifelines", None)
-    with pytest.raises(SequelaError, match=r"sequela\[survival\]"):
-        plot_survival(clinical, risk)
 
 
 def test_groups_keep_equal_risks_together():

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from sequela.plots.style import SMALL, TEXT, check_columns, open_axes, series
-from sequela.support.errors import InputError, SequelaError
+from sequela.questions.survival import kaplan_meier, log_rank
+from sequela.support.errors import InputError
 from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
@@ -19,16 +19,6 @@ __all__ = ["plot_survival", "risk_groups"]
 
 _FEWEST = 2  # samples in a group
 _NAMES = {2: ("low", "high"), 3: ("low", "middle", "high")}
-
-
-def _lifelines(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise SequelaError(
-            "survival curves need lifelines, which is not installed: "
-            'pip install "sequela[survival]"'
-        ) from None
 
 
 def risk_groups(risk: pd.Series[float], groups: int = 2) -> pd.Series[int]:
@@ -97,21 +87,19 @@ def plot_survival(
             f"{shared.size} samples with survival times and risk do not fill {groups} groups; use "
             "fewer groups"
         )
-    fitter = _lifelines("lifelines").KaplanMeierFitter
     ax = open_axes(ax, 6.0, 4.2)
     names = _NAMES.get(groups, tuple(f"group {k + 1}" for k in range(groups)))
     for k in range(groups):
         here = group == k
-        curve = fitter().fit(times[here], events[here])
+        curve = kaplan_meier(times[here], events[here])
         colour, style, _ = series(k)
-        steps = curve.survival_function_.iloc[:, 0]
-        band = curve.confidence_interval_
+        steps = curve["survival"]
         ax.step(
             steps.index, steps, where="post", color=colour, linestyle=style, linewidth=1.6,
             label=f"{names[k]} risk (n = {sizes[k]}, {int(events[here].sum())} events)",
         )  # fmt: skip
         ax.fill_between(
-            band.index, band.iloc[:, 0], band.iloc[:, 1], step="post", color=colour, alpha=0.15,
+            curve.index, curve["low"], curve["high"], step="post", color=colour, alpha=0.15,
             linewidth=0,
         )  # fmt: skip
         lost = np.sort(times[here][~events[here]])
@@ -119,7 +107,9 @@ def plot_survival(
             at = steps.to_numpy()[np.searchsorted(steps.index.to_numpy(), lost, side="right") - 1]
             ax.plot(lost, at, linestyle="none", marker="|", markersize=5, color=colour, alpha=0.7)
     if groups > 1:
-        ax.set_title(_test(times, group, events), fontsize=SMALL, loc="right")
+        p = log_rank(times, events, group).p_value
+        said = f"p = {p:.2g}" if p >= 1e-4 else "p < 0.0001"
+        ax.set_title(f"log-rank test: {said}", fontsize=SMALL, loc="right")
     ax.legend(frameon=False, fontsize=SMALL, loc="best")
     ax.set_ylim(0.0, 1.02)
     ax.set_xlim(left=0.0)
@@ -129,12 +119,6 @@ def plot_survival(
     ax.tick_params(labelsize=SMALL)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
-
-
-def _test(times: Any, group: Any, events: Any) -> str:
-    statistics = _lifelines("lifelines.statistics")
-    p = float(statistics.multivariate_logrank_test(times, group, events).p_value)
-    return "log-rank test: " + (f"p = {p:.2g}" if p >= 1e-4 else "p < 0.0001")
 
 
 def _first(index: pd.Index[Any]) -> str:

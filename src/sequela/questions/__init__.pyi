@@ -27,6 +27,9 @@ from .rivals import rival_orders as rival_orders
 from .samples import SamplePosteriors as SamplePosteriors
 from .samples import sample_arrivals as sample_arrivals
 from .samples import sample_posteriors as sample_posteriors
+from .survival import LogRank as LogRank
+from .survival import kaplan_meier as kaplan_meier
+from .survival import log_rank as log_rank
 from .theory import TwoItemFamily as TwoItemFamily
 from .theory import identical_items_posterior as identical_items_posterior
 from .theory import time_constants as time_constants
