@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
 
-.PHONY: demo test lint types check benchmark compare peers results docs clean
+.PHONY: demo test lint types check benchmark compare peers results docs page page-test clean
 
 demo: $(STAMP)
 	$(BIN)/sequela demo --force
@@ -16,7 +16,7 @@ test: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/codespell src tests paper docs benchmarks verification tools README.md CHANGELOG.md CONTRIBUTING.md
+	$(BIN)/codespell src tests paper page docs benchmarks verification tools README.md CHANGELOG.md CONTRIBUTING.md
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -40,6 +40,17 @@ peers: $(STAMP)
 # The page of the paper's results, from the files that `sequela paper NAME -o paper/results/NAME` made.
 results: $(STAMP)
 	$(BIN)/python -m sequela_paper.page paper/results docs/results.md
+
+# The page of report.html, from page/ into src/sequela/report/page; needs Node. Commit the result.
+page: page/node_modules
+	cd page && npm run --silent build
+
+page-test:
+	cd page && npm test
+
+page/node_modules: page/package-lock.json
+	cd page && npm ci --no-audit --no-fund
+	@touch page/node_modules
 
 docs: $(DOCS_STAMP)
 	$(BIN)/sphinx-build -n -W --keep-going -q -b html docs docs/_build/html

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,9 @@ version = release = sequela.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
 exclude_patterns = ["_build"]
+# Made when the site is built: the figures of the gallery and the live report.
+GALLERY = Path(__file__).parent / "_gallery"
+html_extra_path = ["_gallery/live"]
 
 html_theme = "furo"
 html_title = f"sequela {release}"
@@ -88,8 +93,18 @@ def every_name_is_documented(app: Sphinx, env: BuildEnvironment) -> None:  # noq
             )
 
 
+def make_gallery(app: Sphinx) -> None:  # noqa: ARG001
+    """Draw the gallery and write the live report; takes half a minute."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from tools.make_gallery import make_gallery as make
+
+    make(GALLERY)
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register the role of single backticks and the check of the API reference."""
+    GALLERY.joinpath("live").mkdir(parents=True, exist_ok=True)
     app.add_role("name", name)
+    app.connect("builder-inited", make_gallery)
     app.connect("env-check-consistency", every_name_is_documented)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -41,7 +41,19 @@ def run_apart(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
 def test_the_commands_are_those_that_the_help_lists(run):
     shown = run("--help").output
     assert set(COMMANDS) == {
-        *("import", "fit", "path", "order", "rivals", "time", "next", "simulate", "score", "plot"),
+        *(
+            "import",
+            "fit",
+            "path",
+            "order",
+            "rivals",
+            "time",
+            "next",
+            "simulate",
+            "score",
+            "plot",
+            "report",
+        ),
         *("repeat", "collect", "demo", "info", "compile", "cite"),
     }
     for name in COMMANDS:

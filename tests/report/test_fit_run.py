@@ -240,7 +240,8 @@ def test_parts_are_announced(table, tmp_path):
     told = []
     execution = Execution(announce=told.append)
     run_fit(table, tmp_path / "fit", OPTIONS, execution=execution)
-    assert told == ["orders", "pseudo-times", "frequencies", "arrival times", "figures"]
+    tables = ["orders", "pseudo-times", "frequencies", "arrival times", "figures"]
+    assert told == [*tables, "report: orders and positions", "report: samples"]
     assert (tmp_path / "fit" / "figures" / "theta.png").exists()
 
 

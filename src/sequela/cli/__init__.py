@@ -24,6 +24,7 @@ from sequela.cli.path import path
 from sequela.cli.plot import plot
 from sequela.cli.posterior import posterior
 from sequela.cli.repeat import collect, repeat
+from sequela.cli.report import report
 from sequela.cli.rivals import rivals
 from sequela.cli.score import score
 from sequela.cli.simulate import simulate
@@ -51,6 +52,6 @@ def main(ctx: click.Context, debug: bool) -> None:  # noqa: ARG001 - `Commands` 
 
 for _command in (
     import_files, fit, posterior, path, repeat, collect, order, rivals, time, next_command,
-    simulate, score, plot, demo, info, compile_command, cite,
+    simulate, score, plot, report, demo, info, compile_command, cite,
 ):  # fmt: skip
     main.add_command(_command)

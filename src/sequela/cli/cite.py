@@ -6,54 +6,10 @@ from typing import Any
 
 import click
 
-from sequela import __version__
 from sequela.cli.output import json_option, print_json
+from sequela.report.citations import REFERENCES
 
 __all__ = ["cite"]
-
-_REFERENCES: list[dict[str, Any]] = [
-    {
-        "what": "the method",
-        "type": "misc",
-        "key": "gotovos2021scaling",
-        "authors": [
-            "Alkis Gotovos",
-            "Rebekka Burkholz",
-            "John Quackenbush",
-            "Stefanie Jegelka",
-        ],
-        "title": "Scaling up Continuous-Time Markov Chains Helps Resolve Underspecification",
-        "year": 2021,
-        "where": {"eprint": "2107.02911", "archiveprefix": "arXiv"},
-        "place": "arXiv:2107.02911",
-    },
-    {
-        "what": "the model family",
-        "type": "article",
-        "key": "schill2020modelling",
-        "authors": ["Rudolf Schill", "Stefan Solbrig", "Tilo Wettig", "Rainer Spang"],
-        "title": "Modelling cancer progression using Mutual Hazard Networks",
-        "year": 2020,
-        "where": {
-            "journal": "Bioinformatics",
-            "volume": "36",
-            "number": "1",
-            "pages": "241--249",
-            "doi": "10.1093/bioinformatics/btz513",
-        },
-        "place": "Bioinformatics 36(1), 241-249 (online 2019), doi:10.1093/bioinformatics/btz513",
-    },
-    {
-        "what": "the software",
-        "type": "misc",
-        "key": "sequela",
-        "authors": ["{The sequela authors}"],
-        "title": f"sequela {__version__}",
-        "year": 2026,
-        "where": {"note": f"Python package, version {__version__}"},
-        "place": "Python package",
-    },
-]
 
 
 @click.command(epilog="\b\nExample:\n  sequela cite --bibtex >> references.bib")
@@ -64,11 +20,11 @@ def cite(bibtex: bool, as_json: bool) -> None:
     if bibtex and as_json:
         raise click.UsageError("--bibtex and --json exclude each other; choose one.")
     if as_json:
-        print_json({"references": [_plain(reference) for reference in _REFERENCES]})
+        print_json({"references": [_plain(reference) for reference in REFERENCES]})
     elif bibtex:
-        click.echo("\n\n".join(map(_bibtex, _REFERENCES)))
+        click.echo("\n\n".join(map(_bibtex, REFERENCES)))
     else:
-        click.echo("\n\n".join(map(_text, _REFERENCES)))
+        click.echo("\n\n".join(map(_text, REFERENCES)))
 
 
 def _plain(reference: dict[str, Any]) -> dict[str, Any]:

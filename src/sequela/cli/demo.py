@@ -97,9 +97,9 @@ def show(found: Demo) -> None:
         ],
     )
     folder = found.fit.folder
-    drawn = any(name.startswith("figures") for name in found.fit.files)
-    look = f"look at {folder}/figures, " if drawn else ""
     console.print(
-        f'\nNext: {look}ask `sequela order {folder} "EGFR(A)" PTEN`, and cite: `sequela cite`',
+        f'\nNext: ask `sequela order {folder} "EGFR(A)" PTEN`, and cite: `sequela cite`',
         soft_wrap=True,
     )
+    report = (folder / "report.html").absolute()
+    console.print(f"\nOpen the report in a browser: {report}", soft_wrap=True)

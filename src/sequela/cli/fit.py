@@ -93,10 +93,11 @@ def fit(
     """Learn a model from DATA, a table of samples and items.
 
     The output folder contains the model, tables of interactions, orders, pseudo-times and
-    frequencies, figures, and a run.json with versions, seed, options and the checksum of the data,
-    from which the run can be repeated exactly. Until all of it is there, the folder is called
-    OUTPUT.incomplete; the model is written first and is not lost if the command is stopped.
-    Progress, and notices about how DATA was read, go to standard error.
+    frequencies, figures, report.html that shows all of it in a browser, and a run.json with
+    versions, seed, options and the checksum of the data, from which the run can be repeated
+    exactly. Until all of it is there, the folder is called OUTPUT.incomplete; the model is written
+    first and is not lost if the command is stopped. Progress, and notices about how DATA was read,
+    go to standard error.
     """
     execution = execution_for(given.pop("threads"), given.pop("checkpoint"))
     table_budget = given.pop("table_budget")

@@ -45,7 +45,7 @@ def _kinds() -> str:
     required=True,
     help="File to write; it ends in .png, .svg or .pdf.",
 )
-@click.option("--items", help="For orders: items, separated by commas.")
+@click.option("--items", help="For orders, tree, paths, positions: items, separated by commas.")
 @click.option("--samples", help="For times: ids of samples, separated by commas.")
 @click.option(
     "--max-items",

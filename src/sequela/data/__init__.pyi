@@ -1,4 +1,5 @@
 from .cbioportal import read_cbioportal as read_cbioportal
+from .clinical import read_clinical as read_clinical
 from .dataset import DataLike as DataLike
 from .dataset import Dataset as Dataset
 from .dataset import DistinctSets as DistinctSets

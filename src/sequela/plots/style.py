@@ -41,6 +41,7 @@ __all__ = [
     "root",
     "save_figure",
     "series",
+    "series_colours",
     "settle",
     "side",
 ]
@@ -144,6 +145,11 @@ def series(place: int) -> tuple[str, Any, str]:
         _STYLES[place % len(_STYLES)],
         _MARKERS[place % len(_MARKERS)],
     )
+
+
+def series_colours() -> list[str]:
+    """Return the colours of the first, second, ... of several curves or items."""
+    return list(_COLOURS)
 
 
 def check_columns(name: str, table: Any, columns: Iterable[str], maker: str) -> pd.DataFrame:

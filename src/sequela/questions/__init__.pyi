@@ -4,6 +4,9 @@ from .clock import pseudo_times as pseudo_times
 from .clock import time_posterior as time_posterior
 from .clock_information import clock_curve as clock_curve
 from .clock_information import clock_items as clock_items
+from .cohort import CohortOrders as CohortOrders
+from .cohort import OrderBranch as OrderBranch
+from .cohort import cohort_orders as cohort_orders
 from .distributions import item_frequencies as item_frequencies
 from .distributions import sequence_probability as sequence_probability
 from .distributions import set_probability as set_probability
@@ -17,12 +20,16 @@ from .order import Orders as Orders
 from .order import order_matrix as order_matrix
 from .order import order_probability as order_probability
 from .order_search import likely_orders as likely_orders
+from .positions import item_positions as item_positions
 from .precision import Estimate as Estimate
 from .rivals import Rivals as Rivals
 from .rivals import rival_orders as rival_orders
 from .samples import SamplePosteriors as SamplePosteriors
 from .samples import sample_arrivals as sample_arrivals
 from .samples import sample_posteriors as sample_posteriors
+from .survival import LogRank as LogRank
+from .survival import kaplan_meier as kaplan_meier
+from .survival import log_rank as log_rank
 from .theory import TwoItemFamily as TwoItemFamily
 from .theory import identical_items_posterior as identical_items_posterior
 from .theory import time_constants as time_constants

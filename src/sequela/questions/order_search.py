@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from sequela.model import ModelLike
     from sequela.settings import Settings, SettingsKeywords
 
-__all__ = ["likely_orders"]
+__all__ = ["best_orders", "likely_orders"]
 
 
 def likely_orders(
@@ -90,7 +90,7 @@ def likely_orders(
     if way is Way.EXACT:
         passage = Passage.of(parameters, present)
         log_p, log_p_se = passage.log_p(), 0.0
-        best = list(islice(_best_first(passage), max_orders))
+        best = list(islice(best_orders(passage), max_orders))
     else:
         seed = how.seed
         of_orders = settings_for_orders(how, DEFAULT_ORDERS if how.draws is None else how.draws)
@@ -115,7 +115,7 @@ def likely_orders(
     return table
 
 
-def _best_first(passage: Passage) -> Iterator[tuple[float, tuple[int, ...]]]:
+def best_orders(passage: Passage) -> Iterator[tuple[float, tuple[int, ...]]]:
     """Yield log-weights and orders of the set, the best first."""
     lattice = passage.lattice
     best = np.empty(1 << passage.k)

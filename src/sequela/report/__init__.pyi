@@ -15,6 +15,11 @@ from .fit_run import FitReport as FitReport
 from .fit_run import FitResult as FitResult
 from .fit_run import repeat_run as repeat_run
 from .fit_run import run_fit as run_fit
+from .html import Report as Report
+from .html import make_report as make_report
+from .html_folder import write_report as write_report
+from .html_payload import ReportContent as ReportContent
+from .html_verdicts import Verdicts as Verdicts
 from .known_demo import KnownDemo as KnownDemo
 from .known_demo import run_known_demo as run_known_demo
 from .posterior_run import PosteriorReport as PosteriorReport

@@ -22,6 +22,9 @@ FIGURES = {
     "theta": "base rates and interactions as a heat map",
     "interactions": "the strongest interactions as a graph",
     "orders": "which item comes before which",
+    "tree": "the most likely orders of the samples as a radial tree",
+    "paths": "the most common beginnings of the orders",
+    "positions": "arrival time of each item, with 90% bands",
     "times": "densities of the times of single samples",
     "timeline": "samples sorted by time, with the arrivals of their items",
     "frequencies": "items, observed against expected",
@@ -29,7 +32,7 @@ FIGURES = {
     "sizes": "set sizes, observed against expected",
     "clock": "how well more and more items tell the time",
 }
-_OF_SAMPLES = {"times", "timeline", "frequencies", "co-occurrence", "sizes"}
+_OF_SAMPLES = {"tree", "paths", "times", "timeline", "frequencies", "co-occurrence", "sizes"}
 _SHOWN_SAMPLES = 5
 
 
@@ -40,7 +43,7 @@ class FigureOptions:
     Attributes
     ----------
     items : tuple of str or None
-        Items of "orders"; None takes the most frequent ones.
+        Items of "orders", "tree", "paths" and "positions"; None takes the most frequent ones.
     samples : tuple of str or None
         Samples of "times", by id; None takes the first ones.
     max_items : int
@@ -146,6 +149,35 @@ def _orders(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes
     return plot_order_matrix(order_matrix(model, list(items), **run), ax=ax)
 
 
+def _tree(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes | None) -> Axes:
+    from sequela.plots.order_tree import plot_order_tree
+    from sequela.questions.cohort import cohort_orders
+
+    cohort = cohort_orders(model, _needed(data), n_threads=options.threads)
+    return plot_order_tree(cohort, items=options.items, max_items=options.max_items, ax=ax)
+
+
+def _paths(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes | None) -> Axes:
+    from sequela.plots.order_tree import plot_common_paths
+    from sequela.questions.cohort import cohort_orders
+
+    cohort = cohort_orders(model, _needed(data), n_threads=options.threads)
+    return plot_common_paths(cohort, items=options.items, max_items=options.max_items, ax=ax)
+
+
+def _positions(
+    model: Model,
+    data: Dataset | None,  # noqa: ARG001
+    options: FigureOptions,
+    ax: Axes | None,
+) -> Axes:
+    from sequela.plots.positions import plot_positions
+    from sequela.questions.positions import item_positions
+
+    table = item_positions(model, options.items, **options.run_arguments())
+    return plot_positions(table, max_items=options.max_items, ax=ax)
+
+
 def _times(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes | None) -> Axes:
     from sequela.plots.time_densities import plot_time_densities
     from sequela.questions.clock import time_posterior
@@ -219,6 +251,9 @@ _DRAW: dict[str, Callable[[Model, Dataset | None, FigureOptions, Axes | None], A
     "theta": _theta,
     "interactions": _interactions,
     "orders": _orders,
+    "tree": _tree,
+    "paths": _paths,
+    "positions": _positions,
     "times": _times,
     "timeline": _timeline,
     "frequencies": _frequencies,

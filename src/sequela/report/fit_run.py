@@ -13,6 +13,7 @@ from sequela.learning.estimator import SetChain
 from sequela.learning.solvers.contract import Status
 from sequela.report.fit_folder import write_fit
 from sequela.report.fit_options import Execution, FitRunOptions, OutputOptions
+from sequela.report.html_folder import write_report
 from sequela.report.reading import read_samples
 from sequela.report.run import MODEL_NAME, Run
 from sequela.support.errors import InputError
@@ -161,9 +162,10 @@ def run_fit(
     """Read a table, learn a model from it, and leave everything about it in one folder.
 
     This is what ``sequela fit`` does. The folder gets the model, tables of interactions, orders,
-    pseudo-times and frequencies, figures, and a ``run.json`` from which `repeat_run` repeats the
-    fit. Until everything is there, the folder is called FOLDER.incomplete. The model comes first:
-    if a table or a figure fails, or the process is killed, it is in that folder.
+    pseudo-times and frequencies, figures, ``report.html`` that shows all of it, and a ``run.json``
+    from which `repeat_run` repeats the fit. Until everything is there, the folder is called
+    FOLDER.incomplete. The model comes first: if a table or a figure fails, or the process is
+    killed, it is in that folder.
 
     Parameters
     ----------
@@ -224,6 +226,7 @@ def run_fit(
             made, learner, found.data, figures=output.figures,
             table_seconds=output.table_seconds, execution=execution,
         )  # fmt: skip
+        write_report(made, found.data, name=folder, execution=execution)
         files = sorted(str(p.relative_to(made)) for p in made.rglob("*") if p.is_file())
     return FitReport(
         folder=Path(folder),

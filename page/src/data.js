@@ -1,0 +1,110 @@
+// What the report carries, made ready for the views. The format is described in docs/report.md.
+
+import { makeChain } from "./maths/lattice.js";
+import { clean, shortenAll } from "./core/text.js";
+
+export const FORMAT = "sequela report";
+export const VERSION = 1;
+
+/** Read the payload of a report; raise an error that a person understands. */
+export function readPayload(payload) {
+  if (payload.format !== FORMAT) throw new Error("The data of this page are not a sequela report.");
+  if (payload.version !== VERSION) {
+    throw new Error(
+      `The data of this page have version ${payload.version}; this page reads ${VERSION}.`,
+    );
+  }
+  const labels = payload.items.labels.map(clean);
+  const model = payload.model;
+  const chain =
+    model.stop_rate === null
+      ? null
+      : makeChain(model.base, { from: model.from, to: model.to, effect: model.effect }, model.stop_rate);
+  return {
+    payload,
+    labels,
+    short: shortenAll(labels),
+    n: labels.length,
+    chain,
+    edges: readEdges(model),
+    frequency: payload.items.frequency ?? payload.items.expected,
+    orders: readOrders(payload.orders, labels.length),
+    verdicts: readVerdicts(payload.verdicts),
+    samples: readSamples(payload.samples),
+  };
+}
+
+/** Return the interactions, the strongest first, each with its certainty where that is known. */
+function readEdges(model) {
+  const sure = model.certainty;
+  const edges = model.from.map((from, e) => ({
+    from,
+    to: model.to[e],
+    effect: model.effect[e],
+    certainty: sure?.sign_probability?.[e] ?? null,
+    low: sure?.low?.[e] ?? null,
+    high: sure?.high?.[e] ?? null,
+  }));
+  return edges.sort((a, b) => Math.abs(b.effect) - Math.abs(a.effect));
+}
+
+/** Return look-ups in the order matrix, whose upper triangle the payload holds. */
+function readOrders(orders, n) {
+  const none = { items: [], probability: () => NaN, together: () => NaN, draws: 0 };
+  if (!orders) return none;
+  const place = new Int32Array(n).fill(-1);
+  orders.items.forEach((item, at) => (place[item] = at));
+  const m = orders.items.length;
+  const at = (a, b) => {
+    const [i, j] = a < b ? [a, b] : [b, a];
+    return (i * (2 * m - i - 1)) / 2 + (j - i - 1);
+  };
+  return {
+    items: orders.items,
+    draws: orders.draws,
+    /** P(a before b | both observed); NaN if it is not known. */
+    probability(a, b) {
+      const [i, j] = [place[a], place[b]];
+      if (i < 0 || j < 0 || i === j) return NaN;
+      const found = orders.probability[at(i, j)];
+      if (found === null) return NaN;
+      return i < j ? found / 1000 : 1 - found / 1000;
+    },
+    /** P(both are observed). */
+    together(a, b) {
+      const [i, j] = [place[a], place[b]];
+      if (i < 0 || j < 0 || i === j) return NaN;
+      return orders.together[at(i, j)] / 100000;
+    },
+  };
+}
+
+/** Return the verdicts as rows. */
+function readVerdicts(verdicts) {
+  const { rows } = verdicts;
+  const get = (name, e) => rows[name]?.[e] ?? null;
+  return {
+    ...verdicts,
+    rows: rows.first.map((first, e) => ({
+      first,
+      second: rows.second[e],
+      probability: get("probability", e),
+      se: get("se", e),
+      observed: get("observed", e),
+      low: get("low", e),
+      high: get("high", e),
+      evidence: get("evidence", e),
+      verdict: get("verdict", e) ?? "unchecked",
+      baseline: get("baseline", e),
+    })),
+  };
+}
+
+function readSamples(samples) {
+  if (!samples) return null;
+  return {
+    ...samples,
+    labels: samples.labels.map(clean),
+    count: samples.labels.length,
+  };
+}

@@ -1,0 +1,156 @@
+// (g) Does the model describe the data, and what did the import do with them?
+
+import { scaleLinear, scaleLog } from "d3-scale";
+
+import { axisBelow, axisLeft, drawing } from "../core/axes.js";
+import { drawByWidth, h, replace, s } from "../core/dom.js";
+import { figure } from "../core/figure.js";
+import { table } from "../core/table.js";
+import { counted, integer, number } from "../core/text.js";
+
+const FAR = 3; // standard deviations from which on a difference is marked
+
+export const fit = {
+  id: "fit",
+  title: "Does the model fit, and what was read?",
+  short: "Fit and data",
+
+  render(root, page) {
+    const { goodness } = page.data.payload;
+    if (goodness) {
+      root.append(
+        h("p", { class: "lead" }, summary(goodness)),
+        h("div", { class: "two" }, sizesFigure(goodness), itemsFigure(goodness, page)),
+        pairsTable(goodness, page),
+      );
+    }
+    root.append(importPart(page));
+  },
+};
+
+function summary(goodness) {
+  const far = (zs) => zs.filter((z) => Math.abs(z) > 2).length;
+  const items = goodness.items.z;
+  return (
+    `Of ${counted(items.length, "item")}, ${far(items)} occur more or less often than the model expects by over two standard deviations ` +
+    `(about ${number(items.length * 0.046, 2)} would by chance); of ${counted(goodness.pairs.count, "pair")}, ${integer(goodness.pairs.beyond)} ` +
+    `(about ${number(goodness.pairs.count * 0.046, 2)} by chance).`
+  );
+}
+
+function sizesFigure(goodness) {
+  const { observed, expected } = goodness.sizes;
+  const made = figure("set-sizes", "Number of items per sample", { note: "Bars: observed. Dots: expected by the model." });
+  drawByWidth(made.body, (width) => {
+    let last = observed.length - 1;
+    const total = sumOf(observed);
+    while (last > 4 && observed[last] === 0 && expected[last] < total * 1e-4) last -= 1;
+    const height = 230;
+    const x = scaleLinear([-0.6, last + 0.6], [44, width - 8]);
+    const y = scaleLinear([0, Math.max(...observed, ...expected)], [height - 42, 22]);
+    const wide = Math.max(Math.min(0.8 * (x(1) - x(0)), 28), 0.8);
+    const marks = [];
+    for (let k = 0; k <= last; k += 1) {
+      marks.push(
+        s("rect", { x: x(k) - wide / 2, y: y(observed[k]), width: wide, height: y(0) - y(observed[k]), class: "bar soft" }),
+        s("circle", { cx: x(k), cy: y(expected[k]), r: Math.min(3.2, Math.max(wide / 2.4, 1.4)), class: "dot" }),
+      );
+    }
+    replace(made.body, drawing(width, height, axisLeft(y, 44, { title: "samples", grid: width - 52 }), axisBelow(x, height - 42, { title: "items per sample", ticks: Math.min(10, last), format: (t) => (Number.isInteger(t) && t >= 0 ? String(t) : "") }), marks));
+  });
+  return made.element;
+}
+
+const sumOf = (values) => values.reduce((a, b) => a + b, 0);
+
+function itemsFigure(goodness, page) {
+  const { data } = page;
+  const { observed, expected, z } = goodness.items;
+  const made = figure("item-frequencies", "Items: observed and expected", { hint: "\u00a0", note: `Number of samples with each item, on logarithmic axes. On the line both agree; orange is more than ${FAR} standard deviations away.` });
+  drawByWidth(made.body, (width) => {
+    const height = Math.min(width, 330);
+    const values = [...observed, ...expected].filter((x) => x > 0);
+    const range = [Math.max(0.5, 0.8 * Math.min(...values)), 1.2 * Math.max(...values)];
+    const x = scaleLog(range, [46, width - 10]);
+    const y = scaleLog(range, [height - 42, 22]);
+    const keep = (v) => Math.max(v, range[0]);
+    const dots = observed.map((count, item) =>
+      s(
+        "circle",
+        {
+          cx: x(keep(expected[item])), cy: y(keep(count)), r: 3.6,
+          class: Math.abs(z[item]) > FAR ? "dot far" : "dot light",
+          on: { mouseenter: () => say(item), click: () => page.openItem(item) },
+        }, // prettier-ignore
+        s("title", {}, data.short[item]),
+      ),
+    );
+    const round = (t) => (/^[125]0*$/.test(String(t)) ? integer(t) : "");
+    replace(
+      made.body,
+      drawing(width, height, axisLeft(y, 46, { title: "observed", format: round, ticks: 4 }), axisBelow(x, height - 42, { title: "expected", format: round, ticks: 4 }), s("line", { x1: x(range[0]), y1: y(range[0]), x2: x(range[1]), y2: y(range[1]), class: "guide" }), dots),
+    );
+  });
+  function say(item) {
+    replace(made.status, page.name(item), `: observed ${integer(observed[item])}, expected ${number(expected[item], 3)} (z ${number(z[item], 2)})`);
+  }
+  return made.element;
+}
+
+function pairsTable(goodness, page) {
+  const { data } = page;
+  const { pairs } = goodness;
+  const rows = pairs.a.map((a, k) => ({ a, b: pairs.b[k], observed: pairs.observed[k], expected: pairs.expected[k], z: pairs.z[k] }));
+  if (!rows.length) return null;
+  const made = table(
+    "pairs",
+    [
+      { title: "item", text: true, value: (row) => data.labels[row.a], show: (row) => page.item(row.a) },
+      { title: "and", text: true, value: (row) => data.labels[row.b], show: (row) => page.item(row.b) },
+      { title: "observed", value: (row) => row.observed, show: (row) => integer(row.observed) },
+      { title: "expected", value: (row) => row.expected, show: (row) => number(row.expected, 3) },
+      { title: "z", value: (row) => row.z, show: (row) => number(row.z, 2) },
+    ],
+    rows,
+    { caption: "Pairs that the model describes worst", noun: "pair", page: 8 },
+  );
+  return h("div", {}, h("h3", {}, "Pairs that the model describes worst"), made.element);
+}
+
+/** Say what was read, dropped, merged and not known. */
+function importPart(page) {
+  const { payload } = page.data;
+  const found = payload.import;
+  if (!found) return h("div", {}, h("h3", {}, "What was read"), h("p", {}, "The folder does not say how the data were read."));
+  const lines = [
+    `Read as ${found.kind}.`,
+    `Samples: ${integer(found.samples_read)} read, ${integer(found.samples_kept)} kept.`,
+    `Items: ${integer(found.items_read)} read, ${integer(found.items_kept)} kept.`,
+    `Items per sample: median ${number(found.median_size)}, at most ${integer(found.largest_size)}; ${counted(found.empty_samples, "sample")} without any item.`,
+  ];
+  const dropped = [
+    ...found.dropped_samples.map((part) => [counted(part.names.length, "sample"), part]),
+    ...found.dropped_items.map((part) => [counted(part.names.length, "item"), part]),
+  ];
+  const merged = Object.entries(found.merged ?? {});
+  return h(
+    "div",
+    {},
+    h("h3", {}, "What was read, dropped and merged"),
+    h("ul", {}, lines.map((line) => h("li", {}, line))),
+    dropped.map(([count, part]) => names(`${count} dropped, ${part.reason}`, part.names)),
+    merged.map(([name, old]) => names(`${counted(old.length, "item")} merged into ${name}`, old)),
+    found.many_items?.length ? names(`${counted(found.many_items.length, "sample")} with very many items: they appear to be observed late, which may mislead the clock`, found.many_items.map((x) => `${x.sample} (${x.size})`)) : null,
+    (found.notes ?? []).map((note) => h("p", { class: "note" }, note)),
+  );
+}
+
+function names(title, list) {
+  const shown = list.slice(0, 200);
+  return h(
+    "details",
+    {},
+    h("summary", {}, title),
+    h("p", { class: "names" }, shown.map((name, k) => [k ? ", " : "", h("bdi", {}, name.slice(0, 80))]), list.length > shown.length ? ` and ${integer(list.length - shown.length)} more` : ""),
+  );
+}

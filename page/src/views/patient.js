@@ -1,0 +1,269 @@
+// (e) A patient: choose a sample or click items together. Computed here, from theta.
+
+import { scaleLinear } from "d3-scale";
+
+import { axisBelow, drawing } from "../core/axes.js";
+import { drawByWidth, h, newId, replace, s } from "../core/dom.js";
+import { button, figure } from "../core/figure.js";
+import { table } from "../core/table.js";
+import { fitted, number, percent, probability, searchable, shorten, textWidth } from "../core/text.js";
+import { MAX_SET, history, likelyOrders, nextItems } from "../maths/lattice.js";
+import { timePosterior } from "../maths/time.js";
+
+const OFFERED = 30;
+const LISTED = 60;
+
+export const patient = {
+  id: "patient",
+  title: "One patient",
+  short: "A patient",
+
+  render(root, page) {
+    const { data } = page;
+    if (!data.chain) {
+      root.append(h("p", {}, "The rate of observation of this model depends on the state, which this page cannot compute. Use sequela time and sequela next."));
+      return;
+    }
+    root.append(
+      h("p", { class: "lead" }, "Choose a sample, or put items together, to see when it was probably taken, in which order its items probably came, and what comes next. The page computes the answers itself, for sets that nobody has seen as well."),
+    );
+    const state = { set: firstSet(page), sample: null };
+    const answers = h("div", { class: "answers" });
+    const picker = itemPicker(page, state, () => show());
+    const chooser = data.samples ? sampleChooser(page, (row) => openSample(row)) : null;
+    root.append(h("div", { class: "pick no-print" }, chooser?.element, picker.element), answers);
+    function show() {
+      picker.draw();
+      replace(answers, answerFor(page, state));
+    }
+    function openSample(row) {
+      const set = data.samples.sets[row];
+      state.sample = row;
+      state.set = [...set];
+      show();
+    }
+    page.openSample = (row) => {
+      openSample(row);
+      document.getElementById("patient").scrollIntoView({ block: "start" });
+    };
+    show();
+  },
+};
+
+/** Begin with a typical sample: of at least three items, and not many. */
+function firstSet(page) {
+  const sets = page.data.samples?.sets ?? [];
+  const common = new Set(page.itemsByFrequency.slice(0, 12));
+  const found = sets.find((set) => set.length >= 3 && set.length <= 5 && set.every((i) => common.has(i)));
+  return [...(found ?? sets.find((set) => set.length && set.length <= MAX_SET) ?? page.itemsByFrequency.slice(0, 2))];
+}
+
+/** Make the search of samples. */
+function sampleChooser(page, open) {
+  const { samples } = page.data;
+  const id = newId("sample");
+  const list = h("ul", { class: "found plain" });
+  const input = h("input", { id, type: "search", placeholder: "name of a sample", autocomplete: "off" });
+  const keys = samples.labels.map(searchable);
+  const search = () => {
+    const query = searchable(input.value.trim());
+    const rows = [];
+    for (let row = 0; row < keys.length && rows.length < 8; row += 1) if (keys[row].includes(query)) rows.push(row);
+    replace(
+      list,
+      rows.map((row) =>
+        h("li", {}, button(h("bdi", {}, shorten(samples.labels[row], 40)), null, () => open(row), { class: "link" }), h("span", { class: "note" }, ` ${samples.sets[row].length} items`)),
+      ),
+      rows.length ? null : h("li", { class: "note" }, "no such sample"),
+    );
+  };
+  input.addEventListener("input", search);
+  search();
+  return { element: h("div", { class: "pick-part" }, h("label", { for: id }, "A sample of the cohort"), input, list) };
+}
+
+/** Make the chips that put items together. */
+function itemPicker(page, state, change) {
+  const { data } = page;
+  const id = newId("items");
+  const chips = h("div", { class: "chips" });
+  const input = h("input", { id, type: "search", placeholder: "search items", autocomplete: "off" });
+  const keys = data.labels.map(searchable);
+  const toggle = (item) => {
+    const at = state.set.indexOf(item);
+    if (at >= 0) state.set.splice(at, 1);
+    else state.set.push(item);
+    state.sample = null;
+    change();
+  };
+  const draw = () => {
+    const query = searchable(input.value.trim());
+    const found = page.itemsByFrequency.filter((item) => !state.set.includes(item) && keys[item].includes(query));
+    const chip = (item) =>
+      h("button", { type: "button", class: "chip", "aria-pressed": String(state.set.includes(item)), on: { click: () => toggle(item) } }, h("bdi", {}, shorten(data.labels[item], 24)));
+    replace(
+      chips,
+      [...state.set].slice(0, LISTED).map(chip),
+      found.slice(0, OFFERED).map(chip),
+      found.length > OFFERED ? h("span", { class: "note" }, `and ${found.length - OFFERED} more: search`) : null,
+    );
+  };
+  input.addEventListener("input", draw);
+  const clear = button("Clear", "Clear: remove all items", () => {
+    state.set.length = 0;
+    state.sample = null;
+    change();
+  });
+  const element = h("div", { class: "pick-part wide" }, h("label", { for: id }, "Items that are present"), h("span", { class: "row" }, input, clear), chips);
+  return { element, draw };
+}
+
+function heading(page, state) {
+  const { data } = page;
+  const { samples } = data;
+  const parts = [];
+  if (state.sample !== null) parts.push("Sample ", h("bdi", { class: "label" }, shorten(samples.labels[state.sample], 60)), ": ");
+  if (!state.set.length) parts.push("no items");
+  state.set.slice(0, LISTED).forEach((item, k) => parts.push(k ? ", " : "", page.name(item)));
+  if (state.set.length > LISTED) parts.push(` and ${state.set.length - LISTED} more`);
+  return h("h3", { class: "patient-set", "aria-live": "polite" }, parts);
+}
+
+function answerFor(page, state) {
+  const { data } = page;
+  const set = [...state.set].sort((a, b) => a - b);
+  const head = heading(page, state);
+  const next = nextItems(data.chain, set);
+  if (set.length > MAX_SET) {
+    const { samples } = data;
+    const stored =
+      state.sample !== null && samples.time
+        ? `It was probably taken at about ${number(samples.time.mean[state.sample], 3)} (90%: ${number(samples.time.low[state.sample], 3)} to ${number(samples.time.high[state.sample], 3)}). `
+        : "";
+    return [head, h("p", { class: "callout" }, `${stored}The page computes times and orders of sets of up to ${MAX_SET} items; this one has ${set.length}. Remove items, or ask sequela time and sequela order.`), nextFigure(page, next)];
+  }
+  const time = timePosterior(data.chain, set);
+  const past = history(data.chain, set);
+  return [
+    head,
+    h("p", { class: "answer" }, "Probably taken at about ", h("strong", {}, number(time.mean, 3)), ` (90%: ${number(time.quantile(0.05), 3)} to ${number(time.quantile(0.95), 3)}; a sample is taken at ${number(1 / data.chain.stopRate, 3)} on average).`),
+    h("div", { class: "two" }, timeFigure(page, time), nextFigure(page, next)),
+    set.length ? orderPart(page, set, past) : null,
+  ];
+}
+
+function timeFigure(page, time) {
+  const made = figure("time-density", "When was it taken?", { note: "Density of the time of observation given the set. The shaded part holds 90%, the line is the mean." });
+  drawByWidth(made.body, (width) => {
+    const end = Math.min(time.quantile(0.997), time.end);
+    const height = 190;
+    const steps = Math.min(240, Math.max(80, Math.round(width / 3)));
+    const ts = Array.from({ length: steps + 1 }, (_, k) => (end * k) / steps);
+    const ys = ts.map(time.density);
+    const x = scaleLinear([0, end], [12, width - 12]);
+    const y = scaleLinear([0, Math.max(...ys)], [height - 40, 10]);
+    const [low, high] = [time.quantile(0.05), time.quantile(0.95)];
+    const line = ts.map((t, k) => `${k ? "L" : "M"}${x(t).toFixed(1)},${y(ys[k]).toFixed(1)}`).join("");
+    const inside = ts.filter((t) => t > low && t < high);
+    const area = [low, ...inside, high].map((t, k) => `${k ? "L" : "M"}${x(t).toFixed(1)},${y(time.density(t)).toFixed(1)}`).join("");
+    replace(
+      made.body,
+      drawing(
+        width,
+        height,
+        s("path", { d: `${area}L${x(high).toFixed(1)},${y(0)}L${x(low).toFixed(1)},${y(0)}Z`, class: "area" }),
+        s("path", { d: line, class: "curve" }),
+        s("line", { x1: x(time.mean), x2: x(time.mean), y1: y(0), y2: y(time.density(time.mean)), class: "mean" }),
+        axisBelow(x, y(0), { title: "time of observation", ticks: Math.max(3, width / 90) }),
+      ),
+    );
+  });
+  return made.element;
+}
+
+function nextFigure(page, next) {
+  const { data } = page;
+  const made = figure("next-items", "What comes next?", {
+    note: Number.isFinite(next.nextItemTime)
+      ? `Probability to be the next item; it takes ${number(next.nextItemTime, 3)} units of time on average until it comes.`
+      : "Nothing is left to come.",
+  });
+  const shown = next.items.slice(0, 10);
+  drawByWidth(made.body, (width) => {
+    if (!shown.length) return replace(made.body, h("p", {}, "All items are present."));
+    const left = Math.min(Math.max(...shown.map(({ item }) => textWidth(data.short[item], 11.5))) + 12, width * 0.4);
+    const x = scaleLinear([0, Math.max(...shown.map(({ share }) => share))], [0, width - left - 52]);
+    const rows = shown.map(({ item, share }, row) =>
+      s(
+        "g",
+        {},
+        s("text", { x: left - 7, y: row * 19 + 14, "text-anchor": "end", class: "label" }, fitted(data.short[item], 12, left - 8)),
+        s("rect", { x: left, y: row * 19 + 4, width: Math.max(x(share), 0.5), height: 13, class: "bar" }),
+        s("text", { x: left + x(share) + 5, y: row * 19 + 14.5, class: "tick" }, percent(share)),
+      ),
+    );
+    return replace(made.body, drawing(width, shown.length * 19 + 8, rows));
+  });
+  return made.element;
+}
+
+function orderPart(page, set, past) {
+  const { data } = page;
+  const best = likelyOrders(data.chain, set, 5);
+  const rows = set.map((item, c) => ({
+    item,
+    arrival: past.arrival[c],
+    place: past.place[c].reduce((sum, p, k) => sum + p * (k + 1), 0),
+    first: past.place[c][0],
+    last: past.place[c][set.length - 1],
+  }));
+  rows.sort((a, b) => a.arrival - b.arrival);
+  const made = table(
+    "patient-arrivals",
+    [
+      { title: "item", text: true, value: (row) => data.labels[row.item], show: (row) => page.item(row.item) },
+      { title: "mean arrival", value: (row) => row.arrival, show: (row) => number(row.arrival, 3) },
+      { title: "mean place", value: (row) => row.place, show: (row) => number(row.place, 2) },
+      { title: "came first", value: (row) => row.first, show: (row) => probability(row.first) },
+      { title: "came last", value: (row) => row.last, show: (row) => probability(row.last) },
+    ],
+    rows,
+    { caption: "Arrival of the items of this set", noun: "item", search: false, page: MAX_SET },
+  );
+  return [
+    h("h3", {}, "In which order did they come?"),
+    h(
+      "ol",
+      { class: "orders" },
+      best.map(({ order, probability: p }) => h("li", {}, order.flatMap((item, k) => [k ? " \u2192 " : "", page.name(item)]), h("span", { class: "note" }, `  ${percent(p)}`))),
+    ),
+    made.element,
+    set.length > 1 ? beforeTable(page, set, past) : null,
+  ];
+}
+
+/** List P(a before b | set) for all pairs of the set. */
+function beforeTable(page, set, past) {
+  const { data } = page;
+  const rows = [];
+  set.forEach((a, i) =>
+    set.forEach((b, j) => {
+      if (i < j) {
+        const ahead = past.before[i][j] >= 0.5;
+        rows.push(ahead ? { first: a, second: b, p: past.before[i][j] } : { first: b, second: a, p: past.before[j][i] });
+      }
+    }),
+  );
+  rows.sort((x, y) => y.p - x.p);
+  const made = table(
+    "patient-orders",
+    [
+      { title: "first", text: true, value: (row) => data.labels[row.first], show: (row) => page.name(row.first) },
+      { title: "then", text: true, value: (row) => data.labels[row.second], show: (row) => page.name(row.second) },
+      { title: "probability in this sample", value: (row) => row.p, show: (row) => probability(row.p) },
+    ],
+    rows,
+    { caption: "Which item came first in this set", noun: "pair", page: 10 },
+  );
+  return h("details", {}, h("summary", {}, "Which came first, pair by pair"), made.element);
+}

@@ -1,0 +1,37 @@
+// (d) The progression of the cohort: the tree of orders, the most common paths, and the position of
+// each item with its band.
+
+import { h } from "../core/dom.js";
+import { counted, percent } from "../core/text.js";
+import { pathsFigure } from "./paths.js";
+import { positionsFigure } from "./positions.js";
+import { treeFigure } from "./tree.js";
+
+export const progression = {
+  id: "progression",
+  title: "How does it progress?",
+  short: "Progression",
+
+  render(root, page) {
+    const { data } = page;
+    const orders = data.samples?.orders;
+    if (orders) {
+      const known = orders.filter(Boolean).length;
+      const left = orders.length - known;
+      root.append(
+        h(
+          "p",
+          { class: "lead" },
+          "Each sample contributes the order in which its items most probably came, given the model. ",
+          left
+            ? `Shown are ${counted(known, "sample")} (${percent(known / orders.length)}); the other ${counted(left, "sample")} have too many items for an exact order.`
+            : "",
+        ),
+        h("p", { class: "note" }, "These are most likely orders of one model. Where the data cannot tell, a branch may as well run the other way: see the first section."),
+      );
+      if (known) root.append(treeFigure(page), pathsFigure(page));
+    }
+    if (data.payload.positions) root.append(positionsFigure(page));
+    if (!orders && !data.payload.positions) root.append(h("p", {}, "The report was made without samples."));
+  },
+};

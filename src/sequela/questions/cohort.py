@@ -1,0 +1,243 @@
+"""The histories of a whole cohort: the most likely order of each sample, and all of them as a tree.
+
+The tree is the one that Schill et al. (2020) drew: samples share a branch as long as their orders
+agree. Samples with too many items for the lattice have no order here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sequela.likelihood.distinct import DistinctSamples
+from sequela.likelihood.parameters import Parameters
+from sequela.likelihood.passage import Passage, in_range
+from sequela.model import as_model
+from sequela.questions.order_search import best_orders
+from sequela.samples import as_samples
+from sequela.settings import read_settings
+from sequela.support.errors import InputError
+from sequela.support.threads import run_pieces
+from sequela.support.validation import positive_integer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Unpack
+
+    from numpy.typing import NDArray
+
+    from sequela.data.dataset import DataLike
+    from sequela.model import ModelLike
+    from sequela.settings import SettingsKeywords
+
+__all__ = ["CohortOrders", "OrderBranch", "cohort_orders"]
+
+# States of all lattices together: some seconds. Larger sets are left out first.
+_MAX_STATES = 1 << 22
+_MAX_SIZE = 20
+
+
+@dataclass(frozen=True)
+class OrderBranch:
+    """A branch of the tree of orders.
+
+    Attributes
+    ----------
+    item : str or None
+        The item that was added last; None for the root.
+    count : int
+        Number of samples that pass here.
+    ended : int
+        How many of them have no further item.
+    rest : int
+        How many of them go on by branches that were left out because they have few samples.
+    children : tuple of OrderBranch
+        The next items, the most frequent first.
+    """
+
+    item: str | None
+    count: int
+    ended: int
+    rest: int
+    children: tuple[OrderBranch, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of branches after this one."""
+        return sum(1 + child.size for child in self.children)
+
+
+@dataclass(frozen=True)
+class CohortOrders:
+    """The most likely order of each sample of a cohort.
+
+    Attributes
+    ----------
+    orders : tuple
+        For each sample a tuple of labels, the first item first; None where the set is too large.
+    probability : array (samples,)
+        Probability of that order, given the set; NaN where there is none.
+    arrivals : tuple
+        For each sample the mean arrival times of its items, as a mapping from label to time; None
+        where the set is too large.
+    samples, items : tuple of str
+        Labels.
+    largest : int
+        The largest set for which orders were computed.
+    """
+
+    orders: tuple[tuple[str, ...] | None, ...]
+    probability: NDArray[np.float64]
+    arrivals: tuple[dict[str, float] | None, ...] = field(repr=False)
+    samples: tuple[str, ...] = field(repr=False)
+    items: tuple[str, ...] = field(repr=False)
+    largest: int = 0
+
+    def tree(self, items: Iterable[Any] | None = None, *, least: int = 1) -> OrderBranch:
+        """Return the orders as a tree.
+
+        Parameters
+        ----------
+        items : list of labels or None
+            Reduce each order to these items; None: all.
+        least : int
+            Leave out branches with fewer samples.
+
+        Examples
+        --------
+        >>> from sequela.data.examples import example_theta
+        >>> theta = [[0.0, 4.0], [0.0, -4.0]]
+        >>> tree = cohort_orders(theta, [[1, 1], [1, 0], [0, 0]]).tree()
+        >>> tree.count, tree.ended, tree.children[0].item, tree.children[0].count
+        (3, 1, '0', 2)
+        """
+        kept = set(self.items) if items is None else {str(item) for item in items}
+        unknown = kept - set(self.items)
+        if unknown:
+            raise InputError(f"the cohort has no item {min(unknown)!r}")
+        least = positive_integer("least", least)
+        root = _Growing()
+        for order in self.orders:
+            if order is not None:
+                root.add([item for item in order if item in kept])
+        place = {item: at for at, item in enumerate(self.items)}
+        return root.finish(None, least, lambda item: place[item])
+
+    def paths(
+        self, length: int = 3, items: Iterable[Any] | None = None
+    ) -> dict[tuple[str, ...], int]:
+        """Return the most frequent beginnings of `length` items, and their numbers of samples.
+
+        Examples
+        --------
+        >>> theta = [[0.0, 4.0], [0.0, -4.0]]
+        >>> cohort_orders(theta, [[1, 1], [1, 1], [1, 0]]).paths(2)
+        {('0', '1'): 2}
+        """
+        length = positive_integer("length", length)
+        kept = set(self.items) if items is None else {str(item) for item in items}
+        counts: dict[tuple[str, ...], int] = {}
+        for order in self.orders:
+            path = tuple(item for item in order or () if item in kept)[:length]
+            if len(path) == length:
+                counts[path] = counts.get(path, 0) + 1
+        return dict(sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])))
+
+
+class _Growing:
+    """A branch while samples are added to it."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.ended = 0
+        self.next: dict[str, _Growing] = {}
+
+    def add(self, order: list[str]) -> None:
+        at = self
+        at.count += 1
+        for item in order:
+            at = at.next.setdefault(item, _Growing())
+            at.count += 1
+        at.ended += 1
+
+    def finish(self, item: str | None, least: int, place: Callable[[str], int]) -> OrderBranch:
+        ranked = sorted(self.next.items(), key=lambda entry: (-entry[1].count, place(entry[0])))
+        children = tuple(
+            child.finish(name, least, place) for name, child in ranked if child.count >= least
+        )
+        rest = sum(child.count for _, child in ranked if child.count < least)
+        return OrderBranch(item, self.count, self.ended, rest, children)
+
+
+def cohort_orders(
+    model: ModelLike,
+    data: DataLike,
+    *,
+    max_size: int = 12,
+    **settings: Unpack[SettingsKeywords],
+) -> CohortOrders:
+    """Return the most likely order of the items of each sample, exactly.
+
+    Parameters
+    ----------
+    model : Model, fitted SetChain, or theta
+        The model.
+    data : Dataset, DataFrame, array or list of sets
+        The samples.
+    max_size : int
+        Samples with more items get no order; at most 20. If there are very many large samples, the
+        limit is lower, and `CohortOrders.largest` says which it was.
+    **settings
+        `n_threads`; see `Settings`.
+
+    Examples
+    --------
+    >>> from sequela.data.examples import example_theta
+    >>> cohort = cohort_orders(example_theta(), [{"second", "first"}, {"step 2", "step 1"}])
+    >>> cohort.orders
+    (('first', 'second'), ('step 1', 'step 2'))
+    """
+    how = read_settings(settings, unused=("budget", "sampling", "draws", "target_se"))
+    model = as_model(model)
+    read = as_samples(model, data).without_times()
+    max_size = min(positive_integer("max_size", max_size), _MAX_SIZE)
+    parameters = Parameters.of(model)
+    distinct = DistinctSamples.of(read)
+    largest = _affordable(distinct.sizes, max_size)
+    labels = model.items
+
+    def work(s: int) -> tuple[tuple[str, ...], float, dict[str, float]] | None:
+        items = distinct.items(s)
+        if items.size > largest or not in_range(parameters.columns(items)):
+            return None
+        passage = Passage.of(parameters, items)
+        log_p = passage.log_p()
+        weight, order = next(best_orders(passage))
+        arrivals = passage.moments().arrival_mean
+        return (
+            tuple(labels[items[b]] for b in order),
+            float(np.exp(weight + np.log(parameters.stop_rate) - log_p)),
+            {labels[item]: float(time) for item, time in zip(items, arrivals, strict=True)},
+        )
+
+    pieces = distinct.largest_first()
+    done = run_pieces(work, pieces, how.threads, "orders of samples")
+    found = [done[place] for place in np.argsort(pieces, kind="stable")]
+    each = [found[int(s)] for s in distinct.inverse]
+    return CohortOrders(
+        orders=tuple(None if one is None else one[0] for one in each),
+        probability=np.array([np.nan if one is None else one[1] for one in each]),
+        arrivals=tuple(None if one is None else one[2] for one in each),
+        samples=read.samples,
+        items=read.items,
+        largest=largest,
+    )
+
+
+def _affordable(sizes: NDArray[np.int64], max_size: int) -> int:
+    """Return the largest size of sets whose lattices together are within the limit."""
+    counts = np.bincount(sizes[sizes <= max_size], minlength=max_size + 1)
+    states = np.cumsum(counts * 2.0 ** np.arange(max_size + 1))
+    return int(np.flatnonzero(states <= _MAX_STATES).max(initial=0))

@@ -1,0 +1,90 @@
+"""Where along the progression each item stands: quantiles of its place and of its arrival time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from sequela.model import as_model
+from sequela.questions.arguments import find_items
+from sequela.questions.precision import DEFAULT_DRAWS
+from sequela.settings import read_settings
+from sequela.simulation import simulate
+from sequela.support.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Unpack
+
+    from sequela.model import ModelLike
+    from sequela.settings import SettingsKeywords
+
+__all__ = ["QUANTILES", "item_positions"]
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+# Items that were drawn less often have no quantiles worth drawing.
+_FEWEST = 20
+
+
+def item_positions(
+    model: ModelLike, items: Iterable[Any] | None = None, **settings: Unpack[SettingsKeywords]
+) -> pd.DataFrame:
+    """Return quantiles of the place in the order and of the arrival time of each item.
+
+    Both are given that the item is observed, over sequences drawn from the model. An item that is
+    observed mostly late has a late place also because there are more items by then; `order_matrix`
+    tells which of two items arrives first.
+
+    Parameters
+    ----------
+    model : Model, fitted SetChain, or theta
+        The model.
+    items : list of labels or None
+        None: all.
+    **settings
+        `draws` (number of simulated sequences, default 100,000), `random_state`, `n_threads`; see
+        `Settings`.
+
+    Returns
+    -------
+    DataFrame
+        One row per item, the earliest median place first: "observed" (share of the sequences),
+        "place_05", "place_25", "place_50", "place_75", "place_95" (1 is first) and the same of
+        "time". NaN for items that were drawn fewer than 20 times. ``attrs`` holds "draws" and
+        "seed".
+
+    Examples
+    --------
+    >>> from sequela.data.examples import example_theta
+    >>> positions = item_positions(example_theta(), ["first", "second"], random_state=1)
+    >>> positions["place_50"].to_dict()
+    {'first': 2.0, 'second': 3.0}
+    """
+    how = read_settings(settings, unused=("budget", "sampling", "target_se"))
+    model = as_model(model)
+    places = np.arange(model.n_items) if items is None else find_items(model, items)
+    if not places.size:
+        raise InputError("items is empty; expected at least one item, or None for all")
+    draws = DEFAULT_DRAWS if how.draws is None else how.draws
+    drawn = simulate(model, draws, random_state=how.seed, n_threads=how.threads)
+    place = np.arange(drawn.sequence.size) - np.repeat(drawn.indptr[:-1], drawn.set_sizes) + 1.0
+    order = np.argsort(drawn.sequence, kind="stable")
+    ends = np.searchsorted(drawn.sequence[order], np.arange(model.n_items + 1))
+    names = [f"{what}_{round(100 * q):02d}" for what in ("place", "time") for q in QUANTILES]
+    rows = np.full((places.size, len(names)), np.nan)
+    for row, item in enumerate(places):
+        here = order[ends[item] : ends[item + 1]]
+        if here.size >= _FEWEST:
+            # A place that occurs: the lower of two between which a quantile falls.
+            at_place = np.quantile(place[here], QUANTILES, method="inverted_cdf")
+            at_time = np.quantile(drawn.arrival_times[here], QUANTILES)
+            rows[row] = np.concatenate([at_place, at_time])
+    table = pd.DataFrame(
+        rows, columns=names, index=pd.Index([model.items[j] for j in places], name="item")
+    )
+    table.insert(0, "observed", (ends[1:] - ends[:-1])[places] / draws)
+    table = table.sort_values(["place_50", "time_50"], kind="stable")
+    table.attrs.update(draws=draws, seed=how.seed)
+    return table

@@ -1,0 +1,143 @@
+"""The report of a folder: everything that a run left in it, as one page."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sequela.report.fit_options import Execution
+from sequela.report.html import REPORT_NAME, Report
+from sequela.report.html_payload import ReportContent, build_payload
+from sequela.report.html_verdicts import find_verdicts
+from sequela.report.run import MODEL_NAME, RUN_NAME, Run
+from sequela.support.errors import InputError
+from sequela.support.spreadsheets import unguarded
+
+if TYPE_CHECKING:
+    import os
+
+    import pandas as pd
+
+    from sequela.data.dataset import Dataset
+
+__all__ = ["report_on_folder", "write_report"]
+
+_log = logging.getLogger("sequela")
+
+
+def write_report(
+    folder: str | os.PathLike[str],
+    data: Dataset | None = None,
+    *,
+    name: str | os.PathLike[str] | None = None,
+    execution: Execution | None = None,
+) -> Path:
+    """Write ``report.html`` into the folder of a run, and return its path.
+
+    Parameters
+    ----------
+    folder : path
+        A folder that ``sequela fit`` made: the model, its tables, ``run.json``, and ``rivals.csv``
+        if it is there.
+    data : Dataset or None
+        The samples; None reads them from where ``run.json`` says they were.
+    name : path or None
+        The folder as readers will know it, if it still has another name.
+    execution : Execution or None
+        Threads, and whom to tell what is being made.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from sequela.data.examples import example_path
+    >>> from sequela.report import FitRunOptions, OutputOptions, run_fit
+    >>> options = FitRunOptions(penalty=0.05, most_frequent=3, seed=1)
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     folder = pathlib.Path(place, "fit")
+    ...     plain = OutputOptions(figures=())
+    ...     _ = run_fit(example_path("samples.csv"), folder, options, output=plain)
+    ...     write_report(folder).name
+    'report.html'
+    """
+    target = Path(folder) / REPORT_NAME
+    report_on_folder(folder, data, name=name, execution=execution).save(target)
+    return target
+
+
+def report_on_folder(
+    folder: str | os.PathLike[str],
+    data: Dataset | None = None,
+    *,
+    name: str | os.PathLike[str] | None = None,
+    execution: Execution | None = None,
+) -> Report:
+    """Return the report of the folder of a run; see `write_report`."""
+    from sequela.model import Model
+
+    place = Path(folder)
+    if not (place / MODEL_NAME).exists():
+        raise InputError(
+            f"{str(folder)!r} holds no {MODEL_NAME}; name a folder that `sequela fit` made"
+        )
+    model = Model.load(place / MODEL_NAME)
+    run = Run.read(place) if (place / RUN_NAME).exists() else None
+    if data is None and run is not None:
+        data = _read_data(run, place)
+    shown = Path(folder if name is None else name).absolute().name
+    source = "samples.csv" if run is None else Path(run.data["path"]).name
+    content = ReportContent(
+        model=model,
+        data=data,
+        title=shown,
+        verdicts=find_verdicts(
+            _table(place, "orders.csv"), _table(place, "rivals.csv"), shown, source
+        ),
+        certainty=_certainty(_table(place, "interactions.csv")),
+        pseudo_times=_table(place, "pseudo_times.csv"),
+        run=run,
+    )
+    seed = 0 if run is None else int(run.options.get("seed") or 0)
+    how = execution or Execution()
+    payload = build_payload(content, seed=seed, threads=how.threads, announce=how.announce)
+    return Report(payload)
+
+
+def _read_data(run: Run, place: Path) -> Dataset | None:
+    """Read the samples of a run, if they are still where they were and the same."""
+    from sequela.data.tables import read_table
+
+    path = Path(run.data["path"])
+    path = path if path.is_absolute() else place / path
+    if not path.exists():
+        _log.warning("the samples %r are not there; the report is made without them", str(path))
+        return None
+    run.check_data(path)
+    options = run.options
+    found = read_table(path, times=options.get("times"), most_frequent=options.get("most_frequent"))
+    return found.data
+
+
+def _table(place: Path, name: str) -> pd.DataFrame | None:
+    """Read a table that a run wrote; None if it is not there."""
+    import pandas as pd
+
+    path = place / name
+    if not path.exists():
+        return None
+    try:
+        frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
+    except (ValueError, OSError) as error:
+        raise InputError(f"{str(path)!r} cannot be read as a table ({error})") from None
+    for column in ("first", "second", "from", "to", "sample", "baseline"):
+        if column in frame.columns:
+            frame[column] = [unguarded(str(label)) for label in frame[column]]
+    return frame
+
+
+def _certainty(interactions: pd.DataFrame | None) -> pd.DataFrame | None:
+    """Return what the table of interactions says about certainty, if it says anything."""
+    if interactions is None:
+        return None
+    known = [c for c in ("sign_probability", "low", "high") if c in interactions.columns]
+    return interactions[["from", "to", *known]] if known else None

@@ -1,0 +1,325 @@
+"""The data of a report page, as plain values for JSON; docs/report.md describes the format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sequela.questions.cohort import cohort_orders
+from sequela.questions.goodness import goodness_of_fit
+from sequela.questions.order import order_matrix
+from sequela.questions.positions import QUANTILES, item_positions
+from sequela.report.citations import citation_texts
+from sequela.report.html_verdicts import Verdicts, baseline_firsts
+from sequela.samples import as_samples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from sequela.data.dataset import Dataset
+    from sequela.model import Model
+    from sequela.report.run import Run
+
+__all__ = ["FORMAT", "VERSION", "ReportContent", "build_payload"]
+
+FORMAT = "sequela report"
+VERSION = 1
+
+_ORDER_DRAWS = 100_000
+_DRAWS = 40_000
+_LARGEST_SET = 14  # of which the most likely order is computed
+_MOST_ORDERED = 500  # items of the order matrix
+_MOST_PAIRS = 400  # worst pairs of the goodness of fit
+_MOST_PAIRED = 1500  # items; beyond it the table of all pairs is too large to be worth it
+_MOST_NAMES = 500
+
+
+@dataclass(frozen=True)
+class ReportContent:
+    """What a report is about; everything but the model may be missing.
+
+    Attributes
+    ----------
+    model : Model
+        The model.
+    data : Dataset or None
+        The samples that it was learned from.
+    title : str
+        Heading of the page.
+    verdicts : Verdicts
+        The orders and their certainty.
+    certainty : DataFrame or None
+        Of interactions: "from", "to", and any of "sign_probability", "low", "high".
+    pseudo_times : DataFrame or None
+        As `pseudo_times` returns it, one row for each sample; None computes nothing.
+    run : Run or None
+        How the model was learned.
+    """
+
+    model: Model
+    data: Dataset | None = None
+    title: str = "Model"
+    verdicts: Verdicts = field(default_factory=Verdicts)
+    certainty: pd.DataFrame | None = None
+    pseudo_times: pd.DataFrame | None = None
+    run: Run | None = None
+
+
+def build_payload(
+    content: ReportContent,
+    *,
+    seed: int = 0,
+    threads: int | None = None,
+    announce: Callable[[str], None] | None = None,
+) -> dict[str, Any]:
+    """Compute what the page shows beyond the tables that it is given.
+
+    Examples
+    --------
+    >>> from sequela import Model, example_theta
+    >>> theta = example_theta()
+    >>> payload = build_payload(ReportContent(Model(theta.to_numpy(), list(theta.columns))))
+    >>> payload["version"], payload["samples"], len(payload["items"]["labels"])
+    (1, None, 10)
+    """
+    model = content.model
+    data = None if content.data is None else as_samples(model, content.data)
+    how = {"random_state": seed, "n_threads": threads}
+    tell = announce or (lambda _: None)
+    tell("report: orders and positions")
+    frequency: NDArray[np.float64] | None = None
+    if data is not None:
+        shares = data.frequencies.loc[list(model.items)]
+        frequency = np.asarray(shares, dtype=np.float64)
+    goodness = None
+    if data is not None and model.n_items <= _MOST_PAIRED:
+        goodness = _goodness(model, data, how)
+    orders = _orders(model, content.verdicts.table, frequency, how)
+    positions = _positions(model, how)
+    samples = None
+    if data is not None:
+        tell("report: samples")
+        samples = _samples(model, data, content.pseudo_times, how)
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "title": content.title,
+        "warnings": _warnings(content.run),
+        "items": {
+            "labels": list(model.items),
+            "frequency": None if frequency is None else _numbers(frequency, 5),
+            "expected": positions["observed"],
+        },
+        "model": _model(model, content.certainty),
+        "verdicts": _verdicts(content.verdicts, model, data),
+        "orders": orders,
+        "positions": positions,
+        "samples": samples,
+        "goodness": goodness,
+        "import": _import_summary(content.run),
+        "made": _made(content.run),
+    }
+
+
+def _numbers(values: NDArray[Any] | pd.Series[Any], digits: int | None = None) -> list[Any]:
+    """Return numbers for JSON; those that are not finite are null."""
+    array = np.asarray(values, dtype=np.float64)
+    if digits is not None:
+        array = np.round(array, digits)
+    return [x if np.isfinite(x) else None for x in array.tolist()]
+
+
+def _model(model: Model, certainty: pd.DataFrame | None) -> dict[str, Any]:
+    theta = model.theta
+    effects = theta.copy()
+    np.fill_diagonal(effects, 0.0)
+    source, target = np.nonzero(effects)
+    sure = None
+    if certainty is not None:
+        rows = certainty.set_index(["from", "to"])
+        pairs = [(model.items[i], model.items[j]) for i, j in zip(source, target, strict=True)]
+        aligned = rows.reindex(pairs)
+        columns = [c for c in ("sign_probability", "low", "high") if c in rows.columns]
+        sure = {name: _numbers(aligned[name], 4) for name in columns}
+    return {
+        "base": np.diagonal(theta).tolist(),
+        "from": source.tolist(),
+        "to": target.tolist(),
+        "effect": effects[source, target].tolist(),
+        "observation": model.observation.to_json(),
+        "stop_rate": model.observation.constant_rate,
+        "certainty": sure,
+    }
+
+
+def _verdicts(verdicts: Verdicts, model: Model, data: Dataset | None) -> dict[str, Any]:
+    table = verdicts.filled()
+    place = {label: at for at, label in enumerate(model.items)}
+    known = table["first"].isin(list(place)) & table["second"].isin(list(place))
+    table = table[known]
+    if data is not None and table["baseline"].isna().all():
+        table = table.assign(baseline=np.array(baseline_firsts(table, data), dtype=object))
+    rows: dict[str, list[Any]] = {
+        name: [place.get(label) for label in table[name]]
+        for name in ("first", "second", "baseline")
+    }
+    for name in ("probability", "se", "observed", "low", "high", "evidence"):
+        if table[name].notna().any():
+            rows[name] = _numbers(table[name], 5)
+    rows["verdict"] = table["verdict"].tolist()
+    return {
+        "kind": verdicts.kind,
+        "notes": list(verdicts.notes),
+        "command": verdicts.command,
+        "rows": rows,
+    }
+
+
+def _orders(
+    model: Model,
+    known: pd.DataFrame,
+    frequency: NDArray[np.float64] | None,
+    how: dict[str, Any],
+) -> dict[str, Any] | None:
+    """Return the upper triangle of the order matrix, in thousandths; null where it is unknown.
+
+    Pairs that the table of orders has with a standard error, mostly 0, are taken from there.
+    """
+    n = model.n_items
+    if n < 2:
+        return None
+    rank = np.arange(n) if frequency is None else np.argsort(-frequency, kind="stable")
+    chosen = np.sort(rank[:_MOST_ORDERED])
+    method: Any = "auto" if n <= 12 else "simulation"
+    found = order_matrix(
+        model, [model.items[j] for j in chosen], method=method, draws=_ORDER_DRAWS, **how
+    )
+    upper = np.triu_indices(chosen.size, 1)
+    matrix = found.probability.to_numpy().copy()
+    place = {model.items[j]: at for at, j in enumerate(chosen)}
+    if {"probability", "se"} <= set(known.columns):
+        exact = known.dropna(subset=["probability", "se"])
+        columns = (exact[name] for name in ("first", "second", "probability"))
+        for a, b, p in zip(*columns, strict=True):
+            if a in place and b in place:
+                matrix[place[a], place[b]], matrix[place[b], place[a]] = p, 1.0 - p
+    probability = 1000.0 * matrix[upper]
+    together = 1e5 * found.observed.to_numpy()[upper]
+    return {
+        "items": chosen.tolist(),
+        "probability": [None if np.isnan(p) else round(p) for p in probability.tolist()],
+        "together": [round(x) for x in np.nan_to_num(together).tolist()],
+        "draws": found.draws,
+    }
+
+
+def _positions(model: Model, how: dict[str, Any]) -> dict[str, Any]:
+    table = item_positions(model, draws=_DRAWS, **how).loc[list(model.items)]
+    parts: dict[str, Any] = {}
+    for name, what, digits in (("position", "place", 0), ("time", "time", 4)):
+        columns = [f"{what}_{round(100 * q):02d}" for q in QUANTILES]
+        rows = np.round(table[columns].to_numpy(), digits)
+        parts[name] = [None if np.isnan(row).any() else row.tolist() for row in rows]
+    return {
+        "items": list(range(model.n_items)),
+        "observed": _numbers(table["observed"], 5),
+        "draws": _DRAWS,
+        **parts,
+    }
+
+
+def _samples(
+    model: Model, data: Dataset, times: pd.DataFrame | None, how: dict[str, Any]
+) -> dict[str, Any]:
+    cohort = cohort_orders(model, data, max_size=_LARGEST_SET, n_threads=how["n_threads"])
+    place = {label: at for at, label in enumerate(model.items)}
+    sets = [np.flatnonzero(row).tolist() for row in data.values]
+    order = [data.items.index(label) for label in model.items]
+    if order != list(range(len(order))):
+        sets = [np.flatnonzero(row[order]).tolist() for row in data.values]
+    arrivals = [
+        None if found is None else [round(found[model.items[j]], 3) for j in items]
+        for found, items in zip(cohort.arrivals, sets, strict=True)
+    ]
+    return {
+        "labels": list(data.samples),
+        "sets": sets,
+        "orders": [
+            None if found is None else [place[label] for label in found] for found in cohort.orders
+        ],
+        "arrivals": arrivals,
+        "largest": cohort.largest,
+        "time": None if times is None else _times(times, data),
+    }
+
+
+def _times(times: pd.DataFrame, data: Dataset) -> dict[str, Any] | None:
+    if len(times) != data.n_samples or "mean" not in times.columns:
+        return None
+    low, high = times.get("q05", times["mean"]), times.get("q95", times["mean"])
+    return {
+        "mean": _numbers(times["mean"], 4), "low": _numbers(low, 4), "high": _numbers(high, 4)
+    }  # fmt: skip
+
+
+def _goodness(model: Model, data: Dataset, how: dict[str, Any]) -> dict[str, Any]:
+    found = goodness_of_fit(model, data, draws=_DRAWS, **how)
+    place = {label: at for at, label in enumerate(model.items)}
+    items = found.items.loc[list(model.items)]
+    worst = found.pairs.head(_MOST_PAIRS)
+    return {
+        "draws": found.draws,
+        "sizes": {name: _numbers(found.sizes[name], 3) for name in ("observed", "expected")},
+        "items": {name: _numbers(items[name], 3) for name in ("observed", "expected", "z")},
+        "pairs": {
+            "a": [place[label] for label in worst["a"]],
+            "b": [place[label] for label in worst["b"]],
+            **{name: _numbers(worst[name], 3) for name in ("observed", "expected", "z")},
+            "count": len(found.pairs),
+            "beyond": int((found.pairs["z"].abs() > 2.0).sum()),
+        },
+    }
+
+
+def _import_summary(run: Run | None) -> dict[str, Any] | None:
+    summary = None if run is None else run.data.get("import_summary")
+    if not isinstance(summary, dict):
+        return None
+    short = {**summary, "files": []}  # paths stay in run.json
+    for file in summary.get("files", []):
+        short["kind"] = short["kind"].replace(file["path"], Path(file["path"]).name)
+    for name in ("dropped_samples", "dropped_items"):
+        short[name] = [
+            {**part, "names": part["names"][:_MOST_NAMES], "count": len(part["names"])}
+            for part in summary.get(name, [])
+        ]
+    return short
+
+
+def _made(run: Run | None) -> dict[str, Any]:
+    about: dict[str, Any] = {"citations": citation_texts()}
+    if run is not None:
+        about.update(
+            options=run.options,
+            versions=run.versions,
+            result=run.result,
+            # The name alone: a report is shared, and where it was made is nobody's business.
+            data={"path": Path(run.data["path"]).name, "sha256": run.data["sha256"]},
+            command=f"sequela {run.command} --repeat run.json -o again",
+        )
+    return about
+
+
+def _warnings(run: Run | None) -> list[str]:
+    if run is None or run.result.get("converged", True):
+        return []
+    return [
+        "The fit did not converge, so its numbers may still change. Run it again with more "
+        "iterations (--max-iter)."
+    ]

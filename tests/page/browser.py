@@ -1,0 +1,50 @@
+"""What the tests in a browser share: where it is, and a page that records what goes wrong."""
+
+import os
+import shutil
+from contextlib import contextmanager
+
+import pytest
+
+CHROMIUM = os.environ.get("SEQUELA_CHROMIUM") or shutil.which("chromium") or shutil.which("chrome")
+LOCAL = ("file:", "data:", "blob:", "about:")
+
+
+def launch():
+    """Start the browser, or skip with the reason."""
+    sync = pytest.importorskip(
+        "playwright.sync_api", reason="the browser tests need playwright: pip install playwright"
+    )
+    if CHROMIUM is None:
+        pytest.skip("the browser tests need Chromium: apt-get install chromium")
+    manager = sync.sync_playwright().start()
+    flags = ["--no-sandbox"]  # in containers the sandbox of the browser is not available
+    return manager, manager.chromium.launch(executable_path=CHROMIUM, args=flags)
+
+
+@contextmanager
+def opened(browser, path, **options):
+    """Open a report; fail if anything is written to the console, thrown, or requested."""
+    context = browser.new_context(**{"viewport": {"width": 1440, "height": 1000}, **options})
+    context.set_default_timeout(90_000)
+    page = context.new_page()
+    wrong = []
+    page.on("console", lambda message: wrong.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
+    page.on("dialog", lambda dialog: (wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    page.on("request", lambda r: r.url.startswith(LOCAL) or wrong.append(f"request: {r.url}"))
+    try:
+        page.goto(path.as_uri())
+        page.wait_for_selector("html[data-ready=yes]")
+        yield page
+        assert wrong == []
+    finally:
+        context.close()
+
+
+def show(page, name):
+    """Scroll to a section and wait until it is drawn."""
+    page.locator(f"#{name}").scroll_into_view_if_needed()
+    page.wait_for_selector(f"#{name}[data-drawn]")
+    assert page.get_attribute(f"#{name}", "data-drawn") == "yes"
+    return page.locator(f"#{name}")

@@ -1,0 +1,326 @@
+"""The report in a real browser: every view opens, works, asks nobody, and shows labels as text."""
+
+import csv
+import io
+import re
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from page.browser import launch, opened, show
+from sequela import Dataset, Model, example_theta, simulate
+from sequela.questions import next_items, order_matrix, pseudo_times, time_posterior
+from sequela.report import ReportContent, Verdicts, make_report
+from sequela.report.html import Report
+from sequela.report.html_payload import build_payload
+
+SECTIONS = [
+    "verdicts", "network", "matrices", "progression", "patient", "cohort", "fit", "made",
+]  # fmt: skip
+HOSTILE = [
+    "<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", "L" * 5000,
+    "\u202e\u2028turned", "שלום עולם", "javascript:alert(3)", '" onmouseover="alert(4)', "=1+1",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser():
+    manager, made = launch()
+    yield made
+    made.close()
+    manager.stop()
+
+
+def write(folder, model, samples, *, labels=None, pairs=True):
+    """Write the report of a model and of samples drawn from it."""
+    data = simulate(model, samples, random_state=1).to_dataset().without_times()
+    if labels is not None:
+        data = Dataset(data.values, items=data.items, samples=labels)
+    top = list(data.frequencies.nlargest(8).index)
+    verdicts = Verdicts(order_matrix(model, top, random_state=1).pairs()) if pairs else Verdicts()
+    small = samples <= 500
+    times = pseudo_times(model, data, random_state=1) if small else guessed_times(data)
+    content = ReportContent(model, data, "A report", verdicts, pseudo_times=times)
+    path = folder / "report.html"
+    Report(build_payload(content)).save(path)
+    return path, data
+
+
+def guessed_times(data):
+    """Times that look like pseudo-times; computing 8,000 of them is not what is tested here."""
+    mean = (1.0 + data.set_sizes) / (1.0 + data.set_sizes.mean())
+    return pd.DataFrame({"mean": mean, "q05": 0.4 * mean, "q95": 2.0 * mean})
+
+
+def some_model(n, interactions, seed=1, labels=None):
+    rng = np.random.default_rng(seed)
+    theta = np.zeros((n, n))
+    for i, j in rng.integers(0, n, size=(interactions, 2)):
+        theta[i, j] = rng.normal() * 1.3
+    np.fill_diagonal(theta, np.log(rng.gamma(0.6, 3.0 / n, size=n) + 0.4 / n))
+    return Model(theta, labels or [f"GENE{k}" for k in range(n)])
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory):
+    model = some_model(20, 40)
+    path, data = write(tmp_path_factory.mktemp("usual"), model, 300)
+    return path, model, data
+
+
+@pytest.mark.parametrize(
+    ("n", "samples", "width", "theme"),
+    [
+        (3, 60, 390, "dark"),
+        (20, 300, 1440, "light"),
+        (100, 400, 390, "light"),
+        (410, 8000, 1440, "dark"),
+    ],
+)
+def test_every_view_opens(browser, tmp_path, n, samples, width, theme):
+    path, _ = write(tmp_path, some_model(n, 2 * n), samples)
+    view = {"viewport": {"width": width, "height": 900}, "color_scheme": theme}
+    with opened(browser, path, **view) as page:
+        for name in SECTIONS:
+            section = show(page, name)
+            assert len(section.inner_text()) > 40
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert page.get_attribute("html", "data-theme") == theme
+        page.click("nav button")
+        assert page.get_attribute("html", "data-theme") != theme
+
+
+def test_labels_of_strangers_are_text(browser, tmp_path):
+    n = len(HOSTILE)
+    theta = np.diag(np.full(n, -0.4))
+    theta[0, 1] = theta[2, 3] = 2.0
+    theta[4, 5] = -1.5
+    names = [f"{HOSTILE[k % n][:60]}#{k}" for k in range(80)]
+    path, _ = write(tmp_path, Model(theta, HOSTILE), 80, labels=names)
+    with opened(browser, path) as page:
+        for name in SECTIONS:
+            show(page, name)
+        page.locator("#verdicts tbody button").first.click()
+        assert page.locator("dialog[open]").count() == 1
+        page.keyboard.press("Escape")
+        assert page.locator("img").count() == 0
+        assert page.locator("script").count() == 2
+        assert "<img src=x onerror" in page.locator("#verdicts").inner_text()
+        # No attribute of any element holds a part of a label.
+        marks = ["onerror", "alert(", "LLLL", "turned", "שלום", "=1+1"]
+        found = page.evaluate(
+            """marks => [...document.querySelectorAll('body *')].flatMap(e => [...e.attributes])
+                 .filter(a => marks.some(m => a.value.includes(m) || a.name.includes(m)))
+                 .map(a => a.name + '=' + a.value.slice(0, 50))""",
+            marks,
+        )
+        assert found == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_table_sorts_searches_and_filters(browser, usual):
+    path, _, data = usual
+    with opened(browser, path) as page:
+        show(page, "verdicts")
+        rows = page.locator("#verdicts tbody tr")
+        heads = page.locator("#verdicts thead button")
+
+        def column(k):
+            return [row.locator("th,td").nth(k).inner_text() for row in rows.all()]
+
+        heads.nth(0).click()
+        assert column(0) == sorted(column(0))
+        heads.nth(0).click()
+        assert column(0) == sorted(column(0), reverse=True)
+        assert page.locator("#verdicts th[aria-sort=descending]").count() == 1
+        item = data.frequencies.idxmax()
+        page.fill("#verdicts input[type=search]", item.lower())
+        assert rows.count() > 0
+        pairs = zip(column(0), column(1), strict=True)
+        assert all(item in a + b for a, b in pairs)
+        page.fill("#verdicts input[type=search]", "no such item")
+        assert "Nothing found" in rows.first.inner_text()
+        page.fill("#verdicts input[type=search]", "")
+        page.locator("#verdicts .table select").select_option(label=item)
+        assert rows.count() == 7  # of eight items, those with this one
+        assert "7 of 28 orders" in page.locator("#verdicts .count").inner_text()
+
+
+def test_the_question_is_answered_and_says_what_was_not_computed(browser, usual):
+    path, model, data = usual
+    top = list(data.frequencies.nlargest(2).index)
+    with opened(browser, path) as page:
+        section = show(page, "verdicts")
+        assert "Certainty was not computed" in section.inner_text()
+        page.locator("#ask select").nth(0).select_option(label=top[0])
+        page.locator("#ask select").nth(1).select_option(label=top[1])
+        text = page.locator("#ask .answer").inner_text()
+        p = float(order_matrix(model, top).probability.iloc[0, 1])
+        first, shown = (top[0], p) if p >= 0.5 else (top[1], 1 - p)
+        assert text.startswith(f"{first} came first with probability {shown:.2f}")
+        assert "not checked" in text
+
+
+def test_certainty_is_shown_where_it_is_known(browser, tmp_path):
+    model = some_model(4, 4)
+    table = pd.DataFrame(
+        {"first": ["GENE0", "GENE1"], "second": ["GENE1", "GENE2"], "probability": [0.84, 0.97],
+         "low": [0.42, 0.91], "high": [0.93, 0.99], "baseline": ["GENE1", "GENE1"]}
+    )  # fmt: skip
+    certainty = model.interactions()[["from", "to"]].assign(sign_probability=0.6)
+    content = ReportContent(model, None, "Ranges", Verdicts(table, "range"), certainty)
+    path = tmp_path / "report.html"
+    Report(build_payload(content)).save(path)
+    with opened(browser, path) as page:
+        text = show(page, "verdicts").inner_text()
+        assert "0.42 to 0.93" in text
+        with page.expect_download() as saved:
+            page.locator("#verdicts .download").click()
+        assert "0.84,0.42,0.93,no" in saved.value.path().read_text("utf-8-sig")
+        page.locator("#ask select").nth(0).select_option(label="GENE1")
+        page.locator("#ask select").nth(1).select_option(label="GENE0")
+        answer = page.locator("#ask .answer").inner_text()
+        assert "GENE0 came first with probability 0.84" in answer
+        assert "The data cannot tell" in answer
+        assert "points the other way" in answer
+        show(page, "network")
+        assert "certainty at least" in page.locator("#network").inner_text()
+        opacity = page.locator("#network .edge").first.get_attribute("opacity")
+        assert float(opacity) == pytest.approx(0.2)
+
+
+def test_the_network_is_dragged_zoomed_and_filtered(browser, usual):
+    path, model, _ = usual
+    with opened(browser, path) as page:
+        section = show(page, "network")
+        node = section.locator(".node").first
+        before = node.get_attribute("transform")
+        box = node.locator("circle").bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 60, box["y"] + 40, steps=4)
+        page.mouse.up()
+        assert node.get_attribute("transform") != before
+        inner = section.locator("svg.plot > g").first
+        zoomed = inner.get_attribute("transform")
+        section.get_by_label("Zoom in").click()
+        assert inner.get_attribute("transform") != zoomed
+        section.locator("select").first.select_option("promotes")
+        promoting = int((model.interactions()["effect"] > 0).sum())
+        assert section.locator(".edge").count() == min(promoting, 30)
+        assert section.locator(".edge.inhibits").count() == 0
+        section.locator(".node").nth(1).focus()
+        page.keyboard.press("Enter")
+        assert "What acts on it" in page.locator("dialog[open]").inner_text()
+
+
+def test_heat_maps_are_read_with_the_keyboard(browser, usual):
+    path, model, data = usual
+    first, second = data.frequencies.sort_values(ascending=False, kind="stable").index[:2]
+    with opened(browser, path) as page:
+        show(page, "matrices")
+        page.focus("[data-figure=theta] svg")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
+        said = page.locator("[data-figure=theta] .readout").inner_text()
+        assert said.startswith(f"{first} on the rate of {second}")
+        effect = model.to_frame().loc[first, second]
+        assert ("no effect" in said) == (effect == 0.0)
+
+
+def test_a_patient_is_put_together_from_items(browser, usual):
+    path, model, data = usual
+    chosen = sorted(data.frequencies.nlargest(4).index)
+    with opened(browser, path) as page:
+        section = show(page, "patient")
+        section.get_by_label("Remove all items").click()
+        assert "no items" in section.locator(".patient-set").inner_text()
+        for item in chosen:
+            section.locator("input[type=search]").nth(1).fill(item)
+            section.locator(".chip", has_text=re.compile(f"^{re.escape(item)}$")).click()
+        said = section.locator(".answer").inner_text()
+        posterior = time_posterior(model, chosen)
+        shown = float(re.search(r"at about ([\d.]+)", said).group(1))
+        assert shown == pytest.approx(posterior.mean, rel=5e-3)
+        best = next_items(model, chosen).items["share"]
+        figure = section.locator("[data-figure=next-items] svg").text_content()
+        assert best.index[0] in figure
+        assert f"{100 * best.iloc[0]:.0f}%" in figure or f"{100 * best.iloc[0]:.1f}%" in figure
+        # A sample of the cohort, by its name.
+        section.locator("input[type=search]").nth(0).fill("17")
+        section.locator(".found button").first.click()
+        assert section.locator(".patient-set").inner_text().startswith("Sample")
+
+
+def test_figures_and_tables_are_downloaded(browser, usual):
+    path, _, data = usual
+    with opened(browser, path, accept_downloads=True) as page:
+        show(page, "verdicts")
+        with page.expect_download() as saved:
+            page.locator("#verdicts .download").click()
+        text = saved.value.path().read_text("utf-8-sig")
+        rows = list(csv.DictReader(io.StringIO(text)))
+        assert len(rows) == 28
+        assert {"first", "then", "probability"} <= set(rows[0])
+        assert 0.0 <= float(rows[0]["probability"]) <= 1.0
+        for name in ("network", "progression", "matrices", "cohort", "fit"):
+            show(page, name)
+        for figure in page.locator("figure.figure").all():
+            with page.expect_download() as saved:
+                figure.get_by_label("Download this figure as SVG").click()
+            root = ET.fromstring(saved.value.path().read_bytes())  # noqa: S314 - our own page
+            assert root.tag.endswith("svg")
+            assert len(list(root.iter())) > 5
+        # In the dark as well, figures are saved for paper.
+        page.click("nav button")
+        with page.expect_download() as saved:
+            page.locator("[data-figure=theta]").get_by_label("as SVG").click()
+        assert 'fill="rgb(255, 255, 255)"' in saved.value.path().read_text()
+        assert page.get_attribute("html", "data-theme") == "dark"
+        with page.expect_download() as saved:
+            page.locator("[data-figure=order-matrix]").get_by_label("as PNG").click()
+        assert saved.value.path().read_bytes().startswith(b"\x89PNG")
+        assert data.n_items == 20
+
+
+def test_every_control_has_a_name(browser, usual):
+    path, _, _ = usual
+    with opened(browser, path) as page:
+        for name in SECTIONS:
+            show(page, name)
+        nameless = page.evaluate(
+            """() => [...document.querySelectorAll('button, select, input')].filter(e =>
+                 !e.getAttribute('aria-label') && !e.textContent.trim() &&
+                 !(e.labels && e.labels.length))
+                 .map(e => e.outerHTML.slice(0, 80))"""
+        )
+        assert nameless == []
+        assert page.locator("h1").count() == 1
+        assert page.get_attribute("html", "lang") == "en"
+
+
+def test_it_prints_with_every_section(browser, usual, tmp_path):
+    path, _, _ = usual
+    with opened(browser, path, color_scheme="dark") as page:
+        page.pdf(path=tmp_path / "report.pdf", format="A4")
+        page.wait_for_selector("#made[data-drawn]")
+        assert all(page.get_attribute(f"#{name}", "data-drawn") == "yes" for name in SECTIONS)
+    assert (tmp_path / "report.pdf").stat().st_size > 50_000
+
+
+def test_a_notebook_shows_it_in_a_frame_of_its_own(browser):
+    report = make_report(example_theta(), title="In a notebook")
+    page = browser.new_page()
+    wrong = []
+    page.on("console", lambda message: wrong.append(message.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.set_content(f"<p>a cell</p>{report._repr_html_()}")
+    frame = page.frame_locator("iframe")
+    frame.locator("html[data-ready=yes]").wait_for()
+    assert frame.locator("h1").inner_text() == "In a notebook"
+    frame.locator("#network").scroll_into_view_if_needed()
+    frame.locator("#network .node").first.wait_for()
+    page.close()
+    assert wrong == []
