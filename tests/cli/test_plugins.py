@@ -64,7 +64,7 @@ def test_an_installed_command_is_listed_in_its_place_and_runs(run, install):
     install("greet", WORKING)
     shown = run("--help")
     assert shown.exit_code == 0
-    assert "\n  greet     Greet the reader.\n" in shown.output
+    assert "\n  greet      Greet the reader.\n" in shown.output
     names = listed(shown.output.split("\n\n  Example:")[0])
     assert names == sorted(names)
     assert run("greet", "--twice").output == "hello hello\n"
@@ -98,7 +98,7 @@ def test_a_broken_command_breaks_nothing_else(run, install, source, value, reaso
     module = install("greet", source, value)
     shown = run("--help")
     assert shown.exit_code == 0
-    assert "\n  greet     (cannot be loaded: " in shown.output
+    assert "\n  greet      (cannot be loaded: " in shown.output
     assert "\n  fit " in shown.output
     for arguments in (["greet"], ["greet", "--twice", "x"], ["greet", "--help"]):
         result = run(*arguments)

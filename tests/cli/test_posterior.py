@@ -1,0 +1,75 @@
+"""``sequela posterior`` end to end."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import sequela
+from sequela.cli import main
+from sequela.report.tables import samples_table, write_table
+
+ARGUMENTS = ("--draws", "20", "--chains", "2", "--seed", "1", "--threads", "1")
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "samples.csv"
+    theta = [[-0.5, 1.5, 0.0], [0.0, -2.0, 0.5], [0.0, 0.0, -1.0]]
+    drawn = sequela.simulate(theta, 40, items=["A", "=B", "C"], random_state=1).to_dataset()
+    write_table(samples_table(drawn.without_times()), path)
+    return path
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(x) for x in arguments])
+
+
+def test_a_folder_with_draws_tables_and_a_record(table, tmp_path):
+    folder = tmp_path / "out"
+    shown = run("posterior", table, "-o", folder, *ARGUMENTS)
+    assert shown.exit_code == 0, shown.output
+    assert "can the data tell" in shown.output
+    assert "NOT converged" in shown.output
+    assert {p.name for p in folder.iterdir()} == {
+        "posterior.npz", "orders.csv", "interactions.csv", "run.json",
+    }  # fmt: skip
+    found = sequela.Posterior.load(folder / "posterior.npz")
+    orders = pd.read_csv(folder / "orders.csv")
+    assert orders["probability"].tolist() == found.orders()["probability"].tolist()
+    assert "'=B" in set(orders["first"]) | set(orders["second"])  # nothing a spreadsheet would run
+    record = json.loads((folder / "run.json").read_text())
+    assert record["command"] == "posterior"
+    assert record["options"]["random_state"] == 1
+    assert record["result"]["converged"] is False
+
+
+def test_more_draws_and_json(table, tmp_path):
+    folder = tmp_path / "out"
+    assert run("posterior", table, "-o", folder, *ARGUMENTS).exit_code == 0
+    refused = run("posterior", table, "-o", folder, *ARGUMENTS)
+    assert refused.exit_code == 2
+    assert "exists and is not empty" in refused.output
+    more = run("posterior", table, "-o", folder, "--continue", "--draws", "5", "--json")
+    assert more.exit_code == 0, more.output
+    report = json.loads(more.stdout)
+    assert report["draws"] == 25
+    assert report["seed"] == 1
+    assert run("posterior", table, "-o", folder, "--force", *ARGUMENTS).exit_code == 0
+    assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 20)
+
+
+def test_bad_input_is_explained(table, tmp_path):
+    missing = run("posterior", table, "-o", tmp_path / "none", "--continue")
+    assert missing.exit_code == 2
+    assert "expected the folder of an earlier" in missing.output
+    folder = tmp_path / "out"
+    assert run("posterior", table, "-o", folder, "--prior", "laplace", "--scale", "0.4",
+               *ARGUMENTS).exit_code == 0  # fmt: skip
+    changed = run("posterior", table, "-o", folder, "--continue", "--chains", "3")
+    assert changed.exit_code == 2
+    assert "chains cannot be changed" in changed.output
+    assert run("posterior", table, "-o", tmp_path / "x", "--scale", "-1").exit_code == 2

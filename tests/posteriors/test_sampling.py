@@ -1,0 +1,141 @@
+"""The function that users call: options, continued runs, checkpoints, errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import sequela
+from sequela.posteriors import Laplace, LearnedScale, NotConvergedWarning, StudentT
+from sequela.posteriors import sampling as module
+
+pytestmark = pytest.mark.filterwarnings("ignore::sequela.posteriors.NotConvergedWarning")
+
+THETA = [[-0.5, 1.5, 0.0], [0.0, -2.0, 0.5], [0.0, 0.0, -1.0]]
+OPTIONS = {"draws": 30, "warm_up": 20, "chains": 2, "thin": 1, "jumps": 3, "random_state": 5}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return sequela.simulate(THETA, 60, random_state=1).to_dataset().without_times()
+
+
+@pytest.fixture(scope="module")
+def found(data):
+    with pytest.warns(NotConvergedWarning, match="NOT converged"):
+        return sequela.posterior(data, **OPTIONS)
+
+
+def same(one, other):
+    return all(
+        np.array_equal(getattr(one.draws, name), getattr(other.draws, name))
+        for name in ("theta", "scale", "log_likelihood", "orders")
+    )
+
+
+def test_draws_have_the_shapes_that_were_asked_for(found):
+    assert found.draws.theta.shape == (2, 30, 3, 3)
+    assert found.draws.orders.shape == (2, 30, len(found.pairs))
+    assert found.seed == 5
+    assert found.n_draws == 60
+    assert "not converged" in repr(found)
+    assert np.isfinite(found.draws.theta).all()
+    assert len(np.unique(found.draws.theta[:, :, 0, 1])) > 20
+
+
+def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads(data, found):
+    assert same(sequela.posterior(data, **OPTIONS, n_threads=1), found)
+    assert not same(sequela.posterior(data, **{**OPTIONS, "random_state": 6}), found)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_continued_run_is_a_longer_run(data, replicas, tmp_path):
+    options = {**OPTIONS, "replicas": replicas}
+    short = sequela.posterior(data, **{**options, "draws": 12})
+    short.save(tmp_path / "short.npz")
+    longer = sequela.posterior(data, continue_from=tmp_path / "short.npz", draws=18)
+    assert same(longer, sequela.posterior(data, **options))
+
+
+def test_a_stopped_run_resumes_to_the_same_bits(data, found, tmp_path, monkeypatch):
+    """A checkpoint is written at every step, and the run is cut off in its warm-up and later."""
+    place = tmp_path / "run.npz"
+    monkeypatch.setattr(module, "_BETWEEN_CHECKPOINTS", -1.0)
+    advance = module.Walkers.advance
+
+    class Killed(BaseException):
+        pass
+
+    def cut(walkers, threads):
+        if walkers.done in stops:
+            stops.remove(walkers.done)
+            raise Killed
+        advance(walkers, threads)
+
+    stops = [11, 37]
+    monkeypatch.setattr(module.Walkers, "advance", cut)
+    for _ in range(2):
+        with pytest.raises(Killed):
+            sequela.posterior(data, checkpoint=place, **OPTIONS)
+        assert sequela.Posterior.load(place).draws.scale.shape[1] in (0, 17)
+    assert same(sequela.posterior(data, checkpoint=place, **OPTIONS), found)
+    assert same(sequela.Posterior.load(place), found)
+
+
+def test_a_prior_can_be_named(data):
+    drawn = sequela.posterior(data, prior="laplace", **{**OPTIONS, "draws": 4})
+    assert drawn.prior == Laplace(LearnedScale())
+    fixed = sequela.posterior(data, prior=StudentT(3.0, 0.7), **{**OPTIONS, "draws": 4})
+    assert fixed.draws.scale == pytest.approx(0.7)
+    assert fixed.prior.df == 3.0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"chains": 0}, "chains"),
+        ({"draws": -1}, "draws"),
+        ({"warm_up": 3}, "warm_up"),
+        ({"jumps": -1}, "jumps"),
+        ({"largest_lattice": 0}, "largest_lattice"),
+        ({"prior": "flat"}, "expected one of 'laplace'"),
+        ({"prior": Laplace}, "expected a prior such as"),
+        ({"random_state": -1}, "random_state"),
+        ({"checkpoint": "/nowhere/at/all.npz"}, "there is no folder"),
+    ],
+)
+def test_bad_options(data, options, words):
+    with pytest.raises(sequela.InputError, match=words):
+        sequela.posterior(data, **{**OPTIONS, **options})
+
+
+def test_unknown_options_name_the_closest(data):
+    with pytest.raises(TypeError, match="did you mean 'chains'"):
+        sequela.posterior(data, chain=4)
+
+
+def test_known_times_are_refused():
+    data = sequela.simulate(THETA, 10, random_state=1).to_dataset()
+    with pytest.raises(sequela.InputError, match="known observation time"):
+        sequela.posterior(data, **OPTIONS)
+
+
+def test_other_data_cannot_be_continued(data, found):
+    other = sequela.simulate(THETA, 60, random_state=2).to_dataset().without_times()
+    with pytest.raises(sequela.InputError, match="other data"):
+        sequela.posterior(other, continue_from=found)
+    with pytest.raises(sequela.InputError, match="has the prior StudentT"):
+        sequela.posterior(data, continue_from=found, prior="normal")
+    with pytest.raises(sequela.InputError, match="chains cannot be changed"):
+        sequela.posterior(data, continue_from=found, chains=3)
+    with pytest.raises(sequela.InputError, match="has the observation"):
+        sequela.posterior(data, continue_from=found, observation=sequela.Exponential(2.0))
+
+
+def test_a_checkpoint_of_another_run_is_refused(data, tmp_path):
+    place = tmp_path / "run.npz"
+    sequela.posterior(data, checkpoint=place, **OPTIONS)
+    with pytest.raises(sequela.InputError, match="has chains=2, not 3"):
+        sequela.posterior(data, checkpoint=place, **{**OPTIONS, "chains": 3})
+    with pytest.raises(sequela.InputError, match="has the seed 5, not 6"):
+        sequela.posterior(data, checkpoint=place, **{**OPTIONS, "random_state": 6})
