@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 
+import numba
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import reference as ref
 from posteriors import twins
-from sequela.kernels.family_jump import log_absent, pair_shares
-from sequela.posteriors import BaseRates, Normal
+from sequela.kernels.family_jump import follow_effects, log_absent, pair_shares
+from sequela.posteriors import BaseRates, Laplace, Normal
 from sequela.questions import two_item_family_of
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
@@ -72,6 +74,63 @@ def test_marginals_with_another_item_and_their_derivatives(theta, x, y):
     by_y = (absent(theta, x, y + h) - absent(theta, x, y - h)) / (2 * h)
     wanted = [by_x[0], by_y[0], by_x[1], by_y[1]]
     np.testing.assert_allclose(found[2:], wanted, rtol=1e-5, atol=1e-8)
+
+
+# Not cached: Numba would not notice a change of what it calls.
+@numba.njit(error_model="numpy")
+def follow(theta, z, old, new, i, j, unit, prior):
+    return follow_effects(theta, z, old, new, i, j, unit, prior)
+
+
+def four(theta):
+    return (theta[0, 0], theta[1, 1], theta[0, 1], theta[1, 0])
+
+
+@quick
+@given(st.integers(0, 2**32 - 1), st.sampled_from([(0, 2), (3, 1)]))
+def test_effects_that_follow_have_the_ratio_of_densities_and_volumes(seed, pair):
+    """The map of the effects, its Jacobian by finite differences, and the way back."""
+    n, unit = 4, 0.7
+    prior = Laplace(scale=unit)
+    rng = np.random.default_rng(seed)
+    theta = ref.random_theta(rng, n, 1.2)
+    old = pair_of(theta, *pair)
+    low, high = two_item_family_of(old).interval
+    new = two_item_family_of(old).theta(low + (high - low) * rng.uniform(0.05, 0.95))
+
+    def moved(theta, start, end):
+        after, z = theta.copy(), np.full((n, n), np.nan)
+        found, gain = follow(after, z, four(start), four(end), *pair, unit, twins.shape_of(prior))
+        assert found
+        return after, z, gain
+
+    after, z, gain = moved(theta, old, new)
+    others = np.array([k for k in range(n) if k not in pair])
+    places = [(k, target) for k in others for target in pair]
+    rows, columns = np.transpose(places)
+    for k in others:
+        effects = theta[k, list(pair)], after[k, list(pair)]
+        np.testing.assert_allclose(absent(new, *effects[1]), absent(old, *effects[0]), rtol=1e-7)
+    jacobian = np.empty((len(places), len(places)))
+    h = 1e-5
+    for column, place in enumerate(places):
+        up, down = theta.copy(), theta.copy()
+        up[place] += h
+        down[place] -= h
+        change = moved(up, old, new)[0] - moved(down, old, new)[0]
+        jacobian[:, column] = change[rows, columns] / (2 * h)
+    log_prior = scipy.stats.laplace(scale=unit).logpdf
+    wanted = np.linalg.slogdet(jacobian)[1]
+    wanted += (log_prior(after) - log_prior(theta))[rows, columns].sum()
+    # The prior of the kernel is cubic between nodes: its density is right to five digits.
+    assert gain == pytest.approx(wanted, abs=3e-4)
+    np.testing.assert_allclose(
+        unit * twins.shape_quantile(prior, z[rows, columns]), after[rows, columns], rtol=1e-6
+    )
+    assert np.isnan(np.delete(z.ravel(), rows * n + columns)).all()
+    back, _, loss = moved(after, new, old)
+    np.testing.assert_allclose(back, theta, atol=1e-7)
+    assert loss == pytest.approx(-gain, abs=1e-5)
 
 
 # --- Jumps of a chain -----------------------------------------------------------------------------

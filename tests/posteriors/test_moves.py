@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+import reference as ref
 from posteriors import twins
 from sequela.posteriors import BaseRates, Laplace, LearnedScale, Normal, StudentT
 
@@ -47,7 +48,7 @@ def chains_from_the_prior(prior, moves, *, chains, samples=0, largest=12, stop_r
         orders = twins.simulated_orders(theta, rng, samples, stop_rate)
         target, latent = twins.target_of(orders, prior, N, largest, stop_rate)
         state = twins.state_at(state.z, state.scale[0], latent)
-        counts.append(twins.sweep(state, target, how, PAIRS, jumps=jumps, sweeps=4, rng=rng))
+        counts.append(twins.sweep(state, target, how, PAIRS, jumps=jumps, sweeps=12, rng=rng))
         ends.append(np.append(state.z.ravel(), state.scale))
     total = {name: sum(count[name] for count in counts) for name in counts[0]}
     return np.array(ends), total
@@ -113,6 +114,37 @@ def test_with_data_moves_keep_the_posterior(prior, moves, largest, stop_rate):
     )
     assert_moves(counts, moves, learned=learned)
     assert_standard_normal(ends, learned=learned)
+
+
+def test_latent_orders_of_larger_sets_follow_their_distribution():
+    """Six of eight items, more than are relocated at once; twenty samples with the same set.
+
+    The prior holds theta in its place, so that the orders alone move. Items are on purpose not the
+    first ones, and the start is far from likely: the slowest item first.
+    """
+    items = [1, 2, 3, 5, 6, 7]
+    base = np.array([0.0, 1.5, -2.0, 0.5, -0.5, -1.0, 1.0, 0.0])
+    theta = np.diag(base)
+    prior = Normal(1e-4, BaseRates(0.0, 1e-4))
+    slow_first = sorted(items, key=lambda i: base[i])
+    target, latent = twins.target_of([slow_first] * 20, prior, 8, 5)
+    state = twins.state_at(1e4 * theta, 0.0, latent)
+    still = twins.trajectory(8, 0.0)
+    rng = np.random.default_rng(13)
+    shares = []
+    for sweep in range(320):
+        twins.sweep(state, target, still, rng=rng)
+        if sweep >= 20:
+            place = np.argsort(state.orders.reshape(20, 6), axis=1)  # by item, in sorted order
+            shares.append(place[:, :, None] < place[:, None, :])
+    np.testing.assert_allclose(twins.read(state, target)[0], theta, atol=0.01)
+    mean, se = twins.batch_mean(np.array(shares, dtype=float), batches=60)
+    wanted = ref.posterior_before(theta, items)
+    error = np.abs(mean - wanted)[~np.eye(6, dtype=bool)]
+    assert se.max() < 0.02
+    assert (error < scipy.stats.norm.isf(FALSE_ALARM / 60) * se[~np.eye(6, dtype=bool)]).all()
+    value = sum(ref.log_p_sequence(theta, order) for order in state.orders.reshape(20, 6))
+    assert state.values[1] == pytest.approx(value, rel=1e-3)
 
 
 def test_the_check_sees_a_wrong_target():
