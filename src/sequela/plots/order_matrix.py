@@ -20,7 +20,7 @@ from sequela.plots.style import (
     side,
 )
 from sequela.plots.ticks import item_ticks
-from sequela.questions.order import Orders
+from sequela.questions.order_answers import Orders
 from sequela.support.errors import InputError
 from sequela.support.validation import is_number
 
