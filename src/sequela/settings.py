@@ -110,7 +110,7 @@ class Settings:
         on it.
     max_models : int or None
         Where a posterior is asked: the largest number of its draws that are asked, evenly spread;
-        None: the default of the question, 100 or 200.
+        None: the default of the question, 400 or 100.
 
     Attributes
     ----------

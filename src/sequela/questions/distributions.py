@@ -40,7 +40,7 @@ __all__ = ["check_time", "item_frequencies", "sequence_probability", "set_probab
 # A budget in which no lattice fits.
 _NOTHING_EXACT = Budget(work=1.0)
 # Simulated sequences for each model of a posterior.
-_SEQUENCES_PER_MODEL = 20_000
+_SEQUENCES_PER_MODEL = 10_000
 
 
 def set_probability(
@@ -152,7 +152,7 @@ def item_frequencies(
         Probability of the intervals, for a posterior.
     **settings
         `budget`, `random_state`, `n_threads`; for items that are not exact also `draws` (number of
-        simulated sequences, default 100,000; for a posterior 20,000 for each model) or
+        simulated sequences, default 100,000; for a posterior 10,000 for each model) or
         `target_se`; for a posterior also `max_models`. See `Settings`.
 
     Returns

@@ -127,8 +127,8 @@ def order_probability(
     Notes
     -----
     All items act on one another in a model of a posterior, so that a lattice holds all of them.
-    Up to 17 items (with 200 models) are exact. Beyond that each model is simulated (`draws` is
-    20,000 sequences for each by default), which widens the intervals of pairs that are rarely
+    Up to 16 items (with 400 models) are exact. Beyond that each model is simulated (`draws` is
+    10,000 sequences for each by default), which widens the intervals of pairs that are rarely
     observed together a little; or its orders of the sample are drawn (320 by default).
 
     Examples

@@ -27,7 +27,7 @@ __all__ = ["Method", "Question", "orders_over_draws"]
 Method: TypeAlias = Literal["auto", "exact", "simulation"]
 
 # For each model: simulated sequences, or orders of a sample that is beyond the budget.
-_SEQUENCES = 20_000
+_SEQUENCES = 10_000
 _ORDERS = 320
 
 

@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 # Draws of a posterior that are asked, where `max_models` is not given.
-_MAX_MODELS = 200
+_MAX_MODELS = 400
 # States that the lattices of all draws together may have: some ten seconds.
 _MAX_STATES = 2.0**25
 
@@ -149,7 +149,7 @@ def exact_for_all(
 ) -> bool:
     """Tell whether the lattices of these items and all that act on them take some seconds only.
 
-    A draw of theta has no zeros, so that a lattice holds all items: up to 17 for 200 models.
+    A draw of theta has no zeros, so that a lattice holds all items: up to 16 for 400 models.
     """
     theta = posterior.draws.theta[0, 0]
     models = len(chosen_draws(posterior, max_models))
