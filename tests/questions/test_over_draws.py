@@ -11,7 +11,7 @@ from scipy.stats import expon
 
 from questions.drawn_models import by_hand, posterior_of, random_posterior
 from questions.enumeration import order_table, pair_table
-from sequela import InputError, Model, Settings, evaluate, questions, simulate
+from sequela import InputError, Model, Settings, evaluate, plots, questions, simulate
 from sequela.posteriors.diagnostics import effective_size, r_hat
 from sequela.questions.over_draws import ask_draws, chosen_draws, exact_for_all, summarise_draws
 from sequela.questions.times_over_draws import mixture_quantiles
@@ -397,6 +397,7 @@ def test_bad_input(ask, message):
         (lambda p: questions.clock_curve(p), r"ask each of posterior\.models"),
         (lambda p: evaluate(p, SETS), r"ask each of posterior\.models"),
         (lambda p: simulate(p, 10), r"ask each of posterior\.models"),
+        (lambda p: plots.plot_interactions(p), r"use plot_theta\(posterior\)"),
     ],
 )
 def test_what_takes_one_model_says_what_to_use_instead(ask, instead):
