@@ -30,7 +30,13 @@ def test_defaults():
 
 def test_none_is_the_default():
     settings = Settings(
-        budget=None, sampling=None, draws=None, target_se=None, random_state=1, n_threads=None
+        budget=None,
+        sampling=None,
+        draws=None,
+        target_se=None,
+        random_state=1,
+        n_threads=None,
+        max_models=None,
     )
     assert settings == Settings(random_state=1)
 
@@ -66,6 +72,8 @@ def test_what_is_given_is_kept():
         ({"random_state": 1.5}, r"random_state is 1\.5"),
         ({"n_threads": 0}, "n_threads is 0; expected a positive integer"),
         ({"n_threads": 2.0}, r"n_threads is 2\.0"),
+        ({"max_models": 0}, "max_models"),
+        ({"max_models": 2.5}, "max_models"),
     ],
 )
 def test_what_is_no_setting(bad, message):

@@ -378,7 +378,9 @@ class Model:
         return f"<Model: {self.n_items} items, {count} interaction{plural}>"
 
 
-def as_model(model: ModelLike, items: Sequence[str] | None = None) -> Model:
+def as_model(
+    model: ModelLike, items: Sequence[str] | None = None, *, instead: str | None = None
+) -> Model:
     """Return the model of a `Model`, of a fitted estimator, or of a theta.
 
     Parameters
@@ -387,6 +389,8 @@ def as_model(model: ModelLike, items: Sequence[str] | None = None) -> Model:
         A theta without a model is observed at an exponential time with rate 1.
     items : sequence of str or None
         The order of the items that is wanted; the labels of a theta that has none.
+    instead : str or None
+        What to use for a posterior, for the error that refuses it.
 
     Examples
     --------
@@ -398,6 +402,15 @@ def as_model(model: ModelLike, items: Sequence[str] | None = None) -> Model:
         return learned if items is None else learned.with_items(items)
     if hasattr(model, "fit"):
         raise InputError("model is an estimator that has not been fitted; call its fit(data) first")
+    if callable(getattr(model, "models", None)):
+        # A posterior, by what it can do: this room does not know the class.
+        other = "" if instead is None else f"use {instead}, or "
+        raise InputError(
+            "model is a posterior, that is many models; expected a single one. Instead "
+            f"{other}ask each of posterior.models(100) and compare the answers. Questions that "
+            "take a posterior are order_probability, order_matrix, pseudo_times, next_items, "
+            "item_frequencies and goodness_of_fit"
+        )
     if isinstance(model, str):
         raise InputError(
             f"model is the text {model!r}; expected a Model, a fitted SetChain or theta. To read a "

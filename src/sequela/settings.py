@@ -85,6 +85,7 @@ class SettingsKeywords(TypedDict, total=False):
     target_se: float | None
     random_state: RandomState
     n_threads: int | None
+    max_models: int | None
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,9 @@ class Settings:
     n_threads : int or None
         Number of threads; None for all cores that this process may use. Results do not depend
         on it.
+    max_models : int or None
+        Where a posterior is asked: the largest number of its draws that are asked, evenly spread;
+        None: the default of the question, 400 or 100.
 
     Attributes
     ----------
@@ -126,6 +130,7 @@ class Settings:
     target_se: float | None = None
     random_state: RandomState = None
     n_threads: int | None = None
+    max_models: int | None = None
     seed: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -136,6 +141,8 @@ class Settings:
         # A generator has given its seed and must not be asked again by `replace`.
         object.__setattr__(self, "random_state", self.seed)
         resolve_threads(self.n_threads)  # refuses what is not a number of threads
+        if self.max_models is not None:
+            positive_integer("max_models", self.max_models)
 
     @property
     def threads(self) -> int:
@@ -168,7 +175,9 @@ def check_precision(draws: int | None, target_se: float | None) -> None:
 _NAMES = tuple(f.name for f in fields(Settings) if f.init)
 
 
-def read_settings(given: Mapping[str, Any], *, unused: tuple[str, ...] = ()) -> Settings:
+def read_settings(
+    given: Mapping[str, Any], *, unused: tuple[str, ...] = (), posterior: bool = False
+) -> Settings:
     """Return the settings that a function was called with.
 
     Parameters
@@ -177,6 +186,8 @@ def read_settings(given: Mapping[str, Any], *, unused: tuple[str, ...] = ()) -> 
         The keywords: settings by name, and "settings" for an object that they change.
     unused : tuple of str
         Settings that mean nothing to this function; giving one is an error.
+    posterior : bool
+        Whether this function takes a posterior, and `max_models` with it.
 
     Examples
     --------
@@ -196,6 +207,9 @@ def read_settings(given: Mapping[str, Any], *, unused: tuple[str, ...] = ()) -> 
             raise TypeError(
                 f"unexpected keyword argument {name!r}.{hint} Settings are: {', '.join(_NAMES)}"
             )
+    # Only as a keyword: an object may be for several functions, some of which take a posterior.
+    if not posterior and changes.get("max_models") is not None:
+        raise InputError("max_models has no meaning here: this takes no posterior; leave it out")
     for name in unused:
         # A default in an object says nothing: the object may be for many functions.
         in_object = base is not None and getattr(base, name) != _default(name)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from plots.drawing import STRANGE, assert_nothing_is_cut_off, draw, legend_texts, ticks
+from questions.drawn_models import posterior_of, random_posterior
 from sequela import InputError, example_theta, order_matrix
 from sequela.plots.labels import short
 from sequela.plots.order_curve import plot_order_curve
@@ -117,6 +118,40 @@ def test_wrong_arguments_of_the_matrix_are_named(options, words):
         plot_order_matrix(orders_of(ladder(3)), **options)
     with pytest.raises(InputError, match="orders is of type DataFrame; expected Orders"):
         plot_order_matrix(orders_of(ladder(3)).probability)
+
+
+# --- The matrix of a posterior --------------------------------------------------------------------
+
+
+def test_cells_of_a_posterior_fade_with_the_uncertainty_of_the_order():
+    """a comes before b in all models; c before or after either, as often."""
+    theta = np.tile(np.diag([1.0, -3.0, 0.0]), (2, 20, 1, 1))
+    theta[:, :, 0, 1] = 4.0
+    theta[:, ::2, 2, 2] = 3.0
+    theta[:, 1::2, 2, 2] = -3.0
+    orders = order_matrix(posterior_of(theta))
+    assert orders.usually_first.loc["a", "b"] == 1.0
+    assert orders.usually_first.loc["a", "c"] == 0.5
+    ax = plot_order_matrix(orders, rare=0.0)
+    rows = ticks(ax.yaxis)
+    alpha = ax.images[0].get_alpha()
+    a, b, c = (rows.index(label) for label in "abc")
+    assert alpha[a, b] == alpha[b, a] == 1.0
+    assert alpha[a, c] == alpha[c, a] == pytest.approx(0.12)
+    assert "grey: order less than 95% certain" in ax.get_xlabel()
+    written = {text.get_text() for text in ax.texts}
+    low, high = orders.low.loc["a", "c"], orders.high.loc["a", "c"]
+    assert f"{low:.2f} to {high:.2f}".replace("0.", ".") in written
+    assert len(ax.texts) == 12
+    assert_nothing_is_cut_off(ax)
+
+
+@pytest.mark.parametrize(("n", "texts_per_cell"), [(10, 2), (11, 1), (17, 0)])
+def test_intervals_are_written_if_items_are_few(n, texts_per_cell):
+    orders = order_matrix(random_posterior(n, draws=2), draws=2000, random_state=1, max_models=4)
+    ax = plot_order_matrix(orders)
+    assert len(ax.texts) == texts_per_cell * n * (n - 1)
+    assert_nothing_is_cut_off(ax)
 
 
 # --- The curve ------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from plots.drawing import (
     texts,
     ticks,
 )
+from questions.drawn_models import posterior_of
 from sequela import InputError, Model, example_theta
 from sequela.plots.labels import short
 from sequela.plots.theta import plot_theta, structural_order
@@ -169,3 +170,46 @@ def test_it_draws_where_it_is_told(plt):
 def test_wrong_arguments_are_named(options, words):
     with pytest.raises(InputError, match=words):
         plot_theta(example_theta(), **options)
+
+
+# --- A posterior ----------------------------------------------------------------------------------
+
+
+def certain_and_not():
+    """a promotes b in all models, c acts on a with either sign, d on nothing."""
+    theta = np.tile(np.diag([-1.0, -2.0, -1.0, 0.0]), (2, 20, 1, 1))
+    theta[:, :, 0, 1] = np.linspace(1.0, 3.0, 20)
+    theta[:, ::2, 2, 0] = 1.0
+    theta[:, 1::2, 2, 0] = -0.8
+    return posterior_of(theta)
+
+
+def test_means_of_a_posterior_fade_with_the_uncertainty_of_the_sign():
+    ax = plot_theta(certain_and_not(), order="given")
+    assert ticks(ax.yaxis) == ["a", "b", "c"]
+    assert "+ 1 item without probable interactions, base rate 1" in ax.get_xlabel()
+    assert "grey: the sign of the effect is less than 95% certain" in ax.get_xlabel()
+    drawn = np.asarray(ax.images[0].get_array())
+    assert drawn[0, 1] == pytest.approx(2.0)
+    assert drawn[2, 0] == pytest.approx(0.1)
+    alpha = ax.images[0].get_alpha()
+    assert alpha[0, 1] == 1.0
+    assert alpha[2, 0] == pytest.approx(0.12)
+    np.testing.assert_array_equal(np.diagonal(alpha), 1.0)
+    assert ax.get_facecolor()[0] < 1.0
+    rates = panel(ax, "base rates").images[0].get_array()
+    np.testing.assert_allclose(rates, np.exp([[-1.0, -2.0, -1.0]]))
+    assert "-0.0" not in texts(ax)
+    assert_nothing_is_cut_off(ax)
+
+
+def test_a_posterior_without_folding_shows_all_items():
+    ax = plot_theta(certain_and_not(), fold=False)
+    assert sorted(ticks(ax.yaxis)) == ["a", "b", "c", "d"]
+    assert "without" not in ax.get_xlabel()
+
+
+def test_a_single_model_has_no_faint_cells():
+    ax = plot_theta(example_theta())
+    assert ax.images[0].get_alpha() is None
+    assert "grey" not in ax.get_xlabel()

@@ -253,7 +253,10 @@ def test_the_number_of_a_purpose_is_part_of_what_a_seed_means():
         "ADAGRAD_SEED": 4,
         "SAMPLED_LIKELIHOOD": 5,
         "SAMPLED_POSTERIOR": 6,
+        "POSTERIOR_CHAIN": 7,
+        "POSTERIOR_SWAP": 8,
         "EXPERIMENT": 10,
+        "QUESTION_TO_DRAW": 11,
     }
     # A name for a number that another has would be an alias, and not listed above.
     assert len(Purpose.__members__) == len(Purpose)

@@ -67,7 +67,7 @@ def plot_interactions(
     >>> len(ax.patches)
     5
     """
-    model = as_model(model)
+    model = as_model(model, instead="plot_theta(posterior)")
     max_pairs = positive_integer("max_pairs", max_pairs)
     weights, meaning = _weights(model, frequencies)
     edges = model.interactions()

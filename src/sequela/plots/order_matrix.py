@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sequela.plots.certainty import CERTAIN, FAINTEST, opacity, opaque
 from sequela.plots.labels import short
 from sequela.plots.style import (
     DIAGONAL,
@@ -20,7 +21,7 @@ from sequela.plots.style import (
     side,
 )
 from sequela.plots.ticks import item_ticks
-from sequela.questions.order import Orders
+from sequela.questions.order_answers import Orders, PosteriorOrders
 from sequela.support.errors import InputError
 from sequela.support.validation import is_number
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["plot_order_matrix"]
 
 _ANNOTATED = 16  # items up to which probabilities are written into the cells
-_FAINTEST = 0.12
+_WITH_INTERVAL = 10  # items up to which intervals are written below them
 
 
 def plot_order_matrix(
@@ -45,14 +46,16 @@ def plot_order_matrix(
     """Draw P(row came before column) as a matrix, the items that come first on top.
 
     Cells fade to grey as their standard error approaches `uncertain`, and where the probability of
-    observing both items is below `rare`.
+    observing both items is below `rare`. Of a posterior, cells fade the less certain it is which
+    item usually comes first: those with a probability of 0.95 have their full colour, those with
+    one half are grey. Up to 10 items the intervals are written below the probabilities.
 
     Parameters
     ----------
-    orders : Orders
+    orders : Orders or PosteriorOrders
         From `order_matrix`.
     uncertain : float
-        The standard error from which on a cell counts as unknown.
+        The standard error from which on a cell counts as unknown. Not used for a posterior.
     rare : float
         The probability of observing both below which a cell fades; 0: no cell fades for it.
     annotate : bool or None
@@ -80,15 +83,12 @@ def plot_order_matrix(
     first = np.argsort(-known.sum(axis=1), kind="stable")
     inner = np.ix_(first, first)
     n = first.size
-    inches = float(np.clip(0.3 * n if n <= _ANNOTATED else 0.2 * n, 2.0, 9.0))
+    inches = _inches(orders, n)
     own = ax is None
     ax = open_axes(ax, inches + 2.3, inches + 1.9)
     inches = min(side(ax))
     values = probability[inner]
-    strength = _strength(
-        orders.se.to_numpy(dtype=float)[inner], orders.observed.to_numpy(dtype=float)[inner],
-        uncertain, rare,
-    )  # fmt: skip
+    strength = _strength(orders, uncertain, rare)[inner]
     strength[np.isnan(values)] = 0.0  # the grey background shows
     ax.set_facecolor(NOTHING)
     image = ax.imshow(
@@ -96,13 +96,7 @@ def plot_order_matrix(
     )
     _mark_diagonal(ax, n)
     if n <= _ANNOTATED if annotate is None else annotate:
-        size = min(SMALL, 0.3 * 72.0 * inches / n)
-        for i, j in np.argwhere(np.isfinite(values)):
-            dark = abs(values[i, j] - 0.5) * strength[i, j] > 0.3
-            colour = "white" if dark else ("black" if strength[i, j] > 0.5 else "0.45")
-            ax.text(
-                j, i, _shown(values[i, j]), ha="center", va="center", fontsize=size, color=colour
-            )
+        _annotate(ax, values, strength, _intervals(orders, first), inches)
     ax.grid(visible=False)
     labels = short(orders.probability.index[k] for k in first)
     item_ticks(ax.yaxis, labels, inches)
@@ -110,12 +104,13 @@ def plot_order_matrix(
     ax.set_ylabel("this item came", fontsize=TEXT)
     notes = ["before this one"]
     if (strength[~np.eye(n, dtype=bool)] < 0.999).any():
-        notes.append(
-            f"grey: standard error near {uncertain:g}, or both seen in under {100 * rare:.3g}%"
-        )
+        why = f"standard error near {uncertain:g}, "
+        if isinstance(orders, PosteriorOrders):
+            why = f"order less than {100 * CERTAIN:g}% certain,\n"
+        notes.append(f"grey: {why}or both seen in under {100 * rare:.3g}%")
     ax.set_xlabel("\n".join(notes), fontsize=TEXT)
     bar = ax.figure.colorbar(
-        _opaque(image), cax=ax.inset_axes((1.0 + 0.12 / inches, 0.0, 0.14 / inches, 1.0))
+        opaque(image), cax=ax.inset_axes((1.0 + 0.12 / inches, 0.0, 0.14 / inches, 1.0))
     )
     bar.set_label("P(row before column)", fontsize=SMALL)
     bar.ax.tick_params(labelsize=SMALL)
@@ -124,13 +119,52 @@ def plot_order_matrix(
     return ax
 
 
-def _strength(
-    se: NDArray[np.float64], observed: NDArray[np.float64], uncertain: float, rare: float
-) -> NDArray[np.float64]:
+def _inches(orders: Orders, n: int) -> float:
+    """Return the side of a new matrix."""
+    if isinstance(orders, PosteriorOrders) and n <= _WITH_INTERVAL:
+        return max(0.52 * n, 2.0)
+    return float(np.clip(0.3 * n if n <= _ANNOTATED else 0.2 * n, 2.0, 9.0))
+
+
+def _strength(orders: Orders, uncertain: float, rare: float) -> NDArray[np.float64]:
     """Return the opacity of each cell: 1 where it is certain, little where it is not."""
-    sure = 1.0 - np.nan_to_num(np.minimum(se, uncertain), nan=uncertain) / uncertain
+    observed = orders.observed.to_numpy(dtype=float)
+    if isinstance(orders, PosteriorOrders):
+        sure = opacity(orders.usually_first.to_numpy(dtype=float))
+    else:
+        se = orders.se.to_numpy(dtype=float)
+        sure = 1.0 - np.nan_to_num(np.minimum(se, uncertain), nan=uncertain) / uncertain
     often = np.ones_like(sure) if rare == 0.0 else np.clip(observed / rare, 0.0, 1.0)
-    return np.maximum(np.minimum(sure, np.nan_to_num(often)), _FAINTEST)
+    return np.maximum(np.minimum(sure, np.nan_to_num(often)), FAINTEST)
+
+
+def _intervals(orders: Orders, first: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+    """Return the ends of the intervals, if they are to be written into the cells."""
+    if not isinstance(orders, PosteriorOrders) or first.size > _WITH_INTERVAL:
+        return []
+    inner = np.ix_(first, first)
+    return [table.to_numpy(dtype=float)[inner] for table in (orders.low, orders.high)]
+
+
+def _annotate(
+    ax: Axes,
+    values: NDArray[np.float64],
+    strength: NDArray[np.float64],
+    intervals: list[NDArray[np.float64]],
+    inches: float,
+) -> None:
+    """Write the probabilities into the cells, and their intervals below them."""
+    size = min(SMALL, 0.3 * 72.0 * inches / len(values))
+    for i, j in np.argwhere(np.isfinite(values)):
+        dark = abs(values[i, j] - 0.5) * strength[i, j] > 0.3
+        colour = "white" if dark else ("black" if strength[i, j] > 0.5 else "0.45")
+        up = 0.12 if intervals else 0.0
+        ax.text(
+            j, i - up, _shown(values[i, j]), ha="center", va="center", fontsize=size, color=colour
+        )
+        if intervals:
+            text = " to ".join(_shown(end[i, j]) for end in intervals)
+            ax.text(j, i + 0.24, text, ha="center", va="center", fontsize=0.7 * size, color=colour)
 
 
 def _shown(p: float) -> str:
@@ -149,8 +183,3 @@ def _mark_diagonal(ax: Axes, n: int) -> None:
     np.fill_diagonal(own, 0.0)
     grey = load("matplotlib.colors").ListedColormap([DIAGONAL])
     ax.imshow(own, cmap=grey, interpolation="nearest")
-
-
-def _opaque(image: Any) -> Any:
-    """Return what a colour bar needs of an image, without its transparency."""
-    return load("matplotlib.cm").ScalarMappable(image.norm, image.cmap)

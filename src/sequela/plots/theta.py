@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sequela.model import as_model
+from sequela.model import Model, as_model
+from sequela.plots.certainty import CERTAIN, opacity, opaque
 from sequela.plots.labels import short
 from sequela.plots.style import (
     DIAGONAL,
+    NOTHING,
     SMALL,
     TEXT,
     diverging,
@@ -19,6 +21,7 @@ from sequela.plots.style import (
     side,
 )
 from sequela.plots.ticks import item_ticks, plain_ticks
+from sequela.posteriors.result import Posterior
 from sequela.support.errors import InputError
 from sequela.support.validation import is_number, positive_integer
 
@@ -32,11 +35,12 @@ __all__ = ["plot_theta", "structural_order"]
 
 _ANNOTATED = 12  # items up to which the numbers are written into the cells
 _LINED = 60  # items up to which cells have borders
+_LEAST_EFFECT = 0.5  # a weaker effect of a draw is no interaction
 _CLIPPED = 0.98  # share of the interactions that the colour scale covers
 
 
 def plot_theta(
-    model: ModelLike,
+    model: ModelLike | Posterior,
     *,
     order: Literal["structure", "given"] = "structure",
     fold: bool = True,
@@ -48,14 +52,18 @@ def plot_theta(
 
     Items that are linked are neighbours; items that act come before those they act on.
 
+    Of a posterior the means are drawn. Cells fade to grey the less certain the sign of the effect
+    is: those with a probability of 0.95 have their full colour, those with one half are grey.
+
     Parameters
     ----------
-    model : Model, fitted SetChain, or theta
+    model : Model, fitted SetChain, theta, or Posterior
         The model.
     order : {"structure", "given"}
         The order of the items: by which items interact, or that of the model.
     fold : bool
-        Leave out items without interactions; their number is written below.
+        Leave out items without interactions; their number is written below. Of a posterior: items
+        without an effect that is at least 0.5, of either sign, in half of the models.
     max_items : int or None
         Draw at most this many items: those with the strongest interactions.
     limit : float or None
@@ -76,17 +84,18 @@ def plot_theta(
     >>> [label.get_text() for label in ax.get_yticklabels()][:3]
     ['first', 'second', 'step 1']
     """
-    model = as_model(model)
+    model, sign, present = _read(model)
     if order not in ("structure", "given"):
         raise InputError(f"order is {order!r}; expected 'structure' or 'given'")
     if limit is not None and not (is_number(limit) and 0.0 < limit < np.inf):
         raise InputError(f"limit is {limit!r}; expected a positive number or None")
     effects = model.theta.copy()
     np.fill_diagonal(effects, 0.0)
-    strength = np.maximum(np.abs(effects).max(axis=0), np.abs(effects).max(axis=1))
+    clear = np.where(present, effects, 0.0)
+    strength = np.maximum(np.abs(clear).max(axis=0), np.abs(clear).max(axis=1))
     shown = _chosen(strength, fold, max_items)
     if order == "structure":
-        shown = shown[structural_order(effects[np.ix_(shown, shown)])]
+        shown = shown[structural_order(clear[np.ix_(shown, shown)])]
     n = shown.size
     inches = float(np.clip(0.24 * n, 2.4, 10.0))
     own = ax is None
@@ -94,18 +103,35 @@ def plot_theta(
     inches = min(side(ax))
     part = effects[np.ix_(shown, shown)]
     np.fill_diagonal(part, np.nan)
-    image = _draw_effects(ax, part, limit)
+    image = _draw_effects(ax, part, limit, None if sign is None else sign[np.ix_(shown, shown)])
     labels = short(model.items[k] for k in shown)
     item_ticks(ax.yaxis, labels, inches)
     item_ticks(ax.xaxis, labels, inches)
     ax.set_ylabel("this item", fontsize=TEXT)
     ax.set_xlabel(
-        "\n".join(["acts on this one", *_notes(model.theta, strength, shown)]), fontsize=TEXT
+        "\n".join(["acts on this one", *_notes(model.theta, strength, shown, sign is not None)]),
+        fontsize=TEXT,
     )
     _draw_base_rates(ax, model.theta.diagonal()[shown], inches, image)
     if own:
         settle(ax)
     return ax
+
+
+def _read(
+    model: ModelLike | Posterior,
+) -> tuple[Model, NDArray[np.float64] | None, NDArray[np.bool_]]:
+    """Return a model, P(effect is above zero), and whether there probably is an effect.
+
+    Of a posterior the model has the means of all draws; of a single model no sign is unknown.
+    """
+    if not isinstance(model, Posterior):
+        model = as_model(model)
+        return model, None, model.theta != 0.0
+    theta = model.draws.theta
+    means = Model(theta.mean(axis=(0, 1)), model.items, observation=model.observation)
+    present = (np.abs(theta) >= _LEAST_EFFECT).mean(axis=(0, 1)) >= 0.5
+    return means, (theta > 0.0).mean(axis=(0, 1)), present
 
 
 def structural_order(effects: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -149,32 +175,49 @@ def _chosen(strength: NDArray[np.float64], fold: bool, max_items: int | None) ->
 
 
 def _notes(
-    theta: NDArray[np.float64], strength: NDArray[np.float64], shown: NDArray[np.int64]
+    theta: NDArray[np.float64],
+    strength: NDArray[np.float64],
+    shown: NDArray[np.int64],
+    of_posterior: bool,
 ) -> list[str]:
-    """Return notes on the items that are left out."""
+    """Return notes on the items that are left out, and on what fades."""
     left = np.setdiff1d(np.arange(strength.size), shown)
     silent, weak = left[strength[left] == 0.0], left[strength[left] > 0.0]
     notes = []
+    kind = "interactions"
+    if of_posterior:
+        notes.append(f"grey: the sign of the effect is less than {100 * CERTAIN:g}% certain")
+        kind = "probable interactions"
     if silent.size:
         rates = np.exp(theta.diagonal()[silent])
         low, high = f"{rates.min():.2g}", f"{rates.max():.2g}"
         span = low if low == high else f"{low} to {high}"
         plural = "s" if silent.size > 1 else ""
-        notes.append(f"+ {silent.size} item{plural} without interactions, base rate {span}")
+        notes.append(f"+ {silent.size} item{plural} without {kind}, base rate {span}")
     if weak.size:
         notes.append(f"+ {weak.size} item{'s' if weak.size > 1 else ''} with weaker interactions")
     if not strength.any():
-        notes.append("no interactions")
+        notes.append(f"no {kind}")
     return notes
 
 
-def _draw_effects(ax: Axes, part: NDArray[np.float64], limit: float | None) -> Any:
+def _draw_effects(
+    ax: Axes, part: NDArray[np.float64], limit: float | None, sign: NDArray[np.float64] | None
+) -> Any:
+    """Draw effects; `sign` is the probability that each is above zero, or None if all are known."""
     n = len(part)
+    strength = np.ones((n, n)) if sign is None else opacity(sign)
+    np.fill_diagonal(strength, 1.0)
+    if sign is not None:
+        ax.set_facecolor(NOTHING)
     sizes = np.abs(part[np.isfinite(part) & (part != 0.0)])
     if limit is None:
         limit = float(np.quantile(sizes, _CLIPPED, method="higher")) if sizes.size else 1.0
     colours = diverging(step=True).with_extremes(bad=DIAGONAL)
-    image = ax.imshow(part, cmap=colours, vmin=-limit, vmax=limit, interpolation="nearest")
+    image = ax.imshow(
+        part, cmap=colours, vmin=-limit, vmax=limit, interpolation="nearest",
+        alpha=None if sign is None else strength,
+    )  # fmt: skip
     ax.grid(visible=False)
     if n <= _LINED:
         ax.set_xticks(np.arange(n - 1) + 0.5, minor=True)
@@ -183,9 +226,10 @@ def _draw_effects(ax: Axes, part: NDArray[np.float64], limit: float | None) -> A
         ax.tick_params(which="minor", length=0)
     if n <= _ANNOTATED:
         for i, j in np.argwhere(np.isfinite(part) & (part != 0.0)):
-            colour = "white" if abs(part[i, j]) > 0.6 * limit else "black"
+            dark = abs(part[i, j]) * strength[i, j] > 0.6 * limit
+            colour = "white" if dark else ("black" if strength[i, j] > 0.5 else "0.45")
             ax.text(
-                j, i, f"{part[i, j]:.1f}".replace("-", "−"), ha="center", va="center",
+                j, i, f"{part[i, j]:z.1f}".replace("-", "−"), ha="center", va="center",
                 fontsize=SMALL, color=colour,
             )  # fmt: skip
     return image
@@ -221,7 +265,7 @@ def _draw_base_rates(ax: Axes, log_rates: NDArray[np.float64], inches: float, im
     figure = ax.figure
     largest = np.nanmax(np.abs(image.get_array().filled(np.nan)), initial=0.0)
     bar = figure.colorbar(
-        image, cax=ax.inset_axes((left, 0.0, thick, 0.56)),
+        opaque(image), cax=ax.inset_axes((left, 0.0, thick, 0.56)),
         extend="both" if largest > image.norm.vmax else "neither",
     )  # fmt: skip
     bar.set_label("effect on the log-rate", fontsize=SMALL)

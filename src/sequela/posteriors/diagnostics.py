@@ -39,7 +39,7 @@ def effective_size(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def _of_varying(
     values: NDArray[np.float64], function: object, constant: float
 ) -> NDArray[np.float64]:
-    flat = values.reshape(*values.shape[:2], -1)
+    flat = values.reshape(*values.shape[:2], int(np.prod(values.shape[2:])))
     answer = np.full(flat.shape[2], np.nan)
     if flat.shape[1] >= 4:
         finite = np.isfinite(flat).all(axis=(0, 1))

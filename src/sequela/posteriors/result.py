@@ -63,7 +63,9 @@ class Draws:
 def summarise(values: NDArray[np.float64], level: float) -> dict[str, NDArray[np.float64]]:
     """Return mean, interval, effective size and R-hat of draws (chains, draws, ...)."""
     tail = 0.5 * (1.0 - level)
-    low, high = np.quantile(values, [tail, 1.0 - tail], axis=(0, 1))
+    # Both axes at once would fail where there is nothing to summarise.
+    flat = values.reshape(values.shape[0] * values.shape[1], *values.shape[2:])
+    low, high = np.quantile(flat, [tail, 1.0 - tail], axis=0)
     return {
         "mean": values.mean(axis=(0, 1)),
         "low": low,

@@ -62,7 +62,7 @@ def item_arrivals(
     [2.0, 3.8]
     """
     how = read_settings(settings, unused=("budget", "sampling"))
-    model = as_model(model)
+    model = as_model(model, instead="order_matrix(posterior)")
     places = np.arange(model.n_items) if items is None else find_items(model, items)
     if not places.size:
         raise InputError("items is empty; expected at least one item, or None for all")

@@ -31,10 +31,12 @@ from sequela.likelihood.plan import (
     has_small_components,
 )
 from sequela.model import as_model
+from sequela.posteriors.result import Posterior, check_level
 from sequela.questions.arguments import one_sample
 from sequela.questions.inversion import Inverse
 from sequela.questions.precision import settings_for_orders, until_precise
 from sequela.questions.samples import MAX_ORDERS
+from sequela.questions.times_over_draws import times_over_draws
 from sequela.samples import as_samples
 from sequela.settings import read_settings
 from sequela.support.errors import InputError
@@ -206,7 +208,7 @@ def time_posterior(
     <TimePosterior: mean 0.746, sd 0.4342, exact>
     """
     how = read_settings(settings)
-    model = as_model(model)
+    model = as_model(model, instead="pseudo_times(posterior, [sample])")
     present, _ = one_sample(model, sample)
     parameters = Parameters.of(model)
     return until_precise(
@@ -231,32 +233,39 @@ class _Summary(NamedTuple):
 
 
 def pseudo_times(
-    model: ModelLike,
+    model: ModelLike | Posterior,
     data: DataLike,
     *,
     quantiles: Sequence[float] = (0.05, 0.5, 0.95),
+    level: float = 0.9,
     **settings: Unpack[SettingsKeywords],
 ) -> pd.DataFrame:
     """Return a pseudo-time for every sample: the posterior of its observation time as a table.
 
     Parameters
     ----------
-    model : Model, fitted SetChain, or theta
+    model : Model, fitted SetChain, theta, or Posterior
         The model.
     data : Dataset, DataFrame, array or list of sets
         The samples. Observation times of the data are not used.
     quantiles : sequence of float
         Which quantiles of the posterior to return; without any it is faster.
+    level : float
+        Probability of the interval "low" to "high", for a posterior of models.
     **settings
         `budget`, `random_state`, `n_threads`; for sets beyond the budget also `sampling` and
-        `draws` (number of orders drawn per distinct set, default 160). See `Settings`.
+        `draws` (number of orders drawn per distinct set, default 160); for a posterior of models
+        also `max_models` (default 100). See `Settings`.
 
     Returns
     -------
     DataFrame
         One row per sample: "size" of its set, posterior "mean" and "sd" of its time, Monte
         Carlo error "se" of the mean, the quantiles ("q05", "q50", "q95"), "method". ``attrs``
-        holds "draws" and "seed" (0 and None if all are exact).
+        holds "draws" and "seed" (0 and None if all are exact). For a posterior of models "mean" is
+        the mean over the models, "low" to "high" the interval of the mean time over the models,
+        with "effective" draws and "r_hat"; "sd" and the quantiles are those of the time if the
+        model is unknown too, which is the mixture of what the models say.
 
     Examples
     --------
@@ -265,12 +274,18 @@ def pseudo_times(
     >>> times["mean"].round(3).tolist(), times["q50"].round(3).tolist()
     ([0.453, 0.746], [0.38, 0.663])
     """
-    how = read_settings(settings, unused=("target_se",))
+    how = read_settings(settings, unused=("target_se",), posterior=True)
+    wanted = _read_probabilities("quantiles", quantiles)
+    names = _quantile_names(wanted)
+    if isinstance(model, Posterior):
+        return times_over_draws(
+            model, data, dict(zip(names, wanted.tolist(), strict=True)), how,
+            level=check_level(level),
+            ask=lambda one, sets, at, own: pseudo_times(one, sets, quantiles=at, settings=own),
+        )  # fmt: skip
     model = as_model(model)
     samples = as_samples(model, data)
     parameters = Parameters.of(model)
-    wanted = _read_probabilities("quantiles", quantiles)
-    names = _quantile_names(wanted)
     distinct = DistinctSamples.of(samples.without_times())
     of_orders = settings_for_orders(how, _TABLE_ORDERS if how.draws is None else how.draws)
 

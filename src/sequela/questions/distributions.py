@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from sequela.budget import Budget
 from sequela.likelihood.evaluation import evaluate
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.plan import EXACT_WAYS, Way
 from sequela.likelihood.sequences import sequence_log_likelihood
 from sequela.model import as_model
+from sequela.posteriors.result import Posterior, check_level
 from sequela.questions.arguments import find_items, one_sample
 from sequela.questions.dependence import arrival_probabilities
+from sequela.questions.over_draws import ask_draws, exact_for_all, summarise_draws
 from sequela.questions.precision import Estimate, fill_by_simulation
 from sequela.samples import as_samples
 from sequela.settings import read_settings
@@ -27,11 +30,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sequela.data.dataset import DataLike
-    from sequela.model import ModelLike
-    from sequela.settings import Sampling, SettingsKeywords
+    from sequela.data.dataset import DataLike, Dataset
+    from sequela.model import Model, ModelLike
+    from sequela.questions.precision import Shares
+    from sequela.settings import Sampling, Settings, SettingsKeywords
 
 __all__ = ["check_time", "item_frequencies", "sequence_probability", "set_probability"]
+
+# A budget in which no lattice fits.
+_NOTHING_EXACT = Budget(work=1.0)
+# Simulated sequences for each model of a posterior.
+_SEQUENCES_PER_MODEL = 10_000
 
 
 def set_probability(
@@ -123,7 +132,11 @@ def sequence_probability(model: ModelLike, sequence: Iterable[Any]) -> float:
 
 
 def item_frequencies(
-    model: ModelLike, data: DataLike | None = None, **settings: Unpack[SettingsKeywords]
+    model: ModelLike | Posterior,
+    data: DataLike | None = None,
+    *,
+    level: float = 0.9,
+    **settings: Unpack[SettingsKeywords],
 ) -> pd.DataFrame:
     """Return how often each item is observed under the model, and in data if given.
 
@@ -131,20 +144,25 @@ def item_frequencies(
 
     Parameters
     ----------
-    model : Model, fitted SetChain, or theta
-        The model.
+    model : Model, fitted SetChain, theta, or Posterior
+        The model. A posterior answers with the mean over its models, and an interval.
     data : Dataset, DataFrame, array, list of sets, or None
         Samples to compare with.
+    level : float
+        Probability of the intervals, for a posterior.
     **settings
         `budget`, `random_state`, `n_threads`; for items that are not exact also `draws` (number of
-        simulated sequences, default 100,000) or `target_se`. See `Settings`.
+        simulated sequences, default 100,000; for a posterior 10,000 for each model) or
+        `target_se`; for a posterior also `max_models`. See `Settings`.
 
     Returns
     -------
     DataFrame
         One row per item: "model" and its Monte Carlo standard error "se", "method"; with data
         also "data" and "z", the difference in standard deviations of sampling noise. ``attrs``
-        holds "draws" and "seed".
+        holds "draws" and "seed". For a posterior also "low" and "high", the interval of the
+        frequency over the models, "effective" draws and "r_hat"; the noise of "z" includes what
+        is unknown about the model.
 
     Examples
     --------
@@ -152,26 +170,74 @@ def item_frequencies(
     >>> item_frequencies(example_theta())["model"].round(3)["second"].item()
     0.257
     """
-    how = read_settings(settings, unused=("sampling",))
+    how = read_settings(settings, unused=("sampling",), posterior=True)
+    if isinstance(model, Posterior):
+        return _frequencies_over_draws(model, data, how, check_level(level))
     model = as_model(model)
     samples = None if data is None else as_samples(model, data)
+    shares = _shares(model, how)
+    table = pd.DataFrame(
+        {"model": shares.probability, "se": shares.se, "method": shares.method},
+        index=pd.Index(model.items, name="item"),
+    )
+    if samples is not None:
+        _compare(table, samples, shares.se**2)
+    table.attrs.update(draws=shares.draws, seed=shares.seed)
+    return table
+
+
+def _shares(model: Model, how: Settings) -> Shares:
+    """Return how often each item is observed under the model."""
 
     def count_hits(draws: int) -> NDArray[np.int64]:
         drawn = simulate(model, draws, random_state=how.seed, n_threads=how.threads)
         return np.bincount(drawn.sequence, minlength=len(drawn.items))
 
     exact = arrival_probabilities(Parameters.of(model), how.budget)
-    shares = fill_by_simulation(exact, count_hits, how)
-    expected = shares.probability
+    return fill_by_simulation(exact, count_hits, how)
+
+
+def _compare(table: pd.DataFrame, samples: Dataset, variance: NDArray[np.float64]) -> None:
+    """Add the frequencies in data, and z; `variance` is that of the expected frequencies."""
+    expected = table["model"].to_numpy()
+    observed = samples.frequencies.to_numpy()
+    spread = np.sqrt(expected * (1.0 - expected) / samples.n_samples + variance)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        z = np.where(observed == expected, 0.0, (observed - expected) / spread)
+    table["data"], table["z"] = observed, z
+
+
+def _frequencies_over_draws(
+    posterior: Posterior, data: DataLike | None, settings: Settings, level: float
+) -> pd.DataFrame:
+    """Return how often each item is observed, from the models of a posterior."""
+    samples = None if data is None else as_samples(posterior.models(1)[0], data)
+    if not exact_for_all(posterior, np.arange(posterior.n_items), settings.max_models):
+        settings = settings.but(budget=_NOTHING_EXACT)
+    if settings.draws is None and settings.target_se is None:
+        settings = settings.but(draws=_SEQUENCES_PER_MODEL)
+    asked = ask_draws(posterior, _shares, settings, "frequencies under models")
+    values = asked.values(lambda shares: shares.probability)
+    summary = summarise_draws(values, level)
     table = pd.DataFrame(
-        {"model": expected, "se": shares.se, "method": shares.method},
-        index=pd.Index(model.items, name="item"),
+        {
+            "model": summary.mean,
+            "se": summary.se,
+            "low": summary.low,
+            "high": summary.high,
+            "effective": summary.effective,
+            "r_hat": summary.r_hat,
+            "method": asked.answers[0].method,
+        },
+        index=pd.Index(posterior.items, name="item"),
     )
     if samples is not None:
-        observed = samples.frequencies.to_numpy()
-        spread = np.sqrt(expected * (1.0 - expected) / samples.n_samples + shares.se**2)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            z = np.where(observed == expected, 0.0, (observed - expected) / spread)
-        table["data"], table["z"] = observed, z
-    table.attrs.update(draws=shares.draws, seed=shares.seed)
+        # Of the count: p(1 - p) at the mean p covers the models' spread once for each sample, and
+        # two samples share it.
+        between = values.var(axis=(0, 1))
+        _compare(table, samples, between * (1.0 - 1.0 / samples.n_samples))
+    draws = sum(shares.draws for shares in asked.answers)
+    table.attrs.update(
+        draws=draws, seed=settings.seed if draws else None, models=len(asked.answers)
+    )
     return table

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pandas as pd
 
 from sequela.model import as_model
+from sequela.posteriors.result import Posterior, check_level
+from sequela.questions.over_draws import ask_draws, summarise_draws
 from sequela.questions.precision import DEFAULT_DRAWS, share_error
 from sequela.samples import as_samples
 from sequela.settings import read_settings
@@ -19,11 +21,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sequela.data.dataset import DataLike
-    from sequela.model import ModelLike
-    from sequela.settings import SettingsKeywords
+    from sequela.data.dataset import DataLike, Dataset
+    from sequela.model import Model, ModelLike
+    from sequela.settings import Settings, SettingsKeywords
 
-__all__ = ["GoodnessOfFit", "goodness_of_fit"]
+__all__ = ["GoodnessOfFit", "PosteriorGoodness", "goodness_of_fit"]
 
 
 @dataclass(frozen=True)
@@ -53,20 +55,71 @@ class GoodnessOfFit:
     seed: int
 
 
+@dataclass(frozen=True)
+class PosteriorGoodness(GoodnessOfFit):
+    """Observed counts beside those in data sets that are drawn from the posterior.
+
+    Each of several models of the posterior draws one data set of the same size (posterior
+    predictive check). In every table "expected" is the mean count, "low" to "high" the interval of
+    the count, "z" the difference in standard deviations of the count, "p" the probability of a
+    count at least as far out on the same side, times two, and "effective" the effective number of
+    data sets. The models were learned from the same data, so "p" is rather too large than too
+    small.
+
+    Attributes
+    ----------
+    models : int
+        Number of models, and of data sets drawn.
+    """
+
+    models: int
+
+
+@overload
 def goodness_of_fit(
-    model: ModelLike, data: DataLike, **settings: Unpack[SettingsKeywords]
+    model: Posterior,
+    data: DataLike,
+    *,
+    level: float = 0.9,
+    **settings: Unpack[SettingsKeywords],
+) -> PosteriorGoodness: ...
+
+
+@overload
+def goodness_of_fit(
+    model: ModelLike,
+    data: DataLike,
+    *,
+    level: float = 0.9,
+    **settings: Unpack[SettingsKeywords],
+) -> GoodnessOfFit: ...
+
+
+def goodness_of_fit(
+    model: ModelLike | Posterior,
+    data: DataLike,
+    *,
+    level: float = 0.9,
+    **settings: Unpack[SettingsKeywords],
 ) -> GoodnessOfFit:
     """Compare set sizes, items and pairs in data with what the model expects, by simulation.
 
     Parameters
     ----------
-    model : Model, fitted SetChain, or theta
-        The model.
+    model : Model, fitted SetChain, theta, or Posterior
+        The model. Of a posterior, each of several models draws a data set of the same size.
     data : Dataset, DataFrame, array or list of sets
         The samples.
+    level : float
+        Probability of the intervals, for a posterior.
     **settings
-        `draws` (number of simulated sets, default 100,000), `random_state`, `n_threads`; see
-        `Settings`.
+        `draws` (number of simulated sets, default 100,000; not for a posterior), `random_state`,
+        `n_threads`; for a posterior also `max_models`. See `Settings`.
+
+    Returns
+    -------
+    GoodnessOfFit
+        For a posterior a `PosteriorGoodness`, with intervals and p-values.
 
     Examples
     --------
@@ -76,7 +129,11 @@ def goodness_of_fit(
     >>> bool(goodness.items["z"].abs().max() < 4)
     True
     """
-    how = read_settings(settings, unused=("target_se", "budget", "sampling"))
+    unused = ("target_se", "budget", "sampling")
+    if isinstance(model, Posterior):
+        how = read_settings(settings, unused=(*unused, "draws"), posterior=True)
+        return _over_draws(model, data, how, check_level(level))
+    how = read_settings(settings, unused=unused, posterior=True)
     model = as_model(model)
     samples = as_samples(model, data)
     draws = DEFAULT_DRAWS if how.draws is None else how.draws
@@ -102,6 +159,79 @@ def goodness_of_fit(
         sizes=sizes, items=items, pairs=pairs.iloc[ranked].reset_index(drop=True), draws=draws,
         seed=how.seed,
     )  # fmt: skip
+
+
+def _over_draws(
+    posterior: Posterior, data: DataLike, settings: Settings, level: float
+) -> PosteriorGoodness:
+    """Draw a data set from each of several models and compare the counts."""
+    samples = as_samples(posterior.models(1)[0], data)
+    n = posterior.n_items
+
+    def ask(model: Model, own: Settings) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        drawn = simulate(model, samples.n_samples, random_state=own.seed, n_threads=1)
+        return _counts(drawn.to_dataset())
+
+    asked = ask_draws(posterior, ask, settings, "data sets drawn from models")
+    sizes, together = (asked.values(lambda counts, k=k: counts[k]) for k in range(2))  # type: ignore[misc]
+    observed_sizes, observed = _counts(samples)
+    longest = int(max(np.nonzero(observed_sizes)[0].max(), np.nonzero(sizes)[2].max()))
+    diagonal = np.arange(n)
+    a, b = np.triu_indices(n, 1)
+    labels = np.array(posterior.items, dtype=object)
+    pairs = _predicted(observed[a, b], together[:, :, a, b], level, pd.RangeIndex(a.size))
+    pairs.insert(0, "a", labels[a])
+    pairs.insert(1, "b", labels[b])
+    ranked = np.argsort(-np.abs(pairs["z"].to_numpy()), kind="stable")
+    models = len(asked.answers)
+    return PosteriorGoodness(
+        sizes=_predicted(
+            observed_sizes[: longest + 1], sizes[:, :, : longest + 1], level,
+            pd.RangeIndex(longest + 1, name="size"),
+        ),
+        items=_predicted(
+            observed[diagonal, diagonal], together[:, :, diagonal, diagonal], level,
+            pd.Index(posterior.items, name="item"),
+        ),
+        pairs=pairs.iloc[ranked].reset_index(drop=True),
+        draws=models * samples.n_samples, seed=settings.seed, models=models,
+    )  # fmt: skip
+
+
+def _counts(data: Dataset) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Count the samples by the size of their sets, and those with both items of each pair."""
+    return np.bincount(data.set_sizes, minlength=data.n_items + 1), _together(data.values)
+
+
+def _predicted(
+    observed: NDArray[Any], drawn: NDArray[np.float64], level: float, index: pd.Index[Any]
+) -> pd.DataFrame:
+    """Return observed counts beside those of the drawn data sets, (chains, draws, ...)."""
+    summary = summarise_draws(drawn, level)
+    models = drawn.shape[0] * drawn.shape[1]
+    # One data set added on either side, as if the observed one were among those drawn.
+    below, above = (
+        (0.5 + np.sum(side, axis=(0, 1)) + 0.5 * np.sum(drawn == observed, axis=(0, 1)))
+        / (models + 1.0)
+        for side in (drawn < observed, drawn > observed)
+    )
+    spread = drawn.std(axis=(0, 1), ddof=1) if models > 1 else np.full(len(index), np.nan)
+    away = observed - summary.mean
+    # All data sets may agree; a difference from them is then at least one sample wide.
+    z = np.where(away == 0.0, 0.0, away / np.maximum(spread, 1.0 / np.sqrt(models + 1.0)))
+    return pd.DataFrame(
+        {
+            "observed": np.asarray(observed, dtype=np.int64),
+            "expected": summary.mean,
+            "se": summary.se,
+            "z": z,
+            "low": summary.low,
+            "high": summary.high,
+            "p": np.minimum(2.0 * np.minimum(below, above), 1.0),
+            "effective": summary.effective,
+        },
+        index=index,
+    )
 
 
 def _together(values: NDArray[np.bool_]) -> NDArray[np.float64]:

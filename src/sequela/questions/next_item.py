@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,11 @@ from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.plan import all_subsets_fit
 from sequela.model import Model, as_model
 from sequela.observation import Exponential
+from sequela.posteriors.result import Posterior, check_level
 from sequela.questions.arguments import find_items
 from sequela.questions.dependence import ancestors, given_state
 from sequela.questions.distributions import check_time
+from sequela.questions.over_draws import summarise_draws
 from sequela.questions.precision import fill_by_simulation
 from sequela.settings import read_settings
 from sequela.simulation import simulate
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from sequela.model import ModelLike
     from sequela.settings import SettingsKeywords
 
-__all__ = ["NextStep", "items_within", "next_items"]
+__all__ = ["NextStep", "PosteriorNextStep", "items_within", "next_items"]
 
 # The series of the exponential has more terms the larger the largest rate times the time; beyond
 # this a simulation is faster.
@@ -64,15 +66,52 @@ class NextStep:
     next_item_time: float
 
 
-def next_items(model: ModelLike, state: Iterable[Any] = ()) -> NextStep:
+@dataclass(frozen=True)
+class PosteriorNextStep(NextStep):
+    """What happens next after a state, under the posterior of the model.
+
+    All numbers of `NextStep` are means over all draws. The table ``items`` also has "low" and
+    "high", the interval of "probability" over the models, its "effective" number of draws and
+    "r_hat".
+
+    Attributes
+    ----------
+    summary : DataFrame
+        One row each for "observed_first", "waiting_time" and "next_item_time": "mean", the interval
+        "low" to "high", "effective" and "r_hat".
+    """
+
+    summary: pd.DataFrame
+
+
+@overload
+def next_items(
+    model: Posterior, state: Iterable[Any] = (), *, level: float = 0.9
+) -> PosteriorNextStep: ...
+
+
+@overload
+def next_items(model: ModelLike, state: Iterable[Any] = (), *, level: float = 0.9) -> NextStep: ...
+
+
+def next_items(
+    model: ModelLike | Posterior, state: Iterable[Any] = (), *, level: float = 0.9
+) -> NextStep:
     """Return which item arrives next after `state`, exactly.
 
     Parameters
     ----------
-    model : Model, fitted SetChain, or theta
-        The model.
+    model : Model, fitted SetChain, theta, or Posterior
+        The model. A posterior answers with means over all its draws, and intervals.
     state : set of labels, or a true/false row
         The items that are present.
+    level : float
+        Probability of the intervals, for a posterior.
+
+    Returns
+    -------
+    NextStep
+        For a posterior a `PosteriorNextStep`.
 
     Examples
     --------
@@ -83,6 +122,8 @@ def next_items(model: ModelLike, state: Iterable[Any] = ()) -> NextStep:
     >>> round(step.observed_first, 3)
     0.227
     """
+    if isinstance(model, Posterior):
+        return _next_over_draws(model, state, check_level(level))
     model = as_model(model)
     present = find_items(model, state, "state")
     stop_log = float(np.log(Parameters.of(model).stop_rate))
@@ -106,6 +147,56 @@ def next_items(model: ModelLike, state: Iterable[Any] = ()) -> NextStep:
             waiting_time=float(np.exp(-total_log)),
             next_item_time=float(np.exp(-items_log)),
         )
+
+
+def _next_over_draws(posterior: Posterior, state: Iterable[Any], level: float) -> PosteriorNextStep:
+    """Return what comes next from all draws at once: it is a sum of entries of theta."""
+    model = posterior.models(1)[0]
+    present = find_items(model, state, "state")
+    absent = np.setdiff1d(np.arange(model.n_items), present)
+    theta = posterior.draws.theta
+    logs = theta[:, :, absent, absent] + theta[:, :, present][:, :, :, absent].sum(axis=2)
+    stop_log = float(np.log(Parameters.of(model).stop_rate))
+    items_log = np.logaddexp.reduce(logs, axis=2, initial=-np.inf)
+    total_log = np.logaddexp(items_log, stop_log)
+    with np.errstate(over="ignore", under="ignore"):
+        probability = summarise_draws(np.exp(logs - total_log[:, :, None]), level)
+        table = pd.DataFrame(
+            {
+                "rate": np.exp(logs).mean(axis=(0, 1)),
+                "probability": probability.mean,
+                "share": np.exp(logs - items_log[:, :, None]).mean(axis=(0, 1)),
+                "low": probability.low,
+                "high": probability.high,
+                "effective": probability.effective,
+                "r_hat": probability.r_hat,
+            },
+            index=pd.Index([model.items[j] for j in absent], name="item"),
+        )
+        others = {
+            "observed_first": np.exp(stop_log - total_log),
+            "waiting_time": np.exp(-total_log),
+            "next_item_time": np.exp(-items_log),
+        }
+    of_others = summarise_draws(np.stack(list(others.values()), axis=2), level)
+    summary = pd.DataFrame(
+        {
+            "mean": of_others.mean,
+            "low": of_others.low,
+            "high": of_others.high,
+            "effective": of_others.effective,
+            "r_hat": of_others.r_hat,
+        },
+        index=list(others),
+    )
+    observed_first, waiting_time, next_item_time = map(float, of_others.mean)
+    return PosteriorNextStep(
+        items=table.sort_values("probability", ascending=False, kind="stable"),
+        observed_first=observed_first,
+        waiting_time=waiting_time,
+        next_item_time=next_item_time,
+        summary=summary,
+    )
 
 
 def items_within(
@@ -149,7 +240,7 @@ def items_within(
     {'second': 0.393, 'clock 1': 0.168}
     """
     how = read_settings(settings, unused=("sampling",))
-    model = as_model(model)
+    model = as_model(model, instead="next_items(posterior, state)")
     present = find_items(model, state, "state")
     time = check_time(time)
     theta, absent = given_state(model.theta, present)

@@ -7,9 +7,9 @@ them, or simulated where that is too large.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,13 @@ from sequela.kernels.pairs import count_pairs
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.plan import all_subsets_fit
 from sequela.model import as_model
+from sequela.posteriors.result import Posterior
 from sequela.questions.arguments import find_items, one_sample
 from sequela.questions.arrival_functions import independent_orders
 from sequela.questions.dependence import ancestors, arrivals_on_lattice
+from sequela.questions.order_answers import Orders, PosteriorOrders
+from sequela.questions.orders_over_draws import Method, Question, orders_over_draws
+from sequela.questions.over_draws import PosteriorEstimate
 from sequela.questions.precision import Estimate, share_error, until_precise
 from sequela.questions.samples import posterior_until_precise
 from sequela.settings import read_settings
@@ -51,8 +55,6 @@ _SMALL_LATTICE = 10
 # Draws that one piece of counting takes.
 _PIECE = 1 << 16
 
-Method = Literal["auto", "exact", "simulation"]
-
 
 def check_method(method: str) -> None:
     """Raise unless this is the name of a method."""
@@ -60,72 +62,20 @@ def check_method(method: str) -> None:
         raise InputError(f"method is {method!r}; expected 'auto', 'exact' or 'simulation'")
 
 
-@dataclass(frozen=True)
-class Orders:
-    """Which of several items arrived first, for every pair.
-
-    Attributes
-    ----------
-    probability : DataFrame
-        Row a, column b: P(a before b), given that both are observed (or given the sample). NaN on
-        the diagonal, and where a simulation never saw both.
-    se : DataFrame
-        Monte Carlo standard errors; 0 where exact.
-    observed : DataFrame
-        P(both are observed); on the diagonal P(the item is observed). In a sample: 1.
-    method : DataFrame
-        "exact", "components" (exact as well), "simulation" or "relocation", for each pair.
-    draws : int
-        Number of simulated sequences, or of orders drawn; 0 if all pairs are exact.
-    seed : int or None
-        What every draw was derived from; None if all pairs are exact.
-    """
-
-    probability: pd.DataFrame
-    se: pd.DataFrame
-    observed: pd.DataFrame
-    method: pd.DataFrame
-    draws: int
-    seed: int | None
-
-    def pairs(self, *, as_given: bool = False) -> pd.DataFrame:
-        """Return one row per pair, the most certain orders first: ``first`` before ``second``.
-
-        Each pair is turned so that its probability is at least one half; with `as_given` pairs
-        and rows stay in the order of the items.
-
-        Examples
-        --------
-        >>> from sequela.data.examples import example_theta
-        >>> orders = order_matrix(example_theta(), ["first", "second"])
-        >>> orders.pairs()[["first", "second", "probability"]].round(3)
-           first  second  probability
-        0  first  second        0.982
-        """
-        labels = list(self.probability.index)
-        rows = []
-        for i, a in enumerate(labels):
-            for b in labels[i + 1 :]:
-                p = self.probability.loc[a, b]
-                ahead = as_given or p >= 0.5 or np.isnan(p)
-                one, other = (a, b) if ahead else (b, a)
-                rows.append(
-                    {
-                        "first": one,
-                        "second": other,
-                        "probability": self.probability.loc[one, other],
-                        "se": self.se.loc[one, other],
-                        "observed": self.observed.loc[one, other],
-                        "method": self.method.loc[one, other],
-                    }
-                )
-        columns = ["first", "second", "probability", "se", "observed", "method"]
-        table = pd.DataFrame(rows, columns=columns)
-        if as_given:
-            return table
-        return table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
+@overload
+def order_probability(
+    model: Posterior,
+    a: Any,
+    b: Any,
+    *,
+    given: Iterable[Any] | None = None,
+    method: Method = "auto",
+    level: float = 0.9,
+    **settings: Unpack[SettingsKeywords],
+) -> PosteriorEstimate: ...
 
 
+@overload
 def order_probability(
     model: ModelLike,
     a: Any,
@@ -133,29 +83,53 @@ def order_probability(
     *,
     given: Iterable[Any] | None = None,
     method: Method = "auto",
+    level: float = 0.9,
+    **settings: Unpack[SettingsKeywords],
+) -> Estimate: ...
+
+
+def order_probability(
+    model: ModelLike | Posterior,
+    a: Any,
+    b: Any,
+    *,
+    given: Iterable[Any] | None = None,
+    method: Method = "auto",
+    level: float = 0.9,
     **settings: Unpack[SettingsKeywords],
 ) -> Estimate:
     """Return P(a before b): among observations of both, or in one sample.
 
     Parameters
     ----------
-    model : Model, fitted SetChain, or theta
-        The model.
+    model : Model, fitted SetChain, theta, or Posterior
+        The model. A posterior answers with the mean over its models, and an interval.
     a, b : labels
         Two items.
     given : set of labels or None
         A sample that has both: then the answer is P(a before b | this set), nothing else present.
     method : {"auto", "exact", "simulation"}
         "auto" is exact where the lattice of the items that act on a or b is within the budget.
+    level : float
+        Probability of the interval, for a posterior.
     **settings
         `budget`, `random_state`, `n_threads`; if the answer is not exact also `draws` (number of
         simulated sequences, default 100,000, or of orders of the sample, default 1,600) or
-        `target_se`; for a sample also `sampling`. See `Settings`.
+        `target_se`; for a sample also `sampling`; for a posterior also `max_models`. See
+        `Settings`.
 
     Returns
     -------
     Estimate
-        ``float()`` of it is the probability; ``se`` its Monte Carlo standard error.
+        ``float()`` of it is the probability; ``se`` its Monte Carlo standard error. For a
+        posterior a `PosteriorEstimate` with ``low``, ``high``, ``effective`` and ``r_hat``.
+
+    Notes
+    -----
+    All items act on one another in a model of a posterior, so that a lattice holds all of them.
+    Up to 16 items (with 400 models) are exact. Beyond that each model is simulated (`draws` is
+    10,000 sequences for each by default), which widens the intervals of pairs that are rarely
+    observed together a little; or its orders of the sample are drawn (320 by default).
 
     Examples
     --------
@@ -164,7 +138,7 @@ def order_probability(
     >>> print(f"{float(estimate):.3f}", estimate.method)
     0.982 exact
     """
-    orders = order_matrix(model, [a, b], given=given, method=method, **settings)
+    orders = order_matrix(model, [a, b], given=given, method=method, level=level, **settings)
     value = float(orders.probability.to_numpy()[0, 1])
     if np.isnan(value):
         one, other = orders.probability.index
@@ -177,21 +151,55 @@ def order_probability(
             f"in {orders.draws:,} draws {one!r} and {other!r} were never observed together; ask "
             "for more draws"
         )
-    return Estimate(
+    estimate = Estimate(
         value=value,
         se=float(orders.se.to_numpy()[0, 1]),
         method=str(orders.method.iloc[0, 1]),
         draws=orders.draws,
         seed=orders.seed,
     )
+    if not isinstance(orders, PosteriorOrders):
+        return estimate
+    return PosteriorEstimate(
+        **vars(estimate),
+        low=float(orders.low.to_numpy()[0, 1]),
+        high=float(orders.high.to_numpy()[0, 1]),
+        effective=float(orders.effective.to_numpy()[0, 1]),
+        r_hat=float(orders.r_hat.to_numpy()[0, 1]),
+    )
 
 
+@overload
+def order_matrix(
+    model: Posterior,
+    items: Iterable[Any] | None = None,
+    *,
+    given: Iterable[Any] | None = None,
+    method: Method = "auto",
+    level: float = 0.9,
+    **settings: Unpack[SettingsKeywords],
+) -> PosteriorOrders: ...
+
+
+@overload
 def order_matrix(
     model: ModelLike,
     items: Iterable[Any] | None = None,
     *,
     given: Iterable[Any] | None = None,
     method: Method = "auto",
+    level: float = 0.9,
+    **settings: Unpack[SettingsKeywords],
+) -> Orders: ...
+
+
+def order_matrix(
+    model: ModelLike | Posterior,
+    items: Iterable[Any] | None = None,
+    *,
+    given: Iterable[Any] | None = None,
+    method: Method = "auto",
+    level: float = 0.9,
     **settings: Unpack[SettingsKeywords],
 ) -> Orders:
     """Return P(a before b) for all pairs of `items`; see `order_probability`.
@@ -204,7 +212,8 @@ def order_matrix(
     Returns
     -------
     Orders
-        Tables ``probability``, ``se``, ``observed`` and ``method``; `Orders.pairs` lists them.
+        Tables ``probability``, ``se``, ``observed`` and ``method``; `Orders.pairs` lists them. For
+        a posterior `PosteriorOrders`, with ``low``, ``high``, ``usually_first`` and others.
 
     Examples
     --------
@@ -214,9 +223,27 @@ def order_matrix(
     first     NaN   0.982
     second  0.018     NaN
     """
-    how = read_settings(settings)
-    model = as_model(model)
+    how = read_settings(settings, posterior=True)
     check_method(method)
+    if isinstance(model, Posterior):
+        asked = Question(model, items, given)
+        return orders_over_draws(
+            lambda one, settings, method: _of_model(
+                one, asked.items, asked.given, method, settings
+            ),
+            asked, method, level, how,
+        )  # fmt: skip
+    return _of_model(as_model(model), items, given, method, how)
+
+
+def _of_model(
+    model: Model,
+    items: Iterable[Any] | None,
+    given: Iterable[Any] | None,
+    method: Method,
+    how: Settings,
+) -> Orders:
+    """Return the orders of one model."""
     if given is not None:
         return _in_sample(model, items, given, method, how)
     places = np.arange(model.n_items) if items is None else find_items(model, items)

@@ -81,7 +81,7 @@ def likely_orders(
     1  (second, first)        0.018  0.0       1.000
     """
     how = read_settings(settings, unused=("target_se",))
-    model = as_model(model)
+    model = as_model(model, instead="order_matrix(posterior, given=sample)")
     present, data = one_sample(model, sample)
     max_orders = positive_integer("max_orders", max_orders)
     parameters = Parameters.of(model)

@@ -179,7 +179,7 @@ def rival_orders(
     least_effect = given.pop("least_effect", 1.0)
     max_pairs = positive_integer("max_pairs", given.pop("max_pairs", 50))
     how = read_settings(given, unused=("draws", "target_se"))
-    current = as_model(model)
+    current = as_model(model, instead="posterior.orders()")
     if penalty is None:
         penalty = float(current.metadata.get("penalty", 0.01))
     strength = OffDiagonalL1(penalty)

@@ -122,7 +122,7 @@ def sample_arrivals(
     {'first': 0.23, 'second': 0.45}
     """
     how = read_settings(settings)
-    model = as_model(model)
+    model = as_model(model, instead="order_matrix(posterior, given=sample)")
     present, data = one_sample(model, sample)
 
     def error_of(answer: SampleAnswer) -> float:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
-__all__ = ["WorkProgress", "lines_in_log", "somebody_watches"]
+__all__ = ["WorkProgress", "lines_in_log", "no_progress", "somebody_watches"]
 
 # Shorter work shows nothing.
 _PATIENCE = 2.0
@@ -20,6 +20,7 @@ _PATIENCE = 2.0
 _BETWEEN_LINES = 10.0
 
 _lines: ContextVar[bool] = ContextVar("lines", default=False)
+_hidden: ContextVar[bool] = ContextVar("hidden", default=False)
 
 
 @contextlib.contextmanager
@@ -30,6 +31,16 @@ def lines_in_log(*, show: bool = True) -> Iterator[None]:
         yield
     finally:
         _lines.reset(token)
+
+
+@contextlib.contextmanager
+def no_progress() -> Iterator[None]:
+    """Show no progress inside this block: it is a piece of work that is counted as a whole."""
+    token = _hidden.set(True)
+    try:
+        yield
+    finally:
+        _hidden.reset(token)
 
 
 def somebody_watches() -> bool:
@@ -53,8 +64,9 @@ class WorkProgress:
     def __init__(self, description: str, total: int) -> None:
         self._description = description
         self._total = total
-        self._watched = bool(description) and somebody_watches()
-        self._lines = bool(description) and not self._watched and _lines.get()
+        shown = bool(description) and not _hidden.get()
+        self._watched = shown and somebody_watches()
+        self._lines = shown and not self._watched and _lines.get()
         self._started = time.monotonic()
         self._last_line = self._started
         self._done = 0

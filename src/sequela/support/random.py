@@ -78,6 +78,7 @@ class Purpose(IntEnum):
     POSTERIOR_CHAIN = 7  # a Markov chain over theta
     POSTERIOR_SWAP = 8  # exchanges between replicas of a chain over theta
     EXPERIMENT = 10  # whatever an experiment of the paper draws itself
+    QUESTION_TO_DRAW = 11  # the seed of a question to one draw of a posterior
 
 
 def stream(seed: int, purpose: Purpose, *index: int) -> np.random.Generator:

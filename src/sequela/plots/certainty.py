@@ -1,0 +1,36 @@
+"""How faint a cell is whose sign or order the data do not determine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sequela.plots.style import load
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["CERTAIN", "FAINTEST", "opacity", "opaque"]
+
+FAINTEST = 0.12
+# The probability of a sign or an order from which on a cell has its full colour.
+CERTAIN = 0.95
+
+
+def opacity(probability: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the opacity of cells, given the probability of one of two signs or orders.
+
+    Examples
+    --------
+    >>> opacity(np.array([0.5, 0.725, 0.275, 0.95, 0.0])).round(2).tolist()
+    [0.12, 0.5, 0.5, 1.0, 1.0]
+    """
+    away = np.abs(np.nan_to_num(probability, nan=0.5) - 0.5) / (CERTAIN - 0.5)
+    clipped: NDArray[np.float64] = np.clip(away, FAINTEST, 1.0)
+    return clipped
+
+
+def opaque(image: Any) -> Any:
+    """Return what a colour bar needs of an image, without its transparency."""
+    return load("matplotlib.cm").ScalarMappable(image.norm, image.cmap)
