@@ -28,7 +28,7 @@ _MAX_ROWS = 20
 )
 @click.option(
     "--prior", type=click.Choice(["student-t", "laplace", "normal"]),
-    help="Shape of the prior of the interactions. Default: student-t.",
+    help="Shape of the prior of the interactions. Default: laplace.",
 )  # fmt: skip
 @click.option(
     "--scale", type=click.FloatRange(min=0, min_open=True),
@@ -83,9 +83,9 @@ def read_prior(name: str | None, scale: float | None) -> Prior | str | None:
     """Return the prior that the options describe; None is the default."""
     if scale is None:
         return name
-    from sequela.posteriors.priors import KINDS, StudentT
+    from sequela.posteriors.priors import KINDS, Laplace
 
-    shape = StudentT if name is None else KINDS[name]
+    shape = Laplace if name is None else KINDS[name]
     chosen: Prior = shape(scale=scale)
     return chosen
 

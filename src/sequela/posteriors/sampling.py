@@ -50,7 +50,7 @@ class PosteriorKeywords(TypedDict, total=False):
     replicas: int
     draws: int
     warm_up: int | None
-    thin: int
+    thin: int | None
     jumps: int
     largest_lattice: int
     random_state: RandomState
@@ -83,7 +83,7 @@ def posterior(
     data : Dataset, DataFrame, array or list of sets
         The samples, at unknown times.
     prior : Prior, "laplace", "student-t", "normal" or None
-        The prior of the interactions; a name stands for a learned scale. None: Student's t.
+        The prior of the interactions; a name stands for a learned scale. None: Laplace's.
     observation : Observation or None
         How samples are observed; None: at an exponential time with rate 1.
     continue_from : Posterior, path or None
@@ -94,8 +94,9 @@ def posterior(
         it, to the same bits as a run that was not interrupted.
     **options
         `draws` per chain (500), `chains` (4), `warm_up` (half of `draws`; discarded), `thin`
-        (sweeps per draw, 2), `jumps` (per sweep, 12), `replicas` (heated copies that exchange
-        states with each chain, 1: none), `largest_lattice` (12), `random_state`, `n_threads`.
+        (sweeps per draw; 2 to 10, the more the fewer items there are), `jumps` (per sweep, 12),
+        `replicas` (heated copies that exchange states with each chain; 1: none),
+        `largest_lattice` (12), `random_state`, `n_threads`.
 
     Returns
     -------
@@ -160,7 +161,7 @@ class _Run:
             run.end = run.walkers.done + draws
             return run
         chosen = as_prior(prior)
-        plan = _read_plan(options)
+        plan = _read_plan(options, data.n_items)
         largest = positive_integer(
             "largest_lattice", options.get("largest_lattice", LARGEST_LATTICE)
         )
@@ -238,9 +239,12 @@ class _Run:
             )
 
 
-def _read_plan(options: Mapping[str, Any]) -> Plan:
+def _read_plan(options: Mapping[str, Any], n_items: int) -> Plan:
     """Return the plan that the options describe; every number is checked."""
-    plan = build_options(Plan, {k: v for k, v in options.items() if v is not None})
+    given = {k: v for k, v in options.items() if v is not None}
+    # Sweeps of few items cost little, and their draws are correlated as much as those of many.
+    given.setdefault("thin", int(np.clip(40 // max(n_items, 1), 2, 10)))
+    plan = build_options(Plan, given)
     for name in ("chains", "replicas", "draws", "thin"):
         positive_integer(name, getattr(plan, name))
     positive_integer("jumps", plan.jumps, least=0)
