@@ -20,7 +20,7 @@ def walks(monkeypatch, fit):
     def call(*arguments):
         stack = traceback.extract_stack()
         places = [(Path(frame.filename).parts[-2:], frame.name) for frame in stack]
-        entry = places.index((("learning", "estimator.py"), "fit"))
+        entry = places.index((("learning", "learner.py"), "fit"))
         found.append([name for _, name in places[entry:]])
         return original(*arguments)
 
