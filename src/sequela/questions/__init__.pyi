@@ -16,6 +16,9 @@ from .next_item import next_items as next_items
 from .order import Orders as Orders
 from .order import order_matrix as order_matrix
 from .order import order_probability as order_probability
+from .order_baseline import order_baseline as order_baseline
+from .order_ranges import OrderRanges as OrderRanges
+from .order_ranges import order_ranges as order_ranges
 from .order_search import likely_orders as likely_orders
 from .precision import Estimate as Estimate
 from .rivals import Rivals as Rivals
