@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from sequela import __version__
 from sequela.budget import Budget, check_budget
 from sequela.data.dataset import Dataset
-from sequela.learning.checkpoint import check_place, recorded_seed
+from sequela.learning.checkpoint import Checkpoint, check_place, recorded_seed
 from sequela.learning.fit_values import FitOptions, RunOptions, Start
 from sequela.learning.fitting import Fitter
 from sequela.learning.optima import differing_entries, distinct_optima
@@ -26,11 +27,13 @@ from sequela.observation import as_observation
 from sequela.samples import as_samples
 from sequela.support.errors import InputError
 from sequela.support.random import RandomState, materialise_seed
-from sequela.support.validation import check_tolerance, is_number, positive_integer
+from sequela.support.validation import check_theta, check_tolerance, is_number, positive_integer
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Sequence
+
+    from numpy.typing import ArrayLike
 
     from sequela.data.dataset import DataLike
     from sequela.likelihood.evaluation import Evaluation
@@ -180,6 +183,39 @@ class SetChain(BaseEstimator):
         """
         fitter = self._fitter(Dataset.coerce(X, times=times), self.penalty, self._seed())
         return self._store(fitter, fitter.run())
+
+    def add_start(
+        self, X: DataLike, theta: ArrayLike, *, times: Iterable[object] | None = None
+    ) -> Self:
+        """Learn once more, from `theta`; if that ends at a better model, it becomes the result.
+
+        Parameters
+        ----------
+        X, times
+            What the learner was fitted to.
+        theta : array (n, n)
+            Where the new start begins, such as a rival that `questions.order_ranges` found.
+
+        Examples
+        --------
+        >>> from sequela import example_samples
+        >>> data = example_samples().most_frequent(3)
+        >>> learner = SetChain(0.02, random_state=1).fit(data)
+        >>> len(learner.add_start(data, np.eye(3)).starts_)
+        2
+        """
+        check_is_fitted(self)
+        start = check_theta(theta)
+        if start.shape != self.theta_.shape:
+            raise InputError(
+                f"theta has shape {start.shape}; expected {self.theta_.shape}, that of the "
+                "fitted model"
+            )
+        data = as_samples(self.model_, X, times)
+        fitter = self._fitter(data, self.model_.metadata["penalty"], self.seed_)
+        fitter.run_options = replace(fitter.run_options, checkpoint=None)
+        fitter.checkpoint = Checkpoint(None, self.checkpoint_every, data, fitter.options)
+        return self._store(fitter, fitter.go_on(start, self.starts_))
 
     def _fitter(self, data: Dataset, penalty: float, seed: int) -> Fitter:
         options = self._options(penalty, seed)

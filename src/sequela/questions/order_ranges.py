@@ -71,8 +71,11 @@ _QUICK_ORDERS = 1e7
 _ORDER_DRAWS = 30_000
 # Predicted seconds of one core for all fits of a check, and evaluations at least and at most.
 _SECONDS = 12.0
-_LEAST_EVALUATIONS = 400
+_LEAST_EVALUATIONS = 300
 _MOST_EVALUATIONS = 4000
+# Of one evaluation: per sample with a known time, and at least.
+_TIMED_SECONDS = 2e-4
+_LEAST_SECONDS = 1e-3
 
 
 class OrderRangeKeywords(SettingsKeywords, total=False):
@@ -256,10 +259,11 @@ def _warm_fits(samples: Dataset, model: Model, settings: Settings, limits: Limit
 
 def _affordable(samples: Dataset, budget: Budget) -> int:
     """Return how many evaluations a check may take: the same on every machine."""
-    cost = forecast_fit(DistinctSamples.of(samples), samples.n_items, budget)
-    # The forecast of a fit is about 100 evaluations.
-    affordable = 100.0 * _SECONDS / max(cost.seconds, 1e-9)
-    return int(np.clip(affordable, _LEAST_EVALUATIONS, _MOST_EVALUATIONS))
+    distinct = DistinctSamples.of(samples)
+    # The forecast of a fit is about 100 evaluations; samples with times have a price of their own.
+    each = forecast_fit(distinct, samples.n_items, budget).seconds / 100.0
+    each += _TIMED_SECONDS * int(np.count_nonzero(distinct.timed)) + _LEAST_SECONDS
+    return int(np.clip(_SECONDS / each, _LEAST_EVALUATIONS, _MOST_EVALUATIONS))
 
 
 def _as_found(start: Model, search: RangeSearch) -> Model:
