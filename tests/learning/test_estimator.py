@@ -570,3 +570,24 @@ def test_an_item_alone():
 def test_convergence_warning_is_scikit_learns(data):
     with pytest.warns(ConvergenceWarning):
         SetChain(0.001, max_iter=2).fit(data)
+
+
+def test_one_more_start_is_kept_if_it_is_better():
+    data = sequela.example_samples().most_frequent(5)
+    good = SetChain(0.02, random_state=1).fit(data)
+    with quiet():
+        lazy = SetChain(0.02, random_state=1, max_iter=1).fit(data)
+        before = lazy.objective_
+        lazy.add_start(data, good.theta_)
+    assert before < good.objective_
+    assert np.array_equal(lazy.theta_, good.theta_)
+    assert lazy.converged_
+    assert lazy.model_.metadata["starts"] == len(lazy.starts_) == 2
+    assert np.isnan(lazy.starts_[1].width)
+    kept = good.theta_.copy()
+    with quiet():
+        good.add_start(data, lazy.starts_[0].theta)
+    assert good.objective_ >= max(start.objective for start in good.starts_)
+    np.testing.assert_allclose(good.theta_, kept, atol=0.01)
+    with pytest.raises(InputError, match=r"shape \(3, 3\); expected \(5, 5\)"):
+        good.add_start(data, np.eye(3))

@@ -9,6 +9,7 @@ from sequela import Budget, Dataset
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.forecast import (
     Forecast,
+    forecast_fit,
     forecast_histories,
     within_seconds,
 )
@@ -64,6 +65,17 @@ def test_components_are_predicted_to_be_faster_than_lattices():
     ]
     assert costs[1].seconds < 0.1 * costs[0].seconds
     assert costs[1].memory < costs[0].memory
+
+
+def test_a_fit_of_more_or_larger_samples_takes_longer():
+    rng = np.random.default_rng(1)
+    costs = []
+    for samples, share, n in ((100, 0.2, 20), (400, 0.2, 20), (400, 0.5, 20), (400, 0.5, 60)):
+        data = Dataset(rng.random((samples, n)) < share)
+        costs.append(forecast_fit(DistinctSamples.of(data), n, Budget()).seconds)
+    assert sorted(costs) == costs
+    timed = Dataset(rng.random((400, 20)) < 0.5, times=rng.random(400))
+    assert forecast_fit(DistinctSamples.of(timed), 20, Budget()).seconds > costs[2]
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_a_run_of_an_older_version_still_loads(report, table, tmp_path):
     assert again.result == report.result
     fewer = old_run(table, tmp_path / "fewer", penalty=0.02, times="time", seed=5)
     assert repeat_run(fewer, tmp_path / "x", output=PLAIN).options == FitRunOptions(
-        penalty=0.02, times="time", seed=5
+        penalty=0.02, times="time", seed=5, starts=1, check=False
     )
 
 
@@ -241,7 +241,8 @@ def test_parts_are_announced(table, tmp_path):
     execution = Execution(announce=told.append)
     run_fit(table, tmp_path / "fit", OPTIONS, execution=execution)
     tables = ["orders", "pseudo-times", "frequencies", "arrival times", "figures"]
-    assert told == [*tables, "report: orders and positions", "report: samples"]
+    report = ["report: orders and positions", "report: samples"]
+    assert told == ["which orders the data allow", *tables, *report]
     assert (tmp_path / "fit" / "figures" / "theta.png").exists()
 
 
@@ -372,3 +373,47 @@ def test_interruption_is_told_from_the_end_of_all_starts():
     assert not was_interrupted(learner)
     learner.status_ = Status.INTERRUPTED
     assert was_interrupted(learner)
+
+
+def test_orders_come_with_what_the_data_allow(tmp_path):
+    drawn = sequela.simulate(sequela.example_theta(), 300, random_state=1).to_dataset()
+    table = tmp_path / "samples.csv"
+    drawn.most_frequent(5).to_frame().astype(int).to_csv(table, index_label="sample")
+    options = FitRunOptions(penalty=0.01, seed=1)
+    found = run_fit(table, tmp_path / "fit", options, output=PLAIN)
+    assert found.options.starts == 5
+    assert len(found.learner.starts_) >= 5
+    check = found.order_ranges
+    assert len(check.table) > 0
+    orders = pd.read_csv(tmp_path / "fit" / "orders.csv")
+    written = orders.set_index(["first", "second"])
+    for row in check.table.itertuples(index=False):
+        mine = written.loc[(row.first, row.second)]
+        assert [mine["low"], mine["high"]] == [row.low, row.high]
+        assert (mine["verdict"], mine["baseline"]) == (row.verdict, row.baseline)
+        assert mine["low"] <= mine["probability"] + 0.02
+        assert mine["high"] >= mine["probability"] - 0.02
+    assert (orders["verdict"] == "not checked").sum() == len(orders) - check.table["checked"].sum()
+    assert len(pd.read_csv(tmp_path / "fit" / "order_ranges.csv")) == len(check.table)
+    shown = run_command("fit", table, "-o", tmp_path / "shown", "--seed", 1, "--figures", "none")
+    assert check.sentences()[0] in shown.stdout
+    plain = run_command(
+        "fit", table, "-o", tmp_path / "plain", "--seed", 1, "--figures", "none", "--no-check"
+    )
+    assert "the data allow" not in plain.stdout
+    assert "low" not in pd.read_csv(tmp_path / "plain" / "orders.csv").columns
+
+
+def test_a_better_model_of_the_check_is_the_result(tmp_path, monkeypatch):
+    """If the starts ended at the second best optimum, the check moves on and says so."""
+    drawn = sequela.simulate(sequela.example_theta(), 300, random_state=1).to_dataset()
+    table = tmp_path / "samples.csv"
+    drawn.most_frequent(4).to_frame().astype(int).to_csv(table, index_label="sample")
+    good = run_fit(table, tmp_path / "good", FitRunOptions(seed=1), output=PLAIN)
+    # After one iteration the fit is far from any optimum.
+    lazy = FitRunOptions(seed=1, starts=1, max_iter=1)
+    found = run_fit(table, tmp_path / "fit", lazy, output=PLAIN)
+    assert found.order_ranges.moves >= 1
+    assert any("found a model that is better by" in notice for notice in found.notices)
+    assert found.result.objective > good.result.objective - 0.01
+    assert sequela.Model.load(tmp_path / "fit" / "model.npz") == found.model

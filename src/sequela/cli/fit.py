@@ -23,6 +23,8 @@ from sequela.cli.output import (
 if TYPE_CHECKING:
     from sequela.report import Execution, FitReport, OutputOptions
 
+_SHOWN_ORDERS = 8
+
 __all__ = ["execution_for", "fit", "read_output", "show"]
 
 
@@ -41,8 +43,9 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     "--starts",
     type=click.IntRange(min=1),
     default=None,
-    help="Number of starts; all but the first are random. Default: 1.",
+    help="Number of starts; all but the first are random. Default: 5, fewer for large data.",
 )
+@click.option("--no-check", is_flag=True, help="Do not check which orders the data allow.")
 @times_option
 @most_frequent_option
 @solver_options
@@ -95,7 +98,8 @@ def fit(
     The output folder contains the model, tables of interactions, orders, pseudo-times and
     frequencies, figures, report.html that shows all of it in a browser, and a run.json with
     versions, seed, options and the checksum of the data, from which the run can be repeated
-    exactly. Until all of it is there, the folder is called OUTPUT.incomplete; the model is written
+    exactly. Beside each order stands the range that the data allow, within 2 nats of the best
+    model. Until all of it is there, the folder is called OUTPUT.incomplete; the model is written
     first and is not lost if the command is stopped. Progress, and notices about how DATA was read,
     go to standard error.
     """
@@ -117,7 +121,7 @@ def fit(
             raise click.UsageError("--penalty and --cv exclude each other")
         from sequela.report import FitRunOptions, run_fit
 
-        options = FitRunOptions(**chosen)
+        options = FitRunOptions(check=not chosen.pop("no_check", False), **chosen)
         report = run_fit(data, output, options, output=written, execution=execution)
     if as_json:
         print_json(report.to_json())
@@ -179,6 +183,7 @@ def show(report: FitReport) -> None:
             for _, row in report.strongest.iterrows()
         ],
     )
+    _show_orders(report, console)
     print_notices(report.notices)
     if report.same_as_repeated is not None:
         console.print(
@@ -189,3 +194,17 @@ def show(report: FitReport) -> None:
             soft_wrap=True,
         )
     console.print(f"\nwritten: {report.folder} ({', '.join(report.files)})", soft_wrap=True)
+
+
+def _show_orders(report: FitReport, console: Any) -> None:
+    """Print the orders that were checked, the strongest interactions first."""
+    check = report.order_ranges
+    if check is None:
+        return
+    checked = check.table[check.table["checked"]].head(_SHOWN_ORDERS)
+    lines = zip(check.sentences(_SHOWN_ORDERS), checked["verdict"], strict=True)
+    told = [f"{line} ({verdict})" for line, verdict in lines]
+    if told:
+        console.print("\nOrders, among samples with both:", soft_wrap=True)
+        for line in told:
+            console.print(line, soft_wrap=True, markup=False)

@@ -61,7 +61,10 @@ def rivals(
 ) -> None:
     """Test each order in MODEL against its reverse, on the DATA that MODEL was learned from.
 
-    The evidence for an order is how much better it fits the data than the reverse order, in nats.
+    The evidence for an order is how much better it fits the data than the reverse order, in nats:
+    the log-likelihood ratio of two models without penalty, with a weak prior, both scored on the
+    interactions of either. One pair is reversed at a time, so the evidence is too large where a
+    whole cascade would have to be reversed; `sequela fit` checks that, too (order_ranges.csv).
     Below about 2, the data cannot tell, however certain the model seems.
     """
     check_output(output, force=force)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from sequela.learning.checkpoint import Checkpoint
 from sequela.learning.learner import Learner
 from sequela.learning.optima import differing_entries, distinct_optima
+from sequela.samples import as_samples
+from sequela.support.errors import InputError
+from sequela.support.validation import check_theta
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from numpy.typing import ArrayLike
 
     from sequela.data.dataset import DataLike, Dataset
     from sequela.support.random import RandomState
@@ -102,6 +109,39 @@ class SetChain(Learner, BaseEstimator):
     >>> learner.model_.interactions().head(1)[["from", "to"]].to_dict("list")
     {'from': ['step 2'], 'to': ['step 3']}
     """
+
+    def add_start(
+        self, X: DataLike, theta: ArrayLike, *, times: Iterable[object] | None = None
+    ) -> Self:
+        """Learn once more, from `theta`; if that ends at a better model, it becomes the result.
+
+        Parameters
+        ----------
+        X, times
+            What the learner was fitted to.
+        theta : array (n, n)
+            Where the new start begins, such as a rival that `questions.order_ranges` found.
+
+        Examples
+        --------
+        >>> from sequela import example_samples
+        >>> data = example_samples().most_frequent(3)
+        >>> learner = SetChain(0.02, random_state=1).fit(data)
+        >>> len(learner.add_start(data, np.eye(3)).starts_)
+        2
+        """
+        check_is_fitted(self)
+        start = check_theta(theta)
+        if start.shape != self.theta_.shape:
+            raise InputError(
+                f"theta has shape {start.shape}; expected {self.theta_.shape}, that of the "
+                "fitted model"
+            )
+        data = as_samples(self.model_, X, times)
+        fitter = self._fitter(data, self.model_.metadata["penalty"], self.seed_)
+        fitter.run_options = replace(fitter.run_options, checkpoint=None)
+        fitter.checkpoint = Checkpoint(None, self.checkpoint_every, data, fitter.options)
+        return self._store(fitter, fitter.go_on(start, self.starts_))
 
     @property
     def history_(self) -> pd.DataFrame:

@@ -71,7 +71,8 @@ class Start:
     message : str
         The same in words.
     width : float
-        Of the random interactions at its beginning; 0: the model without interactions.
+        Of the random interactions at its beginning; 0: the model without interactions; NaN: a
+        given theta.
     history : list of tuples
         (evaluations, objective, KKT residual, interactions, seconds) of every iteration.
     """

@@ -103,6 +103,27 @@ class Fitter:
                 self.checkpoint.save(self.finished)
         return self.finished
 
+    def go_on(self, theta: NDArray[np.float64], starts: list[Start]) -> list[Start]:
+        """Run one more start, from theta, after `starts`; return all of them."""
+        self.finished = list(starts)
+        index = len(starts)
+        self._history = []
+        self._began = time.monotonic()
+        with (
+            blas_on_one_thread(),
+            FitProgress(self.run_options.progress, self.options.tol) as bar,
+            graceful_stop() as request,
+        ):
+            bar.begin("fit")
+            self.objective.restart(index)
+            state, info = solve(
+                self.solver, self.objective, begin(self.solver, self.objective, theta.copy()),
+                self.options.limits, self._watch(bar, request, phase=0),
+            )  # fmt: skip
+            end = self._end(index, state.theta, info, request)
+        self.finished.append(replace(end, width=float("nan")))
+        return self.finished
+
     def _width(self, index: int) -> float:
         """Return the width of a start: 0 for the first, by default, then the given ones in turn."""
         if self.options.solver == "adagrad":

@@ -16,10 +16,12 @@ from sequela.budget import Budget
 from sequela.likelihood.plan import Way, choose_way, component_cost
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from sequela.likelihood.distinct import DistinctSamples
     from sequela.likelihood.parameters import Parameters
 
-__all__ = ["LONG", "Forecast", "forecast_histories", "within_seconds"]
+__all__ = ["LONG", "Forecast", "forecast_fit", "forecast_histories", "within_seconds"]
 
 # What takes longer than so many seconds is announced with its time and memory.
 LONG = 60.0
@@ -37,6 +39,12 @@ _MOST_HALVINGS = 14
 # Bytes per thread that a table may take.
 _MOST_MEMORY = 4e8
 # A fit: evaluations of value and gradient, operations per second on plain lattices, and seconds of
+# an evaluation of a larger set by components, in a model of up to 50 items.
+_EVALUATIONS = 100
+_FIT_SPEED = 2e10
+_FIT_COMPONENT_SECONDS = 3e-4
+_FIT_COMPONENT_ITEMS = 50.0
+_LARGEST_SMALL_SET = 12
 
 
 @dataclass(frozen=True)
@@ -148,3 +156,20 @@ def within_seconds(
 def _excess(cost: Forecast, seconds: float) -> float:
     """Return how many times a table is beyond what it may take; at most 1 if it is not."""
     return max(cost.seconds / seconds, cost.memory / _MOST_MEMORY)
+
+
+def forecast_fit(distinct: DistinctSamples, n_items: int, budget: Budget) -> Forecast:
+    """Predict a fit, roughly: nobody knows beforehand which interactions it will find."""
+    sizes: NDArray[np.float64] = distinct.sizes.astype(np.float64)
+    lattice = Budget.exact_work(np.minimum(sizes, 60.0), np.full(sizes.size, float(n_items)))
+    alone = lattice / _FIT_SPEED
+    components = _FIT_COMPONENT_SECONDS * max(1.0, n_items / _FIT_COMPONENT_ITEMS)
+    each = np.where(sizes <= _LARGEST_SMALL_SET, alone, np.minimum(alone, components))
+    timed = Budget.exact_work(
+        np.minimum(sizes, 60.0), np.full(sizes.size, float(n_items)), timed=True
+    )
+    # At known times there are no components; beyond the budget sets are sampled.
+    each = np.where(distinct.timed, np.minimum(timed, budget.work) / _FIT_SPEED, each)
+    fitting = [int(k) for k in set(distinct.sizes.tolist()) if budget.exact_fits(int(k), n_items)]
+    memory = max((Budget.exact_memory(k, n_items) for k in fitting), default=0.0)
+    return Forecast(_EVALUATIONS * float(each.sum()), memory + 8.0 * 4.0 * n_items**2)

@@ -22,6 +22,9 @@ from .order import order_matrix as order_matrix
 from .order import order_probability as order_probability
 from .order_answers import Orders as Orders
 from .order_answers import PosteriorOrders as PosteriorOrders
+from .order_baseline import order_baseline as order_baseline
+from .order_ranges import OrderRanges as OrderRanges
+from .order_ranges import order_ranges as order_ranges
 from .order_search import likely_orders as likely_orders
 from .over_draws import PosteriorEstimate as PosteriorEstimate
 from .positions import item_positions as item_positions

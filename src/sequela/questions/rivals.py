@@ -135,6 +135,10 @@ def rival_orders(
 ) -> Rivals:
     """Compare every order of a learned model with its reverse.
 
+    One pair is reversed at a time, and both orders are scored on one support: the interactions of
+    the two models compared. Where a rival would reverse a whole cascade, the evidence is too large;
+    `order_ranges` reverses cascades, too, and gives the range of probabilities that the data allow.
+
     Parameters
     ----------
     model : Model or fitted SetChain

@@ -12,6 +12,8 @@ from sequela.likelihood.parameters import Parameters
 from sequela.questions.clock import pseudo_times
 from sequela.questions.distributions import item_frequencies
 from sequela.questions.order import order_matrix
+from sequela.questions.order_baseline import baseline_verdict, order_baseline
+from sequela.questions.order_ranges import NOT_CHECKED
 from sequela.report.fit_options import Execution, OutputOptions
 from sequela.report.run import MODEL_NAME
 from sequela.report.tables import write_table
@@ -22,11 +24,14 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
+    import pandas as pd
+
     from sequela.data.dataset import Dataset
     from sequela.learning.estimator import SetChain
     from sequela.likelihood.forecast import Forecast
+    from sequela.questions.order_ranges import OrderRanges
 
-__all__ = ["write_fit"]
+__all__ = ["with_ranges", "write_fit"]
 
 # Orders are listed for this many of the most frequent items: a hundred items have 4,950 pairs.
 _ORDERED_ITEMS = 20
@@ -40,6 +45,7 @@ def write_fit(
     figures: tuple[str, ...] = (),
     table_seconds: float | None = None,
     execution: Execution | None = None,
+    check: OrderRanges | None = None,
 ) -> tuple[str, ...]:
     """Write model, tables and figures of a fit into `folder`, the model first.
 
@@ -57,6 +63,8 @@ def write_fit(
         See `OutputOptions`; None: its default.
     execution : Execution or None
         Threads, and whom to tell what is being made.
+    check : OrderRanges or None
+        Which orders the data allow: ``order_ranges.csv``, and columns of ``orders.csv``.
 
     Returns
     -------
@@ -77,6 +85,7 @@ def write_fit(
     execution = execution or Execution()
     with lines_in_log(show=execution.progress == "lines"):
         tables = _Tables(Path(folder), learner, data, execution, table_seconds)
+        tables.check = check
         tables.write_model()
         tables.write_tables()
         if figures:
@@ -109,6 +118,7 @@ class _Tables:
             table_seconds
         )  # fmt: skip
         self.notices: list[str] = []
+        self.check: OrderRanges | None = None
         self.orders: Any = None
         self.frequencies: Any = None
 
@@ -127,7 +137,12 @@ class _Tables:
         top = self.data.most_frequent(min(_ORDERED_ITEMS, self.data.n_items)).items
         if len(top) > 1:
             self.orders = order_matrix(self.model, top, **self.options)
-            write_table(self.orders.pairs(), self.folder / "orders.csv", index=False)
+            pairs = self.orders.pairs()
+            if self.check is not None:
+                pairs = with_ranges(pairs, self.check.table, order_baseline(self.data))
+            write_table(pairs, self.folder / "orders.csv", index=False)
+        if self.check is not None:
+            write_table(self.check.table, self.folder / "order_ranges.csv", index=False)
         budget = self._budget("pseudo-times", quantiles=True)
         times = pseudo_times(self.model, self.data, budget=budget, **self.options)
         write_table(times, self.folder / "pseudo_times.csv")
@@ -183,6 +198,41 @@ class _Tables:
                 f"{self.table_seconds:.3g} seconds)"
             )
         return budget
+
+
+def with_ranges(pairs: pd.DataFrame, table: pd.DataFrame, baseline: pd.DataFrame) -> pd.DataFrame:
+    """Return pairs of `Orders.pairs` with what an `OrderRanges` table says about each.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> pairs = pd.DataFrame({"first": ["a"], "second": ["b"], "probability": [0.6]})
+    >>> one = {"first": "b", "second": "a", "low": 0.3, "high": 0.9, "evidence": 0.5}
+    >>> table = pd.DataFrame([{**one, "verdict": "the data cannot tell"}])
+    >>> sizes = pd.DataFrame({"item": ["a", "b"], "mean_size": [2.0, 3.0]})
+    >>> with_ranges(pairs, table, sizes)[["low", "high", "evidence", "baseline"]].round(2)
+       low  high  evidence baseline
+    0  0.1   0.7      -0.5   agrees
+    """
+    known = {(row["first"], row["second"]): row for row in table.to_dict("records")}
+    rows: list[dict[str, Any]] = []
+    for first, second in zip(pairs["first"], pairs["second"], strict=True):
+        nan = float("nan")
+        row: dict[str, Any] = {"low": nan, "high": nan, "evidence": nan, "verdict": NOT_CHECKED}
+        if (first, second) in known:
+            row = {name: known[first, second][name] for name in row}
+        elif (second, first) in known:
+            other = known[second, first]
+            row = {
+                "low": 1.0 - other["high"], "high": 1.0 - other["low"],
+                "evidence": -other["evidence"], "verdict": other["verdict"],
+            }  # fmt: skip
+        rows.append({**row, "baseline": baseline_verdict(baseline, first, second)})
+    columns = ["low", "high", "evidence", "verdict", "baseline"]
+    found = pairs.copy()
+    for name in columns:
+        found[name] = [row[name] for row in rows]
+    return found
 
 
 def _with_cost(what: str, cost: Forecast, threads: int) -> str:

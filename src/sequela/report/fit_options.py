@@ -30,8 +30,12 @@ class FitRunOptions:
         Weight of the L1 penalty on interactions; not used with `cv`.
     cv : bool
         Choose the penalty by cross-validation.
-    starts : int
-        Number of starts; all but the first are random.
+    starts : int or None
+        Number of starts; all but the first are random. None: 5, or fewer where one start is
+        predicted to take long.
+    check : bool
+        Check which orders the data allow (`sequela.questions.order_ranges`); if a better model is
+        found on the way, it is the result.
     times : str or None
         The column with observation times.
     most_frequent : int or None
@@ -54,7 +58,8 @@ class FitRunOptions:
 
     penalty: float = 0.01
     cv: bool = False
-    starts: int = 1
+    starts: int | None = None
+    check: bool = True
     times: str | None = None
     most_frequent: int | None = None
     solver: str = "auto"
@@ -68,7 +73,9 @@ class FitRunOptions:
 
     @classmethod
     def from_json(cls, options: Mapping[str, Any]) -> FitRunOptions:
-        """Return the options that `to_json` or an older version wrote; missing ones by default.
+        """Return the options that `to_json` or an older version wrote.
+
+        Older versions had one start and no check; others that are missing are the defaults.
 
         Examples
         --------
@@ -84,7 +91,7 @@ class FitRunOptions:
                 f"the run has the option {unknown[0]!r}, which this version of sequela does not "
                 "know; repeat the run with the version that run.json names"
             )
-        return cls(**options)
+        return cls(**{"starts": 1, "check": False, **options})
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,22 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sequela.budget import Budget
 from sequela.learning.cross_validation import SetChainCV
 from sequela.learning.estimator import SetChain
 from sequela.learning.solvers.contract import Status
+from sequela.likelihood.distinct import DistinctSamples
+from sequela.likelihood.forecast import forecast_fit
+from sequela.questions.order_ranges import order_ranges
 from sequela.report.fit_folder import write_fit
 from sequela.report.fit_options import Execution, FitRunOptions, OutputOptions
 from sequela.report.html_folder import write_report
 from sequela.report.reading import read_samples
 from sequela.report.run import MODEL_NAME, Run
+from sequela.report.tables import records
 from sequela.support.errors import InputError
 from sequela.support.folders import check_folder, new_folder
+from sequela.support.progress import lines_in_log
 
 if TYPE_CHECKING:
     import os
@@ -29,11 +35,14 @@ if TYPE_CHECKING:
     from sequela.data.dataset import Dataset
     from sequela.data.importing import ImportSummary
     from sequela.model import Model
+    from sequela.questions.order_ranges import OrderRanges
 
 __all__ = ["FitReport", "FitResult", "repeat_run", "run_fit", "was_interrupted"]
 
 _COMMAND = "fit"
 _STRONGEST = 8
+# Starts by default, where one is predicted to take at most this many seconds of one core.
+_STARTS = ((5, 10.0), (3, 60.0))
 
 
 @dataclass(frozen=True)
@@ -100,6 +109,8 @@ class FitReport:
         Its numbers.
     import_summary : ImportSummary
         How the table was read.
+    order_ranges : OrderRanges or None
+        Which orders the data allow; None if they were not checked.
     notices : tuple of str
         What the fit warned of, each once; Python's warnings are not raised beside it.
     same_as_repeated : bool or None
@@ -112,6 +123,7 @@ class FitReport:
     learner: SetChain = field(repr=False, compare=False)
     result: FitResult
     import_summary: ImportSummary = field(repr=False)
+    order_ranges: OrderRanges | None = field(default=None, repr=False, compare=False)
     notices: tuple[str, ...] = ()
     same_as_repeated: bool | None = None
 
@@ -144,6 +156,9 @@ class FitReport:
                 {"from": row["from"], "to": row["to"], "effect": float(row["effect"])}
                 for _, row in self.strongest.iterrows()
             ],
+            "order_ranges": (
+                None if self.order_ranges is None else records(self.order_ranges.table)
+            ),
             "notices": list(self.notices),
             "interrupted": self.interrupted,
             "same_as_repeated": self.same_as_repeated,
@@ -163,9 +178,10 @@ def run_fit(
 
     This is what ``sequela fit`` does. The folder gets the model, tables of interactions, orders,
     pseudo-times and frequencies, figures, ``report.html`` that shows all of it, and a ``run.json``
-    from which `repeat_run` repeats the fit. Until everything is there, the folder is called
-    FOLDER.incomplete. The model comes first: if a table or a figure fails, or the process is
-    killed, it is in that folder.
+    from which `repeat_run` repeats the fit. Which orders the data allow is checked by default
+    (`questions.order_ranges`). Until everything is there, the folder is called FOLDER.incomplete.
+    The model comes first: if a table or a figure fails, or the process is killed, it is in that
+    folder.
 
     Parameters
     ----------
@@ -205,8 +221,13 @@ def run_fit(
     output.check_figures()
     table = Path(source)
     found = read_samples(table, times=options.times, most_frequent=options.most_frequent)
+    if options.starts is None:
+        options = replace(options, starts=_default_starts(found.data, options))
     learner, notices = _learn(found.data, options, execution)
     options = replace(options, seed=learner.seed_)
+    check = None
+    if options.check and not was_interrupted(learner):
+        check, notices = _check_orders(learner, found.data, notices, execution)
     result = FitResult.of(learner)
     run = Run(
         command=_COMMAND,
@@ -224,7 +245,7 @@ def run_fit(
         run.write(made)
         more = write_fit(
             made, learner, found.data, figures=output.figures,
-            table_seconds=output.table_seconds, execution=execution,
+            table_seconds=output.table_seconds, execution=execution, check=check,
         )  # fmt: skip
         write_report(made, found.data, name=folder, execution=execution)
         files = sorted(str(p.relative_to(made)) for p in made.rglob("*") if p.is_file())
@@ -235,6 +256,7 @@ def run_fit(
         learner=learner,
         result=result,
         import_summary=found.summary,
+        order_ranges=check,
         notices=notices + more,
     )
 
@@ -303,6 +325,45 @@ def was_interrupted(learner: SetChain) -> bool:
     False
     """
     return learner.status_ is Status.INTERRUPTED
+
+
+def _default_starts(data: Dataset, options: FitRunOptions) -> int:
+    """Return 5 starts where a start is quick, fewer where it is not: the same on every machine."""
+    if options.solver == "adagrad":
+        return 1
+    seconds = forecast_fit(DistinctSamples.of(data), data.n_items, Budget()).seconds
+    return next((starts for starts, most in _STARTS if seconds <= most), 1)
+
+
+def _check_orders(
+    learner: SetChain, data: Dataset, notices: tuple[str, ...], execution: Execution
+) -> tuple[OrderRanges, tuple[str, ...]]:
+    """Check which orders the data allow; a better model that it finds becomes the learner's."""
+    if execution.announce is not None:
+        execution.announce("which orders the data allow")
+    with lines_in_log(show=execution.progress == "lines"):
+        check = order_ranges(
+            learner, data, tol=learner.tol, random_state=learner.seed_,
+            n_threads=execution.threads,
+        )  # fmt: skip
+    more = list(notices)
+    if check.moves:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            learner.add_start(data, check.model.theta)
+        more += [str(w.message) for w in caught]
+        more.append(
+            f"the check of the orders found a model that is better by {check.gain:.2g} nats than "
+            "the best of the starts; the result is that model"
+        )
+    left = int((~check.table["checked"]).sum())
+    if left:
+        why = "a signal ended the check" if check.interrupted else "the check would take too long"
+        more.append(
+            f"{left} of {len(check.table)} orders were not checked, because {why}: "
+            "`sequela.questions.order_ranges` takes pairs= and max_evaluations="
+        )
+    return check, tuple(dict.fromkeys(more))
 
 
 def _learn(

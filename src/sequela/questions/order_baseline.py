@@ -1,0 +1,70 @@
+"""The simplest guess of an order: items of small samples came early.
+
+Samples grow with time, so an item that is mostly seen in small samples probably came before one
+that is mostly seen in large samples. This takes no model, and on real cohorts it is a strong
+baseline: an order that disagrees with it deserves a second look.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from sequela.data.dataset import Dataset
+
+if TYPE_CHECKING:
+    from sequela.data.dataset import DataLike
+
+__all__ = ["baseline_verdict", "order_baseline"]
+
+
+def order_baseline(data: DataLike) -> pd.DataFrame:
+    """Order items by the mean size of the samples that contain them, the smallest first.
+
+    Parameters
+    ----------
+    data : Dataset, DataFrame, array or list of sets
+        The samples.
+
+    Returns
+    -------
+    DataFrame
+        One row per item, the presumably earliest first: "item", "mean_size" (mean number of items
+        of the samples that contain it; NaN if none does) and "samples" (how many contain it).
+        Items that tie stay in the order of the data.
+
+    Examples
+    --------
+    >>> order_baseline([{"a"}, {"a", "b"}, {"a", "b", "c"}]).round(2)
+      item  mean_size  samples
+    0    a        2.0        3
+    1    b        2.5        2
+    2    c        3.0        1
+    """
+    table = Dataset.coerce(data)
+    present = table.to_frame().to_numpy(dtype=np.float64)
+    samples = present.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean_size = (present.sum(axis=1) @ present) / samples
+    found = pd.DataFrame(
+        {"item": list(table.items), "mean_size": mean_size, "samples": samples.astype(int)}
+    )
+    return found.sort_values("mean_size", kind="stable", ignore_index=True)
+
+
+def baseline_verdict(baseline: pd.DataFrame, first: str, second: str) -> str:
+    """Say whether `order_baseline` "agrees" with `first` before `second`, or "disagrees".
+
+    "undecided" where the mean sizes are equal or an item was never seen.
+
+    Examples
+    --------
+    >>> baseline_verdict(order_baseline([{"a"}, {"a", "b"}]), "a", "b")
+    'agrees'
+    """
+    sizes = dict(zip(baseline["item"], baseline["mean_size"], strict=True))
+    if sizes[first] < sizes[second]:
+        return "agrees"
+    return "disagrees" if sizes[first] > sizes[second] else "undecided"

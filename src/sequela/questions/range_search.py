@@ -1,0 +1,348 @@
+"""The search behind `order_ranges`: rivals of the model, and profiles of the orders of pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela.learning.optima import SAME
+from sequela.questions.order_profile import Hold
+from sequela.support.progress import WorkProgress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from sequela.data.dataset import Dataset
+    from sequela.questions.order_profile import HeldFits, Pair, Visited
+
+__all__ = ["PairRange", "Point", "RangeSearch", "range_of"]
+
+_RISE = 1e-3  # nats: less is not worth a move
+_STEP = 1.25  # log-odds between two points of a profile
+_MOST_STEPS = 5
+_RIVAL = 1.0  # log-odds at which the opposite order is held first
+_EDGE = 0.02  # an order that is this certain is not followed further
+# Optima that every profile begins from as well: the best, within this many nats.
+_MOST_OPTIMA = 2
+_NEARBY = 5.0
+# The share of the evaluations that the search for better models may take.
+_SEARCH_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Point:
+    """One model on a profile: P(i before j), and how far it is below the best, in nats."""
+
+    probability: float
+    drop: float
+
+
+@dataclass(frozen=True)
+class PairRange:
+    """What was found for a pair (i, j); probabilities are of i before j."""
+
+    pair: Pair
+    probability: float
+    low: float
+    high: float
+    evidence: float
+    checked: bool
+
+
+class _Spent(Exception):  # noqa: N818 - not an error: a way out of nested loops
+    """No evaluations are left, or a signal came."""
+
+
+def _logit(p: float) -> float:
+    p = min(max(p, 1e-9), 1.0 - 1e-9)
+    return float(np.log(p) - np.log1p(-p))
+
+
+def range_of(paths: list[list[Point]], within: float) -> tuple[float, float, float]:
+    """Return the lowest and highest probability within so many nats, and the evidence.
+
+    The evidence is for "i before j" against the opposite, negative if the opposite is better.
+    Between neighbouring points of a path the root of the drop is taken to be linear in the
+    log-odds, as on a parabola.
+
+    Examples
+    --------
+    >>> low, high, evidence = range_of([[Point(0.8, 0.0), Point(0.5, 2.0), Point(0.2, 8.0)]], 2.0)
+    >>> round(low, 3), round(high, 3), round(evidence, 3)
+    (0.5, 0.8, 2.0)
+    """
+    inside = [p.probability for path in paths for p in path if p.drop <= within]
+    best = {True: np.inf, False: np.inf}
+    for path in paths:
+        for point in path:
+            side = point.probability >= 0.5
+            best[side] = min(best[side], point.drop)
+        for a, b in pairwise(path):
+            inside += _crossing(a, b, within)
+            if (a.probability >= 0.5) != (b.probability >= 0.5):
+                middle = _drop_between(a, b)
+                best = {side: min(drop, middle) for side, drop in best.items()}
+    return min(inside), max(inside), float(best[False] - best[True])
+
+
+def _crossing(a: Point, b: Point, within: float) -> list[float]:
+    """Return the probability at which the path between two points leaves the allowed range."""
+    if (a.drop <= within) == (b.drop <= within):
+        return []
+    low, high = np.sqrt(max(a.drop, 0.0)), np.sqrt(max(b.drop, 0.0))
+    share = (np.sqrt(within) - low) / (high - low)
+    odds = _logit(a.probability) + share * (_logit(b.probability) - _logit(a.probability))
+    return [float(1.0 / (1.0 + np.exp(-odds)))]
+
+
+def _drop_between(a: Point, b: Point) -> float:
+    """Return the drop where the path between two points passes one half."""
+    share = _logit(a.probability) / (_logit(a.probability) - _logit(b.probability))
+    low, high = np.sqrt(max(a.drop, 0.0)), np.sqrt(max(b.drop, 0.0))
+    return float((low + share * (high - low)) ** 2)
+
+
+class RangeSearch:
+    """A search from one model: better models first, then the profile of each pair.
+
+    Parameters
+    ----------
+    held : HeldFits
+        The fits.
+    theta : array (n, n)
+        Where to begin.
+    data : Dataset
+        The samples: pairs that never occur together have no order.
+    pairs : list of pairs or None
+        None: those that interact, anew after each move.
+    max_pairs : int
+        At most this many of them.
+    within : float
+        The largest drop that is allowed, in nats.
+
+    Attributes
+    ----------
+    current : Visited
+        The best model so far.
+    moves, gain : int, float
+        How often it was replaced, and by how much it is better than the given one.
+    found : list of PairRange
+        One for each pair.
+    """
+
+    def __init__(
+        self,
+        held: HeldFits,
+        theta: NDArray[np.float64],
+        data: Dataset,
+        pairs: list[Pair] | None,
+        *,
+        max_pairs: int,
+        within: float,
+    ) -> None:
+        self.held = held
+        self.within = within
+        self.current = held.value_of(theta)
+        self.moves = 0
+        self.found: list[PairRange] = []
+        present = data.to_frame().to_numpy(dtype=np.float64)
+        self._together = (present.T @ present) > 0.0
+        self._asked = pairs
+        self._max_pairs = max_pairs
+        self._given = self.current.value
+        self._optima: list[Visited] = [self.current]
+        self._rivals: dict[Pair, Visited] = {}
+        self._limit = 0.0
+        self._stopped: Callable[[], bool] = lambda: False
+
+    @property
+    def gain(self) -> float:
+        """How much better the model is than the given one, in nats."""
+        return self.current.value - self._given if self.moves else 0.0
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """The pairs in question: given, or those of the current model that interact."""
+        if self._asked is not None:
+            return self._asked
+        strength = np.abs(self.current.theta)
+        strength = np.triu(np.maximum(strength, strength.T) * self._together, 1)
+        i, j = np.nonzero(strength)
+        order = np.argsort(-strength[i, j], kind="stable")[: self._max_pairs]
+        return [(int(i[k]), int(j[k])) for k in order]
+
+    def run(self, evaluations: int, max_moves: int, stopped: Callable[[], bool]) -> None:
+        """Search with at most about this many evaluations, or until `stopped` says so."""
+        self._stopped = stopped
+        began = self.held.evaluations
+        self._limit = began + _SEARCH_SHARE * evaluations
+        while self._find_better(max_moves):
+            pass
+        self._limit = began + evaluations
+        pairs = self.pairs
+        with WorkProgress("orders that the data allow", len(pairs)) as bar:
+            for pair in pairs:
+                self.found.append(self._range(pair))
+                bar.advance()
+
+    # --- better models ----------------------------------------------------------------------------
+
+    def _find_better(self, max_moves: int) -> bool:
+        """Learn the reverse of every pair; move to the best of them if it is better."""
+        best: Visited | None = None
+        pairs = self.pairs
+        self._rivals = {}
+        try:
+            with WorkProgress("rivals of the model", len(pairs)) as bar:
+                for pair in pairs:
+                    for rival in self._reversals(pair, pairs):
+                        if best is None or rival.value > best.value:
+                            best = rival
+                    bar.advance()
+        except _Spent:
+            pass
+        if best is None or not self._is_better(best) or self.moves >= max_moves:
+            return False
+        return self._move(best)
+
+    def _is_better(self, rival: Visited) -> bool:
+        error = float(np.hypot(rival.error, self.current.error))
+        return rival.value > self.current.value + max(_RISE, 2.0 * error)
+
+    def _move(self, rival: Visited) -> bool:
+        """Make a better model the current one, learned to the tolerance of the fit."""
+        better = self.held.fit(rival.theta, polish=True)
+        if better is None or not self._is_better(better):
+            return False
+        self.current = better
+        self.moves += 1
+        self._remember(better)
+        return True
+
+    def _reversals(self, pair: Pair, pairs: list[Pair]) -> list[Visited]:
+        """Return the free optima from the reverse of a pair, alone and with its neighbours."""
+        held = self._rival(pair)
+        ends = [] if held is None else [self._fit(held.theta)]
+        near = [other for other in pairs if other != pair and set(other) & set(pair)]
+        if near:
+            start = self.current.theta
+            for other in [*near, pair]:
+                start = self.held.moved(start, other, self._opposite(other))
+            ends.append(self._fit(start))
+        reached = [end for end in ends if end is not None]
+        for end in reached:
+            self._remember(end)
+        return reached
+
+    def _opposite(self, pair: Pair) -> float:
+        return -_RIVAL if self.held.log_odds(self.current.theta, pair) >= 0.0 else _RIVAL
+
+    def _rival(self, pair: Pair) -> Visited | None:
+        """Return the model with the opposite order of a pair held, all else learned again."""
+        if pair not in self._rivals:
+            target = self._opposite(pair)
+            start = self.held.moved(self.current.theta, pair, target)
+            rival = self._fit(start, Hold(pair, target))
+            if rival is None:
+                return None
+            self._rivals[pair] = rival
+        return self._rivals[pair]
+
+    def _fit(
+        self,
+        theta: NDArray[np.float64],
+        hold: Hold | None = None,
+        support: NDArray[np.bool_] | None = None,
+    ) -> Visited | None:
+        if self._stopped() or self.held.evaluations >= self._limit:
+            raise _Spent
+        return self.held.fit(theta, hold, support)
+
+    def _remember(self, end: Visited) -> None:
+        """Keep an optimum that differs from those known."""
+        if all(np.abs(end.theta - other.theta).max() > SAME for other in self._optima):
+            self._optima.append(end)
+
+    # --- profiles ---------------------------------------------------------------------------------
+
+    def _range(self, pair: Pair) -> PairRange:
+        """Return the range of the order of a pair, over the profile with everything else free."""
+        p = self.held.probability(self.current.theta, pair)
+        try:
+            paths = self._profile(pair) if np.isfinite(p) else []
+        except _Spent:
+            paths = []
+        best = max((value for path in paths for _, value in path), default=np.nan)
+        drops = [[Point(q, best - value) for q, value in path if np.isfinite(q)] for path in paths]
+        if not any(drops):
+            return PairRange(pair, p, np.nan, np.nan, np.nan, checked=False)
+        low, high, evidence = range_of(drops, self.within)
+        evidence = evidence if p >= 0.5 else -evidence
+        return PairRange(pair, p, min(low, p), max(high, p), evidence, checked=True)
+
+    def _support(self, pair: Pair, models: list[Visited]) -> NDArray[np.bool_]:
+        """Return the interactions of all these models, and those of the pair."""
+        support = np.eye(len(self.current.theta), dtype=bool)
+        for model in models:
+            support |= model.theta != 0.0
+        support[list(pair), list(pair[::-1])] = True
+        return support
+
+    def _profile(self, pair: Pair) -> list[list[tuple[float, float]]]:
+        """Return paths of (P(i before j), value) on a support that both orders share.
+
+        The support has the interactions of the model, of the best model with the opposite order
+        (learned with the penalty), and of the optima nearby.
+        """
+        rival = self._rival(pair)
+        near = sorted(self._optima, key=lambda end: -end.value)[:_MOST_OPTIMA]
+        near = [end for end in near if self.current.value - end.value <= _NEARBY]
+        support = self._support(pair, [self.current, *near, *([rival] if rival else [])])
+        starts = [(self.current, 0.0), *((end, 0.0) for end in near if end is not self.current)]
+        if rival is not None:
+            starts.append((rival, self._opposite(pair)))
+        paths: list[list[tuple[float, float]]] = []
+        best = -np.inf
+        tops: list[Visited] = []
+        for start, target in starts:
+            hold = Hold(pair, target) if target else None
+            top = self._fit(start.theta, hold, support)
+            if top is None or any(np.abs(top.theta - t.theta).max() <= SAME for t in tops):
+                continue
+            tops.append(top)
+            best = max(best, top.value)
+            for direction in (1.0, -1.0):
+                paths.append(self._follow(top, pair, direction, (support, best)))
+                best = max(best, *(value for _, value in paths[-1]))
+        return paths
+
+    def _follow(
+        self,
+        top: Visited,
+        pair: Pair,
+        direction: float,
+        frame: tuple[NDArray[np.bool_], float],
+    ) -> list[tuple[float, float]]:
+        """Hold the order further and further in one direction until the value is too low."""
+        support, best = frame
+        path = [(self.held.probability(top.theta, pair), top.value)]
+        model = top
+        target = self.held.log_odds(top.theta, pair)
+        for _ in range(_MOST_STEPS):
+            p, value = path[-1]
+            if best - value > self.within or not _EDGE < p < 1.0 - _EDGE:
+                break
+            target += direction * _STEP
+            start = self.held.moved(model.theta, pair, target)
+            further = self._fit(start, Hold(pair, target), support)
+            if further is None:
+                break
+            model = further
+            best = max(best, model.value)
+            path.append((self.held.probability(model.theta, pair), model.value))
+        return path
