@@ -218,7 +218,7 @@ def fit(tmp_path_factory):
     table = place / "samples.csv"
     data.without_times().to_frame().astype(int).to_csv(table, index_label="sample")
     plain = OutputOptions(figures=())
-    run_fit(table, place / "fit", FitRunOptions(penalty=0.02, seed=3), output=plain)
+    run_fit(table, place / "fit", FitRunOptions(penalty=0.02, seed=3, check=False), output=plain)
     return place / "fit"
 
 
@@ -249,6 +249,16 @@ def test_rivals_in_the_folder_are_shown(fit, tmp_path):
         (fit / "rivals.csv").unlink()
     assert payload["verdicts"]["kind"] == "evidence"
     assert payload["verdicts"]["rows"]["verdict"][0] == "no"
+
+
+def test_ranges_that_a_fit_checked_are_shown(fit, tmp_path):
+    checked = FitRunOptions(penalty=0.02, seed=3, starts=1)
+    plain = OutputOptions(figures=())
+    found = run_fit(fit.parent / "samples.csv", tmp_path / "fit", checked, output=plain)
+    verdicts = payload_of((tmp_path / "fit" / "report.html").read_text())["verdicts"]
+    assert verdicts["kind"] == "range"
+    known = found.order_ranges.table.dropna(subset=["low", "high"])
+    assert sum(low is not None for low in verdicts["rows"]["low"]) == len(known) > 0
 
 
 def test_samples_that_are_gone_are_left_out_with_a_warning(fit, caplog):
