@@ -70,6 +70,21 @@ def usual(tmp_path_factory):
     return path, model, data
 
 
+def downloaded(page, button):
+    """The file that a button saves. A busy browser may lose a download, so it is asked again."""
+    from playwright.sync_api import TimeoutError as NoDownload
+
+    for left in (3, 2, 1, 0):
+        try:
+            with page.expect_download(timeout=20_000) as saved:
+                button.click()
+            return saved.value.path()
+        except NoDownload:
+            if not left:
+                raise
+    return None
+
+
 @pytest.mark.parametrize(
     ("n", "samples", "width", "theme"),
     [
@@ -176,9 +191,8 @@ def test_certainty_is_shown_where_it_is_known(browser, tmp_path):
     with opened(browser, path) as page:
         text = show(page, "verdicts").inner_text()
         assert "0.42 to 0.93" in text
-        with page.expect_download() as saved:
-            page.locator("#verdicts .download").click()
-        assert "0.84,0.42,0.93,no" in saved.value.path().read_text("utf-8-sig")
+        saved = downloaded(page, page.locator("#verdicts .download"))
+        assert "0.84,0.42,0.93,no" in saved.read_text("utf-8-sig")
         page.locator("#ask select").nth(0).select_option(label="GENE1")
         page.locator("#ask select").nth(1).select_option(label="GENE0")
         answer = page.locator("#ask .answer").inner_text()
@@ -258,9 +272,7 @@ def test_figures_and_tables_are_downloaded(browser, usual):
     path, _, data = usual
     with opened(browser, path, accept_downloads=True) as page:
         show(page, "verdicts")
-        with page.expect_download() as saved:
-            page.locator("#verdicts .download").click()
-        text = saved.value.path().read_text("utf-8-sig")
+        text = downloaded(page, page.locator("#verdicts .download")).read_text("utf-8-sig")
         rows = list(csv.DictReader(io.StringIO(text)))
         assert len(rows) == 28
         assert {"first", "then", "probability"} <= set(rows[0])
@@ -268,20 +280,17 @@ def test_figures_and_tables_are_downloaded(browser, usual):
         for name in ("network", "progression", "matrices", "cohort", "fit"):
             show(page, name)
         for figure in page.locator("figure.figure").all():
-            with page.expect_download() as saved:
-                figure.get_by_label("Download this figure as SVG").click()
-            root = ET.fromstring(saved.value.path().read_bytes())  # noqa: S314 - our own page
+            saved = downloaded(page, figure.get_by_label("Download this figure as SVG"))
+            root = ET.fromstring(saved.read_bytes())  # noqa: S314 - our own page
             assert root.tag.endswith("svg")
             assert len(list(root.iter())) > 5
         # In the dark as well, figures are saved for paper.
         page.click("nav button")
-        with page.expect_download() as saved:
-            page.locator("[data-figure=theta]").get_by_label("as SVG").click()
-        assert 'fill="rgb(255, 255, 255)"' in saved.value.path().read_text()
+        saved = downloaded(page, page.locator("[data-figure=theta]").get_by_label("as SVG"))
+        assert 'fill="rgb(255, 255, 255)"' in saved.read_text()
         assert page.get_attribute("html", "data-theme") == "dark"
-        with page.expect_download() as saved:
-            page.locator("[data-figure=order-matrix]").get_by_label("as PNG").click()
-        assert saved.value.path().read_bytes().startswith(b"\x89PNG")
+        saved = downloaded(page, page.locator("[data-figure=order-matrix]").get_by_label("as PNG"))
+        assert saved.read_bytes().startswith(b"\x89PNG")
         assert data.n_items == 20
 
 
