@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
+from sequela.questions.order_baseline import order_baseline
 from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -113,10 +114,8 @@ def baseline_firsts(table: pd.DataFrame, data: Dataset) -> list[str | None]:
     >>> baseline_firsts(pd.DataFrame({"first": ["b"], "second": ["a"]}), data)
     ['a']
     """
-    values = data.values
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (values * data.set_sizes[:, None]).sum(axis=0) / values.sum(axis=0)
-    size = dict(zip(data.items, mean, strict=True))
+    baseline = order_baseline(data)
+    size = dict(zip(baseline["item"], baseline["mean_size"], strict=True))
     found: list[str | None] = []
     for a, b in zip(table["first"], table["second"], strict=True):
         one, other = size.get(a, np.nan), size.get(b, np.nan)
