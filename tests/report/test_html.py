@@ -259,6 +259,7 @@ def test_ranges_that_a_fit_checked_are_shown(fit, tmp_path):
     assert verdicts["kind"] == "range"
     known = found.order_ranges.table.dropna(subset=["low", "high"])
     assert sum(low is not None for low in verdicts["rows"]["low"]) == len(known) > 0
+    assert set(verdicts["rows"]["baseline"]) - {None}
 
 
 def test_samples_that_are_gone_are_left_out_with_a_warning(fit, caplog):

@@ -163,7 +163,8 @@ def _verdicts(verdicts: Verdicts, model: Model, data: Dataset | None) -> dict[st
     place = {label: at for at, label in enumerate(model.items)}
     known = table["first"].isin(list(place)) & table["second"].isin(list(place))
     table = table[known]
-    if data is not None and table["baseline"].isna().all():
+    # A fit says whether the baseline agrees; the page names the item that it puts first.
+    if data is not None and not table["baseline"].isin(list(place)).any():
         table = table.assign(baseline=np.array(baseline_firsts(table, data), dtype=object))
     rows: dict[str, list[Any]] = {
         name: [place.get(label) for label in table[name]]
