@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["TableKeywords", "read_table"]
+__all__ = ["TableKeywords", "read_table", "text_rows"]
 
 _LOOKED_AT = 1 << 20  # number of first characters from which the separator is guessed
 _UNFIT = 2
@@ -149,7 +149,7 @@ def read_table(
         rows, mark = parquet_rows(path), ","
         asked = replace(asked, header=True)
     else:
-        rows, mark = _text_rows(path, options.get("separator"), options.get("encoding"))
+        rows, mark = text_rows(path, options.get("separator"), options.get("encoding"))
     draft = _read(rows, asked, name, decimal_comma=mark == ";")
     draft.files.append(source)
     if items_in_rows:
@@ -162,7 +162,7 @@ def read_table(
 # Lines and columns ------------------------------------------------------------------------
 
 
-def _text_rows(
+def text_rows(
     path: str | os.PathLike[str], separator: str | None, encoding: str | None
 ) -> tuple[Iterator[tuple[int, list[str]]], str]:
     """Return the rows with their line numbers, and the separator of their cells."""
