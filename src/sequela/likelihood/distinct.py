@@ -46,6 +46,7 @@ class DistinctSamples:
     @classmethod
     def of(cls, data: Dataset) -> DistinctSamples:
         """Collect the distinct samples of `data`."""
+        data.require_plain("this evaluation of the likelihood")
         sets = data.compressed()
         sizes = np.diff(sets.indptr)
         times = np.full(data.n_samples, np.nan) if data.times is None else data.times
