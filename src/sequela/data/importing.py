@@ -143,6 +143,7 @@ class Draft:
     dates: npt.NDArray[np.float64] | None = None
     merged: dict[str, tuple[str, ...]] = field(default_factory=dict)
     items_read: int | None = None
+    weights: npt.NDArray[np.float64] | None = None
 
     def keep_samples(self, mask: npt.NDArray[np.bool_], reason: str) -> None:
         """Leave out the samples where the mask is False."""
@@ -154,6 +155,7 @@ class Draft:
             self.unprofiled = None if self.unprofiled is None else self.unprofiled[mask]
             self.times = None if self.times is None else self.times[mask]
             self.dates = None if self.dates is None else self.dates[mask]
+            self.weights = None if self.weights is None else self.weights[mask]
 
     def keep_items(self, mask: npt.NDArray[np.bool_], reason: str) -> None:
         """Leave out the items where the mask is False."""
@@ -196,6 +198,8 @@ def finish(draft: Draft, selection: Selection) -> Imported:
             raise InputError(f"no {noun} are left of {draft.kind} ({why or 'none were read'}).")
     times = None if draft.times is None else draft.times.tolist()
     data = Dataset(draft.values, items=draft.items, samples=draft.samples, times=times)
+    if draft.weights is not None:
+        data = data.with_weights(draft.weights)
     return Imported(data, _summarise(draft, data, merged, count, n_items))
 
 

@@ -72,7 +72,7 @@ class DistinctSamples:
             sets=SetList(
                 start=start,
                 items=np.concatenate(lists).astype(np.int64),
-                weights=counts / data.n_samples,
+                weights=_shares(data, inverse.ravel(), counts),
             ),
             sizes=sizes[which],
             times=np.where(unique.imag < 0.0, np.nan, unique.imag),
@@ -100,3 +100,13 @@ class DistinctSamples:
     def largest_first(self) -> list[int]:
         """Return the places in order of falling size: long pieces of work first."""
         return [int(s) for s in np.argsort(-self.sizes, kind="stable")]
+
+
+def _shares(
+    data: Dataset, inverse: NDArray[np.intp], counts: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return the share of the samples that have each pair, counted by their weights."""
+    if data.weights is None:
+        return np.asarray(counts / data.n_samples)
+    sums = np.bincount(inverse, weights=data.weights, minlength=counts.size)
+    return np.asarray(sums / data.total_weight)
