@@ -30,7 +30,7 @@ html_static_path = ["_static"]
 # The tutorials are notebooks, executed when the site is built; an error in a cell fails the build.
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
-nb_execution_timeout = 300
+nb_execution_timeout = 1800  # seconds per cell: the first one may compile
 
 html_theme = "furo"
 html_title = f"sequela {release}"
