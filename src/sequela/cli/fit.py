@@ -216,9 +216,7 @@ def _show_orders(report: FitReport, console: Any) -> None:
     check = report.order_ranges
     if check is None:
         return
-    checked = check.table[check.table["checked"]].head(_SHOWN_ORDERS)
-    lines = zip(check.sentences(_SHOWN_ORDERS), checked["verdict"], strict=True)
-    told = [f"{line} ({verdict})" for line, verdict in lines]
+    told = check.sentences(_SHOWN_ORDERS)
     if told:
         console.print("\nOrders, among samples with both:", soft_wrap=True)
         for line in told:

@@ -136,13 +136,13 @@ class OrderRanges:
         >>> pair = Dataset(sets, items=["a", "b"])
         >>> check = order_ranges(fit(pair, penalty=0.01), pair, random_state=1)
         >>> print(check.sentences()[0])
-        b before a: 0.58; the data allow 0.01 to 0.98
+        b before a: 0.58; the data allow 0.01 to 0.98 (the data cannot tell)
         """
         checked = self.table[self.table["checked"]]
         rows = checked if limit is None else checked.head(limit)
         return [
             f"{row.first} before {row.second}: {row.probability:.2f}; "
-            f"the data allow {row.low:.2f} to {row.high:.2f}"
+            f"the data allow {row.low:.2f} to {row.high:.2f} ({row.verdict})"
             for row in rows.itertuples(index=False)
         ]
 
