@@ -1,3 +1,4 @@
+from ._statements import OrderStatement as OrderStatement
 from .cbioportal import read_cbioportal as read_cbioportal
 from .clinical import read_clinical as read_clinical
 from .dataset import DataLike as DataLike

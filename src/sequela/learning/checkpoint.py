@@ -36,11 +36,16 @@ _VERSION = 2
 
 
 def fingerprint(data: Dataset) -> str:
-    """Return a checksum of the samples, their labels and times."""
+    """Return a checksum of the samples, their labels, times, missing cells and known orders."""
     digest = hashlib.sha256()
     digest.update(json.dumps([list(data.items), list(data.samples)]).encode())
     digest.update(np.packbits(data.values, axis=1).tobytes())
     digest.update(b"" if data.times is None else np.ascontiguousarray(data.times).tobytes())
+    # Nothing is added for complete data, whose checksums are in files of earlier versions.
+    if data.missing is not None:
+        digest.update(b"missing" + np.packbits(data.missing, axis=1).tobytes())
+    if data.orders is not None:
+        digest.update(b"orders" + json.dumps(data.orders).encode())
     return digest.hexdigest()
 
 

@@ -114,11 +114,11 @@ def penalty_max(
 
 
 def best_without_interactions(objective: Objective) -> NDArray[np.float64]:
-    """Return the diagonal theta of largest likelihood, with the times that are known."""
+    """Return the diagonal theta of largest likelihood, with the times and orders that are known."""
     theta = independent_theta(objective)
-    if objective.data.times is None:
+    if objective.data.times is None and objective.data.orders is None:
         return theta
-    # Only unknown times have a closed form. Nothing but base rates moves at this penalty.
+    # Only unknown times and orders have a closed form. At this penalty only base rates move.
     solver = ProximalNewton(OffDiagonalL1(_PROHIBITIVE), units(objective))
     diagonal = WithoutInteractions(objective)
     state, _ = solve(

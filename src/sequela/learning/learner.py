@@ -245,13 +245,16 @@ def _convergence_warning() -> type[Warning]:
 
 def _separation(data: Dataset) -> str:
     """Return what is wrong with items that the data cannot place, or nothing."""
-    share = data.values.mean(axis=0)
+    share = data.known_shares
     found = []
     for label, value in (("always", 1.0), ("never", 0.0)):
         names = [item for item, s in zip(data.items, share, strict=True) if s == value]
         if names:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
             found.append(f"{', '.join(map(repr, names[:5]))}{more} {label} present")
+    if data.missing is not None:
+        # Two items may look alike only because both are missing in the same samples.
+        return "; ".join(found)
     mixed = np.nonzero((share > 0.0) & (share < 1.0))[0]
     # One byte string per item, which sorts like its column.
     columns = np.packbits(data.values[:, mixed].T, axis=1)

@@ -129,7 +129,7 @@ class Likelihood:
     ) -> None:
         self.settings = read_settings(settings, unused=("draws", "target_se"))
         self.data = Dataset.coerce(data, times=times)
-        self.distinct = DistinctSamples.of(self.data)
+        self.distinct = DistinctSamples.of(self.data, partial=True)
         self.plan = Plan(self.data, self.distinct, method, self.settings.budget)
         self._chains: dict[int, list[Chain]] = {}
         self._blocks: tuple[bytes, list[NDArray[np.int64]]] = (b"", [])
@@ -160,7 +160,11 @@ class Likelihood:
         total = exact.finish(self.settings.threads)
         if exact.beyond:
             s = exact.beyond[0]
-            raise out_of_range(parameters.columns(distinct.items(s)), float(distinct.times[s]))
+            known = distinct.known(s)
+            items = distinct.items(s)
+            if known is not None:
+                items = np.concatenate([items, known.that_matter(parameters.children)])
+            raise out_of_range(parameters.columns(items.astype(int)), float(distinct.times[s]))
         log_p = exact.log_p
         self._add_components(parameters, ways, log_p, total)
         variance = np.zeros(len(distinct))

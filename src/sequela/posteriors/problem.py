@@ -75,6 +75,7 @@ class Problem:
                 f"{observation.kind!r}; use an observation with a constant rate, such as "
                 "sequela.Exponential()"
             )
+        data.require_plain("the posterior of theta")
         distinct = DistinctSamples.of(data)
         if distinct.timed.any():
             row = int(distinct.first[np.nonzero(distinct.timed)[0][0]])
