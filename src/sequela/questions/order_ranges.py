@@ -248,13 +248,14 @@ def _quick(budget: Budget, work: float) -> Budget:
 def _warm_fits(samples: Dataset, model: Model, settings: Settings, limits: Limits) -> WarmFits:
     """Return fits that use components early; with the given budget where these are too large."""
     observation: Observation = model.observation
+    fixed = model.metadata.get("fixed")
     if samples.times is None:
         quick = settings.but(budget=_quick(settings.budget, _QUICK_WORK))
-        fits = WarmFits(samples, observation, quick, limits)
+        fits = WarmFits(samples, observation, quick, limits, fixed)
         fits.objective.prepare((model.theta != 0.0) | np.eye(model.n_items, dtype=bool))
         if not fits.objective.is_sampled:
             return fits
-    return WarmFits(samples, observation, settings, limits)
+    return WarmFits(samples, observation, settings, limits, fixed)
 
 
 def _affordable(samples: Dataset, budget: Budget) -> int:

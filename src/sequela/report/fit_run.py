@@ -220,7 +220,9 @@ def run_fit(
     check_folder(folder, force=output.force)
     output.check_figures()
     table = Path(source)
-    found = read_samples(table, times=options.times, most_frequent=options.most_frequent)
+    found = read_samples(
+        table, times=options.times, most_frequent=options.most_frequent, weights=options.weights
+    )
     if options.starts is None:
         options = replace(options, starts=_default_starts(found.data, options))
     learner, notices = _learn(found.data, options, execution)
@@ -376,6 +378,7 @@ def _learn(
         "max_iter": options.max_iter,
         "tol": options.tol,
         "random_state": options.seed,
+        "fixed": options.fixed,
         "n_threads": execution.threads,
         "checkpoint": execution.checkpoint,
         "progress": execution.progress,
