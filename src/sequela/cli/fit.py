@@ -199,6 +199,7 @@ def show(report: FitReport) -> None:
         ],
     )
     _show_orders(report, console)
+    _show_check(report, console)
     print_notices(report.notices)
     if report.same_as_repeated is not None:
         console.print(
@@ -221,3 +222,19 @@ def _show_orders(report: FitReport, console: Any) -> None:
         console.print("\nOrders, among samples with both:", soft_wrap=True)
         for line in told:
             console.print(line, soft_wrap=True, markup=False)
+
+
+def _show_check(report: FitReport, console: Any) -> None:
+    """Print whether the model describes the data, and what to try if it does not."""
+    check = report.fit_check
+    if check is None or not check.tests:
+        return
+    if check.fits:
+        console.print(
+            "\nSet sizes and co-occurrence agree with the model, as far as the tests see",
+            soft_wrap=True,
+        )
+        return
+    console.print("\nThe model does not describe the data:", soft_wrap=True)
+    for finding in check.findings:
+        console.print(f"- {finding}", soft_wrap=True, markup=False)
