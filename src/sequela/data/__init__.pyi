@@ -10,6 +10,7 @@ from .examples import example_samples as example_samples
 from .examples import example_theta as example_theta
 from .importing import Imported as Imported
 from .importing import ImportSummary as ImportSummary
+from .long_tables import read_long as read_long
 from .maf import read_maf as read_maf
 from .merging import propose_merges as propose_merges
 from .tables import read_table as read_table

@@ -117,13 +117,14 @@ class Dataset(PartlyKnown):
         orders: OrdersLike | None = None,
     ) -> None:
         missing: npt.NDArray[np.bool_] | None = None
+        weights: npt.NDArray[np.float64] | None = None
         own_items: Iterable[object] | None = None
         own_samples: Iterable[object] | None = None
         if isinstance(values, Dataset):
             own_items, own_samples = values.items, values.samples
             times = values.times if times is None else times
             orders = values.orders if orders is None else orders
-            missing = values.missing
+            missing, weights = values.missing, values.weights
             table: Any = values.values
         elif is_frame(values):
             own_items, own_samples = values.columns, values.index
@@ -150,6 +151,7 @@ class Dataset(PartlyKnown):
             read_times(times, sample_labels),
             unknown_cells if missing is None else missing,
             read_statements(orders, item_labels, sample_labels, cells),
+            weights,
         )
 
     def _store(
@@ -160,6 +162,7 @@ class Dataset(PartlyKnown):
         times: npt.NDArray[np.float64] | None,
         missing: npt.NDArray[np.bool_] | None = None,
         orders: tuple[tuple[OrderStatement, ...], ...] | None = None,
+        weights: npt.NDArray[np.float64] | None = None,
     ) -> None:
         self._values = np.ascontiguousarray(values)
         self._items = items
@@ -168,7 +171,7 @@ class Dataset(PartlyKnown):
         self._values.setflags(write=False)
         if times is not None:
             times.setflags(write=False)
-        self._keep(missing, orders)
+        self._keep(missing, orders, weights)
 
     @classmethod
     def _trusted(cls, *parts: Any) -> Dataset:
@@ -356,7 +359,8 @@ class Dataset(PartlyKnown):
             orders = tuple(closed(statements, chosen) for statements in orders)
         missing = None if self._missing is None else self._missing[:, columns]
         values = self._values[:, columns]
-        return self._trusted(values, chosen, self._samples, self.times, missing, orders)
+        parts = (values, chosen, self._samples, self.times, missing, orders)
+        return self._trusted(*parts, self._weights)
 
     def select_samples(self, which: Iterable[object]) -> Dataset:
         """Return a data set of these samples only, in this order, with all items.
@@ -398,6 +402,7 @@ class Dataset(PartlyKnown):
             None if self._times is None else self._times[rows],
             None if self._missing is None else self._missing[rows],
             None if self._orders is None else tuple(self._orders[i] for i in rows),
+            None if self._weights is None else self._weights[rows],
         )
 
     def without_times(self) -> Dataset:
@@ -408,9 +413,8 @@ class Dataset(PartlyKnown):
         >>> Dataset([[1, 0]], times=[0.5]).without_times().times is None
         True
         """
-        return self._trusted(
-            self._values, self._items, self._samples, None, self._missing, self._orders
-        )
+        parts = (self._values, self._items, self._samples, None)
+        return self._trusted(*parts, self._missing, self._orders, self._weights)
 
     def most_frequent(self, n: int) -> Dataset:
         """Return a data set of the `n` most frequent items, the most frequent first.
@@ -425,7 +429,7 @@ class Dataset(PartlyKnown):
         is_integer = isinstance(n, int | np.integer) and not isinstance(n, bool)
         if not is_integer or not 1 <= n <= self.n_items:
             raise InputError(f"n must be an integer from 1 to {self.n_items} items; found {n!r}.")
-        if self._missing is None:
+        if self._missing is None and self._weights is None:
             order = np.argsort(-self._values.sum(axis=0, dtype=np.int64), kind="stable")
         else:
             order = np.argsort(-np.nan_to_num(self.known_shares), kind="stable")
@@ -469,7 +473,7 @@ class Dataset(PartlyKnown):
 
     def __reduce__(self) -> tuple[Callable[..., Dataset], tuple[object, ...]]:
         parts = (self._values, self._items, self._samples, self._times)
-        return self._trusted, (*parts, self._missing, self._orders)
+        return self._trusted, (*parts, self._missing, self._orders, self._weights)
 
     def __repr__(self) -> str:
         sizes = self.set_sizes

@@ -65,7 +65,7 @@ def units(objective: Objective) -> NDArray[np.float64]:
         sets = sets + missing * ((weights @ sets) / known)
     share = weights @ sets
     together = (sets * weights[:, None]).T @ sets
-    least = 0.25 / max(objective.data.n_samples, 1)
+    least = 0.25 / max(objective.data.total_weight, 1)
     information = np.maximum(0.5 * together + 0.25 * np.outer(share, share), least)
     np.fill_diagonal(information, np.maximum(share, least))
     scale: NDArray[np.float64] = information**-0.25

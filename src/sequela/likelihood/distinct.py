@@ -86,7 +86,7 @@ class DistinctSamples:
             sets=SetList(
                 start=start,
                 items=np.concatenate(lists).astype(np.int64),
-                weights=counts / data.n_samples,
+                weights=_shares(data, inverse.ravel(), counts),
             ),
             sizes=sizes[which],
             times=np.where(unique.imag < 0.0, np.nan, unique.imag),
@@ -169,3 +169,13 @@ def _other_knowledge(data: Dataset) -> NDArray[np.int64]:
     numbers: dict[object, int] = {}
     each = [numbers.setdefault(known, len(numbers)) for known in zip(cells, orders, strict=True)]
     return np.array(each, dtype=np.int64)
+
+
+def _shares(
+    data: Dataset, inverse: NDArray[np.intp], counts: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return the share of the samples that have each pair, counted by their weights."""
+    if data.weights is None:
+        return np.asarray(counts / data.n_samples)
+    sums = np.bincount(inverse, weights=data.weights, minlength=counts.size)
+    return np.asarray(sums / data.total_weight)

@@ -105,6 +105,8 @@ class Likelihood:
         The samples.
     times : array or None
         Observation times; NaN where unknown. None takes those of a `Dataset`, if it has any.
+    sample_weight : array or None
+        How much each sample counts in the mean; None takes the weights of a `Dataset`, if any.
     method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform", \
 "completions"}
         How sets are evaluated. "auto" is exact within the budget, on the lattice of a set or by
@@ -127,11 +129,13 @@ class Likelihood:
         data: DataLike,
         *,
         times: Iterable[object] | None = None,
+        sample_weight: Iterable[object] | None = None,
         method: str = "auto",
         **settings: Unpack[SettingsKeywords],
     ) -> None:
         self.settings = read_settings(settings, unused=("draws", "target_se"))
-        self.data = Dataset.coerce(data, times=times)
+        read = Dataset.coerce(data, times=times)
+        self.data = read if sample_weight is None else read.with_weights(sample_weight)
         self.distinct = DistinctSamples.of(self.data, partial=True)
         self.plan = Plan(self.data, self.distinct, method, self.settings.budget)
         self._chains: dict[int, list[Chain]] = {}
@@ -277,6 +281,7 @@ def evaluate(
     data: DataLike,
     *,
     times: Iterable[object] | None = None,
+    sample_weight: Iterable[object] | None = None,
     gradient: bool = True,
     method: str = "auto",
     **settings: Unpack[SettingsKeywords],
@@ -293,7 +298,9 @@ def evaluate(
     >>> evaluation.samples[["size", "method"]].to_dict("list")
     {'size': [1, 2], 'method': ['exact', 'exact']}
     """
-    likelihood = Likelihood(data, times=times, method=method, **settings)
+    likelihood = Likelihood(
+        data, times=times, sample_weight=sample_weight, method=method, **settings
+    )
     return likelihood.evaluate(model, gradient=gradient)
 
 

@@ -51,7 +51,8 @@ def order_baseline(data: DataLike) -> pd.DataFrame:
         # As if the missing cells were like the known ones of the sample.
         size = size * table.n_items / np.maximum(1, (~table.missing).sum(axis=1))
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean_size = (size @ present) / samples
+        weights = np.ones(table.n_samples) if table.weights is None else table.weights
+        mean_size = ((weights * size) @ present) / (weights @ present)
     found = pd.DataFrame(
         {"item": list(table.items), "mean_size": mean_size, "samples": samples.astype(int)}
     )

@@ -36,6 +36,8 @@ def keep_data(data: Dataset, folder: Path) -> None:
         content["missing"] = np.packbits(data.missing, axis=1)
     if data.orders is not None:
         content["orders"] = np.array(json.dumps(data.orders))
+    if data.weights is not None:
+        content["weights"] = data.weights.astype("<f8")
     with replacing(path) as file:
         np.savez_compressed(file, **content)
 
@@ -59,6 +61,8 @@ def read_data(path: str, digest: str) -> Dataset:
             if "missing" in file.files:
                 cells = np.unpackbits(file["missing"], axis=1, count=len(labels["items"]))
                 data = data.with_missing(cells.astype(bool))
+            if "weights" in file.files:
+                data = data.with_weights(file["weights"])
     except FileNotFoundError:
         raise InputError(
             f"there is no file {path!r} on this machine; the folder of a plan must be on a disk "
