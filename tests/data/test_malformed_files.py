@@ -477,10 +477,6 @@ GENE_TABLES = {
     "an empty cell": (MUTATIONS.replace(b"R175H", b""), ["line 3", "''"]),
     "NUL": (MUTATIONS.replace(b"R175H", b"\0"), ["line 3", "NUL"]),
     "nobody profiled": (MUTATIONS.replace(b"WT", b"NS").replace(b"R175H", b"NS"), ["not profiled"]),
-    "nobody complete": (
-        b"STUDY_ID\tx\tx\nSAMPLE_ID\ts1\ts2\nTP53\tNS\tWT\nEGFR\tWT\tNS\n",
-        ["incomplete='items'"],
-    ),
     "truncated": (gzip.compress(MUTATIONS * 9)[:-9], ["incomplete"]),
 }
 
@@ -613,3 +609,9 @@ def test_a_damaged_archive_is_never_another_table(tmp_path, pack, data):
         return
     assert read.values.astype(int).tolist() == CELLS
     assert read.items == ("A", "B", "C")
+
+
+def test_samples_of_which_none_is_complete(tmp_path):
+    path = tmp_path / "given.txt"
+    path.write_bytes(b"STUDY_ID\tx\tx\nSAMPLE_ID\ts1\ts2\nTP53\tNS\tWT\nEGFR\tWT\tNS\n")
+    refused(read_cbioportal, path, ["given.txt", "incomplete='items'"], incomplete="samples")
