@@ -184,7 +184,7 @@ TABLES = {
     "a bad cell in the last column": (BIG[:-1] + b"3", ["'g1999'", "'3'"]),
     **{
         f"missing {word!r}": (b"sample,A,B\ns1,1,0\ns2," + word + b",1\n", ["line 3", "missing"])
-        for word in (b"", b"NA", b"NaN", b"nan", b"n/a", b"null", b"None", b".", b"?", b"-", b" ")
+        for word in (b"", b"null", b"None", b".", b"?", b"-", b" ")
     },
 }
 

@@ -11,11 +11,14 @@ from sequela.support.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["ABSENT", "MISSING", "PRESENT", "Asked", "Columns", "settle_columns"]
+__all__ = ["ABSENT", "MISSING", "NOT_KNOWN", "PRESENT", "Asked", "Columns", "settle_columns"]
 
 PRESENT = {"1", "1.0", "true", "yes"}
 ABSENT = {"0", "0.0", "false", "no"}
 MISSING = {"", "na", "n/a", "nan", "null", "none", "<na>", "#n/a", ".", "?", "-", "missing"}
+# Of these, what can only mean that a value is not known. An empty cell may mean that an item is
+# absent, as people write tables by hand.
+NOT_KNOWN = {"na", "n/a", "nan", "<na>", "#n/a", "missing"}
 _ID_NAMES = {
     *("", "sample", "samples", "sample_id", "sampleid", "sample id", "id", "ids", "index"),
     *("patient", "patient_id", "patientid", "patient id", "case", "case_id", "barcode"),
@@ -34,6 +37,7 @@ class Asked:
     header: bool | None
     ignored: Collection[str]  # columns that are not read
     weights: str | None = None
+    missing: str | None = None  # what cells without a value mean
 
 
 @dataclass
@@ -46,6 +50,7 @@ class Columns:
     items: list[int]
     notes: list[str] = field(default_factory=list)
     weight: int | None = None
+    missing: str | None = None
 
 
 def settle_columns(

@@ -18,6 +18,7 @@ from sequela.data._reading import read_strings
 from sequela.data._table_columns import (
     ABSENT,
     MISSING,
+    NOT_KNOWN,
     PRESENT,
     Asked,
     Columns,
@@ -47,7 +48,7 @@ from sequela.support.keywords import build_options, check_keywords
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Unpack
 
     import numpy.typing as npt
@@ -56,6 +57,8 @@ __all__ = ["TableKeywords", "read_table", "text_rows"]
 
 _LOOKED_AT = 1 << 20  # number of first characters from which the separator is guessed
 _UNFIT = 2
+_LACKING = 3
+_MEANINGS = (None, "keep", "absent", "refuse")
 
 
 class TableKeywords(SelectionKeywords, total=False):
@@ -64,6 +67,7 @@ class TableKeywords(SelectionKeywords, total=False):
     weights: str | None
     separator: str | None
     encoding: str | None
+    missing: str | None
 
 
 def read_table(
@@ -79,7 +83,10 @@ def read_table(
     r"""Read a table with samples in rows and items in columns.
 
     Cells are 0/1, true/false or yes/no. The file may be separated by commas, tabs, semicolons or
-    spaces, compressed (gzip, bzip2, xz, zip), or Parquet. A missing value is refused.
+    spaces, compressed (gzip, bzip2, xz, zip), or Parquet. NA, NaN, n/a or "missing" in a cell means
+    that nobody looked for the item: the cell is missing, and the summary says how many are. Other
+    marks, such as an empty cell, may also mean that the item is absent, and are refused unless
+    `missing` says what they mean.
 
     Parameters
     ----------
@@ -106,6 +113,9 @@ def read_table(
             The character between cells. Default: found from the content.
         encoding : str, optional
             The encoding of the file. Default: UTF-8, unless the file is marked as something else.
+        missing : {"keep", "absent", "refuse"}, optional
+            What a cell without a value means (empty, NA, ".", "-", "?", "none", ...): a missing
+            cell, an absent item, or an error.
         merge : mapping or path of a JSON file, optional
             New name to the old names that it replaces; an item is present if any of them is.
         most_frequent : int, optional
@@ -153,7 +163,8 @@ def read_table(
             "them out."
         )
     ignored = () if items_in_rows else selection.drop
-    asked = Asked(samples, wanted, times, header, ignored, weights)
+    missing = _check_meaning(options.get("missing"))
+    asked = Asked(samples, wanted, times, header, ignored, weights, missing)
     if starts_with(path, b"PAR1"):
         from sequela.data._parquet import parquet_rows
 
@@ -233,6 +244,7 @@ def _read(
     columns = settle_columns(labels, [row for _, row in body], asked, where, left_out=left_out)
     if not labels[0] and 0 in columns.items:
         raise InputError(f"{where}: the first column has no label. Label it, or pass samples=True.")
+    columns.missing = asked.missing
     draft = _collect(chain(start, rows), columns, name, decimal_comma=decimal_comma)
     draft.notes = notes + columns.notes + draft.notes
     unread = [j for j in range(len(labels)) if j not in {columns.ids, columns.time, columns.weight}]
@@ -271,9 +283,26 @@ def _other_separator(row: list[str], width: int) -> str:
     return ""
 
 
-def _code(cell: str) -> int:
-    folded = cell.strip().casefold()
-    return 1 if folded in PRESENT else 0 if folded in ABSENT else _UNFIT
+def _coding(missing: str | None) -> Callable[[str], int]:
+    """Return how cells are read, by what cells without a value mean."""
+    lacking: set[str] = set()
+    if missing in (None, "keep"):
+        lacking = NOT_KNOWN if missing is None else MISSING
+    absent = ABSENT | MISSING if missing == "absent" else ABSENT
+
+    def code(cell: str) -> int:
+        folded = cell.strip().casefold()
+        if folded in PRESENT:
+            return 1
+        return 0 if folded in absent else _LACKING if folded in lacking else _UNFIT
+
+    return code
+
+
+def _check_meaning(missing: str | None) -> str | None:
+    if missing not in _MEANINGS:
+        raise InputError(f"missing must be 'keep', 'absent' or 'refuse'; found {missing!r:.80}.")
+    return missing
 
 
 def _collect(
@@ -281,7 +310,7 @@ def _collect(
 ) -> Draft:
     width, picked = len(columns.labels), columns.items
     whole = picked == list(range(picked[0], width))  # a slice is faster than a choice
-    codes, memory = bytearray(), CellCodes(_code)
+    codes, memory = bytearray(), CellCodes(_coding(columns.missing))
     ids: list[str] = []
     times: list[float] = []
     weights: list[float] = []
@@ -293,8 +322,8 @@ def _collect(
             continue
         if blank is not None and width == 1:
             raise InputError(
-                f"{name}, line {blank}: no value (column {columns.labels[0]!r:.80}). Missing "
-                "values are not supported: remove these samples, or fill in the values."
+                f"{name}, line {blank}: no value (column {columns.labels[0]!r:.80}). A sample "
+                "without a known value says nothing: remove it, or fill in the value."
             )
         if len(row) != width:
             _refuse_ragged([(line, row)], width, name)
@@ -311,7 +340,9 @@ def _collect(
         if columns.weight is not None:
             where = f"{name}, line {line}, column {columns.labels[columns.weight]!r:.80}"
             weights.append(read_weight(row[columns.weight], where, decimal_comma=decimal_comma))
-    table = np.frombuffer(codes, dtype=np.uint8).reshape(len(lines), len(picked)).astype(np.bool_)
+    table = np.frombuffer(codes, dtype=np.uint8).reshape(len(lines), len(picked))
+    lacking: npt.NDArray[np.bool_] = table == _LACKING
+    _refuse_unknown_samples(lacking, lines, name)
     if columns.ids is None:
         ids = [str(i) for i in range(len(lines))]
     notes = _check_ids(ids, lines, name)
@@ -319,11 +350,22 @@ def _collect(
         kind=f"the table {name}",
         samples=ids,
         items=[columns.labels[j] for j in picked],
-        values=table,
+        values=table == 1,
+        unprofiled=lacking if lacking.any() else None,
         times=np.array(times) if columns.time is not None else None,
         weights=np.array(weights) if columns.weight is not None else None,
         notes=notes,
     )
+
+
+def _refuse_unknown_samples(lacking: npt.NDArray[np.bool_], lines: list[int], name: str) -> None:
+    empty = np.flatnonzero(lacking.all(axis=1))
+    if empty.size:
+        more = f" (and of {empty.size - 1} more)" if empty.size > 1 else ""
+        raise InputError(
+            f"{name}, line {lines[empty[0]]}: all values of the sample{more} are missing. A sample "
+            "without a known value says nothing: remove it."
+        )
 
 
 def _check_ids(ids: list[str], lines: list[int], name: str) -> list[str]:
@@ -347,8 +389,9 @@ def _refuse_cell(line: int, row: list[str], j: int, columns: Columns, name: str)
     where = f"{name}, line {line}{sample}, column {label!r:.80}"
     if cell.casefold() in MISSING:
         raise InputError(
-            f"{where}: the value is missing ({cell!r}). Missing values are not supported: remove "
-            "the sample, leave out the item (drop=), or fill in the value."
+            f"{where}: the value is missing ({cell!r}). Say what that means: missing='keep' if "
+            "nobody looked for the item, missing='absent' if the sample does not have it "
+            "(--missing on the command line). Or fill in the value, or leave out the item (drop=)."
         )
     remedy = "Code items as 0 or 1; leave out a column that is not an item with drop=."
     if label.casefold() in {"time", "times", "age"}:
@@ -387,6 +430,7 @@ def _turned(draft: Draft, wanted: tuple[str, ...] | None) -> Draft:
         samples=draft.items,
         items=draft.samples,
         values=values,
+        unprofiled=None if draft.unprofiled is None else np.ascontiguousarray(draft.unprofiled.T),
         files=draft.files,
         notes=draft.notes,
     )

@@ -45,6 +45,10 @@ class FitRunOptions:
         sample and weight.
     fixed : tuple of triples or None
         Interactions (from, to, value) that are not learned; see `SetChain`.
+    orders : str or None
+        The path of a table of what is known about orders; see `sequela.data.read_orders`.
+    missing : {"keep", "absent", "refuse"} or None
+        What cells without a value mean; see `sequela.read_table`.
     solver : {"auto", "newton", "adagrad"}
         See `SetChain`.
     max_iter : int
@@ -73,6 +77,8 @@ class FitRunOptions:
     seed: int | None = None
     weights: str | None = None
     fixed: tuple[tuple[str, str, float], ...] | None = None
+    orders: str | None = None
+    missing: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the options as plain values that JSON can hold."""

@@ -226,8 +226,9 @@ def run_fit(
     output.check_figures()
     table = Path(source)
     found = read_samples(
-        table, times=options.times, most_frequent=options.most_frequent, weights=options.weights
-    )
+        table, times=options.times, most_frequent=options.most_frequent, weights=options.weights,
+        orders=options.orders, missing=options.missing,
+    )  # fmt: skip
     if options.starts is None:
         options = replace(options, starts=_default_starts(found.data, options))
     learner, notices = _learn(found.data, options, execution)
