@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 __all__ = ["TableKeywords", "read_table", "text_rows"]
 
 _LOOKED_AT = 1 << 20  # number of first characters from which the separator is guessed
-_UNFIT = 2
+_MISSING_CODE, _UNFIT = 2, 3
 
 
 class TableKeywords(SelectionKeywords, total=False):
@@ -79,7 +79,8 @@ def read_table(
     r"""Read a table with samples in rows and items in columns.
 
     Cells are 0/1, true/false or yes/no. The file may be separated by commas, tabs, semicolons or
-    spaces, compressed (gzip, bzip2, xz, zip), or Parquet. A missing value is refused.
+    spaces, compressed (gzip, bzip2, xz, zip), or Parquet. NA, or nothing, is a missing value, which
+    is neither 0 nor 1.
 
     Parameters
     ----------
@@ -273,6 +274,8 @@ def _other_separator(row: list[str], width: int) -> str:
 
 def _code(cell: str) -> int:
     folded = cell.strip().casefold()
+    if folded in MISSING:
+        return _MISSING_CODE
     return 1 if folded in PRESENT else 0 if folded in ABSENT else _UNFIT
 
 
@@ -293,15 +296,15 @@ def _collect(
             continue
         if blank is not None and width == 1:
             raise InputError(
-                f"{name}, line {blank}: no value (column {columns.labels[0]!r:.80}). Missing "
-                "values are not supported: remove these samples, or fill in the values."
+                f"{name}, line {blank}: no value (column {columns.labels[0]!r:.80}), so that all "
+                "cells of the sample are missing. Remove the sample, or fill in the value."
             )
         if len(row) != width:
             _refuse_ragged([(line, row)], width, name)
         cells = row[picked[0] :] if whole else [row[j] for j in picked]
         values = bytes(map(memory.__getitem__, cells))
-        if _UNFIT in values:
-            _refuse_cell(line, row, picked[values.index(_UNFIT)], columns, name)
+        if max(values) > 1:
+            _check_cells(values, (line, row), columns, name)
         codes += values
         lines.append(line)
         if columns.ids is not None:
@@ -311,7 +314,8 @@ def _collect(
         if columns.weight is not None:
             where = f"{name}, line {line}, column {columns.labels[columns.weight]!r:.80}"
             weights.append(read_weight(row[columns.weight], where, decimal_comma=decimal_comma))
-    table = np.frombuffer(codes, dtype=np.uint8).reshape(len(lines), len(picked)).astype(np.bool_)
+    table = np.frombuffer(codes, dtype=np.uint8).reshape(len(lines), len(picked))
+    missing = table == _MISSING_CODE
     if columns.ids is None:
         ids = [str(i) for i in range(len(lines))]
     notes = _check_ids(ids, lines, name)
@@ -319,7 +323,8 @@ def _collect(
         kind=f"the table {name}",
         samples=ids,
         items=[columns.labels[j] for j in picked],
-        values=table,
+        values=table == 1,
+        unprofiled=missing if missing.any() else None,
         times=np.array(times) if columns.time is not None else None,
         weights=np.array(weights) if columns.weight is not None else None,
         notes=notes,
@@ -341,15 +346,23 @@ def _check_ids(ids: list[str], lines: list[int], name: str) -> list[str]:
     return check_labels(ids, "sample", name)
 
 
+def _check_cells(values: bytes, found: tuple[int, list[str]], columns: Columns, name: str) -> None:
+    """Refuse a row with cells that mean nothing, or whose cells are all missing."""
+    line, row = found
+    if _UNFIT in values:
+        _refuse_cell(line, row, columns.items[values.index(_UNFIT)], columns, name)
+    if not values.strip(bytes([_MISSING_CODE])):
+        sample = "" if columns.ids is None else f", sample {row[columns.ids]!r:.80}"
+        raise InputError(
+            f"{name}, line {line}{sample}: all cells are missing, so that the sample says nothing. "
+            "Remove it, or fill in what is known."
+        )
+
+
 def _refuse_cell(line: int, row: list[str], j: int, columns: Columns, name: str) -> None:
     cell, label = row[j], columns.labels[j]
     sample = "" if columns.ids is None else f", sample {row[columns.ids]!r:.80}"
     where = f"{name}, line {line}{sample}, column {label!r:.80}"
-    if cell.casefold() in MISSING:
-        raise InputError(
-            f"{where}: the value is missing ({cell!r}). Missing values are not supported: remove "
-            "the sample, leave out the item (drop=), or fill in the value."
-        )
     remedy = "Code items as 0 or 1; leave out a column that is not an item with drop=."
     if label.casefold() in {"time", "times", "age"}:
         remedy = f"If it is the observation time, pass times={label!r}, otherwise drop=[{label!r}]."
@@ -387,6 +400,7 @@ def _turned(draft: Draft, wanted: tuple[str, ...] | None) -> Draft:
         samples=draft.items,
         items=draft.samples,
         values=values,
+        unprofiled=None if draft.unprofiled is None else draft.unprofiled.T.copy(),
         files=draft.files,
         notes=draft.notes,
     )

@@ -145,6 +145,7 @@ class WithoutInteractions:
     effective: float = 1.0
     is_sampled: bool = False
     is_partial: bool = False
+    most_kept: int = 1
 
     def evaluate(
         self,

@@ -107,6 +107,11 @@ class WithRidge:
         return self.objective.is_sampled
 
     @property
+    def most_kept(self) -> int:
+        """Draws per chain beyond which more are not worth their time."""
+        return self.objective.most_kept
+
+    @property
     def is_partial(self) -> bool:
         """Whether a gradient is complete on the prepared support alone, unless asked in full."""
         return self.objective.is_partial

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from sequela.data.dataset import Dataset
+from sequela.likelihood.completions import SampledCompletions
 from sequela.likelihood.components import ComponentSets
 from sequela.likelihood.cross_gradient import CrossGradient
 from sequela.likelihood.decomposition import decompose
@@ -106,10 +107,12 @@ class Likelihood:
         Observation times; NaN where unknown. None takes those of a `Dataset`, if it has any.
     sample_weight : array or None
         How much each sample counts in the mean; None takes the weights of a `Dataset`, if any.
-    method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform"}
+    method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform", \
+"completions"}
         How sets are evaluated. "auto" is exact within the budget, on the lattice of a set or by
         its components, and samples beyond it: by block relocation, or, at known times, by
-        Metropolis-Hastings.
+        Metropolis-Hastings; of samples with too many missing cells these are drawn. "completions"
+        draws all missing cells that can be drawn.
     **settings
         `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 
@@ -155,7 +158,7 @@ class Likelihood:
         parameters = Parameters.of(as_model(model, self.data.items))
         ways = self.plan.ways(parameters, full_gradient=gradient)
         exact = ExactWork(parameters, distinct, self._exact_blocks(ways), want_gradient=gradient)
-        large = [int(s) for s in np.nonzero(~is_exact(ways))[0]]
+        large = [int(s) for s in np.nonzero(~is_exact(ways) & (ways != Way.COMPLETIONS))[0]]
         runs = self._prepare_chains(parameters, large, ways)
         # One pool for all kinds of work, the long pieces first; sums are made in a fixed order.
         pieces: list[Callable[[], Any]] = [*exact.pieces]
@@ -173,6 +176,13 @@ class Likelihood:
         self._add_components(parameters, ways, log_p, total)
         variance = np.zeros(len(distinct))
         total_variance = None if total is None else np.zeros_like(total)
+        drawn = self._draw_completions(parameters, ways, value=value, gradient=gradient)
+        if drawn is not None:
+            places = ways == Way.COMPLETIONS
+            log_p[places], variance[places] = drawn.log_p, drawn.variance
+            if total is not None and total_variance is not None:
+                total += drawn.gradient
+                total_variance += drawn.gradient_variance
         chains = self.settings.sampling.chains
         for at, s in enumerate(large):
             columns = runs[at * chains].sampler.columns
@@ -193,6 +203,19 @@ class Likelihood:
             methods=ways[distinct.inverse],
             data=self.data,
         )
+
+    def _draw_completions(
+        self, parameters: Parameters, ways: NDArray[np.str_], *, value: bool, gradient: bool
+    ) -> SampledCompletions | None:
+        """Draw the missing cells of the samples that are evaluated in this way, if any."""
+        places = np.flatnonzero(ways == Way.COMPLETIONS)
+        if not places.size:
+            return None
+        known = [self.distinct.known(int(s)) for s in places]
+        return SampledCompletions.of(
+            parameters, [k for k in known if k is not None], self.distinct.weights[places],
+            self.settings, value=value, gradient=gradient,
+        )  # fmt: skip
 
     def _add_components(
         self,
@@ -328,10 +351,12 @@ def log_likelihood(
         has times.
     return_gradient : bool
         Also return the n x n gradient with respect to theta.
-    method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform"}
+    method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform", \
+"completions"}
         "auto" sums exactly over all orders where the budget allows, on the lattice of a set or by
         its components, and samples other sets; "exact" refuses these; "components" uses
-        components alone; the others sample every set of two or more items.
+        components alone; "completions" draws missing cells where it can; the others sample every
+        set of two or more items.
     **settings
         `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 

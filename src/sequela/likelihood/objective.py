@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sequela.kernels.limits import LARGEST_LOG_RATE
+from sequela.likelihood.completions import DrawnCompletions
 from sequela.likelihood.components import ComponentSets, in_component_range, integral_work
 from sequela.likelihood.cross_gradient import CrossGradient
 from sequela.likelihood.cross_times import COARSE
@@ -29,6 +30,8 @@ from sequela.support.threads import run_all
 from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from sequela.data.dataset import Dataset
@@ -43,6 +46,8 @@ __all__ = ["Objective", "Work"]
 # Operations for all components together, per evaluation: about 10 ms. Of 5e6 to 1e8 this value gave
 # the best optima of the glioblastoma data with 50 to 410 items, and the shortest fits.
 _QUICK_WORK = 1.5e7
+# Orders per chain at most.
+_MOST_KEPT = 64
 
 
 class Work(NamedTuple):
@@ -95,6 +100,7 @@ class Objective:
         self.draws = 0
         self.effective = 1.0
         self._orders: dict[int, DrawnOrders] = {}
+        self._completions: DrawnCompletions | None = None
         self.prepare(np.eye(self.n, dtype=np.bool_))
         self._refuse_timed()
 
@@ -111,9 +117,22 @@ class Objective:
         self._sets = [self.distinct.items(int(s)) for s in self.by_components]
         self._decomposition = decompose(support, self._sets) if self._sets else None
         self._integral_work = integral_work(self._sets)
-        sampled = [int(s) for s in np.nonzero(~is_exact(ways))[0]]
+        self._has_lattices_with_missing = self.distinct.has_missing and any(
+            (known := self.distinct.known(int(s))) is not None and known.missing.size > 0
+            for s in np.flatnonzero(self.distinct.partial & (ways == Way.EXACT))
+        )
+        self._draw_cells(np.flatnonzero(ways == Way.COMPLETIONS))
+        sampled = [int(s) for s in np.nonzero(~is_exact(ways) & (ways != Way.COMPLETIONS))[0]]
         self._orders = {s: self._orders.get(s) or self._undrawn(s) for s in sampled}
         self.large = [self._orders[s] for s in sampled]
+
+    def _draw_cells(self, places: NDArray[np.int64]) -> None:
+        """Prepare the samples whose missing cells are drawn; they are the same on all supports."""
+        if self._completions is None and places.size:
+            known = [self.distinct.known(int(s)) for s in places]
+            self._completions = DrawnCompletions(
+                [k for k in known if k is not None], self.distinct.weights[places], self.n
+            )
 
     def _undrawn(self, s: int) -> DrawnOrders:
         return DrawnOrders(self.distinct.items(s), float(self.distinct.weights[s]))
@@ -121,12 +140,17 @@ class Objective:
     @property
     def is_sampled(self) -> bool:
         """Whether any set is sampled."""
-        return bool(self.large)
+        return bool(self.large) or self._completions is not None
+
+    @property
+    def most_kept(self) -> int:
+        """Draws per chain beyond which more are not worth their time."""
+        return _MOST_KEPT if self._completions is None else self._completions.most_kept
 
     @property
     def is_partial(self) -> bool:
         """Whether a gradient is complete on the prepared support alone, unless asked in full."""
-        return bool(self._sets) or self.distinct.has_missing
+        return bool(self._sets) or self._has_lattices_with_missing
 
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
         """Tell whether the sets that go by components now could do so quickly on a support.
@@ -183,12 +207,12 @@ class Objective:
         columns = [parameters.columns(large.items) for large in self.large]
         if exact.beyond or not all(map(in_sampling_range, columns)):
             return nowhere
-        if self._sets:
-            more, slope = self._components(parameters, full=full)
+        for more, slope in self._other_parts(parameters, full=full):
             if not np.isfinite(more):
                 return nowhere
             loss += more
             gradient += slope
+        weighed: list[Weighed] = []
         if self.large:
             weighed = self._weigh(columns)
             stacks = self._chain_gradients(columns, weighed)
@@ -198,7 +222,20 @@ class Objective:
                 parameters.spread(columns[place], stacks[place].sum(axis=0), part)
                 gradient -= large.weight * part
             self.effective = min(found.effective for found in weighed)
+        if self._completions is not None:
+            small = min((found.effective for found in weighed), default=1.0)
+            self.effective = min(self._completions.effective, small)
         return loss, gradient
+
+    def _other_parts(
+        self, parameters: Parameters, *, full: bool
+    ) -> Iterator[tuple[float, NDArray[np.float64]]]:
+        """Yield loss and gradient of components, and of samples whose missing cells are drawn."""
+        if self._sets:
+            yield self._components(parameters, full=full)
+        if self._completions is not None:
+            value, slope = self._completions.evaluate(parameters, self.settings.threads)
+            yield (-value if np.isfinite(value) else np.inf), -slope
 
     def _components(
         self, parameters: Parameters, *, full: bool
@@ -268,6 +305,10 @@ class Objective:
                 part = np.zeros((self.n, self.n))
                 parameters.spread_variance(columns[place], spread, part)
                 variance += large.weight**2 * part
+        if self._completions is not None:
+            variance += self._completions.gradient_variance(
+                Parameters(theta, self.observation), self.settings.threads
+            )
         return np.sqrt(variance)
 
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
@@ -276,9 +317,11 @@ class Objective:
         The chains go on from where they stand. Before the first draw they start from the model
         without interactions, whose log p(S) is known; from then on its estimate is carried along.
         """
-        if not self.large:
+        if not self.is_sampled:
             return
         parameters = Parameters(theta, self.observation)
+        if self._completions is not None:
+            self._completions.draw(parameters, kept, self.settings, (0, self.start, self.draws))
         columns = [parameters.columns(large.items) for large in self.large]
         drawn = all(large.states.size for large in self.large)
         carried = [found.log_p for found in self._weigh(columns)] if drawn else None
@@ -334,6 +377,7 @@ class Objective:
         self.draws = 0
         self.effective = 1.0
         self._orders = {}
+        self._completions = None
         self.prepare(np.eye(self.n, dtype=np.bool_))
 
     def arrays(self) -> dict[str, Any]:
@@ -348,6 +392,8 @@ class Objective:
             state[f"large_{s}_orders"] = large.orders
             state[f"large_{s}_drawn"] = large.drawn
             state[f"large_{s}_offset"] = np.array(large.offset)
+        if self._completions is not None:
+            state |= self._completions.arrays()
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -360,3 +406,5 @@ class Objective:
             large.orders = state[f"large_{s}_orders"]
             large.drawn = state[f"large_{s}_drawn"]
             large.offset = float(state[f"large_{s}_offset"])
+        if self._completions is not None:
+            self._completions.restore(state)

@@ -46,7 +46,7 @@ class PartialPlan:
 
     def require(self, method: str) -> None:
         """Refuse methods that are for complete samples."""
-        if self.places.size and method not in ("auto", "exact"):
+        if self.places.size and method not in ("auto", "exact", "completions"):
             raise InputError(
                 f"method {method!r} is for complete samples, but {self._name(int(self.places[0]))} "
                 "has missing cells or a known order; use 'auto'"

@@ -38,7 +38,15 @@ __all__ = [
     "is_exact",
 ]
 
-METHODS = ("auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform")
+METHODS = (
+    "auto",
+    "exact",
+    "components",
+    "relocation",
+    "metropolis",
+    "metropolis-uniform",
+    "completions",
+)
 
 
 class Way(StrEnum):
@@ -218,7 +226,7 @@ class Plan:
         distinct = self.distinct
         if self.method == Way.COMPONENTS:
             return self._all_by_components(parameters)
-        if self.method not in ("auto", "exact"):
+        if self.method not in ("auto", "exact", Way.COMPLETIONS):
             return self._by_name()
         by_components = self._component_sets(parameters, full_gradient=full_gradient)
         exact = self._exact_for_any_theta & ~by_components
@@ -237,7 +245,8 @@ class Plan:
         if self.partial.places.size:
             exact_partial = self.partial.exact(
                 parameters.children, full_gradient=full_gradient,
-                most_work=self.budget.total_work, sample=self.method == "auto",
+                most_work=-1.0 if self.method == Way.COMPLETIONS else self.budget.total_work,
+                sample=self.method != "exact",
             )  # fmt: skip
             names = np.where(exact_partial, Way.EXACT.value, Way.COMPLETIONS.value)
             ways[self.partial.places] = names
@@ -401,7 +410,8 @@ class Plan:
 
     def _named(self, exact: NDArray[np.bool_]) -> NDArray[np.str_]:
         sampled = np.where(self.distinct.timed, Way.METROPOLIS.value, Way.RELOCATION.value)
-        return np.where(exact, Way.EXACT.value, sampled)
+        # Wide enough for every name that is filled in later.
+        return np.where(exact, Way.EXACT.value, sampled).astype(f"<U{max(map(len, Way))}")
 
     def _by_name(self) -> NDArray[np.str_]:
         sampled = self.distinct.sizes > 1

@@ -80,6 +80,7 @@ class Purpose(IntEnum):
     FIT_CHECK = 9  # data sets that are compared with the data of a fit
     EXPERIMENT = 10  # whatever an experiment of the paper draws itself
     QUESTION_TO_DRAW = 11  # the seed of a question to one draw of a posterior
+    COMPLETIONS = 12  # missing cells of samples
 
 
 def stream(seed: int, purpose: Purpose, *index: int) -> np.random.Generator:
