@@ -90,7 +90,7 @@ def _announce(model: Model, samples: Dataset, settings: dict[str, Any]) -> None:
     from sequela.settings import read_settings
 
     how = read_settings(dict(settings), unused=("target_se",))
-    distinct = DistinctSamples.of(as_samples(model, samples).without_times())
+    distinct = DistinctSamples.of(as_samples(model, samples).without_times(), partial=True)
     cost = forecast_histories(Parameters.of(model), distinct, how.budget, quantiles=True)
     if cost.seconds / how.threads > LONG:
         click.echo(f"sequela: pseudo-times ({cost.describe(how.threads)}) ...", err=True)

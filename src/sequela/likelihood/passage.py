@@ -185,6 +185,17 @@ class Passage:
         call(transient_gradient, G, room, lattice, tilt)
         return float(value), self._spread(G)
 
+    def log_step(self, before: int, c: int) -> float:
+        """Return the log-rate of c in a state, with what is known about the order."""
+        lattice = self.lattice
+        high, low = before >> lattice.low, before & ((1 << lattice.low) - 1)
+        log_rate = float(lattice.high_log[c, high] + lattice.low_log[c, low])
+        if lattice.guided:
+            if before & int(lattice.must[c]) != lattice.must[c]:
+                return -np.inf
+            log_rate += float(lattice.guide_high[c, high] + lattice.guide_low[c, low])
+        return log_rate
+
     def end_shares(self) -> NDArray[np.float64]:
         """Return the probability of each state at the observation, after `log_p`."""
         states = np.arange(1 << self.k)

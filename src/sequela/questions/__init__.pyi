@@ -20,6 +20,7 @@ from .fit_check import check_fit as check_fit
 from .goodness import GoodnessOfFit as GoodnessOfFit
 from .goodness import PosteriorGoodness as PosteriorGoodness
 from .goodness import goodness_of_fit as goodness_of_fit
+from .imputation import impute as impute
 from .next_item import NextStep as NextStep
 from .next_item import PosteriorNextStep as PosteriorNextStep
 from .next_item import items_within as items_within

@@ -340,7 +340,7 @@ def _default_starts(data: Dataset, options: FitRunOptions) -> int:
     """Return 5 starts where a start is quick, fewer where it is not: the same on every machine."""
     if options.solver == "adagrad":
         return 1
-    seconds = forecast_fit(DistinctSamples.of(data), data.n_items, Budget()).seconds
+    seconds = forecast_fit(DistinctSamples.of(data, partial=True), data.n_items, Budget()).seconds
     return next((starts for starts, most in _STARTS if seconds <= most), 1)
 
 

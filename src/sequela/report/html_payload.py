@@ -149,7 +149,7 @@ def build_payload(
         "survival": survival_values(content.clinical, content.pseudo_times),
         "comparison": comparison_values(content.comparison, content.posterior or model, how),
         "goodness": goodness,
-        "findings": [dict(one) for one in content.findings],
+        "findings": [*_fit_findings(content.run), *map(dict, content.findings)],
         "import": _import_summary(content.run),
         "made": _made(content.run),
     }
@@ -387,6 +387,14 @@ def _warnings(content: ReportContent) -> list[str]:
             "The fit did not converge, so its numbers may still change. Run it again with more "
             "iterations (--max-iter)."
         )
-    check = _fit_check(run) or {}
-    warnings += [f"The model does not describe the data: {f}." for f in check.get("findings", [])]
+    if _fit_findings(run):
+        warnings.append(
+            'The model does not describe the data well: see "Does the model fit, and what was read?"'
+        )
     return warnings
+
+
+def _fit_findings(run: Run | None) -> list[dict[str, str]]:
+    """Return what does not fit, as the fit recorded it."""
+    check = _fit_check(run) or {}
+    return [{"severity": "warning", "text": str(text)} for text in check.get("findings", [])]
