@@ -389,7 +389,7 @@ def _warnings(content: ReportContent) -> list[str]:
         )
     if _fit_findings(run):
         warnings.append(
-            'The model does not describe the data well: see "Does the model fit, and what was read?"'
+            'The model does not describe the data well: see "Does the model fit?" below.'
         )
     return warnings
 
