@@ -129,5 +129,5 @@ def test_an_empty_cell_means_what_the_user_says(tmp_path):
 
 
 def test_a_sample_without_values_is_refused_with_its_line(tmp_path):
-    with pytest.raises(InputError, match=r"table.csv', line 3: all values of the sample"):
+    with pytest.raises(InputError, match=r"table.csv', line 3, sample 's2': all cells are missing"):
         read_table(table(tmp_path, "s1,1,0\ns2,NA,NA\n"))

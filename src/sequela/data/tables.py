@@ -56,8 +56,7 @@ if TYPE_CHECKING:
 __all__ = ["TableKeywords", "read_table", "text_rows"]
 
 _LOOKED_AT = 1 << 20  # number of first characters from which the separator is guessed
-_UNFIT = 2
-_LACKING = 3
+_MISSING_CODE, _UNFIT = 2, 3
 _MEANINGS = (None, "keep", "absent", "refuse")
 
 
@@ -169,7 +168,8 @@ def read_table(
         from sequela.data._parquet import parquet_rows
 
         rows, mark = parquet_rows(path), ","
-        asked = replace(asked, header=True)
+        # A gap in Parquet has a type of its own: it can only mean that nothing is known.
+        asked = replace(asked, header=True, missing=missing or "keep")
     else:
         rows, mark = text_rows(path, options.get("separator"), options.get("encoding"))
     draft = _read(rows, asked, name, decimal_comma=mark == ";")
@@ -294,7 +294,7 @@ def _coding(missing: str | None) -> Callable[[str], int]:
         folded = cell.strip().casefold()
         if folded in PRESENT:
             return 1
-        return 0 if folded in absent else _LACKING if folded in lacking else _UNFIT
+        return 0 if folded in absent else _MISSING_CODE if folded in lacking else _UNFIT
 
     return code
 
@@ -322,15 +322,15 @@ def _collect(
             continue
         if blank is not None and width == 1:
             raise InputError(
-                f"{name}, line {blank}: no value (column {columns.labels[0]!r:.80}). A sample "
-                "without a known value says nothing: remove it, or fill in the value."
+                f"{name}, line {blank}: no value (column {columns.labels[0]!r:.80}), so that all "
+                "cells of the sample are missing. Remove the sample, or fill in the value."
             )
         if len(row) != width:
             _refuse_ragged([(line, row)], width, name)
         cells = row[picked[0] :] if whole else [row[j] for j in picked]
         values = bytes(map(memory.__getitem__, cells))
-        if _UNFIT in values:
-            _refuse_cell(line, row, picked[values.index(_UNFIT)], columns, name)
+        if max(values) > 1:
+            _check_cells(values, (line, row), columns, name)
         codes += values
         lines.append(line)
         if columns.ids is not None:
@@ -341,8 +341,7 @@ def _collect(
             where = f"{name}, line {line}, column {columns.labels[columns.weight]!r:.80}"
             weights.append(read_weight(row[columns.weight], where, decimal_comma=decimal_comma))
     table = np.frombuffer(codes, dtype=np.uint8).reshape(len(lines), len(picked))
-    lacking: npt.NDArray[np.bool_] = table == _LACKING
-    _refuse_unknown_samples(lacking, lines, name)
+    missing = table == _MISSING_CODE
     if columns.ids is None:
         ids = [str(i) for i in range(len(lines))]
     notes = _check_ids(ids, lines, name)
@@ -351,21 +350,11 @@ def _collect(
         samples=ids,
         items=[columns.labels[j] for j in picked],
         values=table == 1,
-        unprofiled=lacking if lacking.any() else None,
+        unprofiled=missing if missing.any() else None,
         times=np.array(times) if columns.time is not None else None,
         weights=np.array(weights) if columns.weight is not None else None,
         notes=notes,
     )
-
-
-def _refuse_unknown_samples(lacking: npt.NDArray[np.bool_], lines: list[int], name: str) -> None:
-    empty = np.flatnonzero(lacking.all(axis=1))
-    if empty.size:
-        more = f" (and of {empty.size - 1} more)" if empty.size > 1 else ""
-        raise InputError(
-            f"{name}, line {lines[empty[0]]}: all values of the sample{more} are missing. A sample "
-            "without a known value says nothing: remove it."
-        )
 
 
 def _check_ids(ids: list[str], lines: list[int], name: str) -> list[str]:
@@ -381,6 +370,19 @@ def _check_ids(ids: list[str], lines: list[int], name: str) -> list[str]:
                 )
             seen[label] = line
     return check_labels(ids, "sample", name)
+
+
+def _check_cells(values: bytes, found: tuple[int, list[str]], columns: Columns, name: str) -> None:
+    """Refuse a row with cells that mean nothing, or whose cells are all missing."""
+    line, row = found
+    if _UNFIT in values:
+        _refuse_cell(line, row, columns.items[values.index(_UNFIT)], columns, name)
+    if not values.strip(bytes([_MISSING_CODE])):
+        sample = "" if columns.ids is None else f", sample {row[columns.ids]!r:.80}"
+        raise InputError(
+            f"{name}, line {line}{sample}: all cells are missing, so that the sample says nothing. "
+            "Remove it, or fill in what is known."
+        )
 
 
 def _refuse_cell(line: int, row: list[str], j: int, columns: Columns, name: str) -> None:
@@ -430,7 +432,7 @@ def _turned(draft: Draft, wanted: tuple[str, ...] | None) -> Draft:
         samples=draft.items,
         items=draft.samples,
         values=values,
-        unprofiled=None if draft.unprofiled is None else np.ascontiguousarray(draft.unprofiled.T),
+        unprofiled=None if draft.unprofiled is None else draft.unprofiled.T.copy(),
         files=draft.files,
         notes=draft.notes,
     )

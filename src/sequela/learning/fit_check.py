@@ -196,10 +196,13 @@ def check_fit(
 
 
 def _comparable(data: Dataset, seed: int) -> NDArray[np.bool_]:
-    """Return the samples at unknown times, or a random part of very many."""
-    values = data.values
+    """Return the complete samples at unknown times, or a random part of very many."""
+    usable = np.ones(data.n_samples, dtype=np.bool_)
+    if data.missing is not None:
+        usable &= ~data.missing.any(axis=1)
     if data.times is not None:
-        values = values[np.isnan(data.times)]
+        usable &= np.isnan(data.times)
+    values = data.values[usable]
     if len(values) > _MOST_SAMPLES:
         chosen = stream(seed, Purpose.FIT_CHECK).choice(len(values), _MOST_SAMPLES, replace=False)
         values = values[np.sort(chosen)]

@@ -7,6 +7,7 @@ from .clock_information import clock_items as clock_items
 from .cohort import CohortOrders as CohortOrders
 from .cohort import OrderBranch as OrderBranch
 from .cohort import cohort_orders as cohort_orders
+from .compared_orders import compared_orders as compared_orders
 from .comparison import Comparison as Comparison
 from .comparison import compare as compare
 from .distributions import item_frequencies as item_frequencies
@@ -43,6 +44,10 @@ from .samples import sample_posteriors as sample_posteriors
 from .survival import LogRank as LogRank
 from .survival import kaplan_meier as kaplan_meier
 from .survival import log_rank as log_rank
+from .survival_groups import SurvivalGroup as SurvivalGroup
+from .survival_groups import SurvivalGroups as SurvivalGroups
+from .survival_groups import risk_groups as risk_groups
+from .survival_groups import survival_groups as survival_groups
 from .theory import TwoItemFamily as TwoItemFamily
 from .theory import identical_items_posterior as identical_items_posterior
 from .theory import time_constants as time_constants

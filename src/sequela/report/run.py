@@ -17,10 +17,13 @@ from sequela.support.files import replacing
 if TYPE_CHECKING:
     import os
 
-__all__ = ["MODEL_NAME", "RUN_NAME", "Run", "checksum", "package_versions", "processor"]
+__all__ = [
+    "MODEL_NAME", "POSTERIOR_NAME", "RUN_NAME", "Run", "checksum", "package_versions", "processor",
+]  # fmt: skip
 
 RUN_NAME = "run.json"
 MODEL_NAME = "model.npz"
+POSTERIOR_NAME = "posterior.npz"
 _FORMAT = "sequela run"
 _VERSION = 1
 _PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn")

@@ -70,7 +70,7 @@ def _plain(value: Any) -> Any:
 
 
 def samples_table(data: Dataset) -> pd.DataFrame:
-    """Return samples as a table of 0 and 1, after a column "time" if they have times.
+    """Return samples as a table of 0, 1 and NA, after a column "time" if they have times.
 
     Examples
     --------
@@ -79,7 +79,11 @@ def samples_table(data: Dataset) -> pd.DataFrame:
     sample,a,b
     0,0,1
     """
-    table = data.to_frame().astype("int8")
+    table = data.to_frame()
+    if data.missing is None:
+        table = table.astype("int8")
+    else:
+        table = table.astype("Int8").astype(object).where(table.notna(), "NA")
     table.index.name = "sample"
     if data.times is not None:
         table.insert(0, "time", data.times)
