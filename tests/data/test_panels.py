@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sequela import InputError
+from sequela.cli import main
 from sequela.data import read_cbioportal
 
 GENES = ["APC", "KRAS", "TP53", "BRAF"]
@@ -128,6 +130,28 @@ def test_panels_in_another_folder(tmp_path):
     assert data.n_samples == 2
     files = [tmp_path / "y" / f"data_gene_panel_{name}.txt" for name in ("P1", "P2")]
     assert read_cbioportal(folder=folder, panels=files).data == data
+
+
+def test_the_command(tmp_path):
+    folder = write_study(tmp_path / "x", [("TP53", "s1"), ("APC", "s1")], {"s1": "P1", "s2": "P2"})
+    out = tmp_path / "out.csv"
+
+    def run(*more):
+        arguments = ["import", "--study-folder", str(folder), "-o", str(out), "--force", *more]
+        return CliRunner().invoke(main, arguments)
+
+    done = run()
+    assert done.exit_code == 0, done.output
+    assert "Missing: 1 cell of 1 item and 1 sample, not covered by the panel P2." in done.output
+    assert out.read_text() == "sample,APC,TP53\ns1,1,1\ns2,NA,0\n"
+    assert run("--panel", "P1").exit_code == 0
+    assert out.read_text() == "sample,APC,TP53\ns1,1,1\n"
+    assert run("--incomplete", "items").exit_code == 0
+    assert out.read_text() == "sample,TP53\ns1,1\ns2,0\n"
+    (folder / "data_gene_panel_P2.txt").unlink()
+    refused = run()
+    assert refused.exit_code == 2
+    assert "line 3: the panel 'P2'" in refused.output
 
 
 def bad(tmp_path, change):
