@@ -268,7 +268,7 @@ def test_a_posterior_is_shown_with_its_uncertainty(browser, everything):
         assert "NOT converged" in page.locator("header.top").inner_text()
         section = show(page, "verdicts")
         heads = section.locator("thead").inner_text()
-        for name in ("90% interval", "usually first", "evidence (log odds)", "R-hat"):
+        for name in ("90% interval", "usually first", "evidence (log odds)", "R\u2011hat"):
             assert name in heads
         first = posterior.orders().iloc[0]
         answer = section.locator(".answer").inner_text()

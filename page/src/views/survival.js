@@ -6,7 +6,7 @@ import { axisBelow, axisLeft, drawing } from "../core/axes.js";
 import { palette } from "../core/colours.js";
 import { drawByWidth, h, replace, s } from "../core/dom.js";
 import { figure } from "../core/figure.js";
-import { counted, integer, number, percent } from "../core/text.js";
+import { counted, integer, number, percent, textWidth } from "../core/text.js";
 
 const DASHES = ["", "6 3"];
 const ENDPOINTS = { OS: "overall survival", DFS: "disease-free survival", PFS: "progression-free survival", DSS: "disease-specific survival" };
@@ -67,16 +67,18 @@ export function survivalPart(page) {
           const at = y(valueAt(group, t));
           return s("line", { x1: x(t), x2: x(t), y1: at - 4, y2: at + 4, style, opacity: 0.7 });
         }),
-        s("text", { x: 60, y: bottom + 52 + 16 * k, "text-anchor": "end", class: "tick", style: { fill: colours[k] } }, group.name),
+        s("text", { x: 4, y: bottom + 52 + 16 * k, "text-anchor": "start", class: "tick", style: { fill: colours[k] } }, group.name),
         ticks.map((t) => s("text", { x: x(t), y: bottom + 52 + 16 * k, "text-anchor": "middle", class: "tick" }, integer(atRisk(group, t)))),
       );
     });
+    const texts = found.groups.map((group) => `${group.name} (n = ${group.samples}, ${counted(group.events, "event")})`);
+    const left = width - 18 - Math.max(...texts.map((text) => textWidth(text, 12)));
     const legend = found.groups.map((group, k) =>
       s(
         "g",
         {},
-        s("line", { x1: width - 196, x2: width - 172, y1: 34 + 17 * k, y2: 34 + 17 * k, style: { stroke: colours[k] }, "stroke-width": 2, "stroke-dasharray": DASHES[k] || null }),
-        s("text", { x: width - 166, y: 38 + 17 * k, class: "label" }, `${group.name} (n = ${group.samples}, ${counted(group.events, "event")})`),
+        s("line", { x1: left - 30, x2: left - 6, y1: 34 + 17 * k, y2: 34 + 17 * k, style: { stroke: colours[k] }, "stroke-width": 2, "stroke-dasharray": DASHES[k] || null }),
+        s("text", { x: left, y: 38 + 17 * k, class: "label" }, texts[k]),
       ),
     );
     replace(

@@ -31,7 +31,7 @@ const EVIDENCE = {
 };
 
 /** Draw a probability and its range on a line from 0 to 1. */
-export function rangeBar(row, width = 110) {
+export function rangeBar(row, width = 90) {
   const x = (p) => 5 + p * (width - 10);
   const known = row.low !== null && row.high !== null;
   return s(
@@ -219,7 +219,7 @@ function orderTable(page) {
         ? { title: "seen together", value: (row) => row.observed, show: (row) => (row.observed === null ? "\u2013" : percent(row.observed)) }
         : null,
     has("effective") ? { title: "effective draws", value: (row) => row.effective, show: (row) => integer(row.effective) } : null,
-    has("rHat") ? { title: "R-hat", value: (row) => row.rHat, show: (row) => h("span", { class: row.rHat > 1.01 ? "verdict no" : "" }, row.rHat.toFixed(3)) } : null,
+    has("rHat") ? { title: "R\u2011hat", csv: [["R-hat", (row) => row.rHat]], value: (row) => row.rHat, show: (row) => h("span", { class: row.rHat > 1.01 ? "verdict no" : "" }, row.rHat.toFixed(3)) } : null,
   ].filter(Boolean);
   const id = newId("only");
   const select = h("select", { id }, h("option", { value: -1 }, "all items"), page.itemsByFrequency.map((i) => h("option", { value: i }, page.option(i))));

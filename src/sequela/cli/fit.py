@@ -182,7 +182,7 @@ def execution_for(threads: int | None = None, checkpoint: Path | None = None) ->
 
 
 def _announce(what: str) -> None:
-    click.echo(f"sequela: {what} ...", err=True)
+    print_notices([f"{what} ..."])
 
 
 def show(report: FitReport) -> None:
