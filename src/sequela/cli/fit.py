@@ -13,6 +13,7 @@ import click
 from sequela.cli.errors import INTERRUPTED
 from sequela.cli.inputs import most_frequent_option, solver_options, times_option
 from sequela.cli.output import (
+    echo,
     json_option,
     make_console,
     print_json,
@@ -157,7 +158,7 @@ def execution_for(threads: int | None = None, checkpoint: Path | None = None) ->
 
 
 def _announce(what: str) -> None:
-    click.echo(f"sequela: {what} ...", err=True)
+    echo(f"sequela: {what} ...", err=True)
 
 
 def show(report: FitReport) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sequela.cli.inputs import check_output, force_option, most_frequent_option, split_items
-from sequela.cli.output import json_option, print_json
+from sequela.cli.output import echo, json_option, print_json
 
 if TYPE_CHECKING:
     from sequela.data.importing import Imported
@@ -166,7 +166,7 @@ def _check_only(source: str, given: dict[str, Any]) -> None:
 
 def show(found: Imported, report: dict[str, Any]) -> None:
     """Print the summary in words."""
-    click.echo(found.summary.text())
+    echo(found.summary.text())
     for name, old in report.get("proposed_merges", {}).items():
-        click.echo(f"nearly always together: {', '.join(old)} (as {name!r} in a --merge file)")
-    click.echo(f"written: {report['written']}")
+        echo(f"nearly always together: {', '.join(old)} (as {name!r} in a --merge file)")
+    echo(f"written: {report['written']}")

@@ -16,7 +16,7 @@ from sequela.cli.inputs import (
     model_argument,
     run_options,
 )
-from sequela.cli.output import json_option, print_json
+from sequela.cli.output import echo, json_option, print_json
 
 if TYPE_CHECKING:
     from sequela.data.dataset import Dataset
@@ -70,7 +70,7 @@ def time(
     if output is not None or not as_json:
         write_table(found, output)
         if output is not None:
-            click.echo(f"sequela: written: {output}", err=True)
+            echo(f"sequela: written: {output}", err=True)
     if as_json:
         print_json(
             {
@@ -93,4 +93,4 @@ def _announce(model: Model, samples: Dataset, settings: dict[str, Any]) -> None:
     distinct = DistinctSamples.of(as_samples(model, samples).without_times())
     cost = forecast_histories(Parameters.of(model), distinct, how.budget, quantiles=True)
     if cost.seconds / how.threads > LONG:
-        click.echo(f"sequela: pseudo-times ({cost.describe(how.threads)}) ...", err=True)
+        echo(f"sequela: pseudo-times ({cost.describe(how.threads)}) ...", err=True)

@@ -27,6 +27,7 @@ from sequela.data._text_files import (
     CellCodes,
     cell_rows,
     check_labels,
+    composed_hint,
     file_name,
     guess_separator,
     source_file,
@@ -248,9 +249,14 @@ def _refuse_ragged(rows: Iterable[tuple[int, list[str]]], width: int, name: str)
     for line, row in rows:
         if len(row) != width:
             raise InputError(
-                f"{name}, line {line}: found {len(row)} cells, expected {width} as in the first "
+                f"{name}, line {line}: found {_count(row)}, expected {width} as in the first "
                 f"line{_other_separator(row, width)}. Correct the line; the file may be incomplete."
             )
+
+
+def _count(row: list[str]) -> str:
+    """Return the number of cells; a single one is shown, since it may be a control character."""
+    return f"1 cell ({row[0]!r:.40})" if len(row) == 1 else f"{len(row)} cells"
 
 
 def _other_separator(row: list[str], width: int) -> str:
@@ -261,7 +267,7 @@ def _other_separator(row: list[str], width: int) -> str:
 
 
 def _code(cell: str) -> int:
-    folded = cell.strip().casefold()
+    folded = cell.casefold()
     return 1 if folded in PRESENT else 0 if folded in ABSENT else _UNFIT
 
 
@@ -319,7 +325,8 @@ def _check_ids(ids: list[str], lines: list[int], name: str) -> list[str]:
             if label in seen:
                 raise InputError(
                     f"{name}: the sample {label!r:.80} occurs twice, in lines {seen[label]} and "
-                    f"{line}. Rename or remove one (samples=False if this column has no ids)."
+                    f"{line}{composed_hint(label)}. Rename or remove one (samples=False if this "
+                    "column has no ids)."
                 )
             seen[label] = line
     return check_labels(ids, "sample", name)

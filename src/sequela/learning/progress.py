@@ -7,6 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from sequela.support.labels import visible
 from sequela.support.progress import somebody_watches
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class FitProgress:
     def begin(self, description: str) -> None:
         """Start a new bar."""
         self._first = 0.0
-        self._description = description
+        self._description = visible(description, one_line=True)
         if self._lines and self._long:
             self._write("begins")
         if self._bar is not None:

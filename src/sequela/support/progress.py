@@ -8,6 +8,8 @@ import time
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from sequela.support.labels import visible
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
@@ -62,7 +64,7 @@ class WorkProgress:
     """
 
     def __init__(self, description: str, total: int) -> None:
-        self._description = description
+        self._description = visible(description, one_line=True)  # may name a file
         self._total = total
         shown = bool(description) and not _hidden.get()
         self._watched = shown and somebody_watches()
@@ -100,10 +102,11 @@ class WorkProgress:
             if time.monotonic() - self._started < _PATIENCE:
                 return
             from rich.console import Console
+            from rich.markup import escape
             from rich.progress import Progress
 
             self._bar = Progress(console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task(self._description, total=self._total)
+            self._task = self._bar.add_task(escape(self._description), total=self._total)
             self._bar.start()
         self._bar.update(self._task, completed=self._done)
 
