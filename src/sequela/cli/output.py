@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar
+import warnings
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
+from sequela.support.labels import visible
 from sequela.support.progress import bar_is_shown, lines_in_log, say_line
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
+    "echo",
     "json_option",
     "make_console",
     "print_json",
@@ -32,6 +35,15 @@ _WIDTH_OFF_TERMINAL = 160
 _SILENCE = 1.5
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
+
+
+def echo(text: str, *, err: bool = False, prefix: str = "") -> None:
+    """Print a line; what a terminal would obey is escaped, except in our own `prefix`.
+
+    Together with `make_console` and `print_table` this is the only way to a terminal: labels, file
+    names and messages of other programs come from outside.
+    """
+    click.echo(f"{prefix}{visible(text)}", err=err)
 
 
 def json_option(command: Command) -> Command:
@@ -50,9 +62,14 @@ def make_console() -> Console:
     """Return where people's output goes: as wide as the terminal, or plain text without one."""
     from rich.console import Console
 
-    console = Console(highlight=False, markup=False, emoji=False)
+    class SafeConsole(Console):
+        def print(self, *objects: Any, **options: Any) -> None:
+            shown = [visible(x) if isinstance(x, str) else x for x in objects]
+            super().print(*shown, **options)
+
+    console = SafeConsole(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
-        console = Console(highlight=False, markup=False, emoji=False, width=_WIDTH_OFF_TERMINAL)
+        console = SafeConsole(highlight=False, markup=False, emoji=False, width=_WIDTH_OFF_TERMINAL)
     return console
 
 
@@ -65,9 +82,11 @@ def print_table(
 
     table = Table(box=SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
     for heading, numeric in columns.items():
-        table.add_column(heading, justify="right" if numeric else "left", no_wrap=numeric)
+        table.add_column(
+            visible(heading, one_line=True), justify="right" if numeric else "left", no_wrap=numeric
+        )
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(visible(cell, one_line=True) for cell in row))
     if console.is_terminal:
         console.print(table)
         return
@@ -90,11 +109,28 @@ class _Notices(logging.Handler):
 
 
 def show_notices(ctx: click.Context) -> None:
-    """Print what the package logs as plain lines on standard error while `ctx` lasts."""
+    """Print what the package logs as plain lines on standard error while `ctx` lasts.
+
+    Python's warnings are printed as usual, but escaped: they may quote labels.
+    """
     log = logging.getLogger("sequela")
     handler = _Notices(logging.WARNING)
     log.addHandler(handler)
     ctx.call_on_close(lambda: log.removeHandler(handler))
+    before = warnings.showwarning
+    warnings.showwarning = _show_warning
+    ctx.call_on_close(lambda: setattr(warnings, "showwarning", before))
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,  # noqa: ARG001 - as Python calls it
+    line: str | None = None,
+) -> None:
+    echo(warnings.formatwarning(message, category, filename, lineno, line).rstrip(), err=True)
 
 
 class _StartUp:

@@ -9,7 +9,7 @@ import click
 
 from sequela.cli.fit import execution_for
 from sequela.cli.inputs import load_data
-from sequela.cli.output import json_option, print_json
+from sequela.cli.output import echo, json_option, print_json
 
 __all__ = ["report"]
 
@@ -86,4 +86,4 @@ def report(
     if as_json:
         print_json({"report": str(target), "bytes": target.stat().st_size})
     else:
-        click.echo(f"written: {target}")
+        echo(f"written: {target}")

@@ -16,7 +16,7 @@ from sequela.cli.inputs import (
     model_argument,
     run_options,
 )
-from sequela.cli.output import json_option, print_json, print_notices
+from sequela.cli.output import echo, json_option, print_json, print_notices
 
 if TYPE_CHECKING:
     from sequela.data.dataset import Dataset
@@ -68,7 +68,7 @@ def time(
     if output is not None or not as_json:
         write_table(found, output)
         if output is not None:
-            click.echo(f"sequela: written: {output}", err=True)
+            echo(f"sequela: written: {output}", err=True)
     if as_json:
         print_json(
             {

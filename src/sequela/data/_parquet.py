@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sequela.data._text_files import file_name
 from sequela.support.errors import InputError
+from sequela.support.labels import compose
 
 if TYPE_CHECKING:
     import os
@@ -26,7 +27,7 @@ def parquet_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]
         ) from None
     try:
         table = pq.read_table(path)
-        labels = [str(label).strip() for label in table.column_names]
+        labels = [compose(str(label).strip()) for label in table.column_names]
         # pandas stores its index as the last column; in text files it is the first.
         index = [j for j, label in enumerate(labels) if label.startswith("__index_level_")]
         order = index + [j for j in range(len(labels)) if j not in index]
@@ -42,4 +43,4 @@ def parquet_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]
 
 
 def _text(cell: Any) -> str:
-    return "" if cell is None else str(cell).strip()
+    return "" if cell is None else compose(str(cell).strip())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sequela.data.importing import near
 from sequela.support.errors import InputError
+from sequela.support.labels import compose
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -66,7 +67,7 @@ def settle_columns(
     elif left_out or asked.samples is True:
         found.ids = 0
     elif asked.samples is None and asked.header is not False:
-        found.ids, found.notes = _guess_ids(labels, rows, asked.times)
+        found.ids, found.notes = _guess_ids(labels, rows, asked.times and compose(asked.times))
     if asked.times is not None:
         found.time = places.find(asked.times, "times")
     if asked.weights is not None:
@@ -96,6 +97,7 @@ class _Places:
         self._position = {label: j for j, label in enumerate(labels)}
 
     def find(self, label: str, argument: str) -> int:
+        label = compose(label)
         if label not in self._position:
             labels = self._labels
             raise InputError(

@@ -17,6 +17,7 @@ import numpy as np
 from sequela.data._text_files import SourceFile, file_name, source_file, text_lines
 from sequela.data.dataset import Dataset
 from sequela.support.errors import InputError
+from sequela.support.labels import compose, find_unfit
 from sequela.support.validation import is_number, positive_integer
 
 if TYPE_CHECKING:
@@ -74,10 +75,11 @@ def _checked(pairs: Sequence[tuple[Any, Any]], where: str) -> dict[str, tuple[st
     groups: dict[str, tuple[str, ...]] = {}
     owner: dict[str, str] = {}
     for new, old in pairs:
-        if not isinstance(new, str) or not new.strip() or not new.isprintable():
+        if not isinstance(new, str) or not new.strip() or find_unfit([new]) is not None:
             raise InputError(
-                f"{where}: {new!r:.80} is not a name for an item; expected a printable string."
+                f"{where}: {new!a:.80} is not a name for an item; expected a printable string."
             )
+        new = compose(new)
         if new in groups:
             raise InputError(f"{where}: the group {new!r:.80} occurs twice; join the two lists.")
         is_list = isinstance(old, Sequence) and not isinstance(old, str | bytes | _Pairs)
@@ -86,7 +88,7 @@ def _checked(pairs: Sequence[tuple[Any, Any]], where: str) -> dict[str, tuple[st
                 f"{where}: the group {new!r:.80} has {old!r:.80}; expected a list of names, such "
                 'as ["CDK4(A)", "ARHGAP9(A)"].'
             )
-        groups[new] = tuple(dict.fromkeys(label.strip() for label in old))
+        groups[new] = tuple(dict.fromkeys(compose(label.strip()) for label in old))
         for label in groups[new]:
             if label in owner:
                 raise InputError(

@@ -28,6 +28,7 @@ from sequela.data._text_files import (
     CellCodes,
     cell_rows,
     check_labels,
+    composed_hint,
     file_name,
     guess_separator,
     source_file,
@@ -271,9 +272,14 @@ def _refuse_ragged(rows: Iterable[tuple[int, list[str]]], width: int, name: str)
     for line, row in rows:
         if len(row) != width:
             raise InputError(
-                f"{name}, line {line}: found {len(row)} cells, expected {width} as in the first "
+                f"{name}, line {line}: found {_count(row)}, expected {width} as in the first "
                 f"line{_other_separator(row, width)}. Correct the line; the file may be incomplete."
             )
+
+
+def _count(row: list[str]) -> str:
+    """Return the number of cells; a single one is shown, since it may be a control character."""
+    return f"1 cell ({row[0]!r:.40})" if len(row) == 1 else f"{len(row)} cells"
 
 
 def _other_separator(row: list[str], width: int) -> str:
@@ -291,7 +297,7 @@ def _coding(missing: str | None) -> Callable[[str], int]:
     absent = ABSENT | MISSING if missing == "absent" else ABSENT
 
     def code(cell: str) -> int:
-        folded = cell.strip().casefold()
+        folded = cell.casefold()
         if folded in PRESENT:
             return 1
         return 0 if folded in absent else _MISSING_CODE if folded in lacking else _UNFIT
@@ -366,7 +372,8 @@ def _check_ids(ids: list[str], lines: list[int], name: str) -> list[str]:
             if label in seen:
                 raise InputError(
                     f"{name}: the sample {label!r:.80} occurs twice, in lines {seen[label]} and "
-                    f"{line}. Rename or remove one (samples=False if this column has no ids)."
+                    f"{line}{composed_hint(label)}. Rename or remove one (samples=False if this "
+                    "column has no ids)."
                 )
             seen[label] = line
     return check_labels(ids, "sample", name)

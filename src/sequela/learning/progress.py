@@ -6,6 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Any
 
+from sequela.support.labels import visible
 from sequela.support.progress import (
     Ticker,
     hide_bar,
@@ -92,7 +93,7 @@ class FitProgress:
     def begin(self, description: str) -> None:
         """Start a new bar."""
         self._first = 0.0
-        self._description = description
+        self._description = visible(description, one_line=True)
         if self._lines and self._long:
             self._write("begins")
         if self._bar is not None:

@@ -12,6 +12,7 @@ import pandas as pd
 from sequela.data.dataset import Dataset
 from sequela.samples import as_samples
 from sequela.support.errors import InputError
+from sequela.support.labels import compose
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +28,7 @@ _SHOWN = 5
 
 def find_item(model: Model, label: Any) -> int:
     """Return the place of one item; an unknown name is an error with the closest matches."""
-    text = str(label)
+    text = compose(str(label))
     if isinstance(label, (str, int, np.integer)) and text in model.items:
         return model.items.index(text)
     folded: dict[str, list[str]] = {}

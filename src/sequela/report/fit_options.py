@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from sequela.support.errors import InputError
+from sequela.support.schema import Place, read_fields
 from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
@@ -107,10 +108,8 @@ class FitRunOptions:
                 f"the run has the option {unknown[0]!r}, which this version of sequela does not "
                 "know; repeat the run with the version that run.json names"
             )
-        given = {"starts": 1, "check": False, **options}
-        if given.get("fixed") is not None:
-            given["fixed"] = tuple(tuple(entry) for entry in given["fixed"])
-        return cls(**given)
+        place = Place("run.json", "Restore it from a copy, or make the run again", "options")
+        return read_fields(cls, {"starts": 1, "check": False, **options}, place)
 
 
 @dataclass(frozen=True)

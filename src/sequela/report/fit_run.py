@@ -19,7 +19,7 @@ from sequela.report.fit_folder import write_fit
 from sequela.report.fit_options import Execution, FitRunOptions, OutputOptions
 from sequela.report.html_folder import write_report
 from sequela.report.reading import read_samples
-from sequela.report.run import MODEL_NAME, Run
+from sequela.report.run import MODEL_NAME, Run, checksum
 from sequela.report.tables import records
 from sequela.support.errors import InputError
 from sequela.support.folders import check_folder, new_folder
@@ -144,8 +144,9 @@ class FitReport:
 
     @property
     def interrupted(self) -> bool:
-        """Whether a signal ended the fit before its time."""
-        return was_interrupted(self.learner)
+        """Whether a signal ended the fit, or the check of its orders, before its time."""
+        check = self.order_ranges
+        return was_interrupted(self.learner) or (check is not None and check.interrupted)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values that JSON can hold."""
@@ -222,9 +223,10 @@ def run_fit(
     options = options or FitRunOptions()
     output = output or OutputOptions()
     execution = execution or Execution()
-    check_folder(folder, force=output.force)
-    output.check_figures()
     table = Path(source)
+    force = output.force or _is_resumed(folder, table, options, execution)
+    check_folder(folder, force=force)
+    output.check_figures()
     found = read_samples(
         table, times=options.times, most_frequent=options.most_frequent, weights=options.weights,
         orders=options.orders, missing=options.missing,
@@ -250,7 +252,7 @@ def run_fit(
         },
         result=asdict(result) | ({} if described is None else {"fit_check": described.to_json()}),
     )
-    with new_folder(folder, force=output.force, keep_with=MODEL_NAME) as made:
+    with new_folder(folder, force=force, keep_with=MODEL_NAME) as made:
         run.write(made)
         more = write_fit(
             made, learner, found.data, figures=output.figures,
@@ -337,6 +339,25 @@ def was_interrupted(learner: SetChain) -> bool:
     return learner.status_ is Status.INTERRUPTED
 
 
+def _is_resumed(
+    folder: str | os.PathLike[str], table: Path, options: FitRunOptions, execution: Execution
+) -> bool:
+    """Tell whether a folder is of this very run, which goes on from its checkpoint.
+
+    A run that was stopped may have written its folder already.
+    """
+    checkpoint = execution.checkpoint
+    if checkpoint is None or not Path(checkpoint).is_file() or not table.is_file():
+        return False
+    try:
+        before = Run.read(folder)
+    except InputError:
+        return False
+    mine = options.to_json()
+    same = all(mine[name] in (None, before.options.get(name)) for name in mine)
+    return before.command == _COMMAND and same and before.data["sha256"] == checksum(table)
+
+
 def _default_starts(data: Dataset, options: FitRunOptions) -> int:
     """Return 5 starts where a start is quick, fewer where it is not: the same on every machine."""
     if options.solver == "adagrad":
@@ -368,7 +389,11 @@ def _check_orders(
         )
     left = int((~check.table["checked"]).sum())
     if left:
-        why = "a signal ended the check" if check.interrupted else "the check would take too long"
+        why = (
+            "a signal ended the check (with --checkpoint, the same command finishes it)"
+            if check.interrupted
+            else "the check would take too long"
+        )
         more.append(
             f"{left} of {len(check.table)} orders were not checked, because {why}: "
             "`sequela.questions.order_ranges` takes pairs= and max_evaluations="

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sequela.model import Model
 from sequela.posteriors.result import Posterior
@@ -30,6 +30,19 @@ if TYPE_CHECKING:
 __all__ = ["ReportExtras", "report_on_folder", "write_report"]
 
 _log = logging.getLogger("sequela")
+
+# The columns that each table of a run must have, columns of labels, and columns of numbers.
+_LABELS = {
+    "orders.csv": ("first", "second"),
+    "rivals.csv": ("first", "second"),
+    "interactions.csv": ("from", "to"),
+    "pseudo_times.csv": ("sample",),
+}
+_TEXT = {"first", "second", "from", "to", "sample", "baseline", "verdict"}
+_NUMBERS = {
+    "probability", "se", "observed", "low", "high", "evidence", "effect", "sign_probability",
+    "mean", "sd", "median", "lower", "upper", "rival_probability",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -186,13 +199,34 @@ def _table(place: Path, name: str) -> pd.DataFrame | None:
     if not path.exists():
         return None
     try:
-        frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
+        frame = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=str)
     except (ValueError, OSError) as error:
         raise InputError(f"{str(path)!r} cannot be read as a table ({error})") from None
-    for column in ("first", "second", "from", "to", "sample", "baseline"):
-        if column in frame.columns:
-            frame[column] = [unguarded(str(label)) for label in frame[column]]
+    lacking = [column for column in _LABELS[name] if column not in frame.columns]
+    if lacking or frame.columns.duplicated().any():
+        what = f"no column {lacking[0]!r}" if lacking else "a column twice"
+        raise InputError(f"{str(path)!r} has {what}; make the run again, or delete the file")
+    for column in frame.columns:
+        if column in _TEXT:
+            frame[column] = [unguarded(str(label)) for label in frame[column].fillna("")]
+        else:
+            frame[column] = _column_of_numbers(frame[column], path)
     return frame
+
+
+def _column_of_numbers(column: pd.Series[Any], path: Path) -> pd.Series[Any]:
+    """Return a column of a table as numbers, or as text where it holds words such as verdicts."""
+    import pandas as pd
+
+    numbers = pd.to_numeric(column, errors="coerce")
+    wrong = numbers.isna() & column.notna() & ~column.isin(["nan", "NaN", "inf", "-inf"])
+    if column.name in _NUMBERS and wrong.any():
+        row = int(wrong.to_numpy().argmax())
+        raise InputError(
+            f"{str(path)!r}, row {row + 1}, column {column.name!r}: found "
+            f"{column.iloc[row]!r:.60}, expected a number. Make the run again, or delete the file"
+        )
+    return column if wrong.any() else numbers
 
 
 def _certainty(interactions: pd.DataFrame | None) -> pd.DataFrame | None:

@@ -23,6 +23,7 @@ from sequela.report.html_posterior import (
 from sequela.report.html_verdicts import NUMBERS, Verdicts, baseline_firsts
 from sequela.report.repeat_command import repeat_command
 from sequela.samples import as_samples, complete_samples
+from sequela.support.schema import Place, read_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -339,10 +340,32 @@ def _goodness(content: ReportContent, data: Dataset, how: dict[str, Any]) -> dic
     }
 
 
+@dataclass(frozen=True)
+class _File:
+    path: str
+
+
+@dataclass(frozen=True)
+class _Part:
+    reason: str
+    names: list[str]
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """What the page reads of the import summary of a run."""
+
+    kind: str
+    files: list[_File] = field(default_factory=list)
+    dropped_samples: list[_Part] = field(default_factory=list)
+    dropped_items: list[_Part] = field(default_factory=list)
+
+
 def _import_summary(run: Run | None) -> dict[str, Any] | None:
     summary = None if run is None else run.data.get("import_summary")
     if not isinstance(summary, dict):
         return None
+    read_fields(_Summary, summary, Place("run.json", "Make the run again", "data.import_summary"))
     short = {**summary, "files": []}  # paths stay in run.json
     for file in summary.get("files", []):
         short["kind"] = short["kind"].replace(file["path"], Path(file["path"]).name)

@@ -7,19 +7,20 @@ stopped goes on from it.
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sequela.posteriors.priors import as_prior, prior_to_json
+from sequela.posteriors.priors import as_prior, prior_to_json, read_prior
 from sequela.posteriors.result import Posterior
 from sequela.posteriors.sampling import NotConvergedWarning, posterior
 from sequela.report.html_folder import write_report
 from sequela.report.reading import read_samples
-from sequela.report.run import POSTERIOR_NAME, Run, checksum
+from sequela.report.run import POSTERIOR_NAME, RUN_NAME, Run, checksum
 from sequela.report.tables import records, write_table
 from sequela.support.errors import InputError
 from sequela.support.folders import check_folder
+from sequela.support.random import materialise_seed
 
 if TYPE_CHECKING:
     import os
@@ -117,7 +118,10 @@ def run_posterior(
     chosen = options or PosteriorRunOptions()
     target = Path(folder)
     place = target / POSTERIOR_NAME
-    if proceed:
+    if proceed and not place.exists() and (target / RUN_NAME).exists():
+        # It was stopped before it had saved anything.
+        proceed, chosen = False, _recorded_options(target, chosen)
+    elif proceed:
         if not place.exists():
             raise InputError(
                 f"there is no {POSTERIOR_NAME!r} in {str(target)!r}; expected the folder of an "
@@ -139,11 +143,28 @@ def run_posterior(
     return PosteriorReport(found, target)
 
 
+def _recorded_options(folder: Path, options: PosteriorRunOptions) -> PosteriorRunOptions:
+    """Return the options with which a run was begun, the number of threads apart."""
+    run = Run.read(folder)
+    if run.command != "posterior" or run.result:
+        raise InputError(
+            f"{str(folder)!r} is the folder of a finished `sequela {run.command}` without "
+            f"{POSTERIOR_NAME!r}; expected a `sequela posterior` that was stopped"
+        )
+    stored = dict(run.options)
+    prior = read_prior(stored.pop("prior", {}))
+    most_frequent = stored.pop("most_frequent", None)
+    threads = {k: v for k, v in options.settings.items() if k == "n_threads"}
+    return PosteriorRunOptions(prior, most_frequent, {**stored, **threads})
+
+
 def _begin(
     imported: Imported, folder: Path, data: str | os.PathLike[str], options: PosteriorRunOptions
 ) -> Posterior:
     """Make the folder and begin; an earlier file of draws is replaced."""
     as_prior(options.prior)  # refused before anything is written
+    seed = materialise_seed(options.settings.get("random_state"))
+    options = replace(options, settings={**options.settings, "random_state": seed})
     folder.mkdir(exist_ok=True)
     (folder / POSTERIOR_NAME).unlink(missing_ok=True)
     Run("posterior", _plain_options(options), _described(imported, data)).write(folder)

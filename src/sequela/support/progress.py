@@ -10,6 +10,8 @@ import time
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from sequela.support.labels import visible
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
@@ -99,7 +101,8 @@ def bar_is_shown() -> bool:
 
 
 def say_line(text: str) -> None:
-    """Write a line to standard error: above the bar, if there is one."""
+    """Write a line to standard error, escaped: above the bar, if there is one."""
+    text = visible(text)  # it may quote a file
     if _bars:
         _bars[-1].console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
         return
@@ -154,7 +157,7 @@ class WorkProgress:
     """
 
     def __init__(self, description: str, total: int) -> None:
-        self._description = description
+        self._description = visible(description, one_line=True)  # may name a file
         self._total = total
         shown = bool(description) and not _hidden.get()
         self._watched = shown and somebody_watches()
