@@ -432,6 +432,15 @@ def test_it_prints_with_every_section(browser, usual, tmp_path):
     assert (tmp_path / "report.pdf").stat().st_size > 50_000
 
 
+def test_wide_tables_fit_on_paper(browser, everything):
+    path, _ = everything
+    with opened(browser, path, viewport={"width": 720, "height": 1000}) as page:
+        page.emulate_media(media="print")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        page.wait_for_selector("#made[data-drawn]")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_a_notebook_shows_it_in_a_frame_of_its_own(browser):
     report = make_report(example_theta(), title="In a notebook")
     page = browser.new_page()
