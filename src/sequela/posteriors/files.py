@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["read_file", "write_file"]
 
 _FORMAT = "sequela posterior"
-_VERSION = 1
+_VERSION = 2
 
 
 def write_file(
