@@ -35,7 +35,14 @@ _MAX_ROWS = 20
     "--scale", type=click.FloatRange(min=0, min_open=True),
     help="Scale of the prior. Default: learned from the data.",
 )  # fmt: skip
-@click.option("--draws", type=click.IntRange(min=4), help="Draws per chain. Default: 500.")
+@click.option(
+    "--draws", type=click.IntRange(min=4),
+    help="Draws per chain. Default: until the chains have converged, at most --most-draws.",
+)  # fmt: skip
+@click.option(
+    "--most-draws", type=click.IntRange(min=4),
+    help="The largest number of draws per chain of a run until convergence. Default: 4000.",
+)  # fmt: skip
 @click.option("--chains", type=click.IntRange(min=1), help="Number of chains. Default: 4.")
 @click.option(
     "--replicas", type=click.IntRange(min=1),
@@ -67,7 +74,7 @@ def posterior(
     """
     from sequela.report.posterior_run import PosteriorRunOptions, run_posterior
 
-    asked = {name: given[name] for name in ("chains", "replicas")} | settings
+    asked = {name: given[name] for name in ("chains", "replicas", "most_draws")} | settings
     options = PosteriorRunOptions(
         prior=read_prior(given["prior"], given["scale"]),
         most_frequent=given["most_frequent"],
