@@ -21,6 +21,7 @@ from sequela.cli.next import next_command
 from sequela.cli.order import order
 from sequela.cli.output import show_notices
 from sequela.cli.path import path
+from sequela.cli.plan import plan
 from sequela.cli.plot import plot
 from sequela.cli.posterior import posterior
 from sequela.cli.repeat import collect, repeat
@@ -51,7 +52,7 @@ def main(ctx: click.Context, debug: bool) -> None:  # noqa: ARG001 - `Commands` 
 
 
 for _command in (
-    import_files, fit, posterior, path, repeat, collect, order, rivals, time, next_command,
+    import_files, fit, posterior, plan, path, repeat, collect, order, rivals, time, next_command,
     simulate, score, plot, report, demo, info, compile_command, cite,
 ):  # fmt: skip
     main.add_command(_command)
