@@ -81,6 +81,7 @@ class Purpose(IntEnum):
     EXPERIMENT = 10  # whatever an experiment of the paper draws itself
     QUESTION_TO_DRAW = 11  # the seed of a question to one draw of a posterior
     COMPLETIONS = 12  # missing cells of samples
+    STUDY = 13  # a data set that a planned study might find
 
 
 def stream(seed: int, purpose: Purpose, *index: int) -> np.random.Generator:
