@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
 from sequela.support.labels import visible
+from sequela.support.progress import lines_in_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -111,6 +113,8 @@ def show_notices(ctx: click.Context) -> None:
     handler = _Notices(logging.WARNING)
     log.addHandler(handler)
     ctx.call_on_close(lambda: log.removeHandler(handler))
+    if not sys.stderr.isatty():
+        ctx.with_resource(lines_in_log())
     before = warnings.showwarning
     warnings.showwarning = _show_warning
     ctx.call_on_close(lambda: setattr(warnings, "showwarning", before))
