@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sequela.data._limits import COLUMNS
 from sequela.data._text_files import (
     BLANK,
     CellCodes,
@@ -174,6 +175,7 @@ def _layout(lines: Iterator[tuple[int, str]], name: str) -> tuple[list[str], int
     number, line = next(lines, (0, ""))
     if not number:
         raise InputError(f"{name} is empty; expected a table of genes and samples.")
+    COLUMNS.refuse(line.count("\t") + 1, f"{name}, line {number}")
     cells = [bare_cell(cell) for cell in line.split("\t")]
     folded = [cell.casefold() for cell in cells]
     if folded[0] == "study_id" and len(cells) > 1:

@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, TypedDict
 
 from sequela.data._import_summary import counted
+from sequela.data._limits import COLUMNS
 from sequela.data._reading import read_strings
 from sequela.data._text_files import (
     BLANK,
@@ -205,6 +206,7 @@ def _header(
             if key.casefold() == "#sequenced_samples":
                 state.sequenced = [*(state.sequenced or []), *rest.split()]
             continue
+        COLUMNS.refuse(line.count("\t") + 1, f"{name}, line {number}")
         labels = [bare_cell(label).casefold() for label in line.split("\t")]
         for label in (_GENE, _SAMPLE, _CLASS):
             if labels.count(label) > 1:

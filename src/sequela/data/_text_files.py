@@ -23,6 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from sequela.data._limits import BLANK_LIMIT
 from sequela.support.errors import InputError
 from sequela.support.labels import compose_all, find_disguised, find_unfit
 from sequela.support.progress import WorkProgress
@@ -43,6 +44,7 @@ __all__ = [
     "guess_separator",
     "source_file",
     "starts_with",
+    "stored_size",
     "text_lines",
 ]
 
@@ -128,6 +130,13 @@ def source_file(path: str | os.PathLike[str]) -> SourceFile:
                 f"{file_name(path)} cannot be read to its end ({error.strerror or error}); copy it "
                 "again."
             ) from None
+
+
+def stored_size(path: str | os.PathLike[str]) -> int:
+    """Return the size of a file; 0 if it is compressed, since it says nothing then."""
+    with _binary(path) as file:
+        size = _size(file)
+        return size if _decompressed(file, file_name(path)) is file else 0
 
 
 def starts_with(path: str | os.PathLike[str], magic: bytes) -> bool:
@@ -251,6 +260,7 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
     decoder: codecs.IncrementalDecoder | None = None
     pending = ""
     number = 0  # of lines yielded
+    blank = 0  # characters of blank lines since the last that was not
     blocks = _blocks(path)
     while True:
         block = next(blocks, b"")
@@ -275,6 +285,8 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
                 f"{name}, line {line}: found a NUL byte, which text does not have: the file is "
                 "binary, damaged, or UTF-16 without a mark (then pass encoding='utf-16-le')."
             )
+        blank = 0 if text.strip() else blank + len(text)
+        BLANK_LIMIT.refuse(blank, f"{name}, line {number + 1}:", about=True)
         text = pending + text
         # The LF of a CRLF may be in the next block.
         held = "\r" if block and text.endswith("\r") else ""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from sequela.data._limits import MERGE_SIZE
 from sequela.data._text_files import SourceFile, file_name, source_file, text_lines
 from sequela.data.dataset import Dataset
 from sequela.support.errors import InputError
@@ -52,7 +53,8 @@ def read_merges(given: Merges) -> tuple[dict[str, tuple[str, ...]], SourceFile |
         )
     name = file_name(given)
     source = source_file(given)
-    text = "\n".join(text_lines(given))
+    MERGE_SIZE.refuse(source.size, name, about=True)
+    text = "\n".join(_bounded(text_lines(given), name))
     try:
         pairs = json.loads(text, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError) as error:
@@ -65,6 +67,15 @@ def read_merges(given: Merges) -> tuple[dict[str, tuple[str, ...]], SourceFile |
             '{"new name": ["old name", "another"], ...}.'
         )
     return _checked(pairs, name), source
+
+
+def _bounded(lines: Iterable[str], name: str) -> Iterator[str]:
+    """Yield lines until there are too many; a small compressed file may hold very many."""
+    size = 0
+    for line in lines:
+        size += len(line) + 1
+        MERGE_SIZE.refuse(size, name)
+        yield line
 
 
 class _Pairs(list[tuple[str, Any]]):

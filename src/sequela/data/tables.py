@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sequela.data._limits import COLUMNS, ROWS
 from sequela.data._reading import read_strings
 from sequela.data._table_columns import (
     ABSENT,
@@ -33,16 +34,19 @@ from sequela.data._text_files import (
     guess_separator,
     source_file,
     starts_with,
+    stored_size,
     text_lines,
 )
 from sequela.data._weights import read_weight
 from sequela.data.importing import (
+    LARGEST_TABLE,
     Draft,
     Dropped,
     Imported,
     Selection,
     SelectionKeywords,
     finish,
+    refuse_too_large,
 )
 from sequela.support.errors import InputError
 from sequela.support.keywords import build_options, check_keywords
@@ -173,7 +177,13 @@ def read_table(
         asked = replace(asked, header=True, missing=missing or "keep")
     else:
         rows, mark = text_rows(path, options.get("separator"), options.get("encoding"))
-    draft = _read(rows, asked, name, decimal_comma=mark == ";")
+    try:
+        draft = _read(rows, asked, name, decimal_comma=mark == ";")
+    except MemoryError:
+        raise MemoryError(
+            f"the table {name} ({source.size:,} bytes) does not fit. Read fewer columns with "
+            "items=, or split the file"
+        ) from None
     draft.files.append(source)
     if items_in_rows:
         draft = _turned(draft, wanted)
@@ -202,6 +212,8 @@ def text_rows(
         first, begin = first + 1, next(lines, None)
     if begin is None:
         raise InputError(f"{name} is empty; expected a header and one line per sample.")
+    marks = "\t;, " if separator is None else str(separator)
+    COLUMNS.refuse(max(begin.count(mark) for mark in marks or ",") + 1, f"{name}, line {first}")
     sample = [begin.removeprefix("#")]
     size = len(begin)
     for line in lines:
@@ -209,6 +221,9 @@ def text_rows(
         size += len(line)
         if len(sample) > 20 or size > _LOOKED_AT:
             break
+    rows = stored_size(path) * len(sample) // (size + len(sample))
+    if rows > 2 * ROWS.most:  # the first lines may be shorter than others
+        ROWS.refuse(rows, name, about=True)
     if separator is None:
         separator = guess_separator(sample)
     elif not isinstance(separator, str) or len(separator) != 1 or separator in '"\n\r':
@@ -317,6 +332,7 @@ def _collect(
     width, picked = len(columns.labels), columns.items
     whole = picked == list(range(picked[0], width))  # a slice is faster than a choice
     codes, memory = bytearray(), CellCodes(_coding(columns.missing))
+    most = min(ROWS.most, LARGEST_TABLE // len(picked))
     ids: list[str] = []
     times: list[float] = []
     weights: list[float] = []
@@ -339,6 +355,9 @@ def _collect(
             _check_cells(values, (line, row), columns, name)
         codes += values
         lines.append(line)
+        if len(lines) > most:
+            ROWS.refuse(len(lines), name)
+            refuse_too_large(len(lines), len(picked), name)
         if columns.ids is not None:
             ids.append(row[columns.ids])
         if columns.time is not None:

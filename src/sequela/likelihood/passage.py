@@ -31,10 +31,10 @@ __all__ = ["Known", "Passage", "in_range", "out_of_range"]
 
 # Exit rates times the time above which a result in doubles is checked; below, it is right.
 _RISKY = 1e4
-# What the check allows: of the time, and between results with exit rates that differ by 64 units
-# in the last place.
+# What the check allows: of the time, and between results with exit rates that differ by up to 256
+# units in the last place.
 _LOST = 1e-10
-_NUDGE = 64 * 2.2e-16
+_NUDGE = 256 * 2.2e-16
 _SAME = 1e-8
 
 
@@ -210,7 +210,8 @@ class Passage:
         lattice = self.lattice._replace(Q=np.empty(states))
         call(exit_rates, lattice, 0.0)
         if nudge:
-            lattice.Q[:] *= 1.0 + nudge * np.where(np.arange(states) * 0x9E3779B1 >> 13 & 1, 1, -1)
+            # Multiples of the golden ratio: no two states that compete change alike.
+            lattice.Q[:] *= 1.0 + nudge * (2.0 * (np.arange(states) * 0.6180339887498949 % 1) - 1.0)
         value, tilt = call(transient_set, t, lattice, self.log_F, steps, room, want_gradient)
         value = float(value - self.columns.rest * t)
         if not np.isfinite(value) or not want_gradient:
