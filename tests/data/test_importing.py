@@ -241,7 +241,9 @@ def test_every_keyword_reaches_an_object():
     selection, rules = set(SelectionKeywords.__annotations__), set(RuleKeywords.__annotations__)
     assert selection == names(Selection) - {"incomplete"}
     assert rules == names(Rules) - {"items", "barcode_length"}
-    assert set(TableKeywords.__annotations__) == selection | {"separator", "encoding", "weights"}
+    assert set(TableKeywords.__annotations__) == selection | {
+        "separator", "encoding", "weights", "missing",
+    }  # fmt: skip
     assert set(MafKeywords.__annotations__) == selection | rules
     more = names(Levels) | {"incomplete", "panels"}
     assert set(CbioportalKeywords.__annotations__) == selection | rules | more

@@ -53,6 +53,16 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
 @click.option("--no-check", is_flag=True, help="Do not check which orders the data allow.")
 @times_option
 @weights_option
+@click.option(
+    "--orders",
+    metavar="FILE",
+    help="Table of known orders: sample, before, after and, optionally, probability.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["keep", "absent", "refuse"]),
+    help="What cells without a value mean. Default: NA is a missing cell, empty cells are refused.",
+)
 @most_frequent_option
 @click.option(
     "--fixed",
@@ -172,7 +182,7 @@ def execution_for(threads: int | None = None, checkpoint: Path | None = None) ->
 
 
 def _announce(what: str) -> None:
-    click.echo(f"sequela: {what} ...", err=True)
+    print_notices([f"{what} ..."])
 
 
 def show(report: FitReport) -> None:
@@ -199,6 +209,7 @@ def show(report: FitReport) -> None:
         ],
     )
     _show_orders(report, console)
+    _show_check(report, console)
     print_notices(report.notices)
     if report.same_as_repeated is not None:
         console.print(
@@ -221,3 +232,19 @@ def _show_orders(report: FitReport, console: Any) -> None:
         console.print("\nOrders, among samples with both:", soft_wrap=True)
         for line in told:
             console.print(line, soft_wrap=True, markup=False)
+
+
+def _show_check(report: FitReport, console: Any) -> None:
+    """Print whether the model describes the data, and what to try if it does not."""
+    check = report.fit_check
+    if check is None or not check.tests:
+        return
+    if check.fits:
+        console.print(
+            "\nSet sizes and co-occurrence agree with the model, as far as the tests see",
+            soft_wrap=True,
+        )
+        return
+    console.print("\nThe model does not describe the data:", soft_wrap=True)
+    for finding in check.findings:
+        console.print(f"- {finding}", soft_wrap=True, markup=False)

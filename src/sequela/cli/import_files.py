@@ -9,7 +9,7 @@ import click
 
 from sequela.cli.inputs import check_output, force_option, most_frequent_option, split_items
 from sequela.cli.long_tables import LONG_OPTIONS, long_options, read_long_tables
-from sequela.cli.output import json_option, print_json
+from sequela.cli.output import echo, json_option, print_json
 
 if TYPE_CHECKING:
     from sequela.data.importing import Imported
@@ -203,9 +203,9 @@ def _check_only(source: str, given: dict[str, Any]) -> None:
 
 def show(found: Imported, report: dict[str, Any]) -> None:
     """Print the summary in words."""
-    click.echo(found.summary.text())
+    echo(found.summary.text())
     for name, old in report.get("proposed_merges", {}).items():
-        click.echo(f"nearly always together: {', '.join(old)} (as {name!r} in a --merge file)")
-    click.echo(f"written: {report['written']}")
+        echo(f"nearly always together: {', '.join(old)} (as {name!r} in a --merge file)")
+    echo(f"written: {report['written']}")
     if "written_orders" in report:
-        click.echo(f"written: {report['written_orders']}")
+        echo(f"written: {report['written_orders']}")

@@ -18,7 +18,7 @@ from sequela.data._panels import (
     read_matrix,
     read_panel_genes,
 )
-from sequela.data._text_files import SourceFile, file_name, source_file, text_lines
+from sequela.data._text_files import BLANK, SourceFile, file_name, source_file, text_lines
 from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -118,8 +118,8 @@ def _clinical_samples(path: Path) -> list[str]:
 
 def _table(path: Path) -> tuple[list[str], list[list[str]]]:
     """Return the labels, in lower case, and the rows of a table with a column SAMPLE_ID."""
-    lines = (line for line in text_lines(path) if line.strip() and not line.startswith("#"))
-    header, *rows = [[cell.strip() for cell in line.split("\t")] for line in lines] or [[]]
+    lines = (line for line in text_lines(path) if line.strip(BLANK) and not line.startswith("#"))
+    header, *rows = [[cell.strip(BLANK) for cell in line.split("\t")] for line in lines] or [[]]
     labels = [cell.casefold() for cell in header]
     if "sample_id" not in labels:
         raise InputError(f"{file_name(path)} has no column SAMPLE_ID; correct or delete it.")

@@ -24,7 +24,7 @@ from sequela.data._gene_tables import (
 from sequela.data._import_summary import counted
 from sequela.data._maf_stream import RuleKeywords, Rules, stream_maf
 from sequela.data._study_folder import Study, look_into
-from sequela.data._text_files import file_name, source_file, text_lines
+from sequela.data._text_files import BLANK, file_name, source_file, text_lines
 from sequela.data.importing import (
     Draft,
     Dropped,
@@ -172,9 +172,9 @@ def read_cbioportal(
 
 
 def _is_maf(path: str | os.PathLike[str], encoding: str | None) -> bool:
-    lines = (line for line in text_lines(path, encoding) if line.strip() and line[0] != "#")
+    lines = (line for line in text_lines(path, encoding) if line.strip(BLANK) and line[0] != "#")
     header = next(islice(lines, 1), "").casefold().replace('"', "").split("\t")
-    return "tumor_sample_barcode" in [cell.strip() for cell in header]
+    return "tumor_sample_barcode" in [cell.strip(BLANK) for cell in header]
 
 
 def _from_maf(

@@ -52,7 +52,7 @@ __all__ = [
 
 Incomplete = Literal["missing", "samples", "items"]
 
-_LARGEST_TABLE = 4_000_000_000  # cells, one byte each
+LARGEST_TABLE = 4_000_000_000  # cells, one byte each
 _SEARCHED = 20_000  # with more labels, looking for the closest one takes seconds
 
 
@@ -228,7 +228,7 @@ def finish(draft: Draft, selection: Selection) -> Imported:
 
 def refuse_too_large(n_samples: int, n_items: int, kind: str) -> None:
     """Refuse a table that would not fit into the memory of an ordinary computer."""
-    if n_samples * n_items > _LARGEST_TABLE:
+    if n_samples * n_items > LARGEST_TABLE:
         raise InputError(
             f"{kind} has {n_samples} samples and {n_items} items, a table of "
             f"{n_samples * n_items / 1e9:.0f} GB. Read fewer of them."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from sequela.data.dataset import DataLike, Dataset
+    from sequela.learning.fit_check import FitCheck
     from sequela.support.random import RandomState
 
 __all__ = ["SetChain"]
@@ -98,6 +99,9 @@ class SetChain(Learner, BaseEstimator):
     optima_ : DataFrame
         The distinct ends among them, the best first; where all starts of a row have converged, it
         is an optimum.
+    misfit_ : FitCheck
+        Whether the model describes the data, and what to try if not; computed when it is first
+        asked for. See `questions.check_fit`.
     seed_ : int
         What everything random was derived from.
     n_features_in_, feature_names_in_ : int, array of str
@@ -151,6 +155,30 @@ class SetChain(Learner, BaseEstimator):
         fitter.run_options = replace(fitter.run_options, checkpoint=None)
         fitter.checkpoint = Checkpoint(None, self.checkpoint_every, data, fitter.options)
         return self._store(fitter, fitter.go_on(start, self.starts_))
+
+    @property
+    def misfit_(self) -> FitCheck:
+        """Whether the model describes the data that it was learned from: see `check_fit`."""
+        from sequela.learning.fit_check import check_fit
+
+        check_is_fitted(self)
+        if self._misfit_ is None:
+            if self._samples_ is None:
+                raise InputError(
+                    "a learner that was read from a file has no samples; use "
+                    "sequela.questions.check_fit(learner, data)"
+                )
+            self._misfit_ = check_fit(
+                self.model_, self._samples_, random_state=self.seed_, n_threads=self.n_threads
+            )
+        return self._misfit_
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: all but the samples, which may be confidential."""
+        state = dict(super().__getstate__())
+        if "_samples_" in state:
+            state["_samples_"] = None
+        return state
 
     @property
     def history_(self) -> pd.DataFrame:

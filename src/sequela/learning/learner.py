@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from sequela.data.dataset import DataLike
+    from sequela.learning.fit_check import FitCheck
     from sequela.learning.fixed import FixedLike
     from sequela.likelihood.evaluation import Evaluation
     from sequela.observation import Observation
@@ -189,6 +190,8 @@ class Learner:
     def _store(self, fitter: Fitter, starts: list[Start]) -> Self:
         """Keep the result, and warn of what the user should know."""
         data, options = fitter.data, fitter.options
+        self._samples_: Dataset | None = data
+        self._misfit_: FitCheck | None = None
         self.starts_ = starts
         best: Start = max(starts, key=lambda start: start.objective)
         self.theta_ = best.theta

@@ -151,16 +151,6 @@ class DistinctSamples:
         return [int(s) for s in np.argsort(-self.sizes, kind="stable")]
 
 
-def _shares(
-    data: Dataset, inverse: NDArray[np.intp], counts: NDArray[np.intp]
-) -> NDArray[np.float64]:
-    """Return the share of the samples that have each pair, counted by their weights."""
-    if data.weights is None:
-        return np.asarray(counts / data.n_samples)
-    sums = np.bincount(inverse, weights=data.weights, minlength=counts.size)
-    return np.asarray(sums / data.total_weight)
-
-
 def _partly_known(data: Dataset) -> NDArray[np.bool_]:
     found = np.zeros(data.n_samples, dtype=np.bool_)
     if data.missing is not None:
@@ -179,3 +169,13 @@ def _other_knowledge(data: Dataset) -> NDArray[np.int64]:
     numbers: dict[object, int] = {}
     each = [numbers.setdefault(known, len(numbers)) for known in zip(cells, orders, strict=True)]
     return np.array(each, dtype=np.int64)
+
+
+def _shares(
+    data: Dataset, inverse: NDArray[np.intp], counts: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return the share of the samples that have each pair, counted by their weights."""
+    if data.weights is None:
+        return np.asarray(counts / data.n_samples)
+    sums = np.bincount(inverse, weights=data.weights, minlength=counts.size)
+    return np.asarray(sums / data.total_weight)

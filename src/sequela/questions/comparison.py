@@ -177,7 +177,7 @@ class _Cohort:
                 Model(side.draws.theta[place], side.items, observation=side.observation)
                 for place in places
             ]
-            notes = ()
+            notes: tuple[str, ...] = ()
             if not side.convergence.converged:
                 notes = (f"the posterior of the {name} cohort has not converged",)
             return cls(models, notes, repr(side.prior))
@@ -193,7 +193,7 @@ class _Cohort:
             if len(models) > limit:
                 chosen = np.linspace(0, len(models) - 1, limit).round().astype(int)
                 models = [models[k] for k in chosen]
-            few = ()
+            few: tuple[str, ...] = ()
             if 1 < len(models) < _FEWEST_REPEATS:
                 few = (f"the {name} cohort has {len(models)} models; take some hundred in earnest",)
             return cls(models, few, "repeats")

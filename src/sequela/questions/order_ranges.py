@@ -260,7 +260,7 @@ def _warm_fits(samples: Dataset, model: Model, settings: Settings, limits: Limit
 
 def _affordable(samples: Dataset, budget: Budget) -> int:
     """Return how many evaluations a check may take: the same on every machine."""
-    distinct = DistinctSamples.of(samples)
+    distinct = DistinctSamples.of(samples, partial=True)
     # The forecast of a fit is about 100 evaluations; samples with times have a price of their own.
     each = forecast_fit(distinct, samples.n_items, budget).seconds / 100.0
     each += _TIMED_SECONDS * int(np.count_nonzero(distinct.timed)) + _LEAST_SECONDS

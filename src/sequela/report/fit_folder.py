@@ -188,7 +188,7 @@ class _Tables:
 
     def _budget(self, what: str, *, quantiles: bool) -> Any:
         """Announce a table of all samples; return a budget that keeps it within its seconds."""
-        samples = DistinctSamples.of(self.data.without_times())
+        samples = DistinctSamples.of(self.data.without_times(), partial=True)
         budget, whole, chosen = within_seconds(
             Parameters.of(self.model), samples, self.table_seconds, quantiles=quantiles
         )

@@ -19,7 +19,7 @@ from sequela.report.fit_folder import write_fit
 from sequela.report.fit_options import Execution, FitRunOptions, OutputOptions
 from sequela.report.html_folder import write_report
 from sequela.report.reading import read_samples
-from sequela.report.run import MODEL_NAME, Run
+from sequela.report.run import MODEL_NAME, Run, checksum
 from sequela.report.tables import records
 from sequela.support.errors import InputError
 from sequela.support.folders import check_folder, new_folder
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from sequela.data.dataset import Dataset
     from sequela.data.importing import ImportSummary
+    from sequela.learning.fit_check import FitCheck
     from sequela.model import Model
     from sequela.questions.order_ranges import OrderRanges
 
@@ -111,6 +112,8 @@ class FitReport:
         How the table was read.
     order_ranges : OrderRanges or None
         Which orders the data allow; None if they were not checked.
+    fit_check : FitCheck or None
+        Whether the model describes the data; None after an interrupt.
     notices : tuple of str
         What the fit warned of, each once; Python's warnings are not raised beside it.
     same_as_repeated : bool or None
@@ -124,6 +127,7 @@ class FitReport:
     result: FitResult
     import_summary: ImportSummary = field(repr=False)
     order_ranges: OrderRanges | None = field(default=None, repr=False, compare=False)
+    fit_check: FitCheck | None = field(default=None, repr=False, compare=False)
     notices: tuple[str, ...] = ()
     same_as_repeated: bool | None = None
 
@@ -140,8 +144,9 @@ class FitReport:
 
     @property
     def interrupted(self) -> bool:
-        """Whether a signal ended the fit before its time."""
-        return was_interrupted(self.learner)
+        """Whether a signal ended the fit, or the check of its orders, before its time."""
+        check = self.order_ranges
+        return was_interrupted(self.learner) or (check is not None and check.interrupted)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values that JSON can hold."""
@@ -159,6 +164,7 @@ class FitReport:
             "order_ranges": (
                 None if self.order_ranges is None else records(self.order_ranges.table)
             ),
+            "fit_check": None if self.fit_check is None else self.fit_check.to_json(),
             "notices": list(self.notices),
             "interrupted": self.interrupted,
             "same_as_repeated": self.same_as_repeated,
@@ -217,12 +223,14 @@ def run_fit(
     options = options or FitRunOptions()
     output = output or OutputOptions()
     execution = execution or Execution()
-    check_folder(folder, force=output.force)
-    output.check_figures()
     table = Path(source)
+    force = output.force or _is_resumed(folder, table, options, execution)
+    check_folder(folder, force=force)
+    output.check_figures()
     found = read_samples(
-        table, times=options.times, most_frequent=options.most_frequent, weights=options.weights
-    )
+        table, times=options.times, most_frequent=options.most_frequent, weights=options.weights,
+        orders=options.orders, missing=options.missing,
+    )  # fmt: skip
     if options.starts is None:
         options = replace(options, starts=_default_starts(found.data, options))
     learner, notices = _learn(found.data, options, execution)
@@ -230,6 +238,7 @@ def run_fit(
     check = None
     if options.check and not was_interrupted(learner):
         check, notices = _check_orders(learner, found.data, notices, execution)
+    described = None if was_interrupted(learner) else learner.misfit_
     result = FitResult.of(learner)
     run = Run(
         command=_COMMAND,
@@ -241,9 +250,9 @@ def run_fit(
             "items": found.data.n_items,
             "import_summary": found.summary.to_dict(),
         },
-        result=asdict(result),
+        result=asdict(result) | ({} if described is None else {"fit_check": described.to_json()}),
     )
-    with new_folder(folder, force=output.force, keep_with=MODEL_NAME) as made:
+    with new_folder(folder, force=force, keep_with=MODEL_NAME) as made:
         run.write(made)
         more = write_fit(
             made, learner, found.data, figures=output.figures,
@@ -259,6 +268,7 @@ def run_fit(
         result=result,
         import_summary=found.summary,
         order_ranges=check,
+        fit_check=described,
         notices=notices + more,
     )
 
@@ -329,11 +339,30 @@ def was_interrupted(learner: SetChain) -> bool:
     return learner.status_ is Status.INTERRUPTED
 
 
+def _is_resumed(
+    folder: str | os.PathLike[str], table: Path, options: FitRunOptions, execution: Execution
+) -> bool:
+    """Tell whether a folder is of this very run, which goes on from its checkpoint.
+
+    A run that was stopped may have written its folder already.
+    """
+    checkpoint = execution.checkpoint
+    if checkpoint is None or not Path(checkpoint).is_file() or not table.is_file():
+        return False
+    try:
+        before = Run.read(folder)
+    except InputError:
+        return False
+    mine = options.to_json()
+    same = all(mine[name] in (None, before.options.get(name)) for name in mine)
+    return before.command == _COMMAND and same and before.data["sha256"] == checksum(table)
+
+
 def _default_starts(data: Dataset, options: FitRunOptions) -> int:
     """Return 5 starts where a start is quick, fewer where it is not: the same on every machine."""
     if options.solver == "adagrad":
         return 1
-    seconds = forecast_fit(DistinctSamples.of(data), data.n_items, Budget()).seconds
+    seconds = forecast_fit(DistinctSamples.of(data, partial=True), data.n_items, Budget()).seconds
     return next((starts for starts, most in _STARTS if seconds <= most), 1)
 
 
@@ -360,7 +389,11 @@ def _check_orders(
         )
     left = int((~check.table["checked"]).sum())
     if left:
-        why = "a signal ended the check" if check.interrupted else "the check would take too long"
+        why = (
+            "a signal ended the check (with --checkpoint, the same command finishes it)"
+            if check.interrupted
+            else "the check would take too long"
+        )
         more.append(
             f"{left} of {len(check.table)} orders were not checked, because {why}: "
             "`sequela.questions.order_ranges` takes pairs= and max_evaluations="

@@ -57,8 +57,10 @@ def begin(
     objective.draw(theta, FIRST_KEPT)
     state = solver.init(objective, theta)
     if objective.is_partial:
-        # The first look at all entries comes at once.
-        state = replace(state, free=free, inner_tol=float("inf"))
+        state = replace(state, free=free)
+        if solver.may_widen(state):
+            # The first look at all entries comes at once.
+            state = replace(state, inner_tol=float("inf"))
     return state, Info(evaluations=1)
 
 
