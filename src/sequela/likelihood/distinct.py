@@ -177,5 +177,9 @@ def _shares(
     """Return the share of the samples that have each pair, counted by their weights."""
     if data.weights is None:
         return np.asarray(counts / data.n_samples)
+    if data.total_weight <= 0.0:
+        raise InputError(
+            f"all {data.n_samples} samples have the weight 0; at least one must be positive"
+        )
     sums = np.bincount(inverse, weights=data.weights, minlength=counts.size)
     return np.asarray(sums / data.total_weight)
