@@ -244,6 +244,9 @@ def _restore(
     info = Info(**{**running["info"], "status": Status[running["info"]["status"]]})
     if "free" in state:
         objective.prepare(state["free"])
+    elif kind is NewtonState:  # all entries are free
+        n = objective.n
+        objective.prepare(np.ones((n, n), dtype=np.bool_))
     objective.restore(arrays)
     history = [tuple(row) for row in running["history"]]
     return finished, Running(state, running["numbers"], info, running["phase"], history)

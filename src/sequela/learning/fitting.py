@@ -61,7 +61,7 @@ class Fitter:
         self.forecast = forecast(self.objective, options.n_starts)
         if options.solver != "adagrad":
             announce(self.forecast)
-        self.base = independent_theta(self.objective)
+        self.base = independent_theta(self.objective, options.tol)
         self.solver = ProximalNewton(self.penalty, units(self.objective))
         self.checkpoint = Checkpoint(run.checkpoint, run.checkpoint_every, data, options)
         self.finished: list[Start] = []
@@ -240,7 +240,7 @@ class _Watcher:
     def __call__(self, state: NewtonState | AdaGradState, info: Info) -> bool:
         fitter = self.fitter
         theta = state.theta
-        interactions = int(np.count_nonzero(theta) - np.count_nonzero(np.diag(theta)))
+        interactions = int(np.count_nonzero(theta) - np.count_nonzero(theta.diagonal()))
         spent = time.monotonic() - fitter._began  # noqa: SLF001 - part of the fitter
         history = fitter._history  # noqa: SLF001
         history.append((info.evaluations, info.objective, info.residual, interactions, spent))

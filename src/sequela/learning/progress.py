@@ -86,6 +86,8 @@ class FitProgress:
 
     def update(self, objective: float, residual: float, interactions: int) -> None:
         """Show where the fit stands."""
+        if not self._lines and self._bar is None:
+            return
         state = f"objective {objective:.6g}, residual {residual:.1e}, {interactions} interactions"
         if self._lines and time.monotonic() - self._last_line >= _BETWEEN_LINES:
             self._write(state)

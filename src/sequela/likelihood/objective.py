@@ -21,7 +21,7 @@ from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.exact import ExactWork, plan_blocks
 from sequela.likelihood.orders import OrderSampler, in_sampling_range
 from sequela.likelihood.parameters import Parameters
-from sequela.likelihood.plan import Plan, Way, is_exact
+from sequela.likelihood.plan import COMPONENT_SECONDS, Plan, Way, is_exact
 from sequela.likelihood.reweighting import DrawKey, DrawnOrders
 from sequela.support.errors import BudgetError
 from sequela.support.threads import run_all
@@ -41,6 +41,8 @@ __all__ = ["Objective", "Work"]
 # Operations for all components together, per evaluation: about 10 ms. Of 5e6 to 1e8 this value gave
 # the best optima of the glioblastoma data with 50 to 410 items, and the shortest fits.
 _QUICK_WORK = 1.5e7
+# Components may take so many times as long as lattices and drawn orders of the same sets.
+_MOST_OF_ORDERS = 4.0
 
 
 class Work(NamedTuple):
@@ -85,6 +87,7 @@ class Objective:
         self.n = data.n_items
         self.observation = observation
         self.settings = settings
+        self.threads = settings.threads  # asked for at every evaluation
         # The spread between chains is the error that a fit is held to.
         positive_integer("sampling chains", settings.sampling.chains, least=2)
         self.distinct = DistinctSamples.of(data)
@@ -132,6 +135,18 @@ class Objective:
         limit = max(_QUICK_WORK, self._integral_work)
         return self.plan.component_work(support, self.by_components) <= limit
 
+    def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:
+        """Tell whether components on a support take much longer than lattices and drawn orders.
+
+        Then a fit had better let all entries move: components make the fit exact, but not at any
+        price. Sampled fits take more evaluations, which the factor stands for.
+        """
+        work = self.plan.component_work(support, self.by_components)
+        by_components = COMPONENT_SECONDS * min(work, self.settings.budget.work)
+        return by_components > _MOST_OF_ORDERS * self.plan.seconds_without_components(
+            self.by_components
+        )
+
     def work(self) -> Work:
         """Return what one evaluation takes on the prepared support."""
         lattices = float(sum(self.plan.lattice_work(block) for block in self.blocks))
@@ -173,7 +188,7 @@ class Objective:
         if not theta.max() <= LARGEST_LOG_RATE:  # NaN is no better
             return nowhere
         exact = self._exact_work(theta)
-        run_all(exact.pieces, self.settings.threads)
+        run_all(exact.pieces, self.threads)
         loss, gradient = self._finish(exact)
         parameters = exact.parameters
         columns = [parameters.columns(large.items) for large in self.large]
@@ -204,7 +219,7 @@ class Objective:
         if not all(in_component_range(parameters, c) for c in self._decomposition.components):
             return np.inf, np.zeros((self.n, self.n))
         solved = ComponentSets(parameters, self._decomposition, self._sets)
-        threads = self.settings.threads
+        threads = self.threads
         solved.solve(threads)
         if not solved.is_accurate:
             return np.inf, np.zeros((self.n, self.n))
@@ -217,7 +232,7 @@ class Objective:
     def evaluate_lattices(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Return what the sets with a lattice of their own contribute to loss and gradient."""
         exact = self._exact_work(theta)
-        run_all(exact.pieces, self.settings.threads)
+        run_all(exact.pieces, self.threads)
         return self._finish(exact)
 
     def _exact_work(self, theta: NDArray[np.float64]) -> ExactWork:
@@ -225,12 +240,13 @@ class Objective:
         return ExactWork(parameters, self.distinct, self.blocks, want_gradient=True)
 
     def _finish(self, exact: ExactWork) -> tuple[float, NDArray[np.float64]]:
-        gradient = exact.finish(self.settings.threads)
+        gradient = exact.finish(self.threads)
         assert gradient is not None  # noqa: S101 - it was asked for
         parts = exact.log_p * self.distinct.weights
         total = float(parts.sum())
         # Sets without a lattice of their own have no log p here.
-        return -(float(np.nansum(parts)) if np.isnan(total) else total), -gradient
+        loss = -(float(np.nansum(parts)) if np.isnan(total) else total)
+        return loss, np.negative(gradient, out=gradient)
 
     def gradient_error(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the Monte Carlo standard error of the gradient where orders were just drawn."""
@@ -267,7 +283,7 @@ class Objective:
                 for s, large in enumerate(self.large)
                 for c in range(sampling.chains)
             ],
-            self.settings.threads,
+            self.threads,
         )
         self.draws += 1
         for s, large in enumerate(self.large):
@@ -282,7 +298,7 @@ class Objective:
                 for s, large in enumerate(self.large)
                 for c in range(len(large.states))
             ],
-            self.settings.threads,
+            self.threads,
         )
         each = iter(done)
         return [
@@ -300,7 +316,7 @@ class Objective:
                 for s, large in enumerate(self.large)
                 for c in range(len(large.states))
             ],
-            self.settings.threads,
+            self.threads,
         )
         each = iter(done)
         return [np.stack([next(each) for _ in range(len(large.states))]) for large in self.large]
