@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import BaseEstimator
 
@@ -54,6 +54,10 @@ class SetChain(Learner, BaseEstimator):
         Seed of random starts and sampled sets; recorded as `seed_`.
     n_threads : int or None
         Threads; None for all cores that this process may use. Results do not depend on it.
+    fixed : DataFrame, array, list of pairs or None
+        Interactions that are not learned. A list of pairs (from, to) forbids interactions, triples
+        (from, to, value) give them a value; a table of theta, or an array in the order of the
+        items, has NaN where an entry is free. Fixed interactions are not penalised.
     checkpoint : path or None
         File to save the fit to as it goes on, and to resume from if it exists.
     checkpoint_every : float, default 30
@@ -85,6 +89,9 @@ class SetChain(Learner, BaseEstimator):
     optima_ : DataFrame
         The distinct ends among them, the best first; where all starts of a row have converged, it
         is an optimum.
+    misfit_ : FitCheck
+        Whether the model describes the data, and what to try if not; computed when it is first
+        asked for. See `questions.check_fit`.
     seed_ : int
         What everything random was derived from.
     n_features_in_, feature_names_in_ : int, array of str
@@ -101,16 +108,24 @@ class SetChain(Learner, BaseEstimator):
     {'from': ['step 2'], 'to': ['step 3']}
     """
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: all but the samples, which may be confidential."""
+        state = dict(super().__getstate__())
+        if "_samples_" in state:
+            state["_samples_"] = None
+        return state
+
     def score(
         self,
         X: DataLike,
         y: object = None,  # noqa: ARG002
+        sample_weight: Iterable[object] | None = None,
         *,
         times: Iterable[object] | None = None,
     ) -> float:
         """Return the mean log-likelihood of `X` (without the penalty), larger is better."""
         self._require_fit()
-        return float(self.evaluate(X, times).value)
+        return float(self.evaluate(X, times, sample_weight).value)
 
     def score_samples(self, X: DataLike, *, times: Iterable[object] | None = None) -> pd.Series:
         """Return the log-likelihood of every sample."""

@@ -12,10 +12,27 @@ from sequela.support.progress import somebody_watches
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["FitProgress"]
+__all__ = ["FitProgress", "announce_preparation"]
 
 # Seconds between two lines in a log.
 _BETWEEN_LINES = 5.0
+# Samples times items, above which preparation takes a second or more.
+_MANY_CELLS = 300_000
+
+
+def announce_preparation(show: bool | str | None, n_cells: int) -> None:
+    """Write a line before the data are prepared, where that takes seconds and lines are wanted.
+
+    Parameters
+    ----------
+    show : bool, "lines" or None
+        As in `FitProgress`.
+    n_cells : int
+        Samples times items.
+    """
+    if show == "lines" and n_cells >= _MANY_CELLS:
+        sys.stderr.write("fit: preparing the data\n")
+        sys.stderr.flush()
 
 
 class FitProgress:

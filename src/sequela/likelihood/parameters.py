@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Columns", "Parameters"]
 
-_NO_ITEMS = np.zeros(0, dtype=np.int64)
+_NONE = np.empty(0, dtype=np.int64)
 
 
 @lru_cache(maxsize=8)
@@ -52,6 +52,8 @@ class Columns:
         Rate of the observation.
     highest, lowest : float
         Bounds of the log-rates of the columns over all states.
+    hidden : array of int
+        Missing items that are not on the lattice: their rates count nowhere.
     """
 
     items: NDArray[np.int64]
@@ -62,6 +64,7 @@ class Columns:
     stop_rate: float
     highest: float
     lowest: float
+    hidden: NDArray[np.int64] = field(default_factory=lambda: _NONE)
 
     @property
     def n_columns(self) -> int:
@@ -113,7 +116,7 @@ class Parameters:
             row_item=places % n,
             shared=self.shared,
             constant=float((self.rate if all_shared else self.rate[self.shared]).sum()),
-            fast=_NO_ITEMS if all_shared else np.nonzero(~self.shared)[0].astype(np.int64),
+            fast=_NONE if all_shared else np.nonzero(~self.shared)[0].astype(np.int64),
             stop_rate=self.stop_rate,
         )
 
@@ -171,6 +174,7 @@ class Parameters:
         m = columns.items.shape[0]
         full = G[:, m : m + 1] * per_time  # items that are not columns: a multiple of the time
         full[:, columns.items] = G[:, :m]
+        full[:, columns.hidden] = 0.0
         own = columns.items[:k]
         full[np.arange(k), own] = 0.0
         into[own] += full[:k]

@@ -7,10 +7,15 @@ from .clock_information import clock_items as clock_items
 from .cohort import CohortOrders as CohortOrders
 from .cohort import OrderBranch as OrderBranch
 from .cohort import cohort_orders as cohort_orders
+from .comparison import Comparison as Comparison
+from .comparison import compare as compare
 from .distributions import item_frequencies as item_frequencies
 from .distributions import sequence_probability as sequence_probability
 from .distributions import set_probability as set_probability
 from .divergence import sequence_divergence as sequence_divergence
+from .fit_check import FitCheck as FitCheck
+from .fit_check import FitTest as FitTest
+from .fit_check import check_fit as check_fit
 from .goodness import GoodnessOfFit as GoodnessOfFit
 from .goodness import PosteriorGoodness as PosteriorGoodness
 from .goodness import goodness_of_fit as goodness_of_fit

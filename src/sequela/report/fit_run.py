@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from sequela.data.dataset import Dataset
     from sequela.data.importing import ImportSummary
+    from sequela.learning.fit_check import FitCheck
     from sequela.model import Model
     from sequela.questions.order_ranges import OrderRanges
 
@@ -111,6 +112,8 @@ class FitReport:
         How the table was read.
     order_ranges : OrderRanges or None
         Which orders the data allow; None if they were not checked.
+    fit_check : FitCheck or None
+        Whether the model describes the data; None after an interrupt.
     notices : tuple of str
         What the fit warned of, each once; Python's warnings are not raised beside it.
     same_as_repeated : bool or None
@@ -124,6 +127,7 @@ class FitReport:
     result: FitResult
     import_summary: ImportSummary = field(repr=False)
     order_ranges: OrderRanges | None = field(default=None, repr=False, compare=False)
+    fit_check: FitCheck | None = field(default=None, repr=False, compare=False)
     notices: tuple[str, ...] = ()
     same_as_repeated: bool | None = None
 
@@ -159,6 +163,7 @@ class FitReport:
             "order_ranges": (
                 None if self.order_ranges is None else records(self.order_ranges.table)
             ),
+            "fit_check": None if self.fit_check is None else self.fit_check.to_json(),
             "notices": list(self.notices),
             "interrupted": self.interrupted,
             "same_as_repeated": self.same_as_repeated,
@@ -220,7 +225,9 @@ def run_fit(
     check_folder(folder, force=output.force)
     output.check_figures()
     table = Path(source)
-    found = read_samples(table, times=options.times, most_frequent=options.most_frequent)
+    found = read_samples(
+        table, times=options.times, most_frequent=options.most_frequent, weights=options.weights
+    )
     if options.starts is None:
         options = replace(options, starts=_default_starts(found.data, options))
     learner, notices = _learn(found.data, options, execution)
@@ -228,6 +235,7 @@ def run_fit(
     check = None
     if options.check and not was_interrupted(learner):
         check, notices = _check_orders(learner, found.data, notices, execution)
+    described = None if was_interrupted(learner) else learner.misfit_
     result = FitResult.of(learner)
     run = Run(
         command=_COMMAND,
@@ -239,7 +247,7 @@ def run_fit(
             "items": found.data.n_items,
             "import_summary": found.summary.to_dict(),
         },
-        result=asdict(result),
+        result=asdict(result) | ({} if described is None else {"fit_check": described.to_json()}),
     )
     with new_folder(folder, force=output.force, keep_with=MODEL_NAME) as made:
         run.write(made)
@@ -257,6 +265,7 @@ def run_fit(
         result=result,
         import_summary=found.summary,
         order_ranges=check,
+        fit_check=described,
         notices=notices + more,
     )
 
@@ -331,7 +340,7 @@ def _default_starts(data: Dataset, options: FitRunOptions) -> int:
     """Return 5 starts where they are quick, fewer where they are not: the same on every machine."""
     if options.solver == "adagrad":
         return 1
-    plan = Plan(data, DistinctSamples.of(data), "auto", Budget())
+    plan = Plan(data, DistinctSamples.of(data, partial=True), "auto", Budget())
     return next((starts for starts, most in _STARTS if fit_seconds(plan, starts) <= most), 1)
 
 
@@ -376,6 +385,7 @@ def _learn(
         "max_iter": options.max_iter,
         "tol": options.tol,
         "random_state": options.seed,
+        "fixed": options.fixed,
         "n_threads": execution.threads,
         "checkpoint": execution.checkpoint,
         "progress": execution.progress,

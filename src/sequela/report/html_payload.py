@@ -99,7 +99,7 @@ def build_payload(
         frequency = np.asarray(shares, dtype=np.float64)
     goodness = None
     if data is not None and model.n_items <= _MOST_PAIRED:
-        goodness = _goodness(model, data, how)
+        goodness = {**_goodness(model, data, how), "check": _fit_check(content.run)}
     orders = _orders(model, content.verdicts.table, frequency, how)
     positions = _positions(model, how)
     samples = None
@@ -317,10 +317,19 @@ def _made(run: Run | None) -> dict[str, Any]:
     return about
 
 
+def _fit_check(run: Run | None) -> dict[str, Any] | None:
+    """Return what the fit recorded of whether the model describes the data."""
+    check = None if run is None else run.result.get("fit_check")
+    return check if isinstance(check, dict) else None
+
+
 def _warnings(run: Run | None) -> list[str]:
-    if run is None or run.result.get("converged", True):
-        return []
-    return [
-        "The fit did not converge, so its numbers may still change. Run it again with more "
-        "iterations (--max-iter)."
-    ]
+    warnings = []
+    if run is not None and not run.result.get("converged", True):
+        warnings.append(
+            "The fit did not converge, so its numbers may still change. Run it again with more "
+            "iterations (--max-iter)."
+        )
+    check = _fit_check(run) or {}
+    warnings += [f"The model does not describe the data: {f}." for f in check.get("findings", [])]
+    return warnings
