@@ -170,6 +170,10 @@ class WithoutInteractions:
         """Return True: interactions stay at zero."""
         return True
 
+    def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:  # noqa: ARG002 - never
+        """Return False: interactions stay at zero."""
+        return False
+
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
         """Do nothing: there are no orders to draw."""
 

@@ -23,7 +23,7 @@ from sequela.likelihood.exact import ExactWork, plan_blocks
 from sequela.likelihood.orders import OrderSampler, in_sampling_range
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.partial import lattices_of
-from sequela.likelihood.plan import Plan, Way, is_exact
+from sequela.likelihood.plan import COMPONENT_SECONDS, Plan, Way, is_exact
 from sequela.likelihood.reweighting import DrawKey, DrawnOrders
 from sequela.support.errors import BudgetError
 from sequela.support.threads import run_all
@@ -48,6 +48,8 @@ __all__ = ["Objective", "Work"]
 _QUICK_WORK = 1.5e7
 # Orders per chain at most.
 _MOST_KEPT = 64
+# Components may take so many times as long as lattices and drawn orders of the same sets.
+_MOST_OF_ORDERS = 4.0
 
 
 class Work(NamedTuple):
@@ -92,6 +94,7 @@ class Objective:
         self.n = data.n_items
         self.observation = observation
         self.settings = settings
+        self.threads = settings.threads  # asked for at every evaluation
         # The spread between chains is the error that a fit is held to.
         positive_integer("sampling chains", settings.sampling.chains, least=2)
         self.distinct = DistinctSamples.of(data, partial=True)
@@ -160,6 +163,21 @@ class Objective:
         limit = max(_QUICK_WORK, self._integral_work)
         return self.plan.component_work(support, self.by_components) <= limit
 
+    def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:
+        """Tell whether components on a support take much longer than lattices and drawn orders.
+
+        Then a fit had better let all entries move: components make the fit exact, but not at any
+        price. Sampled fits take more evaluations, which the factor stands for. Partly known sets
+        are exact on a small support alone, so that fits with such sets keep it.
+        """
+        if self.plan.partial.places.size:
+            return False
+        work = self.plan.component_work(support, self.by_components)
+        by_components = COMPONENT_SECONDS * min(work, self.settings.budget.work)
+        return by_components > _MOST_OF_ORDERS * self.plan.seconds_without_components(
+            self.by_components
+        )
+
     def work(self) -> Work:
         """Return what one evaluation takes on the prepared support."""
         lattices = float(sum(self.plan.lattice_work(block) for block in self.blocks))
@@ -201,7 +219,7 @@ class Objective:
         if not theta.max() <= LARGEST_LOG_RATE:  # NaN is no better
             return nowhere
         exact = self._exact_work(theta, full=full)
-        run_all(exact.pieces, self.settings.threads)
+        run_all(exact.pieces, self.threads)
         loss, gradient = self._finish(exact)
         parameters = exact.parameters
         columns = [parameters.columns(large.items) for large in self.large]
@@ -245,7 +263,7 @@ class Objective:
         if not all(in_component_range(parameters, c) for c in self._decomposition.components):
             return np.inf, np.zeros((self.n, self.n))
         solved = ComponentSets(parameters, self._decomposition, self._sets)
-        threads = self.settings.threads
+        threads = self.threads
         solved.solve(threads)
         if not solved.is_accurate:
             return np.inf, np.zeros((self.n, self.n))
@@ -261,7 +279,7 @@ class Objective:
         Theta is diagonal: partly known sets always have a lattice there.
         """
         exact = self._exact_work(theta, full=True)
-        run_all(exact.pieces, self.settings.threads)
+        run_all(exact.pieces, self.threads)
         return self._finish(exact)
 
     def _exact_work(self, theta: NDArray[np.float64], *, full: bool) -> ExactWork:
@@ -285,12 +303,13 @@ class Objective:
         return self._lattices[key]
 
     def _finish(self, exact: ExactWork) -> tuple[float, NDArray[np.float64]]:
-        gradient = exact.finish(self.settings.threads)
+        gradient = exact.finish(self.threads)
         assert gradient is not None  # noqa: S101 - it was asked for
         parts = exact.log_p * self.distinct.weights
         total = float(parts.sum())
         # Sets without a lattice of their own have no log p here.
-        return -(float(np.nansum(parts)) if np.isnan(total) else total), -gradient
+        loss = -(float(np.nansum(parts)) if np.isnan(total) else total)
+        return loss, np.negative(gradient, out=gradient)
 
     def gradient_error(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the Monte Carlo standard error of the gradient where orders were just drawn."""
@@ -333,7 +352,7 @@ class Objective:
                 for s, large in enumerate(self.large)
                 for c in range(sampling.chains)
             ],
-            self.settings.threads,
+            self.threads,
         )
         self.draws += 1
         for s, large in enumerate(self.large):
@@ -348,7 +367,7 @@ class Objective:
                 for s, large in enumerate(self.large)
                 for c in range(len(large.states))
             ],
-            self.settings.threads,
+            self.threads,
         )
         each = iter(done)
         return [
@@ -366,7 +385,7 @@ class Objective:
                 for s, large in enumerate(self.large)
                 for c in range(len(large.states))
             ],
-            self.settings.threads,
+            self.threads,
         )
         each = iter(done)
         return [np.stack([next(each) for _ in range(len(large.states))]) for large in self.large]

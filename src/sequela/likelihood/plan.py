@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from sequela.likelihood.parameters import Parameters
 
 __all__ = [
+    "COMPONENT_SECONDS",
     "EXACT_WAYS",
+    "LATTICE_SECONDS",
     "METHODS",
+    "ORDER_SECONDS",
     "Plan",
     "Way",
     "all_subsets_fit",
@@ -81,6 +84,11 @@ _HISTORY_FACTOR = 30.0
 _MOST_QUANTILE_STATES = 512
 # Observation times and moments before them at which that gradient is evaluated.
 _CROSS_POINTS = 4000
+# Seconds of one core, in a fit: per operation on lattices and of components, and per item of a
+# sampled set and column.
+LATTICE_SECONDS = 7e-11
+COMPONENT_SECONDS = 7e-10
+ORDER_SECONDS = 1.4e-6
 # No budget of memory is enough for a larger one.
 _LARGEST_COMPONENT = 24
 # What a component takes, for each of its states: coefficients of functions of time.
@@ -343,6 +351,15 @@ class Plan:
             part for s in chosen for part in components_of(self.distinct.items(int(s)), children)[0]
         }
         return _component_work(None, list(distinct), self.budget)
+
+    def seconds_without_components(self, chosen: NDArray[np.int64]) -> float:
+        """Return what an evaluation of these sets takes on lattices and by drawn orders."""
+        exact = self._exact_for_any_theta[chosen]
+        items = float(self.distinct.sizes[chosen[~exact]].sum())
+        return (
+            LATTICE_SECONDS * self.lattice_work(chosen[exact])
+            + ORDER_SECONDS * items * self.data.n_items
+        )
 
     def lattice_work(self, chosen: NDArray[np.int64]) -> float:
         """Return the operations on the lattices of these sets, if all items interact."""

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sequela.budget import Budget
-from sequela.learning.cross_validation import SetChainCV
-from sequela.learning.estimator import SetChain
+from sequela.learning.forecast import fit_seconds
+from sequela.learning.learner import Learner
 from sequela.learning.solvers.contract import Status
 from sequela.likelihood.distinct import DistinctSamples
-from sequela.likelihood.forecast import forecast_fit
+from sequela.likelihood.plan import Plan
 from sequela.questions.order_ranges import order_ranges
 from sequela.report.fit_folder import write_fit
 from sequela.report.fit_options import Execution, FitRunOptions, OutputOptions
@@ -42,8 +42,8 @@ __all__ = ["FitReport", "FitResult", "repeat_run", "run_fit", "was_interrupted"]
 
 _COMMAND = "fit"
 _STRONGEST = 8
-# Starts by default, where one is predicted to take at most this many seconds of one core.
-_STARTS = ((5, 10.0), (3, 60.0))
+# Starts by default, where all are predicted to take at most this many seconds of one core.
+_STARTS = ((5, 50.0), (3, 100.0))
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class FitResult:
     theta_sha256: str
 
     @classmethod
-    def of(cls, learner: SetChain) -> FitResult:
+    def of(cls, learner: Learner) -> FitResult:
         """Return the numbers of a fitted learner."""
         return cls(
             objective=learner.objective_,
@@ -104,7 +104,7 @@ class FitReport:
         What it holds.
     options : FitRunOptions
         What the fit was told, with the seed that was used.
-    learner : SetChain
+    learner : Learner
         Fitted.
     result : FitResult
         Its numbers.
@@ -123,7 +123,7 @@ class FitReport:
     folder: Path
     files: tuple[str, ...]
     options: FitRunOptions
-    learner: SetChain = field(repr=False, compare=False)
+    learner: Learner = field(repr=False, compare=False)
     result: FitResult
     import_summary: ImportSummary = field(repr=False)
     order_ranges: OrderRanges | None = field(default=None, repr=False, compare=False)
@@ -327,13 +327,13 @@ def repeat_run(
     return replace(report, same_as_repeated=same)
 
 
-def was_interrupted(learner: SetChain) -> bool:
+def was_interrupted(learner: Learner) -> bool:
     """Tell whether a signal ended the fit of a learner before its time.
 
     Examples
     --------
     >>> from sequela import example_samples
-    >>> was_interrupted(SetChain(0.05).fit(example_samples().most_frequent(3)))
+    >>> was_interrupted(Learner(0.05).fit(example_samples().most_frequent(3)))
     False
     """
     return learner.status_ is Status.INTERRUPTED
@@ -359,15 +359,15 @@ def _is_resumed(
 
 
 def _default_starts(data: Dataset, options: FitRunOptions) -> int:
-    """Return 5 starts where a start is quick, fewer where it is not: the same on every machine."""
+    """Return 5 starts where they are quick, fewer where they are not: the same on every machine."""
     if options.solver == "adagrad":
         return 1
-    seconds = forecast_fit(DistinctSamples.of(data, partial=True), data.n_items, Budget()).seconds
-    return next((starts for starts, most in _STARTS if seconds <= most), 1)
+    plan = Plan(data, DistinctSamples.of(data, partial=True), "auto", Budget())
+    return next((starts for starts, most in _STARTS if fit_seconds(plan, starts) <= most), 1)
 
 
 def _check_orders(
-    learner: SetChain, data: Dataset, notices: tuple[str, ...], execution: Execution
+    learner: Learner, data: Dataset, notices: tuple[str, ...], execution: Execution
 ) -> tuple[OrderRanges, tuple[str, ...]]:
     """Check which orders the data allow; a better model that it finds becomes the learner's."""
     if execution.announce is not None:
@@ -403,7 +403,7 @@ def _check_orders(
 
 def _learn(
     data: Dataset, options: FitRunOptions, execution: Execution
-) -> tuple[SetChain, tuple[str, ...]]:
+) -> tuple[Learner, tuple[str, ...]]:
     """Return the fitted learner and what it warned of."""
     shared: dict[str, Any] = {
         "n_starts": options.starts,
@@ -416,11 +416,18 @@ def _learn(
         "checkpoint": execution.checkpoint,
         "progress": execution.progress,
     }
-    learner = SetChainCV(**shared) if options.cv else SetChain(options.penalty, **shared)
+    # SetChain itself would load scikit-learn, which takes longer than a small fit.
+    learner = _cross_validated(shared) if options.cv else Learner(options.penalty, **shared)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         learner.fit(data)
     return learner, tuple(dict.fromkeys(str(w.message) for w in caught))
+
+
+def _cross_validated(options: dict[str, Any]) -> Learner:
+    from sequela.learning.cross_validation import SetChainCV
+
+    return SetChainCV(**options)
 
 
 def _find_source(run: Run, place: Path) -> Path:
