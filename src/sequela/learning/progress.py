@@ -38,8 +38,7 @@ def announce_preparation(show: bool | str | None, n_cells: int) -> None:
         Samples times items.
     """
     if show == "lines" and n_cells >= _MANY_CELLS:
-        sys.stderr.write("fit: preparing the data\n")
-        sys.stderr.flush()
+        say_line("fit: preparing the data")
 
 
 class FitProgress:
