@@ -19,6 +19,7 @@ from sequela.likelihood.cross_gradient import CrossGradient
 from sequela.likelihood.cross_times import COARSE
 from sequela.likelihood.decomposition import acting, decompose
 from sequela.likelihood.distinct import DistinctSamples
+from sequela.likelihood.drawn_histories import DrawnHistories
 from sequela.likelihood.exact import ExactWork, plan_blocks
 from sequela.likelihood.orders import OrderSampler, in_sampling_range
 from sequela.likelihood.parameters import Parameters
@@ -103,7 +104,7 @@ class Objective:
         self.draws = 0
         self.effective = 1.0
         self._orders: dict[int, DrawnOrders] = {}
-        self._completions: DrawnCompletions | None = None
+        self._missing_parts: list[DrawnCompletions | DrawnHistories] = []
         self.prepare(np.eye(self.n, dtype=np.bool_))
         self._refuse_timed()
 
@@ -124,18 +125,20 @@ class Objective:
             (known := self.distinct.known(int(s))) is not None and known.missing.size > 0
             for s in np.flatnonzero(self.distinct.partial & (ways == Way.EXACT))
         )
-        self._draw_cells(np.flatnonzero(ways == Way.COMPLETIONS))
-        sampled = [int(s) for s in np.nonzero(~is_exact(ways) & (ways != Way.COMPLETIONS))[0]]
+        self._prepare_drawn(ways)
+        sampled = [int(s) for s in np.nonzero(~is_exact(ways) & ~self.distinct.partial)[0]]
         self._orders = {s: self._orders.get(s) or self._undrawn(s) for s in sampled}
         self.large = [self._orders[s] for s in sampled]
 
-    def _draw_cells(self, places: NDArray[np.int64]) -> None:
+    def _prepare_drawn(self, ways: NDArray[np.str_]) -> None:
         """Prepare the samples whose missing cells are drawn; they are the same on all supports."""
-        if self._completions is None and places.size:
-            known = [self.distinct.known(int(s)) for s in places]
-            self._completions = DrawnCompletions(
-                [k for k in known if k is not None], self.distinct.weights[places], self.n
-            )
+        if self._missing_parts:
+            return
+        for way, kind in ((Way.COMPLETIONS, DrawnCompletions), (Way.HISTORIES, DrawnHistories)):
+            places = np.flatnonzero(ways == way)
+            if places.size:
+                known = [k for s in places if (k := self.distinct.known(int(s))) is not None]
+                self._missing_parts.append(kind(known, self.distinct.weights[places], self.n))
 
     def _undrawn(self, s: int) -> DrawnOrders:
         return DrawnOrders(self.distinct.items(s), float(self.distinct.weights[s]))
@@ -143,12 +146,12 @@ class Objective:
     @property
     def is_sampled(self) -> bool:
         """Whether any set is sampled."""
-        return bool(self.large) or self._completions is not None
+        return bool(self.large or self._missing_parts)
 
     @property
     def most_kept(self) -> int:
         """Draws per chain beyond which more are not worth their time."""
-        return _MOST_KEPT if self._completions is None else self._completions.most_kept
+        return min((part.most_kept for part in self._missing_parts), default=_MOST_KEPT)
 
     @property
     def is_partial(self) -> bool:
@@ -240,9 +243,9 @@ class Objective:
                 parameters.spread(columns[place], stacks[place].sum(axis=0), part)
                 gradient -= large.weight * part
             self.effective = min(found.effective for found in weighed)
-        if self._completions is not None:
-            small = min((found.effective for found in weighed), default=1.0)
-            self.effective = min(self._completions.effective, small)
+        if self._missing_parts:
+            shares = [found.effective for found in weighed]
+            self.effective = min([*shares, *(part.effective for part in self._missing_parts)])
         return loss, gradient
 
     def _other_parts(
@@ -251,8 +254,8 @@ class Objective:
         """Yield loss and gradient of components, and of samples whose missing cells are drawn."""
         if self._sets:
             yield self._components(parameters, full=full)
-        if self._completions is not None:
-            value, slope = self._completions.evaluate(parameters, self.settings.threads)
+        for part in self._missing_parts:
+            value, slope = part.evaluate(parameters, self.settings.threads)
             yield (-value if np.isfinite(value) else np.inf), -slope
 
     def _components(
@@ -324,8 +327,8 @@ class Objective:
                 part = np.zeros((self.n, self.n))
                 parameters.spread_variance(columns[place], spread, part)
                 variance += large.weight**2 * part
-        if self._completions is not None:
-            variance += self._completions.gradient_variance(
+        for missing in self._missing_parts:
+            variance += missing.gradient_variance(
                 Parameters(theta, self.observation), self.settings.threads
             )
         return np.sqrt(variance)
@@ -339,8 +342,8 @@ class Objective:
         if not self.is_sampled:
             return
         parameters = Parameters(theta, self.observation)
-        if self._completions is not None:
-            self._completions.draw(parameters, kept, self.settings, (0, self.start, self.draws))
+        for part in self._missing_parts:
+            part.draw(parameters, kept, self.settings, (0, self.start, self.draws))
         columns = [parameters.columns(large.items) for large in self.large]
         drawn = all(large.states.size for large in self.large)
         carried = [found.log_p for found in self._weigh(columns)] if drawn else None
@@ -396,7 +399,7 @@ class Objective:
         self.draws = 0
         self.effective = 1.0
         self._orders = {}
-        self._completions = None
+        self._missing_parts = []
         self.prepare(np.eye(self.n, dtype=np.bool_))
 
     def arrays(self) -> dict[str, Any]:
@@ -411,8 +414,8 @@ class Objective:
             state[f"large_{s}_orders"] = large.orders
             state[f"large_{s}_drawn"] = large.drawn
             state[f"large_{s}_offset"] = np.array(large.offset)
-        if self._completions is not None:
-            state |= self._completions.arrays()
+        for part in self._missing_parts:
+            state |= part.arrays()
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -425,5 +428,5 @@ class Objective:
             large.orders = state[f"large_{s}_orders"]
             large.drawn = state[f"large_{s}_drawn"]
             large.offset = float(state[f"large_{s}_offset"])
-        if self._completions is not None:
-            self._completions.restore(state)
+        for part in self._missing_parts:
+            part.restore(state)

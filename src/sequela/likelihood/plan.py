@@ -49,6 +49,7 @@ METHODS = (
     "metropolis",
     "metropolis-uniform",
     "completions",
+    "histories",
 )
 
 
@@ -61,6 +62,7 @@ class Way(StrEnum):
     METROPOLIS = "metropolis"  # orders drawn by the paper's informed proposal
     METROPOLIS_UNIFORM = "metropolis-uniform"  # orders drawn by its uniform proposal
     COMPLETIONS = "completions"  # missing cells drawn; each completed set is exact
+    HISTORIES = "histories"  # missing cells and orders drawn together
 
 
 EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
@@ -73,6 +75,9 @@ _LATTICE_WORK_OF_A_FIT = 3e9
 # The same for partly known samples, whose lattices take longer per operation; beyond it their
 # missing cells are drawn.
 _PARTIAL_WORK_OF_A_FIT = 2e9
+# Known items of a sample up to which completed sets are exact: a lattice of 2^12 states, and some
+# missing items more, takes about a millisecond.
+_LARGEST_COMPLETED = 10
 # What a set takes by components beside its functions of time, as so many operations on a lattice:
 # its value, and the gradient between its components.
 _COMPONENT_OVERHEAD = 5e6
@@ -234,7 +239,7 @@ class Plan:
         distinct = self.distinct
         if self.method == Way.COMPONENTS:
             return self._all_by_components(parameters)
-        if self.method not in ("auto", "exact", Way.COMPLETIONS):
+        if self.method not in ("auto", "exact", Way.COMPLETIONS, Way.HISTORIES):
             return self._by_name()
         by_components = self._component_sets(parameters, full_gradient=full_gradient)
         exact = self._exact_for_any_theta & ~by_components
@@ -253,11 +258,10 @@ class Plan:
         if self.partial.places.size:
             exact_partial = self.partial.exact(
                 parameters.children, full_gradient=full_gradient,
-                most_work=-1.0 if self.method == Way.COMPLETIONS else self.budget.total_work,
+                most_work=self.budget.total_work if self.method in ("auto", "exact") else -1.0,
                 sample=self.method != "exact",
             )  # fmt: skip
-            names = np.where(exact_partial, Way.EXACT.value, Way.COMPLETIONS.value)
-            ways[self.partial.places] = names
+            self._name_partial(ways, exact_partial)
         return ways
 
     def _all_by_components(self, parameters: Parameters) -> NDArray[np.str_]:
@@ -337,9 +341,17 @@ class Plan:
         ways[by_components] = Way.COMPONENTS.value
         if self.partial.places.size:
             exact_partial = self.partial.exact_in_a_fit(children, _PARTIAL_WORK_OF_A_FIT)
-            names = np.where(exact_partial, Way.EXACT.value, Way.COMPLETIONS.value)
-            ways[self.partial.places] = names
+            self._name_partial(ways, exact_partial)
         return ways
+
+    def _name_partial(self, ways: NDArray[np.str_], exact: NDArray[np.bool_]) -> None:
+        """Fill in the ways of partly known samples: of those that are drawn, by their sizes."""
+        places = self.partial.places
+        small = self.distinct.sizes[places] <= _LARGEST_COMPLETED
+        if self.method == Way.HISTORIES:
+            small[:] = False
+        drawn = np.where(small, Way.COMPLETIONS.value, Way.HISTORIES.value)
+        ways[places] = np.where(exact, Way.EXACT.value, drawn)
 
     def component_work(self, support: NDArray[np.bool_], chosen: NDArray[np.int64]) -> float:
         """Return the operations that the components of these sets take on a support.
