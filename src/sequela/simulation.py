@@ -1,6 +1,6 @@
 """Draws from a model: which items arrive, in which order, when, and when it is all observed.
 
-Each draw starts with nothing, and items arrive until the observation time, which is exponential.
+Each draw starts with nothing, and items arrive until the observation time.
 This is the paper's Algorithm 1 with two corrections: the item that would arrive after the
 observation time is not added, and a draw ends when no item is left.
 """
@@ -18,7 +18,6 @@ from sequela.data.dataset import Dataset
 from sequela.kernels import simulate as _kernel
 from sequela.kernels.limits import PRODUCT_LOG_RANGE
 from sequela.model import as_model
-from sequela.support.errors import InputError
 from sequela.support.jit import call
 from sequela.support.random import materialise_seed, simulation_stream
 from sequela.support.threads import resolve_threads, run_pieces
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from sequela.model import Model, ModelLike
+    from sequela.model import ModelLike
     from sequela.support.random import RandomState
 
 __all__ = ["Simulation", "simulate"]
@@ -205,7 +204,8 @@ def simulate(
     """
     drawn_from = as_model(model, None if items is None else read_labels("items", items))
     labels = drawn_from.items
-    rate = _constant_rate(drawn_from)
+    observation = drawn_from.observation
+    rate = observation.constant_rate
     size = positive_integer("size", size)
     threads = resolve_threads(n_threads)
     seed = materialise_seed(random_state)
@@ -220,12 +220,14 @@ def simulate(
         sequence = np.empty(max(_ROOM, len(labels)), dtype=np.int32)
         arrivals = np.empty(len(sequence))
         rng = simulation_stream(seed, chunk)
+        if rate is None:
+            times[:] = np.minimum(observation.draw_times(len(times), rng), _kernel.LARGEST)
         parts = []
         done = 0
         while done < len(sizes):
             done, filled = call(
                 _kernel.simulate,
-                *(base, effects, in_logs, rate, done, sizes, times, sequence, arrivals, rng),
+                *(base, effects, in_logs, rate or 0.0, done, sizes, times, sequence, arrivals, rng),
             )
             parts.append((sequence[:filled].copy(), arrivals[:filled].copy()))
         return parts
@@ -241,16 +243,6 @@ def simulate(
         items=labels,
         seed=seed,
     )
-
-
-def _constant_rate(model: Model) -> float:
-    rate = model.observation.constant_rate
-    if rate is None:
-        raise InputError(
-            f"an observation of kind {model.observation.kind!r} cannot be simulated; use one with "
-            "a constant rate, such as sequela.Exponential()"
-        )
-    return rate
 
 
 def _tables(

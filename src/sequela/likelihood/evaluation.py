@@ -148,7 +148,7 @@ class Likelihood:
             What is wanted. Without `value` the (costly) values of sampled sets are left out.
         """
         distinct = self.distinct
-        parameters = Parameters.of(as_model(model, self.data.items))
+        parameters = Parameters.for_sets(as_model(model, self.data.items))
         ways = self.plan.ways(parameters, full_gradient=gradient)
         exact = ExactWork(parameters, distinct, self._exact_blocks(ways), want_gradient=gradient)
         large = [int(s) for s in np.nonzero(~is_exact(ways))[0]]

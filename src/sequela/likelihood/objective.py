@@ -23,6 +23,7 @@ from sequela.likelihood.orders import OrderSampler, in_sampling_range
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.plan import Plan, Way, is_exact
 from sequela.likelihood.reweighting import DrawKey, DrawnOrders
+from sequela.observation import phases_of
 from sequela.support.errors import BudgetError
 from sequela.support.threads import run_all
 from sequela.support.validation import positive_integer
@@ -89,6 +90,7 @@ class Objective:
         positive_integer("sampling chains", settings.sampling.chains, least=2)
         self.distinct = DistinctSamples.of(data)
         self.plan = Plan(data, self.distinct, "auto", settings.budget)
+        self._phases = phases_of(observation)
         self.start = 0
         self.draws = 0
         self.effective = 1.0
@@ -101,7 +103,7 @@ class Objective:
 
         The gradient of the entries of the support is then complete; see `evaluate`.
         """
-        ways = self.plan.ways_on_support(support)
+        ways = self.plan.ways_on_support(support, self._phases)
         self.blocks = plan_blocks(self.distinct, np.nonzero(ways == Way.EXACT)[0], self.n)
         self.by_components = np.nonzero(ways == Way.COMPONENTS)[0]
         self._sets = [self.distinct.items(int(s)) for s in self.by_components]
@@ -221,7 +223,7 @@ class Objective:
         return self._finish(exact)
 
     def _exact_work(self, theta: NDArray[np.float64]) -> ExactWork:
-        parameters = Parameters(theta, self.observation)
+        parameters = Parameters(theta, self.observation, any_times=True)
         return ExactWork(parameters, self.distinct, self.blocks, want_gradient=True)
 
     def _finish(self, exact: ExactWork) -> tuple[float, NDArray[np.float64]]:
@@ -236,7 +238,7 @@ class Objective:
         """Return the Monte Carlo standard error of the gradient where orders were just drawn."""
         variance = np.zeros((self.n, self.n))
         if self.large:
-            parameters = Parameters(theta, self.observation)
+            parameters = Parameters(theta, self.observation, any_times=True)
             columns = [parameters.columns(large.items) for large in self.large]
             stacks = self._chain_gradients(columns, self._weigh(columns))
             for place, large in enumerate(self.large):
@@ -255,7 +257,7 @@ class Objective:
         """
         if not self.large:
             return
-        parameters = Parameters(theta, self.observation)
+        parameters = Parameters(theta, self.observation, any_times=True)
         columns = [parameters.columns(large.items) for large in self.large]
         drawn = all(large.states.size for large in self.large)
         carried = [found.log_p for found in self._weigh(columns)] if drawn else None
