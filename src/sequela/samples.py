@@ -53,7 +53,7 @@ def as_samples(model: Model, data: DataLike, times: Iterable[object] | None = No
     if read.items == model.items:
         return read
     if not (isinstance(data, Dataset) or is_frame(data)) and read.n_items == model.n_items:
-        return Dataset(read.values, items=model.items, times=read.times)
+        return Dataset(read, items=model.items)
     lacking = sorted(set(model.items).difference(read.items))
     if lacking:
         raise InputError(

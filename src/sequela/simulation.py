@@ -7,7 +7,7 @@ observation time is not added, and a draw ends when no item is left.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,8 @@ from sequela.data.dataset import Dataset
 from sequela.kernels import simulate as _kernel
 from sequela.kernels.limits import PRODUCT_LOG_RANGE
 from sequela.model import as_model
+from sequela.observation import ObservationEffects, phases_of
+from sequela.support.errors import InputError
 from sequela.support.jit import call
 from sequela.support.random import materialise_seed, simulation_stream
 from sequela.support.threads import resolve_threads, run_pieces
@@ -205,7 +207,21 @@ def simulate(
     drawn_from = as_model(model, None if items is None else read_labels("items", items))
     labels = drawn_from.items
     observation = drawn_from.observation
+    if isinstance(observation, ObservationEffects):
+        # Drawn without the effects, at another speed of time; see `_in_own_time`.
+        return _in_own_time(
+            simulate(
+                drawn_from.without_observation_effects(), size, random_state=random_state,
+                n_threads=n_threads,
+            ),
+            np.array(observation.omega),
+        )  # fmt: skip
     rate = observation.constant_rate
+    if rate is None and phases_of(observation) is None:
+        raise InputError(
+            f"an observation of kind {observation.kind!r} cannot be simulated; use one with a "
+            "constant rate, such as sequela.Exponential()"
+        )
     size = positive_integer("size", size)
     threads = resolve_threads(n_threads)
     seed = materialise_seed(random_state)
@@ -243,6 +259,31 @@ def simulate(
         items=labels,
         seed=seed,
     )
+
+
+def _in_own_time(drawn: Simulation, omega: npt.NDArray[np.float64]) -> Simulation:
+    """Return draws in which the time in each state runs as slowly as the state is observed.
+
+    In a state that is observed at the rate d all rates were divided by d, so that a holding time is
+    d times too long.
+    """
+    count = drawn.set_sizes
+    effect = omega[drawn.sequence]
+    # Sums of effects within each draw, before and after each arrival.
+    total = np.concatenate([[0.0], np.cumsum(effect)])
+    first = np.repeat(total[drawn.indptr[:-1]], count)
+    held = drawn.holding_times() * np.exp(first - total[:-1])
+    elapsed = np.concatenate([[0.0], np.cumsum(held)])
+    arrivals = elapsed[1:] - np.repeat(elapsed[drawn.indptr[:-1]], count)
+    last = np.zeros(len(drawn))
+    some = count > 0
+    ends = drawn.indptr[1:][some] - 1
+    last[some] = drawn.arrival_times[ends]
+    rest = (drawn.observation_times - last) * np.exp(
+        total[drawn.indptr[:-1]] - total[drawn.indptr[1:]]
+    )
+    last[some] = arrivals[ends]
+    return replace(drawn, arrival_times=arrivals, observation_times=last + rest)
 
 
 def _tables(

@@ -11,6 +11,7 @@ import click
 
 from sequela import __version__
 from sequela.cli.cite import cite
+from sequela.cli.compare import compare
 from sequela.cli.compile import compile_command
 from sequela.cli.demo import demo
 from sequela.cli.errors import Commands
@@ -51,7 +52,7 @@ def main(ctx: click.Context, debug: bool) -> None:  # noqa: ARG001 - `Commands` 
 
 
 for _command in (
-    import_files, fit, posterior, path, repeat, collect, order, rivals, time, next_command,
+    import_files, fit, posterior, path, repeat, collect, order, rivals, compare, time, next_command,
     simulate, score, plot, report, demo, info, compile_command, cite,
 ):  # fmt: skip
     main.add_command(_command)

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sequela.cli.errors import INTERRUPTED
-from sequela.cli.inputs import most_frequent_option, solver_options, times_option
+from sequela.cli.inputs import (
+    most_frequent_option,
+    solver_options,
+    times_option,
+    weights_option,
+)
 from sequela.cli.output import (
     json_option,
     make_console,
@@ -53,7 +58,13 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
 )
 @click.option("--no-check", is_flag=True, help="Do not check which orders the data allow.")
 @times_option
+@weights_option
 @most_frequent_option
+@click.option(
+    "--fixed",
+    type=click.Path(path_type=Path),
+    help="Table of interactions that are not learned: from, to and value (0 if there is no value).",
+)
 @solver_options
 @click.option(
     "--seed", type=click.IntRange(min=0), help="Random seed; the same seed gives the same model."
@@ -127,6 +138,10 @@ def fit(
             raise click.UsageError("--penalty and --cv exclude each other")
         from sequela.report import FitRunOptions, run_fit
 
+        if "fixed" in chosen:
+            from sequela.learning.fixed import read_fixed_file
+
+            chosen["fixed"] = tuple(read_fixed_file(chosen["fixed"]))
         options = FitRunOptions(check=not chosen.pop("no_check", False), **chosen)
         report = run_fit(data, output, options, output=written, execution=execution)
     if as_json:
@@ -209,9 +224,7 @@ def _show_orders(report: FitReport, console: Any) -> None:
     check = report.order_ranges
     if check is None:
         return
-    checked = check.table[check.table["checked"]].head(_SHOWN_ORDERS)
-    lines = zip(check.sentences(_SHOWN_ORDERS), checked["verdict"], strict=True)
-    told = [f"{line} ({verdict})" for line, verdict in lines]
+    told = check.sentences(_SHOWN_ORDERS)
     if told:
         console.print("\nOrders, among samples with both:", soft_wrap=True)
         for line in told:

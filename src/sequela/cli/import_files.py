@@ -1,4 +1,4 @@
-"""``sequela import``: from an export of cBioPortal, a MAF file or a table to a table of 0 and 1."""
+"""``sequela import``: from exports, MAF files and tables of any kind to a table of 0 and 1."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sequela.cli.inputs import check_output, force_option, most_frequent_option, split_items
+from sequela.cli.long_tables import LONG_OPTIONS, long_options, read_long_tables
 from sequela.cli.output import json_option, print_json
 
 if TYPE_CHECKING:
@@ -32,11 +33,19 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option("--study-folder", type=_FILE, help="Study folder of cBioPortal.")
 @click.option("--maf", type=_FILE, help="MAF file.")
+@click.option(
+    "--long",
+    "long_tables",
+    type=_FILE,
+    multiple=True,
+    help="Table with one line per sample and item; may be given several times.",
+)
 @click.option("--study", metavar="ID", help="Id of a study to download from cBioPortal.")
 @click.option(
     "--host", default=None, help="With --study: another server with the API of cBioPortal."
 )
 @click.option("--refresh", is_flag=True, help="With --study: download again.")
+@long_options
 @click.option("-o", "--output", type=_FILE, required=True, help="Table to write (CSV).")
 @click.option("--times", metavar="COLUMN", help="With --table: column with the observation times.")
 @click.option(
@@ -61,7 +70,7 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--profiled",
     type=_FILE,
-    help="With --maf: file with the ids of all profiled samples, one per line.",
+    help="With --maf or --long: file with the ids of all examined samples, one per line.",
 )
 @click.option("--merge", type=_FILE, help="JSON file that maps a new name to the items to merge.")
 @click.option(
@@ -83,7 +92,8 @@ def import_files(
 ) -> None:
     """Convert files of alterations to a table of samples and items.
 
-    Give one source: --table, --mutations and/or --cna, --study-folder, --maf, or --study. Items
+    Give one source: --table, --mutations and/or --cna, --study-folder, --maf, --long, or --study.
+    Items of genes
     are named as in the paper: EGFR is a mutation, EGFR(A) an amplification, EGFR(D) a deletion. A
     sample without any alteration is kept as an empty set. The summary lists what was read, dropped
     and merged.
@@ -111,6 +121,7 @@ def read(given: dict[str, Any]) -> Imported:
         "--mutations/--cna": given["mutations"] or given["cna"],
         "--study-folder": given["study_folder"],
         "--maf": given["maf"],
+        "--long": given["long_tables"] or None,
         "--study": given["study"],
     }
     named = [name for name, value in sources.items() if value is not None]
@@ -132,6 +143,8 @@ def read(given: dict[str, Any]) -> Imported:
         from sequela.data.tables import read_table
 
         return read_table(given["table"], times=given["times"], **selection)
+    if source == "--long":
+        return read_long_tables(given, selection)
     if source == "--maf":
         from sequela.data.maf import read_maf
 
@@ -156,12 +169,14 @@ def read(given: dict[str, Any]) -> Imported:
 def _check_only(source: str, given: dict[str, Any]) -> None:
     """Refuse options that belong to another source: they would be ignored."""
     belongs = {
-        "times": "--table", "consequences": "--maf", "profiled": "--maf", "host": "--study",
-        "refresh": "--study",
+        "times": ("--table",), "consequences": ("--maf",), "profiled": ("--maf", "--long"),
+        "host": ("--study",), "refresh": ("--study",),
+        **dict.fromkeys(LONG_OPTIONS, ("--long",)),
     }  # fmt: skip
-    for name, owner in belongs.items():
-        if given[name] not in (None, False) and source != owner:
-            raise click.UsageError(f"--{name} belongs to {owner}, not to {source}")
+    for name, owners in belongs.items():
+        if given[name] not in (None, False) and source not in owners:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{option} belongs to {' or '.join(owners)}, not to {source}")
 
 
 def show(found: Imported, report: dict[str, Any]) -> None:

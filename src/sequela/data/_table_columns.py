@@ -33,6 +33,7 @@ class Asked:
     times: str | None
     header: bool | None
     ignored: Collection[str]  # columns that are not read
+    weights: str | None = None
 
 
 @dataclass
@@ -44,6 +45,7 @@ class Columns:
     time: int | None
     items: list[int]
     notes: list[str] = field(default_factory=list)
+    weight: int | None = None
 
 
 def settle_columns(
@@ -62,8 +64,10 @@ def settle_columns(
         found.ids, found.notes = _guess_ids(labels, rows, asked.times)
     if asked.times is not None:
         found.time = places.find(asked.times, "times")
+    if asked.weights is not None:
+        found.weight = places.find(asked.weights, "weights")
     ignored = {places.find(label, "drop") for label in asked.ignored}
-    special = {found.ids, found.time}
+    special = {found.ids, found.time, found.weight}
     if asked.items is None:
         chosen = [j for j in range(len(labels)) if j not in special]
     else:
@@ -117,8 +121,8 @@ def _refuse_special_items(
     for j in chosen:
         if j in special:
             raise InputError(
-                f"{where}: {labels[j]!r:.80} holds ids or times and cannot be an item too. Remove "
-                "it from items=."
+                f"{where}: {labels[j]!r:.80} holds ids, times or weights and cannot be an item "
+                "too. Remove it from items=."
             )
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from sequela.data.merging import Merges
+    from sequela.data.merging import Merged, Merges
 
 __all__ = [
     "Draft",
@@ -125,7 +125,9 @@ class Selection:
 class Draft:
     """What a reader found, before merging and selecting.
 
-    `unprofiled` marks cells that were not profiled, which are neither 0 nor 1.
+    `unprofiled` marks cells that were not profiled, which are neither 0 nor 1. `dates` says since
+    when a sample has an item (NaN: unknown). `merged` are items that the reader itself has merged,
+    and `items_read` their number before that.
     """
 
     kind: str
@@ -138,6 +140,10 @@ class Draft:
     dropped_samples: list[Dropped] = field(default_factory=list)
     dropped_items: list[Dropped] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    dates: npt.NDArray[np.float64] | None = None
+    merged: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    items_read: int | None = None
+    weights: npt.NDArray[np.float64] | None = None
 
     def keep_samples(self, mask: npt.NDArray[np.bool_], reason: str) -> None:
         """Leave out the samples where the mask is False."""
@@ -148,6 +154,8 @@ class Draft:
             self.values = self.values[mask]
             self.unprofiled = None if self.unprofiled is None else self.unprofiled[mask]
             self.times = None if self.times is None else self.times[mask]
+            self.dates = None if self.dates is None else self.dates[mask]
+            self.weights = None if self.weights is None else self.weights[mask]
 
     def keep_items(self, mask: npt.NDArray[np.bool_], reason: str) -> None:
         """Leave out the items where the mask is False."""
@@ -161,6 +169,7 @@ class Draft:
         self.items = [self.items[j] for j in columns.tolist()]
         self.values = self.values[:, columns]
         self.unprofiled = None if self.unprofiled is None else self.unprofiled[:, columns]
+        self.dates = None if self.dates is None else self.dates[:, columns]
 
 
 def finish(draft: Draft, selection: Selection) -> Imported:
@@ -177,7 +186,8 @@ def finish(draft: Draft, selection: Selection) -> Imported:
     """
     count = len(draft.samples) + sum(len(part.names) for part in draft.dropped_samples)
     n_items = len(draft.items) + sum(len(part.names) for part in draft.dropped_items)
-    merged = _merge(draft, selection.merge)
+    n_items = n_items if draft.items_read is None else draft.items_read
+    merged = {**draft.merged, **_merge(draft, selection.merge)}
     _choose(draft, selection, merged)
     _drop_unprofiled(draft, selection.incomplete)
     _select_frequent(draft, selection)
@@ -188,6 +198,8 @@ def finish(draft: Draft, selection: Selection) -> Imported:
             raise InputError(f"no {noun} are left of {draft.kind} ({why or 'none were read'}).")
     times = None if draft.times is None else draft.times.tolist()
     data = Dataset(draft.values, items=draft.items, samples=draft.samples, times=times)
+    if draft.weights is not None:
+        data = data.with_weights(draft.weights)
     return Imported(data, _summarise(draft, data, merged, count, n_items))
 
 
@@ -212,9 +224,21 @@ def _merge(draft: Draft, given: Merges | None) -> dict[str, tuple[str, ...]]:
     if source is not None:
         draft.files.append(source)
     done = merge_items(groups, draft.items, draft.values, draft.unprofiled)
+    if draft.dates is not None:
+        draft.dates = _merged_dates(draft, done)
     draft.items, draft.values, draft.unprofiled = done.items, done.values, done.unprofiled
     draft.notes += done.notes
     return done.merged
+
+
+def _merged_dates(draft: Draft, done: Merged) -> npt.NDArray[np.float64]:
+    """Return the first date of each item after merging; NaN if one of those present is unknown."""
+    assert draft.dates is not None  # noqa: S101 - the caller has looked
+    place = {label: j for j, label in enumerate(draft.items)}
+    first = np.where(draft.values, draft.dates, np.inf)
+    columns = [[place[old] for old in done.merged.get(new, (new,))] for new in done.items]
+    dates = np.stack([first[:, part].min(axis=1) for part in columns], axis=1)
+    return np.where(np.isinf(dates), np.nan, dates)
 
 
 def _choose(draft: Draft, selection: Selection, merged: dict[str, tuple[str, ...]]) -> None:

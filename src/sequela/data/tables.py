@@ -33,6 +33,7 @@ from sequela.data._text_files import (
     starts_with,
     text_lines,
 )
+from sequela.data._weights import read_weight
 from sequela.data.importing import (
     Draft,
     Dropped,
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["TableKeywords", "read_table"]
+__all__ = ["TableKeywords", "read_table", "text_rows"]
 
 _LOOKED_AT = 1 << 20  # number of first characters from which the separator is guessed
 _UNFIT = 2
@@ -60,6 +61,7 @@ _UNFIT = 2
 class TableKeywords(SelectionKeywords, total=False):
     """The ``**options`` of `read_table`: how text is read, and which items are selected."""
 
+    weights: str | None
     separator: str | None
     encoding: str | None
 
@@ -98,6 +100,8 @@ def read_table(
     **options
         How text is read, and which items are selected:
 
+        weights : str, optional
+            The label of the column with the weights of the samples: numbers of at least 0.
         separator : str, optional
             The character between cells. Default: found from the content.
         encoding : str, optional
@@ -142,14 +146,21 @@ def read_table(
             "times names a column, but with items_in_rows=True columns are samples. Leave one of "
             "them out."
         )
-    asked = Asked(samples, wanted, times, header, () if items_in_rows else selection.drop)
+    weights = options.get("weights")
+    if weights is not None and items_in_rows:
+        raise InputError(
+            "weights names a column, but with items_in_rows=True columns are samples. Leave one of "
+            "them out."
+        )
+    ignored = () if items_in_rows else selection.drop
+    asked = Asked(samples, wanted, times, header, ignored, weights)
     if starts_with(path, b"PAR1"):
         from sequela.data._parquet import parquet_rows
 
         rows, mark = parquet_rows(path), ","
         asked = replace(asked, header=True)
     else:
-        rows, mark = _text_rows(path, options.get("separator"), options.get("encoding"))
+        rows, mark = text_rows(path, options.get("separator"), options.get("encoding"))
     draft = _read(rows, asked, name, decimal_comma=mark == ";")
     draft.files.append(source)
     if items_in_rows:
@@ -162,7 +173,7 @@ def read_table(
 # Lines and columns ------------------------------------------------------------------------
 
 
-def _text_rows(
+def text_rows(
     path: str | os.PathLike[str], separator: str | None, encoding: str | None
 ) -> tuple[Iterator[tuple[int, list[str]]], str]:
     """Return the rows with their line numbers, and the separator of their cells."""
@@ -224,7 +235,7 @@ def _read(
         raise InputError(f"{where}: the first column has no label. Label it, or pass samples=True.")
     draft = _collect(chain(start, rows), columns, name, decimal_comma=decimal_comma)
     draft.notes = notes + columns.notes + draft.notes
-    unread = [j for j in range(len(labels)) if j not in {columns.ids, columns.time}]
+    unread = [j for j in range(len(labels)) if j not in {columns.ids, columns.time, columns.weight}]
     unread = sorted(set(unread) - set(columns.items))
     dropped = [labels[j] for j in unread if labels[j] in asked.ignored]
     others = [labels[j] for j in unread if labels[j] not in asked.ignored]
@@ -273,6 +284,7 @@ def _collect(
     codes, memory = bytearray(), CellCodes(_code)
     ids: list[str] = []
     times: list[float] = []
+    weights: list[float] = []
     blank = None
     lines: list[int] = []
     for line, row in rows:
@@ -296,6 +308,9 @@ def _collect(
             ids.append(row[columns.ids])
         if columns.time is not None:
             times.append(_time(row[columns.time], line, columns, name, decimal_comma=decimal_comma))
+        if columns.weight is not None:
+            where = f"{name}, line {line}, column {columns.labels[columns.weight]!r:.80}"
+            weights.append(read_weight(row[columns.weight], where, decimal_comma=decimal_comma))
     table = np.frombuffer(codes, dtype=np.uint8).reshape(len(lines), len(picked)).astype(np.bool_)
     if columns.ids is None:
         ids = [str(i) for i in range(len(lines))]
@@ -306,6 +321,7 @@ def _collect(
         items=[columns.labels[j] for j in picked],
         values=table,
         times=np.array(times) if columns.time is not None else None,
+        weights=np.array(weights) if columns.weight is not None else None,
         notes=notes,
     )
 

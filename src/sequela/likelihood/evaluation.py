@@ -104,6 +104,8 @@ class Likelihood:
         The samples.
     times : array or None
         Observation times; NaN where unknown. None takes those of a `Dataset`, if it has any.
+    sample_weight : array or None
+        How much each sample counts in the mean; None takes the weights of a `Dataset`, if any.
     method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform"}
         How sets are evaluated. "auto" is exact within the budget, on the lattice of a set or by
         its components, and samples beyond it: by block relocation, or, at known times, by
@@ -124,12 +126,14 @@ class Likelihood:
         data: DataLike,
         *,
         times: Iterable[object] | None = None,
+        sample_weight: Iterable[object] | None = None,
         method: str = "auto",
         **settings: Unpack[SettingsKeywords],
     ) -> None:
         self.settings = read_settings(settings, unused=("draws", "target_se"))
-        self.data = Dataset.coerce(data, times=times)
-        self.distinct = DistinctSamples.of(self.data)
+        read = Dataset.coerce(data, times=times)
+        self.data = read if sample_weight is None else read.with_weights(sample_weight)
+        self.distinct = DistinctSamples.of(self.data, partial=True)
         self.plan = Plan(self.data, self.distinct, method, self.settings.budget)
         self._chains: dict[int, list[Chain]] = {}
         self._blocks: tuple[bytes, list[NDArray[np.int64]]] = (b"", [])
@@ -160,7 +164,11 @@ class Likelihood:
         total = exact.finish(self.settings.threads)
         if exact.beyond:
             s = exact.beyond[0]
-            raise out_of_range(parameters.columns(distinct.items(s)), float(distinct.times[s]))
+            known = distinct.known(s)
+            items = distinct.items(s)
+            if known is not None:
+                items = np.concatenate([items, known.that_matter(parameters.children)])
+            raise out_of_range(parameters.columns(items.astype(int)), float(distinct.times[s]))
         log_p = exact.log_p
         self._add_components(parameters, ways, log_p, total)
         variance = np.zeros(len(distinct))
@@ -250,6 +258,7 @@ def evaluate(
     data: DataLike,
     *,
     times: Iterable[object] | None = None,
+    sample_weight: Iterable[object] | None = None,
     gradient: bool = True,
     method: str = "auto",
     **settings: Unpack[SettingsKeywords],
@@ -266,7 +275,9 @@ def evaluate(
     >>> evaluation.samples[["size", "method"]].to_dict("list")
     {'size': [1, 2], 'method': ['exact', 'exact']}
     """
-    likelihood = Likelihood(data, times=times, method=method, **settings)
+    likelihood = Likelihood(
+        data, times=times, sample_weight=sample_weight, method=method, **settings
+    )
     return likelihood.evaluate(model, gradient=gradient)
 
 

@@ -16,11 +16,12 @@ from sequela.kernels.limits import LARGEST_LOG_RATE
 from sequela.likelihood.components import ComponentSets, in_component_range, integral_work
 from sequela.likelihood.cross_gradient import CrossGradient
 from sequela.likelihood.cross_times import COARSE
-from sequela.likelihood.decomposition import decompose
+from sequela.likelihood.decomposition import acting, decompose
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.exact import ExactWork, plan_blocks
 from sequela.likelihood.orders import OrderSampler, in_sampling_range
 from sequela.likelihood.parameters import Parameters
+from sequela.likelihood.partial import lattices_of
 from sequela.likelihood.plan import Plan, Way, is_exact
 from sequela.likelihood.reweighting import DrawKey, DrawnOrders
 from sequela.observation import phases_of
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from sequela.data.dataset import Dataset
     from sequela.likelihood.parameters import Columns
+    from sequela.likelihood.partial import PartialLattice, PartialSet
     from sequela.likelihood.reweighting import Weighed
     from sequela.observation import Observation
     from sequela.settings import Settings
@@ -88,7 +90,7 @@ class Objective:
         self.settings = settings
         # The spread between chains is the error that a fit is held to.
         positive_integer("sampling chains", settings.sampling.chains, least=2)
-        self.distinct = DistinctSamples.of(data)
+        self.distinct = DistinctSamples.of(data, partial=True)
         self.plan = Plan(data, self.distinct, "auto", settings.budget)
         self._phases = phases_of(observation)
         self.start = 0
@@ -104,6 +106,8 @@ class Objective:
         The gradient of the entries of the support is then complete; see `evaluate`.
         """
         ways = self.plan.ways_on_support(support, self._phases)
+        self._children = acting(support)
+        self._lattices: dict[tuple[int, bool], list[PartialLattice]] = {}
         self.blocks = plan_blocks(self.distinct, np.nonzero(ways == Way.EXACT)[0], self.n)
         self.by_components = np.nonzero(ways == Way.COMPONENTS)[0]
         self._sets = [self.distinct.items(int(s)) for s in self.by_components]
@@ -124,7 +128,7 @@ class Objective:
     @property
     def is_partial(self) -> bool:
         """Whether a gradient is complete on the prepared support alone, unless asked in full."""
-        return bool(self._sets)
+        return bool(self._sets) or self.distinct.has_missing
 
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
         """Tell whether the sets that go by components now could do so quickly on a support.
@@ -174,7 +178,7 @@ class Objective:
         nowhere = np.inf, np.zeros((self.n, self.n))
         if not theta.max() <= LARGEST_LOG_RATE:  # NaN is no better
             return nowhere
-        exact = self._exact_work(theta)
+        exact = self._exact_work(theta, full=full)
         run_all(exact.pieces, self.settings.threads)
         loss, gradient = self._finish(exact)
         parameters = exact.parameters
@@ -217,14 +221,33 @@ class Objective:
         return -float(weights @ solved.log_p), -gradient
 
     def evaluate_lattices(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Return what the sets with a lattice of their own contribute to loss and gradient."""
-        exact = self._exact_work(theta)
+        """Return what the sets with a lattice of their own contribute to loss and gradient.
+
+        Theta is diagonal: partly known sets always have a lattice there.
+        """
+        exact = self._exact_work(theta, full=True)
         run_all(exact.pieces, self.settings.threads)
         return self._finish(exact)
 
-    def _exact_work(self, theta: NDArray[np.float64]) -> ExactWork:
+    def _exact_work(self, theta: NDArray[np.float64], *, full: bool) -> ExactWork:
         parameters = Parameters(theta, self.observation, any_times=True)
-        return ExactWork(parameters, self.distinct, self.blocks, want_gradient=True)
+        return ExactWork(
+            parameters, self.distinct, self.blocks, want_gradient=True,
+            lattices=self._whole_lattices if full else self._support_lattices,
+        )  # fmt: skip
+
+    def _support_lattices(self, s: int, known: PartialSet) -> list[PartialLattice]:
+        """Return the lattice that gives the derivatives by all entries of the support."""
+        key = (s, False)
+        if key not in self._lattices:
+            self._lattices[key] = lattices_of(known, self._children, full_gradient=False)
+        return self._lattices[key]
+
+    def _whole_lattices(self, s: int, known: PartialSet) -> list[PartialLattice]:
+        key = (s, True)
+        if key not in self._lattices:
+            self._lattices[key] = lattices_of(known, self._children, full_gradient=True)
+        return self._lattices[key]
 
     def _finish(self, exact: ExactWork) -> tuple[float, NDArray[np.float64]]:
         gradient = exact.finish(self.settings.threads)

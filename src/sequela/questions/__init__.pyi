@@ -7,6 +7,8 @@ from .clock_information import clock_items as clock_items
 from .cohort import CohortOrders as CohortOrders
 from .cohort import OrderBranch as OrderBranch
 from .cohort import cohort_orders as cohort_orders
+from .comparison import Comparison as Comparison
+from .comparison import compare as compare
 from .distributions import item_frequencies as item_frequencies
 from .distributions import sequence_probability as sequence_probability
 from .distributions import set_probability as set_probability

@@ -401,7 +401,7 @@ def _exact(passage: Passage) -> TimePosterior:
         for start in range(0, padded.size, LANES):
             here = padded[start : start + LANES]
             shifts = np.concatenate([here.real, here.imag])
-            call(laplace_transform, lanes, shifts, steps, exits, scratch, k)
+            call(laplace_transform, lanes, shifts, steps, passage.lattice, z, scratch)
             values[0, start : start + LANES] = lanes[:LANES] + 1j * lanes[LANES:]
         return values[:, : points.size]
 

@@ -44,6 +44,11 @@ class FitRunOptions:
         The column with observation times.
     most_frequent : int or None
         Keep only this many items, the most frequent first.
+    weights : str or None
+        The column with the weights of the samples, or the path of a table with two columns,
+        sample and weight.
+    fixed : tuple of triples or None
+        Interactions (from, to, value) that are not learned; see `SetChain`.
     solver : {"auto", "newton", "adagrad"}
         See `SetChain`.
     max_iter : int
@@ -71,10 +76,15 @@ class FitRunOptions:
     max_iter: int = 1000
     tol: float = 1e-4
     seed: int | None = None
+    weights: str | None = None
+    fixed: tuple[tuple[str, str, float], ...] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the options as plain values that JSON can hold."""
-        return asdict(self)
+        options = asdict(self)
+        if self.fixed is not None:
+            options["fixed"] = [list(entry) for entry in self.fixed]
+        return options
 
     @classmethod
     def from_json(cls, options: Mapping[str, Any]) -> FitRunOptions:
@@ -96,7 +106,10 @@ class FitRunOptions:
                 f"the run has the option {unknown[0]!r}, which this version of sequela does not "
                 "know; repeat the run with the version that run.json names"
             )
-        return cls(**{"starts": 1, "check": False, **options})
+        given = {"starts": 1, "check": False, **options}
+        if given.get("fixed") is not None:
+            given["fixed"] = tuple(tuple(entry) for entry in given["fixed"])
+        return cls(**given)
 
 
 @dataclass(frozen=True)

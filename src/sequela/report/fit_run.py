@@ -235,7 +235,9 @@ def run_fit(
     if options.observation is not None and options.observation not in FAMILIES:
         parse_observation(options.observation)  # refuses a wrong one before the work
     table = Path(source)
-    found = read_samples(table, times=options.times, most_frequent=options.most_frequent)
+    found = read_samples(
+        table, times=options.times, most_frequent=options.most_frequent, weights=options.weights
+    )
     if options.starts is None:
         options = replace(options, starts=_default_starts(found.data, options))
     compared, options = _choose_observation(found.data, options, execution)
@@ -420,6 +422,7 @@ def _learn(
         "tol": options.tol,
         "observation": parse_observation(options.observation or "exponential"),
         "random_state": options.seed,
+        "fixed": options.fixed,
         "n_threads": execution.threads,
         "checkpoint": execution.checkpoint,
         "progress": execution.progress,

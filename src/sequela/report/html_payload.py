@@ -238,6 +238,16 @@ def _positions(model: Model, how: dict[str, Any]) -> dict[str, Any]:
 def _samples(
     model: Model, data: Dataset, times: pd.DataFrame | None, how: dict[str, Any]
 ) -> dict[str, Any]:
+    if model.observation.constant_rate is None:
+        # Orders of single samples are not known yet for these observation times.
+        return {
+            "labels": list(data.samples),
+            "sets": [np.flatnonzero(row).tolist() for row in data.select_items(model.items).values],
+            "orders": [None] * data.n_samples,
+            "arrivals": None,
+            "largest": 0,
+            "time": None if times is None else _times(times, data),
+        }
     cohort = cohort_orders(model, data, max_size=_LARGEST_SET, n_threads=how["n_threads"])
     place = {label: at for at, label in enumerate(model.items)}
     sets = [np.flatnonzero(row).tolist() for row in data.values]
