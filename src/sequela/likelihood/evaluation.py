@@ -159,7 +159,7 @@ class Likelihood:
         distinct = self.distinct
         read = as_model(model, self.data.items)
         observation = read.observation
-        parameters = Parameters.of(read)
+        parameters = Parameters.for_sets(read)
         ways = self.plan.ways(parameters, full_gradient=gradient)
         exact = ExactWork(parameters, distinct, self._exact_blocks(ways), want_gradient=gradient)
         large = [int(s) for s in np.nonzero(~is_exact(ways) & ~self.distinct.partial)[0]]

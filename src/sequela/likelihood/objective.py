@@ -26,6 +26,7 @@ from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.partial import lattices_of
 from sequela.likelihood.plan import COMPONENT_SECONDS, Plan, Way, is_exact
 from sequela.likelihood.reweighting import DrawKey, DrawnOrders
+from sequela.observation import phases_of
 from sequela.support.errors import BudgetError
 from sequela.support.threads import run_all
 from sequela.support.validation import positive_integer
@@ -100,6 +101,7 @@ class Objective:
         positive_integer("sampling chains", settings.sampling.chains, least=2)
         self.distinct = DistinctSamples.of(data, partial=True)
         self.plan = Plan(data, self.distinct, "auto", settings.budget)
+        self._phases = phases_of(observation)
         self.start = 0
         self.draws = 0
         self.effective = 1.0
@@ -113,7 +115,7 @@ class Objective:
 
         The gradient of the entries of the support is then complete; see `evaluate`.
         """
-        ways = self.plan.ways_on_support(support)
+        ways = self.plan.ways_on_support(support, self._phases)
         self._children = acting(support)
         self._lattices: dict[tuple[int, bool], list[PartialLattice]] = {}
         self.blocks = plan_blocks(self.distinct, np.nonzero(ways == Way.EXACT)[0], self.n)
@@ -286,7 +288,7 @@ class Objective:
         return self._finish(exact)
 
     def _exact_work(self, theta: NDArray[np.float64], *, full: bool) -> ExactWork:
-        parameters = Parameters(theta, self.observation)
+        parameters = Parameters(theta, self.observation, any_times=True)
         return ExactWork(
             parameters, self.distinct, self.blocks, want_gradient=True,
             lattices=self._whole_lattices if full else self._support_lattices,
@@ -318,7 +320,7 @@ class Objective:
         """Return the Monte Carlo standard error of the gradient where orders were just drawn."""
         variance = np.zeros((self.n, self.n))
         if self.large:
-            parameters = Parameters(theta, self.observation)
+            parameters = Parameters(theta, self.observation, any_times=True)
             columns = [parameters.columns(large.items) for large in self.large]
             stacks = self._chain_gradients(columns, self._weigh(columns))
             for place, large in enumerate(self.large):
@@ -341,7 +343,7 @@ class Objective:
         """
         if not self.is_sampled:
             return
-        parameters = Parameters(theta, self.observation)
+        parameters = Parameters(theta, self.observation, any_times=True)
         for part in self._missing_parts:
             part.draw(parameters, kept, self.settings, (0, self.start, self.draws))
         columns = [parameters.columns(large.items) for large in self.large]

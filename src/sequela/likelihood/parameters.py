@@ -11,7 +11,7 @@ import numpy as np
 from sequela.kernels.arguments import ColumnRoom, SetColumns, ThetaTables
 from sequela.kernels.columns import SHORTCUT_LIMIT, choose_columns
 from sequela.likelihood.decomposition import acting
-from sequela.observation import Exponential
+from sequela.observation import Exponential, ObservationEffects, phases_of
 from sequela.support.errors import InputError
 from sequela.support.jit import call
 
@@ -91,13 +91,35 @@ class Parameters:
         Checked; it is not checked again here.
     observation : Observation or None
         How samples are observed; None: exponential with rate 1.
+    any_times : bool
+        Whether the caller knows `phases`: otherwise an observation without a constant rate is
+        refused.
+
+    Attributes
+    ----------
+    phases : PhaseTables or None
+        The observation time as phases, if the rate of the observation is not constant;
+        `stop_rate` is then one over the mean time, which only sets a scale.
     """
 
-    def __init__(self, theta: NDArray[np.float64], observation: Observation | None = None) -> None:
+    def __init__(
+        self,
+        theta: NDArray[np.float64],
+        observation: Observation | None = None,
+        *,
+        any_times: bool = False,
+    ) -> None:
+        if any_times and isinstance(observation, ObservationEffects):
+            # The same sets at the same probabilities; the derivatives by theta are the same, too.
+            theta, observation = observation.absorb(theta), None
         n = theta.shape[0]
         self.theta = theta
         self.n = n
-        self.stop_rate = _constant_rate(observation)
+        self.phases = None if not any_times or observation is None else phases_of(observation)
+        if self.phases is not None and observation is not None:
+            self.stop_rate = 1.0 / observation.mean_time
+        else:
+            self.stop_rate = _constant_rate(observation)
         # Beyond the range of a double they are infinite, and the sets are found out of range.
         with np.errstate(over="ignore"):
             W = np.exp(theta, order="C")
@@ -127,8 +149,13 @@ class Parameters:
 
     @classmethod
     def of(cls, model: Model) -> Parameters:
-        """Return the parameters of a model."""
+        """Return the parameters of a model whose observation has a constant rate."""
         return cls(model.theta, model.observation)
+
+    @classmethod
+    def for_sets(cls, model: Model) -> Parameters:
+        """Return the parameters for the probabilities of sets, at any kind of observation times."""
+        return cls(model.theta, model.observation, any_times=True)
 
     def columns(self, items: NDArray[np.int64]) -> Columns:
         """Return the columns of the set `items`."""
@@ -186,7 +213,7 @@ def _constant_rate(observation: Observation | None) -> float:
     rate = (observation or Exponential()).constant_rate
     if rate is None:
         raise InputError(
-            f"the likelihood of an observation of kind {observation.kind!r} is not available; "
+            f"this is not available for an observation of kind {observation.kind!r}; "
             "use an observation with a constant rate, such as sequela.Exponential()"
             if observation is not None
             else "the observation has no rate"

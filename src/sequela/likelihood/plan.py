@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sequela.data.dataset import Dataset
+    from sequela.kernels.arguments import PhaseTables
     from sequela.likelihood.decomposition import Component
     from sequela.likelihood.distinct import DistinctSamples
     from sequela.likelihood.parameters import Parameters
@@ -237,6 +238,8 @@ class Plan:
         A complete gradient is expensive by components; a value alone is not.
         """
         distinct = self.distinct
+        if parameters.phases is not None:
+            return self._all_on_lattices(parameters.phases)
         if self.method == Way.COMPONENTS:
             return self._all_by_components(parameters)
         if self.method not in ("auto", "exact", Way.COMPLETIONS, Way.HISTORIES):
@@ -315,12 +318,52 @@ class Plan:
             chosen[s] = work < lattice
         return chosen
 
-    def ways_on_support(self, support: NDArray[np.bool_]) -> NDArray[np.str_]:
+    def _all_on_lattices(self, phases: PhaseTables) -> NDArray[np.str_]:
+        """Return the lattice for every set, or raise for one that does not fit.
+
+        For observation times that are not exponential there is no other way.
+        """
+        if self.method not in ("auto", "exact"):
+            raise InputError(
+                f"method {self.method!r} is not available where observation times are not "
+                "exponential; use 'auto'"
+            )
+        if self.distinct.partial.any():
+            row = int(self.distinct.first[int(np.argmax(self.distinct.partial))])
+            raise InputError(
+                f"sample {self.data.samples[row]!r} (row {row}) has missing cells or a known "
+                "order, which is not available where observation times are not exponential; leave "
+                "such samples out, or use sequela.Exponential()"
+            )
+        passes = phases.rates.size + phases.stages
+        n = self.data.n_items
+        sizes = np.minimum(self.distinct.sizes, 60).astype(np.float64)
+        work = 2.0**sizes * (20.0 * passes * (sizes + 1.0) + 6.0 * n)
+        memory = 2.0**sizes * 8.0 * (2.0 * passes + n + sizes)
+        for s in map(int, np.argsort(-sizes, kind="stable")):
+            if not self.distinct.timed[s] and not self.budget.allows(
+                memory=float(memory[s]), work=float(work[s])
+            ):
+                row = int(self.distinct.first[s])
+                raise BudgetError(
+                    f"sample {self.data.samples[row]!r} (row {row}) has {int(sizes[s])} items: "
+                    "beyond the budget where observation times are not exponential. Raise the "
+                    "budget, leave this sample or some items out, or use sequela.Exponential()"
+                )
+            break
+        return np.where(self._exact_for_any_theta | ~self.distinct.timed, Way.EXACT.value,
+                        Way.METROPOLIS.value)  # fmt: skip
+
+    def ways_on_support(
+        self, support: NDArray[np.bool_], phases: PhaseTables | None = None
+    ) -> NDArray[np.str_]:
         """Return the way of every distinct sample, the same for all thetas on a support.
 
         Between two changes of the support a fit needs a choice that does not change as theta
         moves. Lattices are judged as if all items interacted.
         """
+        if phases is not None:
+            return self._all_on_lattices(phases)
         distinct = self.distinct
         n = self.data.n_items
         exact = self._exact_for_any_theta.copy()

@@ -162,14 +162,16 @@ class _Tables:
         from sequela.plots.theta import plot_theta
         from sequela.plots.timeline import plot_timeline
 
-        budget = self._budget("arrival times", quantiles=False)
-        posteriors = sample_posteriors(self.model, self.data, budget=budget, **self.options)
-        self.announce("figures")
         drawings: dict[str, Callable[[], Any]] = {
             "theta": lambda: plot_theta(self.model),
             "frequencies": lambda: plot_frequencies(self.frequencies),
-            "timeline": lambda: plot_timeline(posteriors),
         }
+        # Arrival times are not known yet where observation times are not exponential.
+        if self.model.observation.constant_rate is not None:
+            budget = self._budget("arrival times", quantiles=False)
+            posteriors = sample_posteriors(self.model, self.data, budget=budget, **self.options)
+            drawings["timeline"] = lambda: plot_timeline(posteriors)
+        self.announce("figures")
         if self.orders is not None:
             drawings["orders"] = lambda: plot_order_matrix(self.orders)
         if len(self.model.interactions()):
@@ -188,6 +190,9 @@ class _Tables:
 
     def _budget(self, what: str, *, quantiles: bool) -> Any:
         """Announce a table of all samples; return a budget that keeps it within its seconds."""
+        if self.model.observation.constant_rate is None:
+            self.announce(what)
+            return None
         samples = DistinctSamples.of(self.data.without_times(), partial=True)
         budget, whole, chosen = within_seconds(
             Parameters.of(self.model), samples, self.table_seconds, quantiles=quantiles
