@@ -45,7 +45,7 @@ class ObservationEffects:
     omega: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        given = self.omega
+        given: Any = self.omega  # arrays are welcome, too
         if isinstance(given, np.ndarray):
             given = given.tolist()
         listed = isinstance(given, Sequence) and not isinstance(given, str)

@@ -222,7 +222,7 @@ def _over_chains(
         total = np.zeros((parameters.n, parameters.n))
         for history, w in zip(histories, weights, strict=True):
             shares = np.zeros(history.lengths.shape)
-            shares[chain] = w / shares.shape[1]
+            shares[chain] = w / history.lengths.shape[-1]
             total += history.weigh(parameters, shares)[1]
         return total
 

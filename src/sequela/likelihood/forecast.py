@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sequela.budget import Budget
+from sequela.likelihood.component_cost import component_cost
 from sequela.likelihood.components import integral_work
 from sequela.likelihood.plan import (
     LATTICE_SECONDS,
     ORDER_SECONDS,
     Way,
     choose_way,
-    component_cost,
     is_exact,
 )
 

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sequela.budget import LARGEST_EXACT_SET, Budget
-from sequela.likelihood.components import in_component_range
+from sequela.likelihood.component_cost import (
+    COMPONENT_OVERHEAD,
+    LARGEST_COMPONENT,
+    LEAST_COMPONENT_SET,
+    work_of_components,
+)
 from sequela.likelihood.decomposition import acting, components_of
 from sequela.likelihood.partial_plan import PartialPlan
 from sequela.support.errors import BudgetError, InputError
@@ -37,8 +42,6 @@ __all__ = [
     "all_subsets_fit",
     "check_method",
     "choose_way",
-    "component_cost",
-    "has_small_components",
     "is_exact",
 ]
 
@@ -68,8 +71,6 @@ class Way(StrEnum):
 
 EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
 
-# Smaller sets always have a lattice: it takes less than a millisecond.
-_LEAST_COMPONENT_SET = 13
 # Operations on lattices, per evaluation, above which a fit uses components instead: about a fifth
 # of a second.
 _LATTICE_WORK_OF_A_FIT = 3e9
@@ -79,15 +80,11 @@ _PARTIAL_WORK_OF_A_FIT = 2e9
 # Known items of a sample up to which completed sets are exact: a lattice of 2^12 states, and some
 # missing items more, takes about a millisecond.
 _LARGEST_COMPLETED = 10
-# What a set takes by components beside its functions of time, as so many operations on a lattice:
-# its value, and the gradient between its components.
-_COMPONENT_OVERHEAD = 5e6
+# What the gradient between the components of a set takes, as so many operations on a lattice.
 _CROSS_OVERHEAD = 3e8
 # Times and orders take a lattice in logarithms, and quantiles a transform of it at many points: so
 # much more than a value and gradient.
 _HISTORY_FACTOR = 30.0
-# States of components up to which quantiles of small sets are read off the integrand.
-_MOST_QUANTILE_STATES = 512
 # Observation times and moments before them at which that gradient is evaluated.
 _CROSS_POINTS = 4000
 # Seconds of one core, in a fit: per operation on lattices and of components, and per item of a
@@ -95,10 +92,6 @@ _CROSS_POINTS = 4000
 LATTICE_SECONDS = 7e-11
 COMPONENT_SECONDS = 7e-10
 ORDER_SECONDS = 1.4e-6
-# No budget of memory is enough for a larger one.
-_LARGEST_COMPONENT = 24
-# What a component takes, for each of its states: coefficients of functions of time.
-_COEFFICIENTS = 20 * 16
 
 
 def is_exact(ways: NDArray[np.str_]) -> NDArray[np.bool_]:
@@ -148,9 +141,9 @@ def choose_way(
         if budget.exact_fits(items.size, columns)
         else np.inf
     )
-    if components and items.size >= _LEAST_COMPONENT_SET:
+    if components and items.size >= LEAST_COMPONENT_SET:
         parts, _ = components_of(items, parameters.children)
-        if _component_work(parameters, parts, budget) < _HISTORY_FACTOR * lattice:
+        if work_of_components(parameters, parts, budget) < _HISTORY_FACTOR * lattice:
             return Way.COMPONENTS
     if np.isfinite(lattice):
         return Way.EXACT
@@ -160,42 +153,6 @@ def choose_way(
             "orders, or a larger budget=Budget(...)"
         )
     return Way.RELOCATION
-
-
-def _component_work(parameters: Parameters | None, parts: list[Component], budget: Budget) -> float:
-    """Return the operations that a set takes by components; infinite if they do not fit.
-
-    Without parameters only the sizes of the components are judged, not the range of their rates.
-    """
-    work = _COMPONENT_OVERHEAD
-    for part in parts:
-        if part.size > _LARGEST_COMPONENT:
-            return np.inf
-        functions = 2.0**part.size * _COEFFICIENTS
-        if not budget.allows(memory=16.0 * functions, work=functions * (3 * part.size + 30)):
-            return np.inf
-        if parameters is not None and not in_component_range(parameters, part):
-            return np.inf
-        work += functions * (3 * part.size + 30)
-    return work
-
-
-def component_cost(parameters: Parameters, items: NDArray[np.int64]) -> tuple[float, float]:
-    """Return the operations and the bytes that a set takes by components, whatever the budget."""
-    parts, _ = components_of(items, parameters.children)
-    functions = [2.0**part.size * _COEFFICIENTS for part in parts]
-    work = sum(f * (3 * part.size + 30) for f, part in zip(functions, parts, strict=True))
-    return _COMPONENT_OVERHEAD + work, 16.0 * sum(functions)
-
-
-def has_small_components(parameters: Parameters, items: NDArray[np.int64]) -> bool:
-    """Tell whether a set has a lattice, and yet components that give its time much sooner."""
-    if items.size >= _LEAST_COMPONENT_SET:
-        return False
-    parts, _ = components_of(items, parameters.children)
-    if sum(2.0**part.size for part in parts) > _MOST_QUANTILE_STATES:
-        return False
-    return all(in_component_range(parameters, part) for part in parts)
 
 
 def all_subsets_fit(n_items: int, budget: Budget) -> bool:
@@ -280,7 +237,7 @@ class Plan:
                     "'auto'"
                 )
             parts, _ = components_of(distinct.items(s), children)
-            if not np.isfinite(_component_work(parameters, parts, self.budget)):
+            if not np.isfinite(work_of_components(parameters, parts, self.budget)):
                 largest = max(part.size for part in parts)
                 raise BudgetError(
                     f"{name} has a component of {largest} items: beyond the budget, or with rates "
@@ -293,7 +250,7 @@ class Plan:
         distinct = self.distinct
         chosen = np.zeros(len(distinct), dtype=np.bool_)
         # Where a lattice is cheaper than any components, nothing needs to be decomposed.
-        overhead = _CROSS_OVERHEAD if full_gradient else _COMPONENT_OVERHEAD
+        overhead = _CROSS_OVERHEAD if full_gradient else COMPONENT_OVERHEAD
         cheap = self._exact_for_any_theta & (self._work_if_dense <= overhead)
         candidates = [s for s in self._candidates() if not cheap[s]]
         if not candidates:
@@ -311,9 +268,9 @@ class Plan:
                 columns = parameters.columns(distinct.items(s)).n_columns
                 if self.budget.exact_fits(size, columns):
                     lattice = Budget.exact_work(float(size), float(columns))
-            work = _component_work(parameters, parts, self.budget)
+            work = work_of_components(parameters, parts, self.budget)
             if full_gradient:
-                states = sum(2.0 ** min(part.size, _LARGEST_COMPONENT) for part in parts)
+                states = sum(2.0 ** min(part.size, LARGEST_COMPONENT) for part in parts)
                 work += _CROSS_OVERHEAD + _CROSS_POINTS * 100.0 * states
             chosen[s] = work < lattice
         return chosen
@@ -377,7 +334,7 @@ class Plan:
                 continue
             parts, _ = components_of(distinct.items(s), children)
             lattice = Budget.exact_work(float(distinct.sizes[s]), float(n)) if exact[s] else np.inf
-            by_components[s] = _component_work(None, parts, self.budget) < lattice
+            by_components[s] = work_of_components(None, parts, self.budget) < lattice
         exact &= ~by_components
         self._bound_total(exact, np.full(len(distinct), n))
         ways = self._named(exact)
@@ -405,7 +362,7 @@ class Plan:
         distinct = {
             part for s in chosen for part in components_of(self.distinct.items(int(s)), children)[0]
         }
-        return _component_work(None, list(distinct), self.budget)
+        return work_of_components(None, list(distinct), self.budget)
 
     def seconds_without_components(self, chosen: NDArray[np.int64]) -> float:
         """Return what an evaluation of these sets takes on lattices and by drawn orders."""
@@ -422,7 +379,7 @@ class Plan:
 
     def _candidates(self) -> list[int]:
         """Return the sets that components may be worth while for."""
-        large = (self.distinct.sizes >= _LEAST_COMPONENT_SET) & ~self.distinct.timed
+        large = (self.distinct.sizes >= LEAST_COMPONENT_SET) & ~self.distinct.timed
         large &= ~self.distinct.partial
         return [int(s) for s in np.nonzero(large)[0]]
 

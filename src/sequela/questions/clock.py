@@ -17,6 +17,7 @@ import pandas as pd
 
 from sequela.kernels.contour import tilted_moments
 from sequela.kernels.passage import LANES, laplace_transform
+from sequela.likelihood.component_cost import has_small_components
 from sequela.likelihood.components import ComponentSets
 from sequela.likelihood.decomposition import decompose_by
 from sequela.likelihood.distinct import DistinctSamples
@@ -29,7 +30,6 @@ from sequela.likelihood.passage import Passage
 from sequela.likelihood.plan import (
     Way,
     choose_way,
-    has_small_components,
 )
 from sequela.model import as_model
 from sequela.observation import phases_of
