@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import logging
+import threading
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -108,3 +110,20 @@ def test_notices_are_plain_lines_on_standard_error(monkeypatch):
         assert "not for everybody" not in result.output
         assert result.stdout.startswith("{")
     assert not logging.getLogger("sequela").handlers
+
+
+def test_a_command_that_is_silent_for_a_moment_says_that_it_is_at_work(monkeypatch):
+    begun = threading.Event()
+    said = []
+    monkeypatch.setattr("sequela.cli.output._SILENCE", 0.0)
+    monkeypatch.setattr(
+        "sequela.cli.output.say_line", lambda text: (said.append(text), begun.set())
+    )
+
+    @click.command()
+    def slow():
+        begun.wait(60)
+
+    monkeypatch.setitem(main.commands, "slow", slow)
+    assert CliRunner().invoke(main, ["slow"]).exit_code == 0
+    assert said == ["sequela: slow begins ..."]

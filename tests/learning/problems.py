@@ -111,6 +111,7 @@ class Closed:
     effective = 1.0
     is_sampled = False
     is_partial = False
+    most_kept = 64
 
     def __init__(self, function):
         self.function = function

@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sequela.cli.errors import INTERRUPTED
-from sequela.cli.inputs import most_frequent_option, solver_options, times_option
+from sequela.cli.inputs import (
+    most_frequent_option,
+    solver_options,
+    times_option,
+    weights_option,
+)
 from sequela.cli.output import (
-    echo,
     json_option,
     make_console,
     print_json,
@@ -48,7 +52,23 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
 )
 @click.option("--no-check", is_flag=True, help="Do not check which orders the data allow.")
 @times_option
+@weights_option
+@click.option(
+    "--orders",
+    metavar="FILE",
+    help="Table of known orders: sample, before, after and, optionally, probability.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["keep", "absent", "refuse"]),
+    help="What cells without a value mean. Default: NA is a missing cell, empty cells are refused.",
+)
 @most_frequent_option
+@click.option(
+    "--fixed",
+    type=click.Path(path_type=Path),
+    help="Table of interactions that are not learned: from, to and value (0 if there is no value).",
+)
 @solver_options
 @click.option(
     "--seed", type=click.IntRange(min=0), help="Random seed; the same seed gives the same model."
@@ -122,6 +142,10 @@ def fit(
             raise click.UsageError("--penalty and --cv exclude each other")
         from sequela.report import FitRunOptions, run_fit
 
+        if "fixed" in chosen:
+            from sequela.learning.fixed import read_fixed_file
+
+            chosen["fixed"] = tuple(read_fixed_file(chosen["fixed"]))
         options = FitRunOptions(check=not chosen.pop("no_check", False), **chosen)
         report = run_fit(data, output, options, output=written, execution=execution)
     if as_json:
@@ -158,7 +182,7 @@ def execution_for(threads: int | None = None, checkpoint: Path | None = None) ->
 
 
 def _announce(what: str) -> None:
-    echo(f"sequela: {what} ...", err=True)
+    print_notices([f"{what} ..."])
 
 
 def show(report: FitReport) -> None:
@@ -185,6 +209,7 @@ def show(report: FitReport) -> None:
         ],
     )
     _show_orders(report, console)
+    _show_check(report, console)
     print_notices(report.notices)
     if report.same_as_repeated is not None:
         console.print(
@@ -202,10 +227,24 @@ def _show_orders(report: FitReport, console: Any) -> None:
     check = report.order_ranges
     if check is None:
         return
-    checked = check.table[check.table["checked"]].head(_SHOWN_ORDERS)
-    lines = zip(check.sentences(_SHOWN_ORDERS), checked["verdict"], strict=True)
-    told = [f"{line} ({verdict})" for line, verdict in lines]
+    told = check.sentences(_SHOWN_ORDERS)
     if told:
         console.print("\nOrders, among samples with both:", soft_wrap=True)
         for line in told:
             console.print(line, soft_wrap=True, markup=False)
+
+
+def _show_check(report: FitReport, console: Any) -> None:
+    """Print whether the model describes the data, and what to try if it does not."""
+    check = report.fit_check
+    if check is None or not check.tests:
+        return
+    if check.fits:
+        console.print(
+            "\nSet sizes and co-occurrence agree with the model, as far as the tests see",
+            soft_wrap=True,
+        )
+        return
+    console.print("\nThe model does not describe the data:", soft_wrap=True)
+    for finding in check.findings:
+        console.print(f"- {finding}", soft_wrap=True, markup=False)

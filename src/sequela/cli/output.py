@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
+import threading
 import warnings
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
 from sequela.support.labels import visible
-from sequela.support.progress import lines_in_log
+from sequela.support.progress import bar_is_shown, lines_in_log, say_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,10 +26,13 @@ __all__ = [
     "print_notices",
     "print_table",
     "show_notices",
+    "show_progress",
 ]
 
 # Wide enough that no line of ours is broken where nobody looks at the width: files, pipes, grep.
 _WIDTH_OFF_TERMINAL = 160
+# Seconds after which a command that has said nothing says that it is at work.
+_SILENCE = 1.5
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
@@ -96,7 +99,8 @@ def print_table(
 def print_notices(notices: Iterable[str]) -> None:
     """Print notices as lines on standard error."""
     for notice in notices:
-        echo(f"sequela: {notice}", err=True)
+        told()
+        say_line(f"sequela: {notice}")
 
 
 class _Notices(logging.Handler):
@@ -113,8 +117,6 @@ def show_notices(ctx: click.Context) -> None:
     handler = _Notices(logging.WARNING)
     log.addHandler(handler)
     ctx.call_on_close(lambda: log.removeHandler(handler))
-    if not sys.stderr.isatty():
-        ctx.with_resource(lines_in_log())
     before = warnings.showwarning
     warnings.showwarning = _show_warning
     ctx.call_on_close(lambda: setattr(warnings, "showwarning", before))
@@ -129,3 +131,40 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     echo(warnings.formatwarning(message, category, filename, lineno, line).rstrip(), err=True)
+
+
+class _StartUp:
+    """Says that a command is at work, if it has said nothing for a moment."""
+
+    def __init__(self) -> None:
+        self._timer: threading.Timer | None = None
+
+    def begin(self, name: str) -> None:
+        self.stop()
+        self._timer = threading.Timer(_SILENCE, self._say, (name,))
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _say(self, name: str) -> None:
+        if not bar_is_shown():
+            say_line(f"sequela: {name} begins ...")
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+_start_up = _StartUp()
+
+
+def told() -> None:
+    """Note that something is on the screen, so that nothing has to say that work has begun."""
+    _start_up.stop()
+
+
+def show_progress(ctx: click.Context) -> None:
+    """Show progress while `ctx` lasts: as plain lines in a log, and soon after the start."""
+    ctx.with_resource(lines_in_log())
+    _start_up.begin(ctx.invoked_subcommand or "the command")
+    ctx.call_on_close(_start_up.stop)

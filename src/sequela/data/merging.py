@@ -206,7 +206,7 @@ def propose_merges(
     from scipy.sparse import coo_array, csc_array
     from scipy.sparse.csgraph import connected_components
 
-    data = Dataset.coerce(data)
+    data = Dataset.coerce(data).require_plain("propose_merges")
     if not (is_number(similarity) and 0 < similarity <= 1):
         raise InputError(
             f"similarity must be a number above 0 and at most 1; found {similarity!r:.80}."

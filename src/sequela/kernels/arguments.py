@@ -99,6 +99,14 @@ class LogLattice(NamedTuple):
 
     The log-rate of column c in the state (H, L) is ``high_log[c, H] + low_log[c, L]``; the set has
     k items, of which `low` are the low bits of a state, and m columns.
+
+    States that have all bits of ``need`` are ends: those in which the sample may have been
+    observed. ``ends[R]`` receives the probability of each (`passage.log_forward`). All items of a
+    complete sample are needed, so that it has one end, the full state.
+
+    If `guided`, something is known about the order: item c cannot arrive before all bits of
+    ``must[c]`` are there, and its arrival in the state (H, L) has the log-weight
+    ``guide_high[c, H] + guide_low[c, L]``.
     """
 
     low_log: NDArray[np.float64]
@@ -107,6 +115,12 @@ class LogLattice(NamedTuple):
     m: int
     k: int
     low: int
+    need: int
+    ends: NDArray[np.float64]
+    guided: bool
+    must: NDArray[np.int64]
+    guide_low: NDArray[np.float64]
+    guide_high: NDArray[np.float64]
 
 
 class SetMoments(NamedTuple):

@@ -124,11 +124,18 @@ class _AdaGradNumbers:
 
 
 def fingerprint(data: Dataset) -> str:
-    """Return a checksum of the samples, their labels and times."""
+    """Return a checksum of the samples, labels, times, missing cells, orders and weights."""
     digest = hashlib.sha256()
     digest.update(json.dumps([list(data.items), list(data.samples)]).encode())
     digest.update(np.packbits(data.values, axis=1).tobytes())
     digest.update(b"" if data.times is None else np.ascontiguousarray(data.times).tobytes())
+    # Nothing is added for complete data, whose checksums are in files of earlier versions.
+    if data.missing is not None:
+        digest.update(b"missing" + np.packbits(data.missing, axis=1).tobytes())
+    if data.orders is not None:
+        digest.update(b"orders" + json.dumps(data.orders).encode())
+    if data.weights is not None:
+        digest.update(b"weights" + np.ascontiguousarray(data.weights, dtype="<f8").tobytes())
     return digest.hexdigest()
 
 
@@ -303,6 +310,8 @@ def _identity(data: Dataset, options: FitOptions) -> dict[str, Any]:
     chosen = {f.name: getattr(options, f.name) for f in fields(options)}
     chosen["budget"] = asdict(options.budget)
     chosen["observation"] = options.observation.to_json()
+    if not options.fixed:  # checkpoints of fits without them do not have the name
+        del chosen["fixed"]
     plain: dict[str, Any] = json.loads(json.dumps(chosen))
     return {"data": fingerprint(data), "options": plain}
 

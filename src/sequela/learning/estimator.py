@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sequela.learning.checkpoint import Checkpoint
-from sequela.learning.learner import Learner
+from sequela.learning.learner import Learner, weighted_data
 from sequela.learning.optima import differing_entries, distinct_optima
 from sequela.samples import as_samples
 from sequela.support.errors import InputError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from sequela.data.dataset import DataLike, Dataset
+    from sequela.learning.fit_check import FitCheck
     from sequela.support.random import RandomState
 
 __all__ = ["SetChain"]
@@ -63,6 +64,10 @@ class SetChain(Learner, BaseEstimator):
         Seed of random starts and sampled sets; recorded as `seed_`.
     n_threads : int or None
         Threads; None for all cores that this process may use. Results do not depend on it.
+    fixed : DataFrame, array, list of pairs or None
+        Interactions that are not learned. A list of pairs (from, to) forbids interactions, triples
+        (from, to, value) give them a value; a table of theta, or an array in the order of the
+        items, has NaN where an entry is free. Fixed interactions are not penalised.
     checkpoint : path or None
         File to save the fit to as it goes on, and to resume from if it exists.
     checkpoint_every : float, default 30
@@ -94,6 +99,9 @@ class SetChain(Learner, BaseEstimator):
     optima_ : DataFrame
         The distinct ends among them, the best first; where all starts of a row have converged, it
         is an optimum.
+    misfit_ : FitCheck
+        Whether the model describes the data, and what to try if not; computed when it is first
+        asked for. See `questions.check_fit`.
     seed_ : int
         What everything random was derived from.
     n_features_in_, feature_names_in_ : int, array of str
@@ -111,13 +119,18 @@ class SetChain(Learner, BaseEstimator):
     """
 
     def add_start(
-        self, X: DataLike, theta: ArrayLike, *, times: Iterable[object] | None = None
+        self,
+        X: DataLike,
+        theta: ArrayLike,
+        *,
+        times: Iterable[object] | None = None,
+        sample_weight: Iterable[object] | None = None,
     ) -> Self:
         """Learn once more, from `theta`; if that ends at a better model, it becomes the result.
 
         Parameters
         ----------
-        X, times
+        X, times, sample_weight
             What the learner was fitted to.
         theta : array (n, n)
             Where the new start begins, such as a rival that `questions.order_ranges` found.
@@ -137,11 +150,35 @@ class SetChain(Learner, BaseEstimator):
                 f"theta has shape {start.shape}; expected {self.theta_.shape}, that of the "
                 "fitted model"
             )
-        data = as_samples(self.model_, X, times)
+        data = weighted_data(as_samples(self.model_, X, times), None, sample_weight)
         fitter = self._fitter(data, self.model_.metadata["penalty"], self.seed_)
         fitter.run_options = replace(fitter.run_options, checkpoint=None)
         fitter.checkpoint = Checkpoint(None, self.checkpoint_every, data, fitter.options)
         return self._store(fitter, fitter.go_on(start, self.starts_))
+
+    @property
+    def misfit_(self) -> FitCheck:
+        """Whether the model describes the data that it was learned from: see `check_fit`."""
+        from sequela.learning.fit_check import check_fit
+
+        check_is_fitted(self)
+        if self._misfit_ is None:
+            if self._samples_ is None:
+                raise InputError(
+                    "a learner that was read from a file has no samples; use "
+                    "sequela.questions.check_fit(learner, data)"
+                )
+            self._misfit_ = check_fit(
+                self.model_, self._samples_, random_state=self.seed_, n_threads=self.n_threads
+            )
+        return self._misfit_
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: all but the samples, which may be confidential."""
+        state = dict(super().__getstate__())
+        if "_samples_" in state:
+            state["_samples_"] = None
+        return state
 
     @property
     def history_(self) -> pd.DataFrame:
@@ -161,12 +198,13 @@ class SetChain(Learner, BaseEstimator):
         self,
         X: DataLike,
         y: object = None,  # noqa: ARG002
+        sample_weight: Iterable[object] | None = None,
         *,
         times: Iterable[object] | None = None,
     ) -> float:
         """Return the mean log-likelihood of `X` (without the penalty), larger is better."""
         check_is_fitted(self)
-        return float(self.evaluate(X, times).value)
+        return float(self.evaluate(X, times, sample_weight).value)
 
     def score_samples(self, X: DataLike, *, times: Iterable[object] | None = None) -> pd.Series:
         """Return the log-likelihood of every sample."""

@@ -106,6 +106,8 @@ def fit_independent(
     sets: NDArray[np.float64],
     weights: NDArray[np.float64],
     observation: Observation | None = None,
+    *,
+    missing: NDArray[np.float64] | None = None,
 ) -> IndependentFit:
     """Fit the diagonal model to distinct sets with their shares of the samples.
 
@@ -117,6 +119,8 @@ def fit_independent(
         Share of the samples that have each set.
     observation : Observation or None
         How samples are observed; None: at an exponential time with rate 1.
+    missing : array (distinct sets, n) or None
+        1 where a cell is missing (and 0 in `sets`).
 
     Examples
     --------
@@ -124,7 +128,8 @@ def fit_independent(
     >>> np.exp(fit.log_rates).round(4).tolist()
     [0.3333]
     """
-    share = np.clip(weights @ sets, 1e-6, 1.0 - 1e-6)
+    known = 1.0 if missing is None else np.maximum(weights @ (1.0 - missing), 1e-12)
+    share = np.clip((weights @ sets) / known, 1e-6, 1.0 - 1e-6)
     # For a single item the best rate is closed: present with probability w / (1 + w).
     start = np.log(share / (1.0 - share))
     # About the curvature of each item's likelihood: in these units L-BFGS needs few steps.
@@ -132,17 +137,23 @@ def fit_independent(
 
     grid = _grid(int(sets.sum(axis=1).max(initial=0.0)))
     weighted = (weights[:, None] * sets).T
+    lacking = None if missing is None else (weights[:, None] * missing).T
 
     def loss(scaled: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         rates = np.exp(scaled * unit)
         wt = np.multiply.outer(rates, grid.t)
-        log_p, posterior = _posterior(_log_joint(sets, wt, float(rates.sum()), grid))
+        joint = _log_joint(sets, wt, float(rates.sum()), grid)
+        if missing is not None:
+            joint += missing @ wt  # neither present nor absent
+        log_p, posterior = _posterior(joint)
         # Derivative by log w: w t / (exp(w t) - 1) where present, -w t where absent.
         with np.errstate(over="ignore"):
             present = wt / np.expm1(wt)
         mean_time = posterior @ grid.t
         pooled = weighted @ posterior
         slope = ((present + wt) * pooled).sum(axis=1) - rates * (weights @ mean_time)
+        if lacking is not None:
+            slope += (wt * (lacking @ posterior)).sum(axis=1)
         return -float(weights @ log_p), -slope * unit
 
     found = minimise(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from sequela.data.dataset import Dataset
+from sequela.likelihood.completions import SampledCompletions
 from sequela.likelihood.components import ComponentSets
 from sequela.likelihood.cross_gradient import CrossGradient
 from sequela.likelihood.decomposition import decompose
@@ -104,10 +105,14 @@ class Likelihood:
         The samples.
     times : array or None
         Observation times; NaN where unknown. None takes those of a `Dataset`, if it has any.
-    method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform"}
+    sample_weight : array or None
+        How much each sample counts in the mean; None takes the weights of a `Dataset`, if any.
+    method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform", \
+"completions"}
         How sets are evaluated. "auto" is exact within the budget, on the lattice of a set or by
         its components, and samples beyond it: by block relocation, or, at known times, by
-        Metropolis-Hastings.
+        Metropolis-Hastings; of samples with too many missing cells these are drawn. "completions"
+        draws all missing cells that can be drawn.
     **settings
         `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 
@@ -124,12 +129,14 @@ class Likelihood:
         data: DataLike,
         *,
         times: Iterable[object] | None = None,
+        sample_weight: Iterable[object] | None = None,
         method: str = "auto",
         **settings: Unpack[SettingsKeywords],
     ) -> None:
         self.settings = read_settings(settings, unused=("draws", "target_se"))
-        self.data = Dataset.coerce(data, times=times)
-        self.distinct = DistinctSamples.of(self.data)
+        read = Dataset.coerce(data, times=times)
+        self.data = read if sample_weight is None else read.with_weights(sample_weight)
+        self.distinct = DistinctSamples.of(self.data, partial=True)
         self.plan = Plan(self.data, self.distinct, method, self.settings.budget)
         self._chains: dict[int, list[Chain]] = {}
         self._blocks: tuple[bytes, list[NDArray[np.int64]]] = (b"", [])
@@ -151,7 +158,7 @@ class Likelihood:
         parameters = Parameters.of(as_model(model, self.data.items))
         ways = self.plan.ways(parameters, full_gradient=gradient)
         exact = ExactWork(parameters, distinct, self._exact_blocks(ways), want_gradient=gradient)
-        large = [int(s) for s in np.nonzero(~is_exact(ways))[0]]
+        large = [int(s) for s in np.nonzero(~is_exact(ways) & (ways != Way.COMPLETIONS))[0]]
         runs = self._prepare_chains(parameters, large, ways)
         # One pool for all kinds of work, the long pieces first; sums are made in a fixed order.
         pieces: list[Callable[[], Any]] = [*exact.pieces]
@@ -160,11 +167,22 @@ class Likelihood:
         total = exact.finish(self.settings.threads)
         if exact.beyond:
             s = exact.beyond[0]
-            raise out_of_range(parameters.columns(distinct.items(s)), float(distinct.times[s]))
+            known = distinct.known(s)
+            items = distinct.items(s)
+            if known is not None:
+                items = np.concatenate([items, known.that_matter(parameters.children)])
+            raise out_of_range(parameters.columns(items.astype(int)), float(distinct.times[s]))
         log_p = exact.log_p
         self._add_components(parameters, ways, log_p, total)
         variance = np.zeros(len(distinct))
         total_variance = None if total is None else np.zeros_like(total)
+        drawn = self._draw_completions(parameters, ways, value=value, gradient=gradient)
+        if drawn is not None:
+            places = ways == Way.COMPLETIONS
+            log_p[places], variance[places] = drawn.log_p, drawn.variance
+            if total is not None and total_variance is not None:
+                total += drawn.gradient
+                total_variance += drawn.gradient_variance
         chains = self.settings.sampling.chains
         for at, s in enumerate(large):
             columns = runs[at * chains].sampler.columns
@@ -185,6 +203,19 @@ class Likelihood:
             methods=ways[distinct.inverse],
             data=self.data,
         )
+
+    def _draw_completions(
+        self, parameters: Parameters, ways: NDArray[np.str_], *, value: bool, gradient: bool
+    ) -> SampledCompletions | None:
+        """Draw the missing cells of the samples that are evaluated in this way, if any."""
+        places = np.flatnonzero(ways == Way.COMPLETIONS)
+        if not places.size:
+            return None
+        known = [self.distinct.known(int(s)) for s in places]
+        return SampledCompletions.of(
+            parameters, [k for k in known if k is not None], self.distinct.weights[places],
+            self.settings, value=value, gradient=gradient,
+        )  # fmt: skip
 
     def _add_components(
         self,
@@ -250,6 +281,7 @@ def evaluate(
     data: DataLike,
     *,
     times: Iterable[object] | None = None,
+    sample_weight: Iterable[object] | None = None,
     gradient: bool = True,
     method: str = "auto",
     **settings: Unpack[SettingsKeywords],
@@ -266,7 +298,9 @@ def evaluate(
     >>> evaluation.samples[["size", "method"]].to_dict("list")
     {'size': [1, 2], 'method': ['exact', 'exact']}
     """
-    likelihood = Likelihood(data, times=times, method=method, **settings)
+    likelihood = Likelihood(
+        data, times=times, sample_weight=sample_weight, method=method, **settings
+    )
     return likelihood.evaluate(model, gradient=gradient)
 
 
@@ -317,10 +351,12 @@ def log_likelihood(
         has times.
     return_gradient : bool
         Also return the n x n gradient with respect to theta.
-    method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform"}
+    method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform", \
+"completions"}
         "auto" sums exactly over all orders where the budget allows, on the lattice of a set or by
         its components, and samples other sets; "exact" refuses these; "components" uses
-        components alone; the others sample every set of two or more items.
+        components alone; "completions" draws missing cells where it can; the others sample every
+        set of two or more items.
     **settings
         `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 

@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sequela.kernels.limits import LARGEST_LOG_RATE
+from sequela.likelihood.completions import DrawnCompletions
 from sequela.likelihood.components import ComponentSets, in_component_range, integral_work
 from sequela.likelihood.cross_gradient import CrossGradient
 from sequela.likelihood.cross_times import COARSE
-from sequela.likelihood.decomposition import decompose
+from sequela.likelihood.decomposition import acting, decompose
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.exact import ExactWork, plan_blocks
 from sequela.likelihood.orders import OrderSampler, in_sampling_range
 from sequela.likelihood.parameters import Parameters
+from sequela.likelihood.partial import lattices_of
 from sequela.likelihood.plan import Plan, Way, is_exact
 from sequela.likelihood.reweighting import DrawKey, DrawnOrders
 from sequela.support.errors import BudgetError
@@ -28,10 +30,13 @@ from sequela.support.threads import run_all
 from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from sequela.data.dataset import Dataset
     from sequela.likelihood.parameters import Columns
+    from sequela.likelihood.partial import PartialLattice, PartialSet
     from sequela.likelihood.reweighting import Weighed
     from sequela.observation import Observation
     from sequela.settings import Settings
@@ -41,6 +46,8 @@ __all__ = ["Objective", "Work"]
 # Operations for all components together, per evaluation: about 10 ms. Of 5e6 to 1e8 this value gave
 # the best optima of the glioblastoma data with 50 to 410 items, and the shortest fits.
 _QUICK_WORK = 1.5e7
+# Orders per chain at most.
+_MOST_KEPT = 64
 
 
 class Work(NamedTuple):
@@ -87,12 +94,13 @@ class Objective:
         self.settings = settings
         # The spread between chains is the error that a fit is held to.
         positive_integer("sampling chains", settings.sampling.chains, least=2)
-        self.distinct = DistinctSamples.of(data)
+        self.distinct = DistinctSamples.of(data, partial=True)
         self.plan = Plan(data, self.distinct, "auto", settings.budget)
         self.start = 0
         self.draws = 0
         self.effective = 1.0
         self._orders: dict[int, DrawnOrders] = {}
+        self._completions: DrawnCompletions | None = None
         self.prepare(np.eye(self.n, dtype=np.bool_))
         self._refuse_timed()
 
@@ -102,14 +110,29 @@ class Objective:
         The gradient of the entries of the support is then complete; see `evaluate`.
         """
         ways = self.plan.ways_on_support(support)
+        self._children = acting(support)
+        self._lattices: dict[tuple[int, bool], list[PartialLattice]] = {}
         self.blocks = plan_blocks(self.distinct, np.nonzero(ways == Way.EXACT)[0], self.n)
         self.by_components = np.nonzero(ways == Way.COMPONENTS)[0]
         self._sets = [self.distinct.items(int(s)) for s in self.by_components]
         self._decomposition = decompose(support, self._sets) if self._sets else None
         self._integral_work = integral_work(self._sets)
-        sampled = [int(s) for s in np.nonzero(~is_exact(ways))[0]]
+        self._has_lattices_with_missing = self.distinct.has_missing and any(
+            (known := self.distinct.known(int(s))) is not None and known.missing.size > 0
+            for s in np.flatnonzero(self.distinct.partial & (ways == Way.EXACT))
+        )
+        self._draw_cells(np.flatnonzero(ways == Way.COMPLETIONS))
+        sampled = [int(s) for s in np.nonzero(~is_exact(ways) & (ways != Way.COMPLETIONS))[0]]
         self._orders = {s: self._orders.get(s) or self._undrawn(s) for s in sampled}
         self.large = [self._orders[s] for s in sampled]
+
+    def _draw_cells(self, places: NDArray[np.int64]) -> None:
+        """Prepare the samples whose missing cells are drawn; they are the same on all supports."""
+        if self._completions is None and places.size:
+            known = [self.distinct.known(int(s)) for s in places]
+            self._completions = DrawnCompletions(
+                [k for k in known if k is not None], self.distinct.weights[places], self.n
+            )
 
     def _undrawn(self, s: int) -> DrawnOrders:
         return DrawnOrders(self.distinct.items(s), float(self.distinct.weights[s]))
@@ -117,12 +140,17 @@ class Objective:
     @property
     def is_sampled(self) -> bool:
         """Whether any set is sampled."""
-        return bool(self.large)
+        return bool(self.large) or self._completions is not None
+
+    @property
+    def most_kept(self) -> int:
+        """Draws per chain beyond which more are not worth their time."""
+        return _MOST_KEPT if self._completions is None else self._completions.most_kept
 
     @property
     def is_partial(self) -> bool:
         """Whether a gradient is complete on the prepared support alone, unless asked in full."""
-        return bool(self._sets)
+        return bool(self._sets) or self._has_lattices_with_missing
 
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
         """Tell whether the sets that go by components now could do so quickly on a support.
@@ -172,19 +200,19 @@ class Objective:
         nowhere = np.inf, np.zeros((self.n, self.n))
         if not theta.max() <= LARGEST_LOG_RATE:  # NaN is no better
             return nowhere
-        exact = self._exact_work(theta)
+        exact = self._exact_work(theta, full=full)
         run_all(exact.pieces, self.settings.threads)
         loss, gradient = self._finish(exact)
         parameters = exact.parameters
         columns = [parameters.columns(large.items) for large in self.large]
         if exact.beyond or not all(map(in_sampling_range, columns)):
             return nowhere
-        if self._sets:
-            more, slope = self._components(parameters, full=full)
+        for more, slope in self._other_parts(parameters, full=full):
             if not np.isfinite(more):
                 return nowhere
             loss += more
             gradient += slope
+        weighed: list[Weighed] = []
         if self.large:
             weighed = self._weigh(columns)
             stacks = self._chain_gradients(columns, weighed)
@@ -194,7 +222,20 @@ class Objective:
                 parameters.spread(columns[place], stacks[place].sum(axis=0), part)
                 gradient -= large.weight * part
             self.effective = min(found.effective for found in weighed)
+        if self._completions is not None:
+            small = min((found.effective for found in weighed), default=1.0)
+            self.effective = min(self._completions.effective, small)
         return loss, gradient
+
+    def _other_parts(
+        self, parameters: Parameters, *, full: bool
+    ) -> Iterator[tuple[float, NDArray[np.float64]]]:
+        """Yield loss and gradient of components, and of samples whose missing cells are drawn."""
+        if self._sets:
+            yield self._components(parameters, full=full)
+        if self._completions is not None:
+            value, slope = self._completions.evaluate(parameters, self.settings.threads)
+            yield (-value if np.isfinite(value) else np.inf), -slope
 
     def _components(
         self, parameters: Parameters, *, full: bool
@@ -215,14 +256,33 @@ class Objective:
         return -float(weights @ solved.log_p), -gradient
 
     def evaluate_lattices(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Return what the sets with a lattice of their own contribute to loss and gradient."""
-        exact = self._exact_work(theta)
+        """Return what the sets with a lattice of their own contribute to loss and gradient.
+
+        Theta is diagonal: partly known sets always have a lattice there.
+        """
+        exact = self._exact_work(theta, full=True)
         run_all(exact.pieces, self.settings.threads)
         return self._finish(exact)
 
-    def _exact_work(self, theta: NDArray[np.float64]) -> ExactWork:
+    def _exact_work(self, theta: NDArray[np.float64], *, full: bool) -> ExactWork:
         parameters = Parameters(theta, self.observation)
-        return ExactWork(parameters, self.distinct, self.blocks, want_gradient=True)
+        return ExactWork(
+            parameters, self.distinct, self.blocks, want_gradient=True,
+            lattices=self._whole_lattices if full else self._support_lattices,
+        )  # fmt: skip
+
+    def _support_lattices(self, s: int, known: PartialSet) -> list[PartialLattice]:
+        """Return the lattice that gives the derivatives by all entries of the support."""
+        key = (s, False)
+        if key not in self._lattices:
+            self._lattices[key] = lattices_of(known, self._children, full_gradient=False)
+        return self._lattices[key]
+
+    def _whole_lattices(self, s: int, known: PartialSet) -> list[PartialLattice]:
+        key = (s, True)
+        if key not in self._lattices:
+            self._lattices[key] = lattices_of(known, self._children, full_gradient=True)
+        return self._lattices[key]
 
     def _finish(self, exact: ExactWork) -> tuple[float, NDArray[np.float64]]:
         gradient = exact.finish(self.settings.threads)
@@ -245,6 +305,10 @@ class Objective:
                 part = np.zeros((self.n, self.n))
                 parameters.spread_variance(columns[place], spread, part)
                 variance += large.weight**2 * part
+        if self._completions is not None:
+            variance += self._completions.gradient_variance(
+                Parameters(theta, self.observation), self.settings.threads
+            )
         return np.sqrt(variance)
 
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
@@ -253,9 +317,11 @@ class Objective:
         The chains go on from where they stand. Before the first draw they start from the model
         without interactions, whose log p(S) is known; from then on its estimate is carried along.
         """
-        if not self.large:
+        if not self.is_sampled:
             return
         parameters = Parameters(theta, self.observation)
+        if self._completions is not None:
+            self._completions.draw(parameters, kept, self.settings, (0, self.start, self.draws))
         columns = [parameters.columns(large.items) for large in self.large]
         drawn = all(large.states.size for large in self.large)
         carried = [found.log_p for found in self._weigh(columns)] if drawn else None
@@ -311,6 +377,7 @@ class Objective:
         self.draws = 0
         self.effective = 1.0
         self._orders = {}
+        self._completions = None
         self.prepare(np.eye(self.n, dtype=np.bool_))
 
     def arrays(self) -> dict[str, Any]:
@@ -325,6 +392,8 @@ class Objective:
             state[f"large_{s}_orders"] = large.orders
             state[f"large_{s}_drawn"] = large.drawn
             state[f"large_{s}_offset"] = np.array(large.offset)
+        if self._completions is not None:
+            state |= self._completions.arrays()
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -337,3 +406,5 @@ class Objective:
             large.orders = state[f"large_{s}_orders"]
             large.drawn = state[f"large_{s}_drawn"]
             large.offset = float(state[f"large_{s}_offset"])
+        if self._completions is not None:
+            self._completions.restore(state)

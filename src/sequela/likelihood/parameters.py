@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from sequela.observation import Observation
 
 __all__ = ["Columns", "Parameters"]
+
+_NONE = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Columns:
         Rate of the observation.
     highest, lowest : float
         Bounds of the log-rates of the columns over all states.
+    hidden : array of int
+        Missing items that are not on the lattice: their rates count nowhere.
     """
 
     items: NDArray[np.int64]
@@ -54,6 +58,7 @@ class Columns:
     stop_rate: float
     highest: float
     lowest: float
+    hidden: NDArray[np.int64] = field(default_factory=lambda: _NONE)
 
     @property
     def n_columns(self) -> int:
@@ -162,6 +167,7 @@ class Parameters:
         m = columns.items.shape[0]
         full = G[:, m : m + 1] * per_time  # items that are not columns: a multiple of the time
         full[:, columns.items] = G[:, :m]
+        full[:, columns.hidden] = 0.0
         own = columns.items[:k]
         full[np.arange(k), own] = 0.0
         into[own] += full[:k]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from sequela.likelihood.parameters import Columns, Parameters
 
-__all__ = ["Passage", "in_range", "out_of_range"]
+__all__ = ["Known", "Passage", "in_range", "out_of_range"]
 
 
 # Exit rates times the time above which a result in doubles is checked; below, it is right.
@@ -56,6 +57,48 @@ def out_of_range(columns: Columns, t: float = np.nan) -> InputError:
     )
 
 
+@dataclass(frozen=True)
+class Known:
+    """What is known of the items on the lattice of a partly known sample.
+
+    Attributes
+    ----------
+    n_present : int
+        The first so many items of the lattice are present, the others are missing cells.
+    statements : tuple of (int, int, float)
+        Places on the lattice of two items that are present, and the probability that the first of
+        them came before the second (`sequela.data.OrderStatement`).
+    """
+
+    n_present: int
+    statements: tuple[tuple[int, int, float], ...] = ()
+
+
+def _ends_and_guides(known: Known | None, k: int, low: int) -> dict[str, Any]:
+    """Return the parts of a `LogLattice` that say where it ends and how it is passed."""
+    statements = () if known is None else known.statements
+    n_present = k if known is None else known.n_present
+    guided = bool(statements)
+    must = np.zeros(k if guided else 0, dtype=np.int64)
+    guide_low = np.zeros((k, 1 << low) if guided else (0, 0))
+    guide_high = np.zeros((k, 1 << (k - low)) if guided else (0, 0))
+    for before, after, probability in statements:
+        if probability == 1.0:
+            must[after] |= 1 << before
+            continue
+        table, bit = (guide_low, before) if before < low else (guide_high, before - low)
+        there = np.arange(table.shape[1]) >> bit & 1 == 1
+        table[after] += np.where(there, np.log(probability), np.log1p(-probability))
+    return {
+        "need": (1 << n_present) - 1,
+        "ends": np.zeros(1 << k),
+        "guided": guided,
+        "must": must,
+        "guide_low": guide_low,
+        "guide_high": guide_high,
+    }
+
+
 class Passage:
     """The lattice of one set.
 
@@ -65,9 +108,14 @@ class Passage:
         Theta and the observation.
     columns : Columns
         What the set needs of them, within `in_range`.
+    known : Known or None
+        What is known of a sample whose cells are not all known, or about whose order something
+        is; None for a complete set.
     """
 
-    def __init__(self, parameters: Parameters, columns: Columns) -> None:
+    def __init__(
+        self, parameters: Parameters, columns: Columns, known: Known | None = None
+    ) -> None:
         self.parameters = parameters
         self.columns = columns
         self.k = k = columns.k
@@ -80,6 +128,7 @@ class Passage:
             m=m,
             k=k,
             low=low,
+            **_ends_and_guides(known, k, low),
         )
         self.log_F = np.empty(1 << k)
         call(log_tables, self.lattice, parameters.theta, columns.items)
@@ -100,8 +149,8 @@ class Passage:
 
     def log_p(self) -> float:
         """Return log p(S) at an unknown time; fill the forward weights `log_F`."""
-        call(log_forward, self.log_F, self.lattice, self.stop_rate)
-        return float(np.log(self.stop_rate) + self.log_F[-1])
+        log_total = call(log_forward, self.log_F, self.lattice, self.stop_rate)
+        return float(np.log(self.stop_rate) + log_total)
 
     def gradient(self) -> NDArray[np.float64]:
         """Return the n x n gradient of log p(S), after `log_p`."""
@@ -185,6 +234,23 @@ class Passage:
         if other_G is None or abs(other - value) > _SAME * max(1.0, abs(value)):
             return False
         return bool((np.abs(other_G - G) <= _SAME * np.maximum(1.0, np.abs(G))).all())
+
+    def log_step(self, before: int, c: int) -> float:
+        """Return the log-rate of c in a state, with what is known about the order."""
+        lattice = self.lattice
+        high, low = before >> lattice.low, before & ((1 << lattice.low) - 1)
+        log_rate = float(lattice.high_log[c, high] + lattice.low_log[c, low])
+        if lattice.guided:
+            if before & int(lattice.must[c]) != lattice.must[c]:
+                return -np.inf
+            log_rate += float(lattice.guide_high[c, high] + lattice.guide_low[c, low])
+        return log_rate
+
+    def end_shares(self) -> NDArray[np.float64]:
+        """Return the probability of each state at the observation, after `log_p`."""
+        states = np.arange(1 << self.k)
+        is_end = states & self.lattice.need == self.lattice.need
+        return np.where(is_end, self.lattice.ends, 0.0)
 
     def _spread(self, G: NDArray[np.float64]) -> NDArray[np.float64]:
         gradient = np.zeros((self.parameters.n, self.parameters.n))

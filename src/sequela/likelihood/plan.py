@@ -14,6 +14,7 @@ import numpy as np
 from sequela.budget import LARGEST_EXACT_SET, Budget
 from sequela.likelihood.components import in_component_range
 from sequela.likelihood.decomposition import acting, components_of
+from sequela.likelihood.partial_plan import PartialPlan
 from sequela.support.errors import BudgetError, InputError
 
 if TYPE_CHECKING:
@@ -37,7 +38,15 @@ __all__ = [
     "is_exact",
 ]
 
-METHODS = ("auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform")
+METHODS = (
+    "auto",
+    "exact",
+    "components",
+    "relocation",
+    "metropolis",
+    "metropolis-uniform",
+    "completions",
+)
 
 
 class Way(StrEnum):
@@ -48,6 +57,7 @@ class Way(StrEnum):
     RELOCATION = "relocation"  # orders drawn by relocating blocks of items
     METROPOLIS = "metropolis"  # orders drawn by the paper's informed proposal
     METROPOLIS_UNIFORM = "metropolis-uniform"  # orders drawn by its uniform proposal
+    COMPLETIONS = "completions"  # missing cells drawn; each completed set is exact
 
 
 EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
@@ -57,6 +67,9 @@ _LEAST_COMPONENT_SET = 13
 # Operations on lattices, per evaluation, above which a fit uses components instead: about a fifth
 # of a second.
 _LATTICE_WORK_OF_A_FIT = 3e9
+# The same for partly known samples, whose lattices take longer per operation; beyond it their
+# missing cells are drawn.
+_PARTIAL_WORK_OF_A_FIT = 2e9
 # What a set takes by components beside its functions of time, as so many operations on a lattice:
 # its value, and the gradient between its components.
 _COMPONENT_OVERHEAD = 5e6
@@ -201,6 +214,8 @@ class Plan:
         # Most sets fit even if all items interact, which no theta can change.
         self._exact_for_any_theta = self._exact_by_size()
         self._work_if_dense = self._work(np.full(len(distinct), data.n_items))
+        self.partial = PartialPlan(data, distinct, budget)
+        self.partial.require(method)
         self._parts: tuple[bytes, dict[int, list[Component]]] = (b"", {})
 
     def ways(self, parameters: Parameters, *, full_gradient: bool = True) -> NDArray[np.str_]:
@@ -211,7 +226,7 @@ class Plan:
         distinct = self.distinct
         if self.method == Way.COMPONENTS:
             return self._all_by_components(parameters)
-        if self.method not in ("auto", "exact"):
+        if self.method not in ("auto", "exact", Way.COMPLETIONS):
             return self._by_name()
         by_components = self._component_sets(parameters, full_gradient=full_gradient)
         exact = self._exact_for_any_theta & ~by_components
@@ -227,6 +242,14 @@ class Plan:
             self._bound_total(exact, self._exact_columns(parameters, columns, exact))
         ways = self._named(exact)
         ways[by_components] = Way.COMPONENTS.value
+        if self.partial.places.size:
+            exact_partial = self.partial.exact(
+                parameters.children, full_gradient=full_gradient,
+                most_work=-1.0 if self.method == Way.COMPLETIONS else self.budget.total_work,
+                sample=self.method != "exact",
+            )  # fmt: skip
+            names = np.where(exact_partial, Way.EXACT.value, Way.COMPLETIONS.value)
+            ways[self.partial.places] = names
         return ways
 
     def _all_by_components(self, parameters: Parameters) -> NDArray[np.str_]:
@@ -304,6 +327,10 @@ class Plan:
         self._bound_total(exact, np.full(len(distinct), n))
         ways = self._named(exact)
         ways[by_components] = Way.COMPONENTS.value
+        if self.partial.places.size:
+            exact_partial = self.partial.exact_in_a_fit(children, _PARTIAL_WORK_OF_A_FIT)
+            names = np.where(exact_partial, Way.EXACT.value, Way.COMPLETIONS.value)
+            ways[self.partial.places] = names
         return ways
 
     def component_work(self, support: NDArray[np.bool_], chosen: NDArray[np.int64]) -> float:
@@ -324,6 +351,7 @@ class Plan:
     def _candidates(self) -> list[int]:
         """Return the sets that components may be worth while for."""
         large = (self.distinct.sizes >= _LEAST_COMPONENT_SET) & ~self.distinct.timed
+        large &= ~self.distinct.partial
         return [int(s) for s in np.nonzero(large)[0]]
 
     def _exact_by_size(self) -> NDArray[np.bool_]:
@@ -336,11 +364,13 @@ class Plan:
             ]
         )
         found: NDArray[np.bool_] = fits[sizes, self.distinct.timed.astype(np.int64)]
-        return found
+        # Partly known samples are judged apart; here they must not be counted or refused.
+        return found | self.distinct.partial
 
     def _work(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
         # Sets of more than 60 items are never exact; their work would leave the range of a double.
-        sizes = np.minimum(self.distinct.sizes, 60).astype(np.float64)
+        sizes = np.where(self.distinct.partial, 0, np.minimum(self.distinct.sizes, 60))
+        sizes = sizes.astype(np.float64)
         wide = columns.astype(np.float64)
         return np.where(
             self.distinct.timed,
@@ -380,7 +410,8 @@ class Plan:
 
     def _named(self, exact: NDArray[np.bool_]) -> NDArray[np.str_]:
         sampled = np.where(self.distinct.timed, Way.METROPOLIS.value, Way.RELOCATION.value)
-        return np.where(exact, Way.EXACT.value, sampled)
+        # Wide enough for every name that is filled in later.
+        return np.where(exact, Way.EXACT.value, sampled).astype(f"<U{max(map(len, Way))}")
 
     def _by_name(self) -> NDArray[np.str_]:
         sampled = self.distinct.sizes > 1

@@ -136,13 +136,13 @@ class OrderRanges:
         >>> pair = Dataset(sets, items=["a", "b"])
         >>> check = order_ranges(fit(pair, penalty=0.01), pair, random_state=1)
         >>> print(check.sentences()[0])
-        b before a: 0.58; the data allow 0.01 to 0.98
+        b before a: 0.58; the data allow 0.01 to 0.98 (the data cannot tell)
         """
         checked = self.table[self.table["checked"]]
         rows = checked if limit is None else checked.head(limit)
         return [
             f"{row.first} before {row.second}: {row.probability:.2f}; "
-            f"the data allow {row.low:.2f} to {row.high:.2f}"
+            f"the data allow {row.low:.2f} to {row.high:.2f} ({row.verdict})"
             for row in rows.itertuples(index=False)
         ]
 
@@ -248,18 +248,19 @@ def _quick(budget: Budget, work: float) -> Budget:
 def _warm_fits(samples: Dataset, model: Model, settings: Settings, limits: Limits) -> WarmFits:
     """Return fits that use components early; with the given budget where these are too large."""
     observation: Observation = model.observation
+    fixed = model.metadata.get("fixed")
     if samples.times is None:
         quick = settings.but(budget=_quick(settings.budget, _QUICK_WORK))
-        fits = WarmFits(samples, observation, quick, limits)
+        fits = WarmFits(samples, observation, quick, limits, fixed)
         fits.objective.prepare((model.theta != 0.0) | np.eye(model.n_items, dtype=bool))
         if not fits.objective.is_sampled:
             return fits
-    return WarmFits(samples, observation, settings, limits)
+    return WarmFits(samples, observation, settings, limits, fixed)
 
 
 def _affordable(samples: Dataset, budget: Budget) -> int:
     """Return how many evaluations a check may take: the same on every machine."""
-    distinct = DistinctSamples.of(samples)
+    distinct = DistinctSamples.of(samples, partial=True)
     # The forecast of a fit is about 100 evaluations; samples with times have a price of their own.
     each = forecast_fit(distinct, samples.n_items, budget).seconds / 100.0
     each += _TIMED_SECONDS * int(np.count_nonzero(distinct.timed)) + _LEAST_SECONDS

@@ -40,6 +40,12 @@ def keep_data(data: Dataset, folder: Path) -> None:
     }
     if data.times is not None:
         content["times"] = data.times.astype("<f8")
+    if data.missing is not None:
+        content["missing"] = np.packbits(data.missing, axis=1)
+    if data.orders is not None:
+        content["orders"] = np.array(json.dumps(data.orders))
+    if data.weights is not None:
+        content["weights"] = data.weights.astype("<f8")
     with replacing(path) as file:
         np.savez_compressed(file, **content)
 
@@ -60,7 +66,13 @@ def read_data(path: str, digest: str) -> Dataset:
                 items=labels["items"],
                 samples=labels["samples"],
                 times=file["times"] if "times" in file.files else None,
+                orders=json.loads(str(file["orders"])) if "orders" in file.files else None,
             )
+            if "missing" in file.files:
+                cells = np.unpackbits(file["missing"], axis=1, count=len(labels["items"]))
+                data = data.with_missing(cells.astype(bool))
+            if "weights" in file.files:
+                data = data.with_weights(file["weights"])
     except FileNotFoundError:
         raise InputError(
             f"there is no file {path!r} on this machine; the folder of a plan must be on a disk "

@@ -157,6 +157,7 @@ class _Tables:
         from sequela.plots.frequencies import plot_frequencies
         from sequela.plots.interactions import plot_interactions
         from sequela.plots.order_matrix import plot_order_matrix
+        from sequela.plots.order_ranges import plot_order_ranges
         from sequela.plots.style import save_figure
         from sequela.plots.theta import plot_theta
         from sequela.plots.timeline import plot_timeline
@@ -173,6 +174,9 @@ class _Tables:
             drawings["orders"] = lambda: plot_order_matrix(self.orders)
         if len(self.model.interactions()):
             drawings["interactions"] = lambda: plot_interactions(self.model)
+        check = self.check
+        if check is not None and check.table["checked"].any():
+            drawings["order_ranges"] = lambda: plot_order_ranges(check)
         (self.folder / "figures").mkdir(exist_ok=True)
         with WorkProgress("figures", len(drawings)) as bar:
             for name, make in drawings.items():
@@ -184,7 +188,7 @@ class _Tables:
 
     def _budget(self, what: str, *, quantiles: bool) -> Any:
         """Announce a table of all samples; return a budget that keeps it within its seconds."""
-        samples = DistinctSamples.of(self.data.without_times())
+        samples = DistinctSamples.of(self.data.without_times(), partial=True)
         budget, whole, chosen = within_seconds(
             Parameters.of(self.model), samples, self.table_seconds, quantiles=quantiles
         )

@@ -41,6 +41,15 @@ class FitRunOptions:
         The column with observation times.
     most_frequent : int or None
         Keep only this many items, the most frequent first.
+    weights : str or None
+        The column with the weights of the samples, or the path of a table with two columns,
+        sample and weight.
+    fixed : tuple of triples or None
+        Interactions (from, to, value) that are not learned; see `SetChain`.
+    orders : str or None
+        The path of a table of what is known about orders; see `sequela.data.read_orders`.
+    missing : {"keep", "absent", "refuse"} or None
+        What cells without a value mean; see `sequela.read_table`.
     solver : {"auto", "newton", "adagrad"}
         See `SetChain`.
     max_iter : int
@@ -67,10 +76,17 @@ class FitRunOptions:
     max_iter: int = 1000
     tol: float = 1e-4
     seed: int | None = None
+    weights: str | None = None
+    fixed: tuple[tuple[str, str, float], ...] | None = None
+    orders: str | None = None
+    missing: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the options as plain values that JSON can hold."""
-        return asdict(self)
+        options = asdict(self)
+        if self.fixed is not None:
+            options["fixed"] = [list(entry) for entry in self.fixed]
+        return options
 
     @classmethod
     def from_json(cls, options: Mapping[str, Any]) -> FitRunOptions:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from sequela.data.dataset import Dataset
     from sequela.data.importing import ImportSummary
+    from sequela.learning.fit_check import FitCheck
     from sequela.model import Model
     from sequela.questions.order_ranges import OrderRanges
 
@@ -111,6 +112,8 @@ class FitReport:
         How the table was read.
     order_ranges : OrderRanges or None
         Which orders the data allow; None if they were not checked.
+    fit_check : FitCheck or None
+        Whether the model describes the data; None after an interrupt.
     notices : tuple of str
         What the fit warned of, each once; Python's warnings are not raised beside it.
     same_as_repeated : bool or None
@@ -124,6 +127,7 @@ class FitReport:
     result: FitResult
     import_summary: ImportSummary = field(repr=False)
     order_ranges: OrderRanges | None = field(default=None, repr=False, compare=False)
+    fit_check: FitCheck | None = field(default=None, repr=False, compare=False)
     notices: tuple[str, ...] = ()
     same_as_repeated: bool | None = None
 
@@ -160,6 +164,7 @@ class FitReport:
             "order_ranges": (
                 None if self.order_ranges is None else records(self.order_ranges.table)
             ),
+            "fit_check": None if self.fit_check is None else self.fit_check.to_json(),
             "notices": list(self.notices),
             "interrupted": self.interrupted,
             "same_as_repeated": self.same_as_repeated,
@@ -222,7 +227,10 @@ def run_fit(
     force = output.force or _is_resumed(folder, table, options, execution)
     check_folder(folder, force=force)
     output.check_figures()
-    found = read_samples(table, times=options.times, most_frequent=options.most_frequent)
+    found = read_samples(
+        table, times=options.times, most_frequent=options.most_frequent, weights=options.weights,
+        orders=options.orders, missing=options.missing,
+    )  # fmt: skip
     if options.starts is None:
         options = replace(options, starts=_default_starts(found.data, options))
     learner, notices = _learn(found.data, options, execution)
@@ -230,6 +238,7 @@ def run_fit(
     check = None
     if options.check and not was_interrupted(learner):
         check, notices = _check_orders(learner, found.data, notices, execution)
+    described = None if was_interrupted(learner) else learner.misfit_
     result = FitResult.of(learner)
     run = Run(
         command=_COMMAND,
@@ -241,7 +250,7 @@ def run_fit(
             "items": found.data.n_items,
             "import_summary": found.summary.to_dict(),
         },
-        result=asdict(result),
+        result=asdict(result) | ({} if described is None else {"fit_check": described.to_json()}),
     )
     with new_folder(folder, force=force, keep_with=MODEL_NAME) as made:
         run.write(made)
@@ -259,6 +268,7 @@ def run_fit(
         result=result,
         import_summary=found.summary,
         order_ranges=check,
+        fit_check=described,
         notices=notices + more,
     )
 
@@ -352,7 +362,7 @@ def _default_starts(data: Dataset, options: FitRunOptions) -> int:
     """Return 5 starts where a start is quick, fewer where it is not: the same on every machine."""
     if options.solver == "adagrad":
         return 1
-    seconds = forecast_fit(DistinctSamples.of(data), data.n_items, Budget()).seconds
+    seconds = forecast_fit(DistinctSamples.of(data, partial=True), data.n_items, Budget()).seconds
     return next((starts for starts, most in _STARTS if seconds <= most), 1)
 
 
@@ -401,6 +411,7 @@ def _learn(
         "max_iter": options.max_iter,
         "tol": options.tol,
         "random_state": options.seed,
+        "fixed": options.fixed,
         "n_threads": execution.threads,
         "checkpoint": execution.checkpoint,
         "progress": execution.progress,

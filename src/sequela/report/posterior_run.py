@@ -1,4 +1,4 @@
-"""The folder of ``sequela posterior``: draws, tables of orders and interactions, and run.json.
+"""The folder of ``sequela posterior``: draws, tables, ``report.html`` and ``run.json``.
 
 The file of the draws is also the checkpoint: it is written every half minute, and a run that was
 stopped goes on from it.
@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from sequela.posteriors.priors import as_prior, prior_to_json, read_prior
 from sequela.posteriors.result import Posterior
 from sequela.posteriors.sampling import NotConvergedWarning, posterior
+from sequela.report.html_folder import write_report
 from sequela.report.reading import read_samples
-from sequela.report.run import RUN_NAME, Run, checksum
+from sequela.report.run import POSTERIOR_NAME, RUN_NAME, Run, checksum
 from sequela.report.tables import records, write_table
 from sequela.support.errors import InputError
 from sequela.support.folders import check_folder
@@ -26,10 +27,9 @@ if TYPE_CHECKING:
 
     from sequela.data.importing import Imported
     from sequela.posteriors.priors import Prior
+    from sequela.report.fit_options import Execution
 
 __all__ = ["POSTERIOR_NAME", "PosteriorReport", "PosteriorRunOptions", "run_posterior"]
-
-POSTERIOR_NAME = "posterior.npz"
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,7 @@ def run_posterior(
     *,
     proceed: bool = False,
     force: bool = False,
+    execution: Execution | None = None,
 ) -> PosteriorReport:
     """Sample the posterior of theta for a table, and leave everything in a folder.
 
@@ -105,6 +106,9 @@ def run_posterior(
         Go on with the run in the folder: to its end if it was stopped, else with more draws.
     force : bool
         Replace the folder of an earlier run.
+    execution : Execution or None
+        Threads of the report, and whom to tell what is being made; the draws take their threads
+        from the options.
 
     Returns
     -------
@@ -135,6 +139,7 @@ def run_posterior(
     _write_tables(found, target)
     run = _run(found, imported, data, chosen)
     run.write(target)
+    write_report(target, imported.data, execution=execution)
     return PosteriorReport(found, target)
 
 
@@ -196,7 +201,7 @@ def _plain_options(options: PosteriorRunOptions) -> dict[str, Any]:
 
 def _described(imported: Imported, data: str | os.PathLike[str]) -> dict[str, Any]:
     return {
-        "path": str(data),
+        "path": str(Path(data).absolute()),
         "sha256": checksum(data),
         "samples": imported.data.n_samples,
         "items": imported.data.n_items,

@@ -18,10 +18,13 @@ from sequela.support.schema import Count, Digest, Place, parse_json, read_fields
 if TYPE_CHECKING:
     import os
 
-__all__ = ["MODEL_NAME", "RUN_NAME", "Run", "checksum", "package_versions", "processor"]
+__all__ = [
+    "MODEL_NAME", "POSTERIOR_NAME", "RUN_NAME", "Run", "checksum", "package_versions", "processor",
+]  # fmt: skip
 
 RUN_NAME = "run.json"
 MODEL_NAME = "model.npz"
+POSTERIOR_NAME = "posterior.npz"
 _FORMAT = "sequela run"
 _VERSION = 1
 _REMEDY = "Restore it from a copy, or make the run again"

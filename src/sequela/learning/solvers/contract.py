@@ -128,6 +128,11 @@ class Objective(Smooth, Protocol):
         """Whether any set is sampled."""
         ...
 
+    @property
+    def most_kept(self) -> int:
+        """Draws per chain beyond which more are not worth their time."""
+        ...
+
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
         """Draw `kept` new orders per chain at theta."""
         ...
