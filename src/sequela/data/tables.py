@@ -326,6 +326,17 @@ def _check_meaning(missing: str | None) -> str | None:
     return missing
 
 
+def _bounded(
+    rows: Iterator[tuple[int, list[str]]], most: int, width: int, name: str
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield rows, and refuse more of them than are allowed or fit into memory."""
+    for count, row in enumerate(rows, 1):
+        yield row
+        if count > most:
+            ROWS.refuse(count, name)
+            refuse_too_large(count, width, name)
+
+
 def _collect(
     rows: Iterator[tuple[int, list[str]]], columns: Columns, name: str, *, decimal_comma: bool
 ) -> Draft:
@@ -338,7 +349,7 @@ def _collect(
     weights: list[float] = []
     blank = None
     lines: list[int] = []
-    for line, row in rows:
+    for line, row in _bounded(rows, most, len(picked), name):
         if not any(row) and len(row) <= 1:
             blank = blank or line
             continue
@@ -355,9 +366,6 @@ def _collect(
             _check_cells(values, (line, row), columns, name)
         codes += values
         lines.append(line)
-        if len(lines) > most:
-            ROWS.refuse(len(lines), name)
-            refuse_too_large(len(lines), len(picked), name)
         if columns.ids is not None:
             ids.append(row[columns.ids])
         if columns.time is not None:
