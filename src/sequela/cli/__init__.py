@@ -22,6 +22,7 @@ from sequela.cli.next import next_command
 from sequela.cli.order import order
 from sequela.cli.output import show_notices, show_progress
 from sequela.cli.path import path
+from sequela.cli.plan import plan
 from sequela.cli.plot import plot
 from sequela.cli.posterior import posterior
 from sequela.cli.repeat import collect, repeat
@@ -53,7 +54,8 @@ def main(ctx: click.Context, debug: bool) -> None:  # noqa: ARG001 - `Commands` 
 
 
 for _command in (
-    import_files, fit, posterior, path, repeat, collect, order, rivals, compare, time, next_command,
+    import_files, fit, posterior, plan, path, repeat, collect, order, rivals, compare, time,
+    next_command,
     simulate, score, plot, report, demo, info, compile_command, cite,
 ):  # fmt: skip
     main.add_command(_command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import sys
 import threading
 import warnings
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
@@ -117,6 +118,8 @@ def show_notices(ctx: click.Context) -> None:
     handler = _Notices(logging.WARNING)
     log.addHandler(handler)
     ctx.call_on_close(lambda: log.removeHandler(handler))
+    if not sys.stderr.isatty():
+        ctx.with_resource(lines_in_log())
     before = warnings.showwarning
     warnings.showwarning = _show_warning
     ctx.call_on_close(lambda: setattr(warnings, "showwarning", before))

@@ -69,7 +69,9 @@ class PanelGenes:
             else:
                 covered = self.genes[panel]
                 rows[panel] = np.array([gene not in covered for gene in genes], dtype=np.bool_)
-        return np.stack([rows[panel] for panel in panels]) if panels else np.zeros((0, len(genes)))
+        if not panels:
+            return np.zeros((0, len(genes)), dtype=np.bool_)
+        return np.stack([rows[panel] for panel in panels])
 
 
 def read_matrix(path: Path, header: list[str], profile: str) -> SamplePanels:

@@ -326,17 +326,6 @@ def _check_meaning(missing: str | None) -> str | None:
     return missing
 
 
-def _bounded(
-    rows: Iterator[tuple[int, list[str]]], most: int, width: int, name: str
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows, and refuse more of them than are allowed or fit into memory."""
-    for count, row in enumerate(rows, 1):
-        yield row
-        if count > most:
-            ROWS.refuse(count, name)
-            refuse_too_large(count, width, name)
-
-
 def _collect(
     rows: Iterator[tuple[int, list[str]]], columns: Columns, name: str, *, decimal_comma: bool
 ) -> Draft:
@@ -349,23 +338,19 @@ def _collect(
     weights: list[float] = []
     blank = None
     lines: list[int] = []
-    for line, row in _bounded(rows, most, len(picked), name):
+    for line, row in rows:
         if not any(row) and len(row) <= 1:
             blank = blank or line
             continue
-        if blank is not None and width == 1:
-            raise InputError(
-                f"{name}, line {blank}: no value (column {columns.labels[0]!r:.80}), so that all "
-                "cells of the sample are missing. Remove the sample, or fill in the value."
-            )
-        if len(row) != width:
-            _refuse_ragged([(line, row)], width, name)
+        _check_row(line, row, blank, columns, name)
         cells = row[picked[0] :] if whole else [row[j] for j in picked]
         values = bytes(map(memory.__getitem__, cells))
         if max(values) > 1:
             _check_cells(values, (line, row), columns, name)
         codes += values
         lines.append(line)
+        if len(lines) > most:
+            _refuse_size(len(lines), len(picked), name)
         if columns.ids is not None:
             ids.append(row[columns.ids])
         if columns.time is not None:
@@ -388,6 +373,24 @@ def _collect(
         weights=np.array(weights) if columns.weight is not None else None,
         notes=notes,
     )
+
+
+def _check_row(line: int, row: list[str], blank: int | None, columns: Columns, name: str) -> None:
+    """Refuse a row of another width, and one after a line without its only value."""
+    width = len(columns.labels)
+    if blank is not None and width == 1:
+        raise InputError(
+            f"{name}, line {blank}: no value (column {columns.labels[0]!r:.80}), so that all "
+            "cells of the sample are missing. Remove the sample, or fill in the value."
+        )
+    if len(row) != width:
+        _refuse_ragged([(line, row)], width, name)
+
+
+def _refuse_size(n_rows: int, n_items: int, name: str) -> None:
+    """Refuse a table that is too large: in rows, or in cells."""
+    ROWS.refuse(n_rows, name)
+    refuse_too_large(n_rows, n_items, name)
 
 
 def _check_ids(ids: list[str], lines: list[int], name: str) -> list[str]:

@@ -90,7 +90,8 @@ class CompletedSets:
         self, parameters: Parameters, weights: NDArray[np.float64], n_threads: int
     ) -> NDArray[np.float64]:
         """Return the sum of the gradients of all draws, each times its weight."""
-        pooled = np.bincount(self.which, weights=weights.ravel(), minlength=len(self._sets))
+        summed = np.bincount(self.which, weights=weights.ravel(), minlength=len(self._sets))
+        pooled = summed.astype(np.float64)
         sets = replace(self._sets, sets=self._sets.sets._replace(weights=pooled))
         blocks = self._blocks
         if np.count_nonzero(pooled) < pooled.size:

@@ -180,7 +180,9 @@ class Likelihood:
         if drawn is not None:
             places = ways == Way.COMPLETIONS
             log_p[places], variance[places] = drawn.log_p, drawn.variance
-            if total is not None and total_variance is not None:
+            if drawn.gradient is not None and drawn.gradient_variance is not None:
+                assert total is not None  # noqa: S101 - wanted together
+                assert total_variance is not None  # noqa: S101
                 total += drawn.gradient
                 total_variance += drawn.gradient_variance
         chains = self.settings.sampling.chains

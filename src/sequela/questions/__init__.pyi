@@ -41,6 +41,8 @@ from .rivals import rival_orders as rival_orders
 from .samples import SamplePosteriors as SamplePosteriors
 from .samples import sample_arrivals as sample_arrivals
 from .samples import sample_posteriors as sample_posteriors
+from .study_plan import StudyPlan as StudyPlan
+from .study_plan import plan_study as plan_study
 from .survival import LogRank as LogRank
 from .survival import kaplan_meier as kaplan_meier
 from .survival import log_rank as log_rank

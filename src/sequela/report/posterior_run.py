@@ -177,17 +177,20 @@ def _proceed(imported: Imported, place: Path, options: PosteriorRunOptions) -> P
     """Finish a run that was stopped, or draw more."""
     earlier = Posterior.load(place)
     stored = earlier.chain_states[0]
-    planned = stored["plan"]["warm_up"] + stored["plan"]["draws"]
-    missing = planned - stored["done"]
-    settings = {k: v for k, v in options.settings.items() if k in ("draws", "n_threads")}
+    plan = stored["plan"]
+    settings = {
+        k: v for k, v in options.settings.items() if k in ("draws", "most_draws", "n_threads")
+    }
     others = sorted(set(options.settings) - set(settings))
     if others or options.prior is not None:
         name = others[0] if others else "prior"
         raise InputError(f"{name} cannot be changed when an earlier run goes on; leave it out")
-    if missing > 0:
-        settings["draws"] = missing
-    else:
-        settings.setdefault("draws", stored["plan"]["draws"])
+    missing = plan["warm_up"] + plan["draws"] - stored["done"]
+    if not plan["until_converged"]:
+        if missing > 0:
+            settings["draws"] = missing
+        elif "most_draws" not in settings:
+            settings.setdefault("draws", plan["draws"])
     return posterior(imported.data, continue_from=earlier, checkpoint=place, **settings)
 
 
