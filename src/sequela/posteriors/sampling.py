@@ -140,6 +140,7 @@ class _Run:
     until_converged: bool
     checkpoint: Path | None
     fresh: list[tuple[NDArray[np.float64], ...]] = field(default_factory=list)
+    interrupted: bool = False
 
     @classmethod
     def prepare(  # the arguments of `posterior`
@@ -209,6 +210,7 @@ class _Run:
                 if self.checkpoint and time.monotonic() - saved > _BETWEEN_CHECKPOINTS:
                     self.result().save(self.checkpoint)
                     saved = time.monotonic()
+        self.interrupted = bool(stop) and walkers.done < self.end
         if self.checkpoint:
             self.result().save(self.checkpoint)
 
@@ -238,6 +240,7 @@ class _Run:
             rates=self.walkers.rates(),
             fingerprint=fingerprint(problem.data),
             chain_states=(header, arrays),
+            interrupted=self.interrupted,
         )
 
     def _gather(self) -> None:
