@@ -42,10 +42,10 @@ class ObservationEffects:
     """
 
     kind: ClassVar[str] = "effects"
-    omega: tuple[float, ...]
+    omega: Sequence[float] | NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        given: Any = self.omega  # arrays are welcome, too
+        given: Any = self.omega
         if isinstance(given, np.ndarray):
             given = given.tolist()
         listed = isinstance(given, Sequence) and not isinstance(given, str)
@@ -63,7 +63,7 @@ class ObservationEffects:
     @property
     def constant_rate(self) -> float | None:
         """1 if no item has an effect, otherwise None."""
-        return None if any(self.omega) else 1.0
+        return None if np.any(self.omega) else 1.0
 
     def rate_in(self, state: NDArray[np.int64]) -> float:
         """Return the rate at which a sample with the items `state` is observed."""
@@ -91,8 +91,8 @@ class ObservationEffects:
 
     def in_order(self, places: Sequence[int]) -> ObservationEffects:
         """Return the effects of the items at these places, in their order."""
-        return ObservationEffects([self.omega[i] for i in places])  # type: ignore[arg-type]
+        return ObservationEffects([self.omega[i] for i in places])
 
     def to_json(self) -> dict[str, Any]:
         """Return what a file holds."""
-        return {"kind": self.kind, "omega": list(self.omega)}
+        return {"kind": self.kind, "omega": [float(x) for x in self.omega]}

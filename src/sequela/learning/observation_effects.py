@@ -124,7 +124,7 @@ def fit_observation_effects(
 
     def loss(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         theta, omega = point[:-n].reshape(n, n), point[-n:]
-        absorbed = ObservationEffects(omega).absorb(theta)  # type: ignore[arg-type]
+        absorbed = ObservationEffects(omega).absorb(theta)
         value, gradient = objective.evaluate(absorbed, full=True)
         cost, by_theta, by_omega = symmetric_penalty(theta, omega)
         off = gradient - np.diag(np.diagonal(gradient))
@@ -155,5 +155,5 @@ def fit_observation_effects(
             "residual": found.residual,
             "converged": bool(found.residual <= tol),
         },
-        observation=ObservationEffects(found.x[-n:]),  # type: ignore[arg-type]
+        observation=ObservationEffects(found.x[-n:]),
     )
