@@ -20,11 +20,17 @@ if TYPE_CHECKING:
 project = "sequela"
 version = release = sequela.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "numpydoc", "sphinx_click"]
 exclude_patterns = ["_build"]
 # Made when the site is built: the figures of the gallery and the live report.
 GALLERY = Path(__file__).parent / "_gallery"
 html_extra_path = ["_gallery/live"]
+html_static_path = ["_static"]
+
+# The tutorials are notebooks, executed when the site is built; an error in a cell fails the build.
+nb_execution_mode = "cache"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 1800  # seconds per cell: the first one may compile
 
 html_theme = "furo"
 html_title = f"sequela {release}"

@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    ROOT / "README.md",
+    *sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts),
+]
 
 # A fenced block and its language; of a text block also what introduces it.
-_BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```(?P<language>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def examples(document: Path) -> list[tuple[str, str | None]]:
@@ -66,7 +69,7 @@ def write_export(folder: Path) -> None:
     (folder / "cna.txt").write_text(head + "\n".join(rows) + "\n")
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/tutorial.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/tutorials/cbioportal.md"])
 def test_the_commands_that_a_document_shows_work(name, tmp_path, monkeypatch):
     from click.testing import CliRunner
 

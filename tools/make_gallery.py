@@ -71,6 +71,9 @@ def figures(model: Any, data: Any) -> dict[str, Callable[[], Any]]:
         "theta": lambda: plots.plot_theta(model),
         "interactions": lambda: plots.plot_interactions(model, frequencies=data.frequencies),
         "order_matrix": lambda: plots.plot_order_matrix(questions.order_matrix(model, top, **how)),
+        "order_ranges": lambda: plots.plot_order_ranges(
+            questions.order_ranges(model, data, **how), max_pairs=12
+        ),
         "order_tree": lambda: plots.plot_order_tree(cohort),
         "common_paths": lambda: plots.plot_common_paths(cohort),
         "positions": lambda: plots.plot_positions(questions.item_positions(model, **how)),

@@ -7,8 +7,9 @@ import csv
 import io
 import json
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from sequela import __version__
 from sequela.observation import take_recorded_observation
 from sequela.support.errors import InputError
 from sequela.support.files import replacing
+from sequela.support.schema import Place, parse_json, read_fields
 
 if TYPE_CHECKING:
     import os
@@ -25,12 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMAT",
+    "OBSERVATION_ROW",
     "VERSION",
     "content",
     "json_object",
     "mhn_meta_path",
     "naming",
     "plain_metadata",
+    "read_mhn_table",
     "read_table",
     "table_text",
     "unpack",
@@ -38,6 +42,8 @@ __all__ = [
 ]
 
 FORMAT = "sequela model"
+_REMEDY = "It was not written by Model.save. Make it anew with that"
+OBSERVATION_ROW = "Observation"  # in tables of mhn: effects of the items on the observation
 VERSION = 2  # to be raised when a reader of the older version would misread the file
 
 
@@ -87,6 +93,16 @@ def json_object(content: bytes) -> dict[str, Any]:
     return found
 
 
+@dataclass(frozen=True)
+class _Header:
+    """The JSON of a model file."""
+
+    version: Literal[1, 2]
+    items: list[str]
+    metadata: dict[str, Any]
+    observation: dict[str, Any] | None = None
+
+
 def plain_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata as JSON will give it back; an error names the key that it cannot hold."""
     plain = {}
@@ -115,11 +131,12 @@ def unpack(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any]
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             known = "meta.npy" in archive.namelist()
-            header: Any = json.loads(str(_member(archive, "meta.npy"))) if known else {}
+            place = Place(path, _REMEDY)
+            header: Any = parse_json(str(_member(archive, "meta.npy")), place) if known else {}
             _refuse_header(header, name)
             theta = _member(archive, "theta.npy")
-        whole = isinstance(header["items"], list) and isinstance(header["metadata"], dict)
-        if whole and header["version"] == 1:
+        read_fields(_Header, header, place)
+        if header["version"] == 1:
             # Format 1 kept the rate of the observation among the metadata.
             with naming(path):
                 header["observation"] = take_recorded_observation(header["metadata"]).to_json()
@@ -130,11 +147,8 @@ def unpack(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any]
             f"{name} cannot be read as a model ({type(error).__name__}: {error}); it is damaged, "
             "incomplete or something else. Copy it again from where it was saved, or save anew"
         ) from None
-    if not whole or theta.dtype != np.float64:
-        raise InputError(
-            f"{name} has items, metadata or theta of the wrong type (theta: {theta.dtype}, "
-            "expected float64); it was not written by Model.save. Make it anew with that"
-        )
+    if theta.dtype != np.float64:
+        raise place.at("theta").error(f"is an array of {theta.dtype}", "float64")
     return header, theta
 
 
@@ -146,7 +160,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
 def _refuse_header(header: Any, name: str) -> None:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise InputError(f"{name} is not a model of sequela; give a file that Model.save wrote")
-    if header["version"] > VERSION:
+    if isinstance(header.get("version"), int) and header["version"] > VERSION:
         raise InputError(
             f"{name} has format version {header['version']} (written by sequela "
             f"{header.get('sequela')}); this is sequela {__version__}, which reads version "
@@ -157,13 +171,20 @@ def _refuse_header(header: Any, name: str) -> None:
 # --- Tables ---------------------------------------------------------------------------------------
 
 
-def table_text(corner: str, labels: Sequence[str], matrix: NDArray[np.float64]) -> bytes:
-    """Return a labelled matrix as CSV, with all digits of its numbers."""
+def table_text(
+    corner: str,
+    labels: Sequence[str],
+    matrix: NDArray[np.float64],
+    extra: tuple[str, NDArray[np.float64]] | None = None,
+) -> bytes:
+    """Return a labelled matrix as CSV, with all digits of its numbers; `extra` is a last row."""
     buffer = io.StringIO(newline="")
     # All text in quotation marks: before Python 3.13 a carriage return would go without.
     writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     writer.writerow([corner, *labels])
     writer.writerows([label, *row] for label, row in zip(labels, matrix.tolist(), strict=True))
+    if extra is not None:
+        writer.writerow([extra[0], *extra[1].tolist()])
     try:
         return buffer.getvalue().encode()
     except UnicodeEncodeError as error:
@@ -175,6 +196,42 @@ def table_text(corner: str, labels: Sequence[str], matrix: NDArray[np.float64]) 
 
 def read_table(path: str | os.PathLike[str]) -> tuple[str, list[str], NDArray[np.float64]]:
     """Return (first cell, labels, numbers) of a square comma-separated table."""
+    name = repr(str(path))
+    corner, rows, columns, values = _read_cells(path)
+    if len(rows) == len(columns) + 1:
+        raise InputError(
+            f"{name} has one row more than columns ({rows[-1]!r}). If it is a model of mhn with "
+            "effects on the observation (oMHN), read it with Model.from_mhn"
+        )
+    _check_square(name, rows, columns)
+    return corner, rows, values
+
+
+def read_mhn_table(
+    path: str | os.PathLike[str],
+) -> tuple[str, list[str], NDArray[np.float64], NDArray[np.float64] | None]:
+    """Return (first cell, labels, numbers, effects on the observation) of a table of mhn.
+
+    A model with effects on the observation (oMHN) has one more row, "Observation"; the effects of
+    others are None. Without labels mhn numbers rows and columns.
+    """
+    corner, rows, columns, values = _read_cells(path)
+    omega = None
+    if len(rows) == len(columns) + 1:
+        if rows[-1] not in (OBSERVATION_ROW, str(len(columns))):
+            raise InputError(
+                f"{str(path)!r} has one row more than columns, {rows[-1]!r}; a model of mhn with "
+                f"effects on the observation has the row {OBSERVATION_ROW!r} there"
+            )
+        rows, values, omega = rows[:-1], values[:-1], values[-1]
+    _check_square(repr(str(path)), rows, columns)
+    return corner, rows, values, omega
+
+
+def _read_cells(
+    path: str | os.PathLike[str],
+) -> tuple[str, list[str], list[str], NDArray[np.float64]]:
+    """Return (first cell, rows, columns, numbers) of a comma-separated table."""
     name = repr(str(path))
     try:
         text = content(path).decode("utf-8-sig")  # spreadsheets put a mark in front
@@ -207,12 +264,10 @@ def read_table(path: str | os.PathLike[str]) -> tuple[str, list[str], NDArray[np
                     "expected a number such as -1.5"
                 ) from None
     rows = [row[0] for _, row in lines[1:]]
-    if len(rows) == len(columns) + 1:
-        raise InputError(
-            f"{name} has one row more than columns ({rows[-1]!r}). If it is a model of mhn with "
-            "effects on the observation (oMHN): sequela does not support observation effects; in "
-            "mhn, get_equivalent_classical_mhn() gives a model with the same distribution of sets"
-        )
+    return corner, rows, columns, values
+
+
+def _check_square(name: str, rows: list[str], columns: list[str]) -> None:
     if rows != columns:
         k = next((k for k, x in enumerate(rows) if [x] != columns[k : k + 1]), len(rows))
         raise InputError(
@@ -220,7 +275,6 @@ def read_table(path: str | os.PathLike[str]) -> tuple[str, list[str], NDArray[np
             f"rows {rows[k : k + 3]} and the columns {columns[k : k + 3]}; expected the same items "
             "in the same order. The file may be incomplete"
         )
-    return corner, rows, values
 
 
 def mhn_meta_path(path: str | os.PathLike[str]) -> Path:

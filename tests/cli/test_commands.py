@@ -48,6 +48,7 @@ def test_the_commands_are_those_that_the_help_lists(run):
             "path",
             "order",
             "rivals",
+            "compare",
             "time",
             "next",
             "simulate",

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from learning.problems import kkt_residual, l1
 from sequela import InputError
-from sequela.learning.penalties import OffDiagonalL1, OnSupport
+from sequela.learning.penalties import OffDiagonalL1, OnSupport, WithFixed
 
 quick = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 
@@ -28,6 +28,9 @@ KINDS = {
     "off-diagonal": lambda _, strength: OffDiagonalL1(strength),
     "support": lambda support, _: OnSupport(support),
     "charged support": OnSupport,
+    "fixed at zero": lambda support, strength: WithFixed(
+        OffDiagonalL1(strength), np.where(support | np.eye(len(support), dtype=bool), np.nan, 0.0)
+    ),
 }
 every_penalty = pytest.mark.parametrize("kind", KINDS)
 

@@ -87,7 +87,7 @@ def test_a_clock_excludes_the_wrong_order(learner, clocked):
     assert check.model == learner.model_
     assert check.sentences() == [
         f"0 before 1: {row['probability']:.2f}; the data allow {row['low']:.2f} to "
-        f"{row['high']:.2f}"
+        f"{row['high']:.2f} (the data can tell)"
     ]
 
 

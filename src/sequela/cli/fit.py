@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sequela.cli.errors import INTERRUPTED
-from sequela.cli.inputs import most_frequent_option, solver_options, times_option
+from sequela.cli.inputs import (
+    most_frequent_option,
+    solver_options,
+    times_option,
+    weights_option,
+)
 from sequela.cli.output import (
     json_option,
     make_console,
@@ -45,9 +50,31 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     default=None,
     help="Number of starts; all but the first are random. Default: 5, fewer for large data.",
 )
+@click.option(
+    "--observation",
+    metavar="KIND",
+    help="Observation times: exponential (default), gamma:SHAPE or heavy:SHAPE; gamma, heavy or "
+    "any choose the shape by held-out likelihood.",
+)
 @click.option("--no-check", is_flag=True, help="Do not check which orders the data allow.")
 @times_option
+@weights_option
+@click.option(
+    "--orders",
+    metavar="FILE",
+    help="Table of known orders: sample, before, after and, optionally, probability.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["keep", "absent", "refuse"]),
+    help="What cells without a value mean. Default: NA is a missing cell, empty cells are refused.",
+)
 @most_frequent_option
+@click.option(
+    "--fixed",
+    type=click.Path(path_type=Path),
+    help="Table of interactions that are not learned: from, to and value (0 if there is no value).",
+)
 @solver_options
 @click.option(
     "--seed", type=click.IntRange(min=0), help="Random seed; the same seed gives the same model."
@@ -121,6 +148,10 @@ def fit(
             raise click.UsageError("--penalty and --cv exclude each other")
         from sequela.report import FitRunOptions, run_fit
 
+        if "fixed" in chosen:
+            from sequela.learning.fixed import read_fixed_file
+
+            chosen["fixed"] = tuple(read_fixed_file(chosen["fixed"]))
         options = FitRunOptions(check=not chosen.pop("no_check", False), **chosen)
         report = run_fit(data, output, options, output=written, execution=execution)
     if as_json:
@@ -157,7 +188,7 @@ def execution_for(threads: int | None = None, checkpoint: Path | None = None) ->
 
 
 def _announce(what: str) -> None:
-    click.echo(f"sequela: {what} ...", err=True)
+    print_notices([f"{what} ..."])
 
 
 def show(report: FitReport) -> None:
@@ -175,6 +206,7 @@ def show(report: FitReport) -> None:
         f"{found.interactions} interactions; objective {found.objective:.6f}{error}, {reached}\n",
         soft_wrap=True,
     )
+    _show_observations(report, console)
     print_table(
         console,
         {"Strongest interactions": False, "Effect on the rate": True},
@@ -184,6 +216,7 @@ def show(report: FitReport) -> None:
         ],
     )
     _show_orders(report, console)
+    _show_check(report, console)
     print_notices(report.notices)
     if report.same_as_repeated is not None:
         console.print(
@@ -201,10 +234,39 @@ def _show_orders(report: FitReport, console: Any) -> None:
     check = report.order_ranges
     if check is None:
         return
-    checked = check.table[check.table["checked"]].head(_SHOWN_ORDERS)
-    lines = zip(check.sentences(_SHOWN_ORDERS), checked["verdict"], strict=True)
-    told = [f"{line} ({verdict})" for line, verdict in lines]
+    told = check.sentences(_SHOWN_ORDERS)
     if told:
         console.print("\nOrders, among samples with both:", soft_wrap=True)
         for line in told:
             console.print(line, soft_wrap=True, markup=False)
+
+
+def _show_check(report: FitReport, console: Any) -> None:
+    """Print whether the model describes the data, and what to try if it does not."""
+    check = report.fit_check
+    if check is None or not check.tests:
+        return
+    if check.fits:
+        console.print(
+            "\nSet sizes and co-occurrence agree with the model, as far as the tests see",
+            soft_wrap=True,
+        )
+        return
+    console.print("\nThe model does not describe the data:", soft_wrap=True)
+    for finding in check.findings:
+        console.print(f"- {finding}", soft_wrap=True, markup=False)
+
+
+def _show_observations(report: FitReport, console: Any) -> None:
+    """Print the comparison of observation times, if there was one."""
+    if report.observations is None:
+        return
+    print_table(
+        console,
+        {"Observation times": False, "Held-out gain (nats)": True, "": False},
+        [
+            (row["observation"], f"{row['gain']:.1f} +- {row['se']:.1f}", "*" * int(row["chosen"]))
+            for row in report.observations.table.to_dict("records")
+        ],
+    )
+    console.print("")

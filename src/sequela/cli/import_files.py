@@ -1,4 +1,4 @@
-"""``sequela import``: from an export of cBioPortal, a MAF file or a table to a table of 0 and 1."""
+"""``sequela import``: from exports, MAF files and tables of any kind to a table of 0 and 1."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sequela.cli.inputs import check_output, force_option, most_frequent_option, split_items
-from sequela.cli.output import json_option, print_json
+from sequela.cli.long_tables import LONG_OPTIONS, long_options, read_long_tables
+from sequela.cli.output import echo, json_option, print_json
 
 if TYPE_CHECKING:
     from sequela.data.importing import Imported
@@ -32,11 +33,19 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option("--study-folder", type=_FILE, help="Study folder of cBioPortal.")
 @click.option("--maf", type=_FILE, help="MAF file.")
+@click.option(
+    "--long",
+    "long_tables",
+    type=_FILE,
+    multiple=True,
+    help="Table with one line per sample and item; may be given several times.",
+)
 @click.option("--study", metavar="ID", help="Id of a study to download from cBioPortal.")
 @click.option(
     "--host", default=None, help="With --study: another server with the API of cBioPortal."
 )
 @click.option("--refresh", is_flag=True, help="With --study: download again.")
+@long_options
 @click.option("-o", "--output", type=_FILE, required=True, help="Table to write (CSV).")
 @click.option("--times", metavar="COLUMN", help="With --table: column with the observation times.")
 @click.option(
@@ -61,7 +70,19 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--profiled",
     type=_FILE,
-    help="With --maf: file with the ids of all profiled samples, one per line.",
+    help="With --maf or --long: file with the ids of all examined samples, one per line.",
+)
+@click.option("--panel", metavar="NAME", help="With --study-folder: samples of this panel only.")
+@click.option(
+    "--panels",
+    type=_FILE,
+    help="With --study-folder: folder or file that defines the gene panels, if the study does not.",
+)
+@click.option(
+    "--incomplete",
+    type=click.Choice(["missing", "samples", "items"]),
+    help="Where some items of a sample were not profiled: write NA, or drop the samples or the "
+    "items. Default: missing.",
 )
 @click.option("--merge", type=_FILE, help="JSON file that maps a new name to the items to merge.")
 @click.option(
@@ -83,17 +104,23 @@ def import_files(
 ) -> None:
     """Convert files of alterations to a table of samples and items.
 
-    Give one source: --table, --mutations and/or --cna, --study-folder, --maf, or --study. Items
+    Give one source: --table, --mutations and/or --cna, --study-folder, --maf, --long, or --study.
+    Items of genes
     are named as in the paper: EGFR is a mutation, EGFR(A) an amplification, EGFR(D) a deletion. A
     sample without any alteration is kept as an empty set. The summary lists what was read, dropped
     and merged.
     """
-    from sequela.report.tables import samples_table, write_table
+    from sequela.report.tables import samples_table, statements_table, write_table
 
-    check_output(output, force=force)
+    orders = given["orders_file"]
+    for path in (output, orders):
+        check_output(path, force=force)
     found = read(given)
     write_table(samples_table(found.data), output)
     report = {"written": str(output), **found.summary.to_dict()}
+    if orders is not None:
+        write_table(statements_table(found.data), orders, index=False)
+        report["written_orders"] = str(orders)
     if propose_merges:
         from sequela.data.merging import propose_merges as propose
 
@@ -111,6 +138,7 @@ def read(given: dict[str, Any]) -> Imported:
         "--mutations/--cna": given["mutations"] or given["cna"],
         "--study-folder": given["study_folder"],
         "--maf": given["maf"],
+        "--long": given["long_tables"] or None,
         "--study": given["study"],
     }
     named = [name for name, value in sources.items() if value is not None]
@@ -132,6 +160,8 @@ def read(given: dict[str, Any]) -> Imported:
         from sequela.data.tables import read_table
 
         return read_table(given["table"], times=given["times"], **selection)
+    if source == "--long":
+        return read_long_tables(given, selection)
     if source == "--maf":
         from sequela.data.maf import read_maf
 
@@ -141,6 +171,8 @@ def read(given: dict[str, Any]) -> Imported:
         )  # fmt: skip
     from sequela.data.cbioportal import read_cbioportal
 
+    if given["incomplete"] is not None:
+        selection["incomplete"] = given["incomplete"]
     folder = given["study_folder"]
     if source == "--study":
         from sequela.data.download import PUBLIC_HOST, download_study
@@ -148,7 +180,8 @@ def read(given: dict[str, Any]) -> Imported:
         host = given["host"] or PUBLIC_HOST
         folder = download_study(given["study"], host=host, refresh=given["refresh"])
     return read_cbioportal(
-        given["mutations"], given["cna"], folder=folder,
+        given["mutations"], given["cna"], folder=folder, panel=given["panel"],
+        panels=given["panels"],
         amplification=given["amplification"], deletion=given["deletion"], **selection,
     )  # fmt: skip
 
@@ -156,17 +189,23 @@ def read(given: dict[str, Any]) -> Imported:
 def _check_only(source: str, given: dict[str, Any]) -> None:
     """Refuse options that belong to another source: they would be ignored."""
     belongs = {
-        "times": "--table", "consequences": "--maf", "profiled": "--maf", "host": "--study",
-        "refresh": "--study",
+        "times": ("--table",), "consequences": ("--maf",), "profiled": ("--maf", "--long"),
+        "host": ("--study",), "refresh": ("--study",), "panel": ("--study-folder", "--study"),
+        "panels": ("--study-folder", "--study"),
+        "incomplete": ("--mutations/--cna", "--study-folder", "--study", "--long"),
+        **dict.fromkeys(LONG_OPTIONS, ("--long",)),
     }  # fmt: skip
-    for name, owner in belongs.items():
-        if given[name] not in (None, False) and source != owner:
-            raise click.UsageError(f"--{name} belongs to {owner}, not to {source}")
+    for name, owners in belongs.items():
+        if given[name] not in (None, False) and source not in owners:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{option} belongs to {' or '.join(owners)}, not to {source}")
 
 
 def show(found: Imported, report: dict[str, Any]) -> None:
     """Print the summary in words."""
-    click.echo(found.summary.text())
+    echo(found.summary.text())
     for name, old in report.get("proposed_merges", {}).items():
-        click.echo(f"nearly always together: {', '.join(old)} (as {name!r} in a --merge file)")
-    click.echo(f"written: {report['written']}")
+        echo(f"nearly always together: {', '.join(old)} (as {name!r} in a --merge file)")
+    echo(f"written: {report['written']}")
+    if "written_orders" in report:
+        echo(f"written: {report['written_orders']}")

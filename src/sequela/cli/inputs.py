@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from sequela.data.dataset import Dataset
     from sequela.model import Model
+    from sequela.posteriors.result import Posterior
 
 __all__ = [
     "check_output",
@@ -22,6 +23,7 @@ __all__ = [
     "force_option",
     "load_data",
     "load_model",
+    "load_posterior",
     "model_argument",
     "most_frequent_option",
     "precision_options",
@@ -29,6 +31,7 @@ __all__ = [
     "solver_options",
     "split_items",
     "times_option",
+    "weights_option",
 ]
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
@@ -48,6 +51,15 @@ def times_option(command: Command) -> Command:
     """Add ``--times``."""
     return click.option(
         "--times", metavar="COLUMN", help="Column with the observation times, if DATA has one."
+    )(command)
+
+
+def weights_option(command: Command) -> Command:
+    """Add ``--weights``."""
+    return click.option(
+        "--weights",
+        metavar="COLUMN|FILE",
+        help="Weights of the samples: a column of DATA, or a table of samples and weights.",
     )(command)
 
 
@@ -176,11 +188,33 @@ def load_model(path: Path) -> Model:
     return Model.from_csv(path) if path.suffix.lower() == ".csv" else Model.load(path)
 
 
-def load_data(path: Path, *, times: str | None = None, most_frequent: int | None = None) -> Dataset:
+def load_posterior(path: Path) -> Posterior:
+    """Read a posterior: the folder of `sequela posterior`, or a file of `Posterior.save`."""
+    from sequela.posteriors.result import Posterior
+    from sequela.report.posterior_run import POSTERIOR_NAME
+    from sequela.support.errors import InputError
+
+    if path.is_dir():
+        if not (path / POSTERIOR_NAME).exists():
+            raise InputError(
+                f"{str(path)!r} is a folder without {POSTERIOR_NAME}; expected the folder of "
+                "`sequela posterior`"
+            )
+        path = path / POSTERIOR_NAME
+    return Posterior.load(path)
+
+
+def load_data(
+    path: Path,
+    *,
+    times: str | None = None,
+    most_frequent: int | None = None,
+    weights: str | None = None,
+) -> Dataset:
     """Read a table of samples and items; what was made of it goes to standard error as notices."""
     from sequela.report import read_samples
 
-    return read_samples(path, times=times, most_frequent=most_frequent).data
+    return read_samples(path, times=times, most_frequent=most_frequent, weights=weights).data
 
 
 def split_items(text: str | None) -> list[str] | None:

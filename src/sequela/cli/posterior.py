@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sequela.cli.fit import execution_for
 from sequela.cli.inputs import data_argument, most_frequent_option, run_options
 from sequela.cli.output import json_option, make_console, print_json, print_table
 
@@ -68,8 +69,8 @@ def posterior(
 
     A fit returns one model. Others, with opposite orders, may explain the data as well; the
     posterior counts them all. The output folder contains the draws (posterior.npz), orders.csv and
-    interactions.csv with intervals, and a run.json. The draws are saved every half minute, so that
-    a run that was stopped goes on with --continue.
+    interactions.csv with intervals, report.html that shows all of it in a browser, and a run.json.
+    The draws are saved every half minute, so that a run that was stopped goes on with --continue.
     """
     from sequela.report.posterior_run import PosteriorRunOptions, run_posterior
 
@@ -79,7 +80,10 @@ def posterior(
         most_frequent=given["most_frequent"],
         settings={name: value for name, value in asked.items() if value is not None},
     )
-    report = run_posterior(data, output, options, proceed=proceed, force=force)
+    report = run_posterior(
+        data, output, options, proceed=proceed, force=force,
+        execution=execution_for(settings.get("n_threads")),
+    )  # fmt: skip
     if as_json:
         print_json(report.to_json())
     else:
@@ -119,3 +123,5 @@ def show(report: PosteriorReport) -> None:
         console.print(f"({len(table) - _MAX_ROWS} more pairs in orders.csv)", soft_wrap=True)
     console.print(f"\n{found.convergence.message}", soft_wrap=True)
     console.print(f"Seed {found.seed}. Everything is in {report.folder}", soft_wrap=True)
+    page = (report.folder / "report.html").absolute()
+    console.print(f"\nOpen the report in a browser: {page}", soft_wrap=True)

@@ -13,6 +13,7 @@ from sequela.cli.inputs import (
     model_argument,
     run_options,
     times_option,
+    weights_option,
 )
 from sequela.cli.output import json_option, make_console, print_json
 
@@ -29,17 +30,20 @@ __all__ = ["score"]
 @model_argument
 @data_argument
 @times_option
+@weights_option
 @run_options
 @json_option
 def score(
     model_path: Path,
     data: Path,
     times: str | None,
+    weights: str | None,
     settings: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Print the mean log-likelihood of the samples in DATA under MODEL."""
-    report = make_report(load_model(model_path), load_data(data, times=times), settings)
+    samples = load_data(data, times=times, weights=weights)
+    report = make_report(load_model(model_path), samples, settings)
     if as_json:
         print_json(report)
         return

@@ -1,3 +1,4 @@
+from ._statements import OrderStatement as OrderStatement
 from .cbioportal import read_cbioportal as read_cbioportal
 from .clinical import read_clinical as read_clinical
 from .dataset import DataLike as DataLike
@@ -9,6 +10,9 @@ from .examples import example_samples as example_samples
 from .examples import example_theta as example_theta
 from .importing import Imported as Imported
 from .importing import ImportSummary as ImportSummary
+from .long_tables import read_long as read_long
 from .maf import read_maf as read_maf
 from .merging import propose_merges as propose_merges
+from .orders import orders_from_fractions as orders_from_fractions
+from .orders import read_orders as read_orders
 from .tables import read_table as read_table

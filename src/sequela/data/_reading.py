@@ -5,12 +5,14 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Iterable, Mapping
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sequela.support.errors import InputError
 from sequela.support.frames import is_missing, is_series
+from sequela.support.labels import compose, compose_all, find_disguised, find_unfit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,12 +25,14 @@ __all__ = [
     "axis_labels",
     "cell_blocks",
     "find_positions",
+    "find_rows",
     "listed",
     "read_cells",
     "read_labels",
     "read_members",
     "read_strings",
     "read_times",
+    "refuse_all_missing",
     "refuse_misaligned",
     "refuse_nothing",
     "unknown",
@@ -66,7 +70,7 @@ def read_strings(
     for string in strings:
         if not isinstance(string, str):
             raise InputError(f"{argument} must be {expected}; found {string!r:.80} in it.")
-    return strings
+    return tuple(compose_all(strings))
 
 
 def _label(value: Any, where: str) -> str:
@@ -82,11 +86,13 @@ def _label(value: Any, where: str) -> str:
 
 
 def read_labels(argument: str, given: Iterable[object]) -> tuple[str, ...]:
-    """Read labels as strings; each may occur only once."""
-    labels = tuple(
+    """Read labels as strings in composed form; each may occur only once, and can be printed."""
+    spelled = [
         _label(value, f"{argument}, position {k}")
         for k, value in enumerate(listed(given, argument))
-    )
+    ]
+    _refuse_unfit(spelled, argument)
+    labels = tuple(compose_all(spelled))
     if len(set(labels)) < len(labels):
         positions: dict[str, list[str]] = {}
         for k, label in enumerate(labels):
@@ -101,6 +107,24 @@ def read_labels(argument: str, given: Iterable[object]) -> tuple[str, ...]:
             f"{_some(twice, len(twice))}. Rename, merge or drop the repeated ones."
         )
     return labels
+
+
+def _refuse_unfit(labels: list[str], argument: str) -> None:
+    """Refuse labels that cannot be printed, or that look like another one."""
+    unfit = find_unfit(labels)
+    if unfit is not None:
+        k, reason = unfit
+        raise InputError(
+            f"{argument}, position {k}: the label {labels[k]!a:.80} {reason}. Rename it."
+        )
+    pair = find_disguised(labels)
+    if pair is not None:
+        one, other = (ascii(labels[k]) for k in pair)
+        raise InputError(
+            f"{argument}: the labels {one:.80} (position {pair[0]}) and {other:.80} (position "
+            f"{pair[1]}) look the same: they differ only in how their characters are composed, in "
+            "the kind of a space or in invisible characters. Rename, merge or drop one of them."
+        )
 
 
 def axis_labels(
@@ -118,7 +142,7 @@ def axis_labels(
             f"{argument} has {len(labels)} labels for {count} {argument}; expected one for each."
         )
     if own is not None:
-        present = [str(label) for label in own]
+        present = compose_all(map(str, own))
         # Users who want to reorder would silently get wrong labels.
         if list(labels) != present and sorted(labels) == sorted(present):
             raise InputError(
@@ -142,7 +166,7 @@ def read_members(row: Any, name: str) -> list[str]:
             values.sort()
         except TypeError:  # numbers and strings together
             values.sort(key=str)
-    labels = [_label(value, name) for value in values]
+    labels = [compose(_label(value, name)) for value in values]
     if len(set(labels)) < len(labels):
         twice = sorted(label for label in set(labels) if labels.count(label) > 1)
         raise InputError(
@@ -154,6 +178,7 @@ def read_members(row: Any, name: str) -> list[str]:
 
 def find_positions(labels: Sequence[str], known: tuple[str, ...], argument: str) -> list[int]:
     where = {label: k for k, label in enumerate(known)}
+    labels = compose_all(labels)
     for label in labels:
         if label not in where:
             raise InputError(
@@ -161,6 +186,37 @@ def find_positions(labels: Sequence[str], known: tuple[str, ...], argument: str)
                 f"Dataset.{argument}."
             )
     return [where[label] for label in labels]
+
+
+def find_rows(which: Iterable[object], samples: tuple[str, ...]) -> list[int]:
+    """Return the positions of samples that were chosen by ids, a mask, or positions."""
+    chosen: list[Any] = listed(which, "the selection of samples")
+    refuse_nothing(chosen, "samples")
+    if all(isinstance(c, str) for c in chosen):
+        rows = find_positions([str(c) for c in chosen], samples, "samples")
+    elif all(isinstance(c, bool | np.bool_) for c in chosen):
+        refuse_misaligned(which, samples, "the mask")
+        if len(chosen) != len(samples):
+            raise InputError(
+                f"the mask has {len(chosen)} entries for {len(samples)} samples; expected one per "
+                "sample."
+            )
+        rows = [i for i, keep in enumerate(chosen) if keep]
+    elif all(isinstance(c, Integral) for c in chosen):
+        for c in chosen:
+            if not -len(samples) <= c < len(samples):
+                raise InputError(
+                    f"position {c} is outside the {len(samples)} samples; positions count from 0. "
+                    "If it is an id, pass it as a string."
+                )
+        rows = [int(c) for c in chosen]
+    else:
+        raise InputError(
+            "the selection of samples must be all ids (strings), all booleans or all integer "
+            f"positions; found {', '.join(sorted({type(c).__name__ for c in chosen}))}."
+        )
+    refuse_nothing(rows, "samples")
+    return rows
 
 
 def unknown(label: str, known: tuple[str, ...]) -> str:
@@ -178,7 +234,7 @@ def refuse_misaligned(given: object, samples: tuple[str, ...], argument: str) ->
     """Refuse a Series whose index has these samples in another order."""
     if not is_series(given) or len(given) != len(samples):
         return
-    index = tuple(str(label) for label in given.index)
+    index = tuple(compose_all(map(str, given.index)))
     if index != samples and not set(index).isdisjoint(samples):
         k = next(k for k, (a, b) in enumerate(zip(index, samples, strict=True)) if a != b)
         raise InputError(
@@ -271,44 +327,90 @@ def _is_number(cell: object) -> bool:
     return isinstance(cell, _NUMBERS) and not isinstance(cell, np.timedelta64)
 
 
-def _binary(block: npt.NDArray[Any]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Return cells as booleans, and which of them are neither 0 nor 1."""
+def _binary(
+    block: npt.NDArray[Any],
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_] | None, npt.NDArray[np.bool_]]:
+    """Return cells as booleans, which of them are missing, and which neither 0 nor 1 nor missing.
+
+    Where nothing can be missing, the second is None.
+    """
     if block.dtype.kind == "b":
-        return block, np.zeros(block.shape, dtype=np.bool_)
+        return block, None, np.zeros(block.shape, dtype=np.bool_)
     if block.dtype.kind == "O":
-        codes = (
-            int(cell) if _is_number(cell) and (cell == 0 or cell == 1) else 2 for cell in block.flat
-        )
+        codes = (_code(cell) for cell in block.flat)
         block = np.fromiter(codes, dtype=np.int8, count=block.size).reshape(block.shape)
+        missing = block == _MISSING
+    elif block.dtype.kind == "f":
+        missing = np.isnan(block)
+    else:
+        missing = None
     ones = block == 1
-    return ones, ~(ones | (block == 0))  # NaN is neither
+    unfit = ~(ones | (block == 0))
+    return ones, missing, unfit if missing is None else unfit & ~missing
+
+
+_MISSING = 3
+
+
+def _code(cell: Any) -> int:
+    if _is_number(cell) and (cell == 0 or cell == 1):
+        return int(cell)
+    return _MISSING if not hasattr(cell, "__len__") and is_missing(cell) else 2
 
 
 def read_cells(
     blocks: Iterator[tuple[int, npt.NDArray[Any]]],
     items: tuple[str, ...],
     samples: tuple[str, ...],
-) -> npt.NDArray[np.bool_]:
-    """Copy the cells into a boolean table; raise an error that names invalid ones."""
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_] | None]:
+    """Copy the cells into a boolean table; raise an error that names invalid ones.
+
+    The second value tells which cells are missing; None if none can be.
+    """
     values = np.empty((len(samples), len(items)), dtype=np.bool_)
+    missing: npt.NDArray[np.bool_] | None = None
     n_bad = 0
     bad: list[tuple[int, int, object]] = []
     for start, block in blocks:
-        values[:, start : start + block.shape[1]], unfit = _binary(block)
+        values[:, start : start + block.shape[1]], unknown_cells, unfit = _binary(block)
+        if unknown_cells is not None and unknown_cells.any():
+            missing = np.zeros(values.shape, dtype=np.bool_) if missing is None else missing
+            missing[:, start : start + block.shape[1]] = unknown_cells
         if unfit.any():
             n_bad += int(np.count_nonzero(unfit))
             for i, j in np.argwhere(unfit)[:SHOWN]:
                 bad.append((i, start + j, block[i, j]))
-    if not bad:
-        return values
+    if bad:
+        raise _unfit(bad, n_bad, items, samples)
+    if missing is not None:
+        refuse_all_missing(missing, samples)
+    return values, missing
+
+
+def refuse_all_missing(missing: npt.NDArray[np.bool_], samples: tuple[str, ...]) -> None:
+    """Refuse a sample of which nothing is known."""
+    empty = np.flatnonzero(missing.all(axis=1))
+    if empty.size:
+        shown = ", ".join(f"{samples[i]!r} (position {i})" for i in empty[:SHOWN])
+        more = f" and {empty.size - SHOWN} more" if empty.size > SHOWN else ""
+        raise InputError(
+            f"all cells of {empty.size} sample{'s' if empty.size > 1 else ''} are missing: "
+            f"{shown}{more}. A sample without a known cell says nothing: leave it out."
+        )
+
+
+def _unfit(
+    bad: list[tuple[int, int, object]], n_bad: int, items: tuple[str, ...], samples: tuple[str, ...]
+) -> InputError:
     cells = [
         f"row {samples[i]!r} (position {i}), column {items[j]!r} (position {j}): {_show(cell)}"
         for i, j, cell in bad
     ]
     remedies = dict.fromkeys(_remedy(cell) for _, _, cell in bad)
-    raise InputError(
-        f"values must be 0 or 1 (False or True) in every cell; {n_bad} of {values.size} are not: "
-        f"{_some(cells, n_bad)}. {' '.join(remedies)}"
+    return InputError(
+        "values must be 0 or 1 (False or True), or missing, in every cell; "
+        f"{n_bad} of {len(items) * len(samples)} are not: {_some(cells, n_bad)}. "
+        f"{' '.join(remedies)}"
     )
 
 
@@ -321,11 +423,6 @@ def _remedy(cell: Any) -> str:
 
     if not pd.api.types.is_scalar(cell):
         return "For sets of labels use Dataset.from_sets."
-    if is_missing(cell):
-        return (
-            "Missing entries are not supported: drop these samples or items, or fill in the "
-            "entries."
-        )
     return "Values are not rounded: decide what counts as present, as in (values >= threshold)."
 
 

@@ -6,28 +6,29 @@ error that names row and column. All other code trusts a `Dataset`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import chain
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
+from sequela.data._distinct_sets import DistinctSets, distinct_sets
+from sequela.data._partly_known import PartlyKnown
 from sequela.data._reading import (
     SHOWN,
     as_table,
     axis_labels,
     cell_blocks,
     find_positions,
+    find_rows,
     listed,
     read_cells,
     read_labels,
     read_members,
     read_times,
-    refuse_misaligned,
     refuse_nothing,
     unknown,
 )
+from sequela.data._statements import closed, read_statements
 from sequela.support.errors import InputError
 from sequela.support.frames import is_frame, is_series
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
     import pandas as pd
+
+    from sequela.data._statements import OrdersLike, OrderStatement
 
 __all__ = ["DataLike", "Dataset", "DistinctSets", "SparseMatrix"]
 
@@ -56,35 +59,14 @@ DataLike: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DistinctSets:
-    """The distinct sets of a `Dataset`, smallest first, in compressed sparse rows.
-
-    Attributes
-    ----------
-    indptr : ndarray of int64, shape (n_distinct + 1,)
-        Set `d` is ``indices[indptr[d]:indptr[d + 1]]``.
-    indices : ndarray of int32
-        Item positions, ascending within each set.
-    counts : ndarray of int64, shape (n_distinct,)
-        The number of samples with each set.
-    inverse : ndarray of int64, shape (n_samples,)
-        The set of each sample.
-    """
-
-    indptr: npt.NDArray[np.int64]
-    indices: npt.NDArray[np.int32]
-    counts: npt.NDArray[np.int64]
-    inverse: npt.NDArray[np.int64]
-
-
-class Dataset:
+class Dataset(PartlyKnown):
     """An immutable table that says which sample has which items.
 
     Parameters
     ----------
     values : array-like, DataFrame, SciPy sparse matrix or Dataset
-        Samples in rows, items in columns; every entry False/True or exactly 0/1. It is copied.
+        Samples in rows, items in columns; every entry False/True or exactly 0/1, or missing: NaN,
+        None, NA of pandas or masked where nobody looked for the item. It is copied.
     items : iterable of labels, optional
         One label per column, by position. Default: the columns of a DataFrame, otherwise
         ``"0"``, ``"1"``, ... Labels are stored as strings, so the number 1 becomes ``"1"``.
@@ -92,6 +74,10 @@ class Dataset:
         One id per row, by position. Default: the index of a DataFrame, otherwise as for items.
     times : iterable of numbers, optional
         When each sample was observed, at least 0 and finite; NaN or None where unknown.
+    orders : dict or iterable, optional
+        What is known about the order of the items: by sample id, or one entry per sample, a list
+        of statements ``(before, after)`` or ``(before, after, probability)``; see
+        `OrderStatement`.
 
     Raises
     ------
@@ -107,7 +93,12 @@ class Dataset:
     array([1, 2, 0])
     >>> float(data.frequencies["TP53"].round(3))
     0.333
-    """
+
+    TP53 was not looked for in the first sample, and IDH1 came first in the second:
+
+    >>> Dataset([[1, None], [1, 1]], items=["IDH1", "TP53"], orders=[None, [("IDH1", "TP53")]])
+    Dataset(2 samples x 2 items: 'IDH1', 'TP53'; 1 to 2 items per sample; 1 cells missing in 1 samples; 1 statements about the order of 1 samples)
+    """  # noqa: E501 - the line is what Python prints
 
     __slots__ = ("_items", "_samples", "_times", "_values")
 
@@ -123,12 +114,17 @@ class Dataset:
         items: Iterable[object] | None = None,
         samples: Iterable[object] | None = None,
         times: Iterable[object] | None = None,
+        orders: OrdersLike | None = None,
     ) -> None:
+        missing: npt.NDArray[np.bool_] | None = None
+        weights: npt.NDArray[np.float64] | None = None
         own_items: Iterable[object] | None = None
         own_samples: Iterable[object] | None = None
         if isinstance(values, Dataset):
             own_items, own_samples = values.items, values.samples
             times = values.times if times is None else times
+            orders = values.orders if orders is None else orders
+            missing, weights = values.missing, values.weights
             table: Any = values.values
         elif is_frame(values):
             own_items, own_samples = values.columns, values.index
@@ -145,8 +141,18 @@ class Dataset:
         # Labels before cells: the message about an invalid cell names its row and column.
         item_labels = axis_labels("items", items, own_items, n_items)
         sample_labels = axis_labels("samples", samples, own_samples, n_samples)
-        cells = read_cells(cell_blocks(table, item_labels), item_labels, sample_labels)
-        self._store(cells, item_labels, sample_labels, read_times(times, sample_labels))
+        cells, unknown_cells = read_cells(
+            cell_blocks(table, item_labels), item_labels, sample_labels
+        )
+        self._store(
+            cells,
+            item_labels,
+            sample_labels,
+            read_times(times, sample_labels),
+            unknown_cells if missing is None else missing,
+            read_statements(orders, item_labels, sample_labels, cells),
+            weights,
+        )
 
     def _store(
         self,
@@ -154,6 +160,9 @@ class Dataset:
         items: tuple[str, ...],
         samples: tuple[str, ...],
         times: npt.NDArray[np.float64] | None,
+        missing: npt.NDArray[np.bool_] | None = None,
+        orders: tuple[tuple[OrderStatement, ...], ...] | None = None,
+        weights: npt.NDArray[np.float64] | None = None,
     ) -> None:
         self._values = np.ascontiguousarray(values)
         self._items = items
@@ -162,6 +171,7 @@ class Dataset:
         self._values.setflags(write=False)
         if times is not None:
             times.setflags(write=False)
+        self._keep(missing, orders, weights)
 
     @classmethod
     def _trusted(cls, *parts: Any) -> Dataset:
@@ -289,18 +299,24 @@ class Dataset:
 
     @property
     def set_sizes(self) -> npt.NDArray[np.int64]:
-        """The number of items of each sample."""
+        """The number of items that each sample is known to have."""
         return np.asarray(self._values.sum(axis=1, dtype=np.int64))
 
     @property
     def frequencies(self) -> pd.Series[float]:
-        """The fraction of the samples that have each item, by item label."""
+        """The fraction of the samples that have each item, by item label.
+
+        Missing cells do not count; NaN for an item whose cells are all missing.
+        """
         import pandas as pd
 
-        return pd.Series(self._values.mean(axis=0), index=list(self._items), name="frequency")
+        share = self.known_shares
+        return pd.Series(share, index=list(self._items), name="frequency")
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the table as a new boolean DataFrame (the times are not part of it).
+        """Return the table as a new boolean DataFrame (times and orders are not part of it).
+
+        With missing cells its columns have the type "boolean" of pandas, and these cells are NA.
 
         Examples
         --------
@@ -310,12 +326,13 @@ class Dataset:
         """
         import pandas as pd
 
-        return pd.DataFrame(
+        table = pd.DataFrame(
             self._values.copy(), index=list(self._samples), columns=list(self._items)
         )
+        return table if self._missing is None else table.astype("boolean").mask(self._missing)
 
     def sets(self) -> list[frozenset[str]]:
-        """Return the set of items of each sample.
+        """Return the set of items that each sample is known to have.
 
         Examples
         --------
@@ -327,6 +344,8 @@ class Dataset:
     def select_items(self, labels: Iterable[object]) -> Dataset:
         """Return a data set of these items only, in this order, with all samples.
 
+        Of the orders those of the remaining items stay, also where an item stood between them.
+
         Examples
         --------
         >>> Dataset([[1, 0, 1]], items=["a", "b", "c"]).select_items(["c", "b"]).items
@@ -335,8 +354,13 @@ class Dataset:
         chosen = read_labels("items", labels)
         columns = find_positions(chosen, self._items, "items")
         refuse_nothing(columns, "items")
+        orders = self._orders
+        if orders is not None and set(chosen) != set(self._items):
+            orders = tuple(closed(statements, chosen) for statements in orders)
+        missing = None if self._missing is None else self._missing[:, columns]
         values = self._values[:, columns]
-        return self._trusted(values, chosen, self._samples, self.times)
+        parts = (values, chosen, self._samples, self.times, missing, orders)
+        return self._trusted(*parts, self._weights)
 
     def select_samples(self, which: Iterable[object]) -> Dataset:
         """Return a data set of these samples only, in this order, with all items.
@@ -357,35 +381,29 @@ class Dataset:
         >>> data.select_samples([-1]).samples
         ('z',)
         """
-        chosen: list[Any] = listed(which, "the selection of samples")
-        refuse_nothing(chosen, "samples")
-        if all(isinstance(c, str) for c in chosen):
-            rows = find_positions([str(c) for c in chosen], self._samples, "samples")
-        elif all(isinstance(c, bool | np.bool_) for c in chosen):
-            refuse_misaligned(which, self._samples, "the mask")
-            if len(chosen) != self.n_samples:
-                raise InputError(
-                    f"the mask has {len(chosen)} entries for {self.n_samples} samples; expected "
-                    "one per sample."
-                )
-            rows = [i for i, keep in enumerate(chosen) if keep]
-        elif all(isinstance(c, Integral) for c in chosen):
-            for c in chosen:
-                if not -self.n_samples <= c < self.n_samples:
-                    raise InputError(
-                        f"position {c} is outside the {self.n_samples} samples; positions count "
-                        "from 0. If it is an id, pass it as a string."
-                    )
-            rows = [int(c) for c in chosen]
-        else:
-            raise InputError(
-                "the selection of samples must be all ids (strings), all booleans or all integer "
-                f"positions; found {', '.join(sorted({type(c).__name__ for c in chosen}))}."
-            )
-        refuse_nothing(rows, "samples")
+        rows = find_rows(which, self._samples)
         ids = read_labels("the selection of samples", [self._samples[i] for i in rows])
-        times = None if self._times is None else self._times[rows]
-        return self._trusted(self._values[rows], self._items, ids, times)
+        return self.take_rows(np.array(rows, dtype=np.int64), ids)
+
+    def take_rows(
+        self, rows: npt.NDArray[np.int64], samples: tuple[str, ...] | None = None
+    ) -> Dataset:
+        """Return the samples at these positions, which may be repeated, under new ids.
+
+        Examples
+        --------
+        >>> Dataset([[1], [0]]).take_rows(np.array([1, 1])).values.tolist()
+        [[False], [False]]
+        """
+        return self._trusted(
+            self._values[rows],
+            self._items,
+            samples or tuple(map(str, range(len(rows)))),
+            None if self._times is None else self._times[rows],
+            None if self._missing is None else self._missing[rows],
+            None if self._orders is None else tuple(self._orders[i] for i in rows),
+            None if self._weights is None else self._weights[rows],
+        )
 
     def without_times(self) -> Dataset:
         """Return the same samples without their observation times.
@@ -395,12 +413,13 @@ class Dataset:
         >>> Dataset([[1, 0]], times=[0.5]).without_times().times is None
         True
         """
-        return self._trusted(self._values, self._items, self._samples, None)
+        parts = (self._values, self._items, self._samples, None)
+        return self._trusted(*parts, self._missing, self._orders, self._weights)
 
     def most_frequent(self, n: int) -> Dataset:
         """Return a data set of the `n` most frequent items, the most frequent first.
 
-        Equally frequent items keep the order of their columns.
+        Equally frequent items keep the order of their columns. Missing cells do not count.
 
         Examples
         --------
@@ -410,11 +429,16 @@ class Dataset:
         is_integer = isinstance(n, int | np.integer) and not isinstance(n, bool)
         if not is_integer or not 1 <= n <= self.n_items:
             raise InputError(f"n must be an integer from 1 to {self.n_items} items; found {n!r}.")
-        order = np.argsort(-self._values.sum(axis=0, dtype=np.int64), kind="stable")
+        if self._missing is None and self._weights is None:
+            order = np.argsort(-self._values.sum(axis=0, dtype=np.int64), kind="stable")
+        else:
+            order = np.argsort(-np.nan_to_num(self.known_shares), kind="stable")
         return self.select_items([self._items[j] for j in order[:n]])
 
     def compressed(self) -> DistinctSets:
         """Return the distinct sets and their counts, ordered by size, then by items.
+
+        The sets are those of the items that are known to be present.
 
         Examples
         --------
@@ -424,19 +448,7 @@ class Dataset:
         >>> distinct.counts.tolist(), distinct.inverse.tolist()
         ([1, 2], [1, 0, 1])
         """
-        # One byte string per row, which sorts in this order: first the size, high byte first, then
-        # the complement of the bits, because of two sets of the same size the one with the smaller
-        # item at the first difference comes first.
-        sizes = self.set_sizes.astype(">u4")
-        keys = np.hstack([sizes[:, None].view(np.uint8), ~np.packbits(self._values, axis=1)])
-        rows = np.ascontiguousarray(keys).view(f"V{keys.shape[1]}").ravel()
-        _, first, inverse, counts = np.unique(
-            rows, return_index=True, return_inverse=True, return_counts=True
-        )
-        indptr = np.zeros(len(first) + 1, dtype=np.int64)
-        np.cumsum(sizes[first], out=indptr[1:])
-        indices = np.nonzero(self._values[first])[1].astype(np.int32)
-        return DistinctSets(indptr, indices, counts.astype(np.int64), inverse.astype(np.int64))
+        return distinct_sets(self._values)
 
     def __len__(self) -> int:
         return self.n_samples
@@ -450,13 +462,18 @@ class Dataset:
             same_times = self._times is other._times
         else:
             same_times = np.array_equal(self._times, other._times, equal_nan=True)
-        return same_times and np.array_equal(self._values, other._values)
+        return (
+            same_times
+            and self._knows_the_same(other)
+            and np.array_equal(self._values, other._values)
+        )
 
     # Equality compares the whole table, which would be too slow for dictionary keys.
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Callable[..., Dataset], tuple[object, ...]]:
-        return self._trusted, (self._values, self._items, self._samples, self._times)
+        parts = (self._values, self._items, self._samples, self._times)
+        return self._trusted, (*parts, self._missing, self._orders, self._weights)
 
     def __repr__(self) -> str:
         sizes = self.set_sizes
@@ -465,5 +482,5 @@ class Dataset:
         return (
             f"Dataset({self.n_samples} samples x {self.n_items} items: {items}"
             f"{', ...' if self.n_items > SHOWN else ''}; {sizes.min()} to {sizes.max()} items per "
-            f"sample{known})"
+            f"sample{known}{self._described()})"
         )

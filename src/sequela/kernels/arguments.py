@@ -15,6 +15,7 @@ __all__ = [
     "LogLattice",
     "Moments",
     "PanelPoints",
+    "PhaseTables",
     "Places",
     "PosteriorState",
     "PosteriorTarget",
@@ -55,6 +56,19 @@ class SetList(NamedTuple):
     start: NDArray[np.int64]
     items: NDArray[np.int64]
     weights: NDArray[np.float64]
+
+
+class PhaseTables(NamedTuple):
+    """An observation time as phases: a mixture of exponential times, then equal stages.
+
+    The mixture has the exponential `rates` with `weights` that add up to 1; it is followed by
+    `stages` exponential times with the rate `stage_rate`. See `phases`.
+    """
+
+    rates: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    stages: int
+    stage_rate: float
 
 
 class BlockSums(NamedTuple):
@@ -99,6 +113,14 @@ class LogLattice(NamedTuple):
 
     The log-rate of column c in the state (H, L) is ``high_log[c, H] + low_log[c, L]``; the set has
     k items, of which `low` are the low bits of a state, and m columns.
+
+    States that have all bits of ``need`` are ends: those in which the sample may have been
+    observed. ``ends[R]`` receives the probability of each (`passage.log_forward`). All items of a
+    complete sample are needed, so that it has one end, the full state.
+
+    If `guided`, something is known about the order: item c cannot arrive before all bits of
+    ``must[c]`` are there, and its arrival in the state (H, L) has the log-weight
+    ``guide_high[c, H] + guide_low[c, L]``.
     """
 
     low_log: NDArray[np.float64]
@@ -107,6 +129,12 @@ class LogLattice(NamedTuple):
     m: int
     k: int
     low: int
+    need: int
+    ends: NDArray[np.float64]
+    guided: bool
+    must: NDArray[np.int64]
+    guide_low: NDArray[np.float64]
+    guide_high: NDArray[np.float64]
 
 
 class SetMoments(NamedTuple):

@@ -44,7 +44,10 @@ _MOST_BENDS = 40
 
 @kernel
 def tilted_moments(first, second, steps, log_F, lattice, z):
-    """Fill ``steps[R, c]`` = arrival_c(R); return mean and variance of the time S is left."""
+    """Fill ``steps[R, c]`` = arrival_c(R); return mean and variance of the time an end is left.
+
+    The ends are weighed as `log_forward` left them.
+    """
     Q = lattice.Q
     k = lattice.k
     for R in range(1 << k):
@@ -59,8 +62,14 @@ def tilted_moments(first, second, steps, log_F, lattice, z):
                 square += a * second[R ^ (1 << c)]
         first[R] = mean + hold
         second[R] = square + 2.0 * hold * first[R]
-    last = (1 << k) - 1
-    return first[last], max(second[last] - first[last] ** 2, 1e-300)
+    need = lattice.need
+    mean = 0.0
+    square = 0.0
+    for R in range(need, 1 << k):
+        if R & need == need:
+            mean += lattice.ends[R] * first[R]
+            square += lattice.ends[R] * second[R]
+    return mean, max(square - mean**2, 1e-300)
 
 
 @helper
@@ -104,11 +113,27 @@ def forward_ratio(u_re, u_im, steps, Q, z0, shift_re, shift_im, k):
 
 
 @helper
-def backward_ratio(eta_re, eta_im, steps, Q, z0, shift_re, shift_im, k):
+def at_ends(u_re, u_im, lattice):
+    """Return the mean of u over the ends, as a pair."""
+    need = lattice.need
+    re = 0.0
+    im = 0.0
+    for R in range(need, 1 << lattice.k):
+        if R & need == need:
+            re += lattice.ends[R] * u_re[R]
+            im += lattice.ends[R] * u_im[R]
+    return re, im
+
+
+@helper
+def backward_ratio(eta_re, eta_im, steps, lattice, z0, shift_re, shift_im):
     """Fill eta(R) = visit(R) * T_z(R) / T_z0(R) for z = z0 + shift."""
+    Q = lattice.Q
+    k = lattice.k
+    need = lattice.need
     last = (1 << k) - 1
     for R in range(last, -1, -1):
-        re = 1.0 if last == R else 0.0
+        re = lattice.ends[R] if R & need == need else 0.0
         im = 0.0
         for c in range(k):
             if not R >> c & 1:
@@ -137,7 +162,7 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
     times = room.times
     crossings = room.crossings
     states = 1 << k
-    last = states - 1
+    log_total = 0.0
     smallest = Q[0]
     for R in range(1, states):
         smallest = min(smallest, Q[R])
@@ -145,7 +170,7 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
         Q[R] -= smallest
     tilt = (k + 1) / t
     for attempt in range(_MOST_ATTEMPTS):
-        log_forward(log_F, lattice, tilt)
+        log_total = log_forward(log_F, lattice, tilt)
         mean, variance = tilted_moments(first, second, steps, log_F, lattice, tilt)
         # Any point right of the poles is valid; the saddle point is best, and near it is enough.
         if abs(math.log(mean / t)) < 0.05 or attempt == _MOST_ATTEMPTS - 1:
@@ -165,8 +190,9 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
             x = nodes * step
             forward_ratio(u[0], u[1], steps, Q, tilt, -bend * x * x, 2.0 * bend * x, k)
             w_re, w_im = node_weight(x, spread)
-            re = w_re * u[0, last] - w_im * u[1, last]
-            im = w_re * u[1, last] + w_im * u[0, last]
+            u_re, u_im = at_ends(u[0], u[1], lattice)
+            re = w_re * u_re - w_im * u_im
+            im = w_re * u_im + w_im * u_re
             total += re if nodes == 0 else 2.0 * re
             nodes += 1
             size = abs(re) + abs(im)
@@ -189,7 +215,8 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
             x = at * step
             forward_ratio(u[0], u[1], steps, Q, tilt, -bend * x * x, 2.0 * bend * x, k)
             w_re, w_im = node_weight(x, spread)
-            added += 2.0 * (w_re * u[0, last] - w_im * u[1, last])
+            u_re, u_im = at_ends(u[0], u[1], lattice)
+            added += 2.0 * (w_re * u_re - w_im * u_im)
         settled = abs(added - total) < _CHANGE * abs(added + total)
         total += added
         if settled:
@@ -202,7 +229,7 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
         for at in range(nodes):
             x = at * step
             forward_ratio(u[0], u[1], steps, Q, tilt, -bend * x * x, 2.0 * bend * x, k)
-            backward_ratio(eta[0], eta[1], steps, Q, tilt, -bend * x * x, 2.0 * bend * x, k)
+            backward_ratio(eta[0], eta[1], steps, lattice, tilt, -bend * x * x, 2.0 * bend * x)
             w_re, w_im = node_weight(x, spread)
             share = (1.0 if at == 0 else 2.0) / total
             for R in range(states):
@@ -214,7 +241,7 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
                         after = R | (1 << c)
                         crossed = re * eta[0, after] - im * eta[1, after]
                         crossings[R, c] += crossed * steps[after, c]
-    return (tilt - smallest) * t + log_F[last] + math.log(total * step * bend / math.pi), tilt
+    return (tilt - smallest) * t + log_total + math.log(total * step * bend / math.pi), tilt
 
 
 @kernel

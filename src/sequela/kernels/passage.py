@@ -62,15 +62,49 @@ def exit_rates(lattice, rest):
         Q[R] = total
 
 
+@helper
+def log_step(lattice, before, c):
+    """Return the log-rate of c in the state `before`, with what is known about the order."""
+    low = lattice.low
+    high = before >> low
+    rest = before & ((1 << low) - 1)
+    log_rate = lattice.high_log[c, high] + lattice.low_log[c, rest]
+    if lattice.guided:
+        if before & lattice.must[c] != lattice.must[c]:
+            return -np.inf
+        log_rate += lattice.guide_high[c, high] + lattice.guide_low[c, rest]
+    return log_rate
+
+
+@helper
+def weigh_ends(log_F, lattice):
+    """Fill the probabilities of the ends; return the log of the sum of F over them."""
+    need = lattice.need
+    ends = lattice.ends
+    states = 1 << lattice.k
+    largest = -np.inf
+    for R in range(need, states):
+        if R & need == need:
+            largest = max(largest, log_F[R])
+    total = 0.0
+    for R in range(need, states):
+        if R & need == need:
+            ends[R] = math.exp(log_F[R] - largest)
+            total += ends[R]
+    for R in range(need, states):
+        if R & need == need:
+            ends[R] /= total
+    return largest + math.log(total)
+
+
 @kernel
 def log_forward(log_F, lattice, z):
-    """Fill log F with ``F(R) = sum_c F(R - c) r_c(R - c) / (z + Q(R))``."""
-    low_log = lattice.low_log
-    high_log = lattice.high_log
+    """Fill log F with ``F(R) = sum_c F(R - c) r_c(R - c) / (z + Q(R))``.
+
+    Also weigh the ends, and return the log of the sum of F over them.
+    """
     Q = lattice.Q
     k = lattice.k
-    low = lattice.low
-    width = 1 << low
     terms = np.empty(k)
     log_F[0] = -math.log(z + Q[0])
     for R in range(1, 1 << k):
@@ -79,55 +113,58 @@ def log_forward(log_F, lattice, z):
         for c in range(k):
             if R >> c & 1:
                 before = R ^ (1 << c)
-                term = log_F[before] + high_log[c, before >> low] + low_log[c, before & (width - 1)]
+                term = log_F[before] + log_step(lattice, before, c)
                 terms[count] = term
                 largest = max(largest, term)
                 count += 1
+        if largest == -np.inf:  # no order that is known to be possible comes here
+            log_F[R] = -np.inf
+            continue
         total = 0.0
         for at in range(count):
             total += math.exp(terms[at] - largest)
         log_F[R] = largest + math.log(total) - math.log(z + Q[R])
+    return weigh_ends(log_F, lattice)
 
 
 @kernel
 def log_best(best, lattice, z):
     """Fill the log-weight of the most likely order of each R: `log_forward` with a maximum."""
-    low_log = lattice.low_log
-    high_log = lattice.high_log
     Q = lattice.Q
     k = lattice.k
-    low = lattice.low
-    width = 1 << low
     best[0] = -math.log(z + Q[0])
     for R in range(1, 1 << k):
         largest = -np.inf
         for c in range(k):
             if R >> c & 1:
                 before = R ^ (1 << c)
-                log_rate = high_log[c, before >> low] + low_log[c, before & (width - 1)]
-                largest = max(largest, best[before] + log_rate)
+                largest = max(largest, best[before] + log_step(lattice, before, c))
         best[R] = largest - math.log(z + Q[R])
 
 
 @helper
 def arrival(log_F, lattice, z, R, c):
     """Return the probability that c came last, given that the chain has come to R."""
-    low = lattice.low
-    width = 1 << low
+    if log_F[R] == -np.inf:
+        return 0.0
     before = R ^ (1 << c)
-    log_rate = lattice.high_log[c, before >> low] + lattice.low_log[c, before & (width - 1)]
+    log_rate = log_step(lattice, before, c)
     return math.exp(log_F[before] + log_rate - math.log(z + lattice.Q[R]) - log_F[R])
 
 
 @kernel
-def laplace_transform(values, shifts, steps, exits, u, k):
+def laplace_transform(values, shifts, steps, lattice, z, u):
     """Fill ``values`` = F_{z + shift}(S) / F_z(S) for `LANES` shifts side by side.
 
-    It is the posterior mean of exp(-shift T), T the observation time given S. `exits` are z + Q,
-    ``steps[R, c]`` is the probability that c came last given R (`contour.tilted_moments`).
+    It is the posterior mean of exp(-shift T), T the observation time given S. ``steps[R, c]`` is
+    the probability that c came last given R (`contour.tilted_moments`).
     `values`, `shifts` and the rows of the scratch `u` hold `LANES` real and as many imaginary
     parts. The number of lanes is a constant so that the loops over them are whole vectors.
     """
+    Q = lattice.Q
+    k = lattice.k
+    need = lattice.need
+    ends = lattice.ends
     total = np.empty(2 * LANES)
     for R in range(1 << k):
         for i in range(2 * LANES):
@@ -142,7 +179,7 @@ def laplace_transform(values, shifts, steps, exits, u, k):
             for i in range(LANES):
                 total[i] = 1.0
         here = u[R]
-        hold = 1.0 / exits[R]
+        hold = 1.0 / (z + Q[R])
         for i in range(LANES):
             x = 1.0 + shifts[i] * hold
             y = shifts[LANES + i] * hold
@@ -150,7 +187,19 @@ def laplace_transform(values, shifts, steps, exits, u, k):
             here[i] = (total[i] * x + total[LANES + i] * y) * size
             here[LANES + i] = (total[LANES + i] * x - total[i] * y) * size
     for i in range(2 * LANES):
-        values[i] = u[(1 << k) - 1, i]
+        values[i] = 0.0
+    for R in range(need, 1 << k):
+        if R & need == need:
+            for i in range(2 * LANES):
+                values[i] += ends[R] * u[R, i]
+
+
+@helper
+def start_at_ends(visit, lattice):
+    """Fill `visit` with the probabilities of the ends, 0 elsewhere."""
+    need = lattice.need
+    for R in range(1 << lattice.k):
+        visit[R] = lattice.ends[R] if R & need == need else 0.0
 
 
 @kernel
@@ -166,9 +215,7 @@ def passage_gradient(G, visit, log_F, lattice, z):
     for b in range(k + 1):
         for c in range(m + 1):
             G[b, c] = 0.0
-    for R in range(1 << k):
-        visit[R] = 0.0
-    visit[(1 << k) - 1] = 1.0
+    start_at_ends(visit, lattice)
     present = np.empty(k + 1, np.int64)
     for R in range((1 << k) - 1, -1, -1):
         count = 0
@@ -203,10 +250,10 @@ def passage_moments(moments, scratch, log_F, lattice, z):
 
     Fills the `SetMoments`: ``times[:2]``, mean and second moment of the observation time; the same
     of the arrival of each item; ``before[b, c]`` = P(b before c | S); and ``place[c, p]``, the
-    probability that c came after exactly p others. The rows of `scratch` are the probability of
-    passing each state R, and the first two moments of the time at which R is left, given that the
-    chain has come to R. Holding times given the order are independent and exponential with rate
-    z + Q.
+    probability that c came after exactly p others that are needed. The rows of `scratch` are the
+    probability of passing each state R, and the first two moments of the time at which R is left,
+    given that the chain has come to R. Holding times given the order are independent and
+    exponential with rate z + Q.
     """
     times = moments.times
     arrival_mean = moments.arrival_mean
@@ -218,6 +265,7 @@ def passage_moments(moments, scratch, log_F, lattice, z):
     second = scratch[2]
     Q = lattice.Q
     k = lattice.k
+    need = lattice.need
     for R in range(1 << k):
         hold = 1.0 / (z + Q[R])
         mean = 0.0
@@ -229,11 +277,13 @@ def passage_moments(moments, scratch, log_F, lattice, z):
                 square += a * second[R ^ (1 << c)]
         first[R] = mean + hold
         second[R] = square + 2.0 * hold * first[R]
-        visit[R] = 0.0
     last = (1 << k) - 1
-    times[0] = first[last]
-    times[1] = second[last]
-    visit[last] = 1.0
+    start_at_ends(visit, lattice)
+    times[0] = 0.0
+    times[1] = 0.0
+    for R in range(need, last + 1):
+        times[0] += visit[R] * first[R]
+        times[1] += visit[R] * second[R]
     for b in range(k):
         arrival_mean[b] = 0.0
         arrival_second[b] = 0.0
@@ -241,15 +291,15 @@ def passage_moments(moments, scratch, log_F, lattice, z):
             before[b, c] = 0.0
             place[b, c] = 0.0
     for R in range(last, 0, -1):
-        earlier = -1
+        needed = 0
         for b in range(k):
-            earlier += R >> b & 1
+            needed += (R & need) >> b & 1
         for c in range(k):
             if R >> c & 1:
                 left = R ^ (1 << c)
                 step = visit[R] * arrival(log_F, lattice, z, R, c)
                 visit[left] += step
-                place[c, earlier] += step
+                place[c, needed - (need >> c & 1)] += step
                 arrival_mean[c] += step * first[left]
                 arrival_second[c] += step * second[left]
                 for b in range(k):

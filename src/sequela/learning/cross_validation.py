@@ -10,9 +10,10 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from sequela.budget import Budget, check_budget
-from sequela.data.dataset import Dataset
 from sequela.learning.estimator import SetChain
+from sequela.learning.fixed import read_fixed
 from sequela.learning.largest_penalty import penalty_max
+from sequela.learning.learner import weighted_data
 from sequela.learning.penalty_path import check_grid, check_penalties, path, penalty_grid
 from sequela.likelihood.evaluation import Likelihood
 from sequela.model import Model
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sequela.data.dataset import DataLike
+    from sequela.data.dataset import DataLike, Dataset
+    from sequela.learning.fixed import FixedLike
     from sequela.observation import Observation
 
 __all__ = ["SetChainCV"]
@@ -82,6 +84,7 @@ class SetChainCV(SetChain):
         chains: int = 16,
         random_state: RandomState = None,
         n_threads: int | None = None,
+        fixed: FixedLike | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 30.0,
         progress: bool | str | None = None,
@@ -89,7 +92,7 @@ class SetChainCV(SetChain):
         super().__init__(
             solver=solver, n_starts=n_starts, start_widths=start_widths, max_iter=max_iter,
             tol=tol, observation=observation, budget=budget, chains=chains,
-            random_state=random_state, n_threads=n_threads, checkpoint=checkpoint,
+            random_state=random_state, n_threads=n_threads, fixed=fixed, checkpoint=checkpoint,
             checkpoint_every=checkpoint_every, progress=progress,
         )  # fmt: skip
         self.penalties = penalties
@@ -98,9 +101,17 @@ class SetChainCV(SetChain):
         self.folds = folds
         self.rule = rule
 
-    def fit(self, X: DataLike, y: object = None, *, times: Iterable[object] | None = None) -> Self:  # noqa: ARG002
+    def fit(
+        self,
+        X: DataLike,
+        y: object = None,  # noqa: ARG002
+        sample_weight: Iterable[object] | None = None,
+        *,
+        times: Iterable[object] | None = None,
+    ) -> Self:
         """Choose the penalty by cross-validation, then learn theta from all samples."""
-        data = Dataset.coerce(X, times=times)
+        data = weighted_data(X, times, sample_weight)
+        read_fixed(self.fixed, data.items)
         folds = positive_integer("folds", self.folds, least=2)
         if folds > data.n_samples:
             raise InputError(f"folds is {folds}, more than the {data.n_samples} samples")
@@ -124,7 +135,8 @@ class SetChainCV(SetChain):
             rest = fold_of != fold
             learned = path(
                 data.select_samples(rest), list(grid), tol=max(self.tol, 1e-3),
-                max_iter=self.max_iter, observation=self.observation, settings=settings,
+                max_iter=self.max_iter, observation=self.observation, fixed=self.fixed,
+                settings=settings,
             )  # fmt: skip
             out = Likelihood(data.select_samples(~rest), settings=settings.but(sampling=Sampling()))
             for at, theta in enumerate(learned.thetas):
@@ -132,7 +144,8 @@ class SetChainCV(SetChain):
                 evaluation = out.evaluate(model, gradient=False)
                 held_out[at, ~rest] = evaluation.log_likelihoods
                 interactions[at] += learned.table["interactions"][at] / folds
-        self._choose(grid, held_out, interactions, fold_of)
+        weights = np.ones(data.n_samples) if data.weights is None else data.weights
+        self._choose(grid, held_out, interactions, (fold_of, weights))
         if self.cv_results_["best"].iloc[-1] and grid.size > 1:
             warnings.warn(
                 f"the held-out likelihood is best at the smallest penalty, {grid[-1]:.2g}: the "
@@ -146,7 +159,9 @@ class SetChainCV(SetChain):
     def _grid(self, data: Dataset, settings: Settings) -> NDArray[np.float64]:
         if self.penalties is not None:
             return np.array(check_penalties(self.penalties))
-        largest = penalty_max(data, observation=self.observation, settings=settings)
+        largest = penalty_max(
+            data, observation=self.observation, fixed=self.fixed, settings=settings
+        )
         return penalty_grid(largest, self.n_penalties, self.ratio)
 
     def _choose(
@@ -154,12 +169,14 @@ class SetChainCV(SetChain):
         grid: NDArray[np.float64],
         held_out: NDArray[np.float64],
         interactions: NDArray[np.float64],
-        fold_of: NDArray[np.int64],
+        dealt: tuple[NDArray[np.int64], NDArray[np.float64]],
     ) -> None:
         """Apply the rule; the standard error is that of the folds' means."""
+        fold_of, weights = dealt
         folds = int(fold_of.max()) + 1
-        means = np.stack([held_out[:, fold_of == f].mean(axis=1) for f in range(folds)], axis=1)
-        mean = held_out.mean(axis=1)
+        each = [(held_out[:, fold_of == f], weights[fold_of == f]) for f in range(folds)]
+        means = np.stack([np.average(part, axis=1, weights=w) for part, w in each], axis=1)
+        mean = np.average(held_out, axis=1, weights=weights)
         error = means.std(axis=1, ddof=1) / np.sqrt(folds)
         best = int(np.argmax(mean))
         chosen = best

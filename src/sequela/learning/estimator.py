@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from sequela.learning.checkpoint import Checkpoint
 from sequela.learning.learner import Learner
-from sequela.learning.optima import differing_entries, distinct_optima
-from sequela.samples import as_samples
-from sequela.support.errors import InputError
-from sequela.support.validation import check_theta
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import ArrayLike
+    import pandas as pd
 
     from sequela.data.dataset import DataLike, Dataset
     from sequela.support.random import RandomState
@@ -63,6 +54,10 @@ class SetChain(Learner, BaseEstimator):
         Seed of random starts and sampled sets; recorded as `seed_`.
     n_threads : int or None
         Threads; None for all cores that this process may use. Results do not depend on it.
+    fixed : DataFrame, array, list of pairs or None
+        Interactions that are not learned. A list of pairs (from, to) forbids interactions, triples
+        (from, to, value) give them a value; a table of theta, or an array in the order of the
+        items, has NaN where an entry is free. Fixed interactions are not penalised.
     checkpoint : path or None
         File to save the fit to as it goes on, and to resume from if it exists.
     checkpoint_every : float, default 30
@@ -94,6 +89,9 @@ class SetChain(Learner, BaseEstimator):
     optima_ : DataFrame
         The distinct ends among them, the best first; where all starts of a row have converged, it
         is an optimum.
+    misfit_ : FitCheck
+        Whether the model describes the data, and what to try if not; computed when it is first
+        asked for. See `questions.check_fit`.
     seed_ : int
         What everything random was derived from.
     n_features_in_, feature_names_in_ : int, array of str
@@ -110,67 +108,28 @@ class SetChain(Learner, BaseEstimator):
     {'from': ['step 2'], 'to': ['step 3']}
     """
 
-    def add_start(
-        self, X: DataLike, theta: ArrayLike, *, times: Iterable[object] | None = None
-    ) -> Self:
-        """Learn once more, from `theta`; if that ends at a better model, it becomes the result.
-
-        Parameters
-        ----------
-        X, times
-            What the learner was fitted to.
-        theta : array (n, n)
-            Where the new start begins, such as a rival that `questions.order_ranges` found.
-
-        Examples
-        --------
-        >>> from sequela import example_samples
-        >>> data = example_samples().most_frequent(3)
-        >>> learner = SetChain(0.02, random_state=1).fit(data)
-        >>> len(learner.add_start(data, np.eye(3)).starts_)
-        2
-        """
-        check_is_fitted(self)
-        start = check_theta(theta)
-        if start.shape != self.theta_.shape:
-            raise InputError(
-                f"theta has shape {start.shape}; expected {self.theta_.shape}, that of the "
-                "fitted model"
-            )
-        data = as_samples(self.model_, X, times)
-        fitter = self._fitter(data, self.model_.metadata["penalty"], self.seed_)
-        fitter.run_options = replace(fitter.run_options, checkpoint=None)
-        fitter.checkpoint = Checkpoint(None, self.checkpoint_every, data, fitter.options)
-        return self._store(fitter, fitter.go_on(start, self.starts_))
-
-    @property
-    def history_(self) -> pd.DataFrame:
-        """Every iteration of the best start."""
-        best = max(self.starts_, key=lambda start: start.objective)
-        return pd.DataFrame(
-            best.history,
-            columns=["evaluations", "objective", "kkt_residual", "interactions", "seconds"],
-        )
-
-    @property
-    def optima_(self) -> pd.DataFrame:
-        """The distinct ends among the starts, the best first."""
-        return distinct_optima(self.starts_)
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is pickled: all but the samples, which may be confidential."""
+        state = dict(super().__getstate__())
+        if "_samples_" in state:
+            state["_samples_"] = None
+        return state
 
     def score(
         self,
         X: DataLike,
         y: object = None,  # noqa: ARG002
+        sample_weight: Iterable[object] | None = None,
         *,
         times: Iterable[object] | None = None,
     ) -> float:
         """Return the mean log-likelihood of `X` (without the penalty), larger is better."""
-        check_is_fitted(self)
-        return float(self.evaluate(X, times).value)
+        self._require_fit()
+        return float(self.evaluate(X, times, sample_weight).value)
 
     def score_samples(self, X: DataLike, *, times: Iterable[object] | None = None) -> pd.Series:
         """Return the log-likelihood of every sample."""
-        check_is_fitted(self)
+        self._require_fit()
         samples: pd.Series = self.evaluate(X, times).samples["log_likelihood"]
         return samples
 
@@ -178,22 +137,8 @@ class SetChain(Learner, BaseEstimator):
         """Draw new sets from the learned model, with their observation times."""
         from sequela.simulation import simulate
 
-        check_is_fitted(self)
+        self._require_fit()
         drawn = simulate(
             self.model_, n_samples, random_state=random_state, n_threads=self.n_threads
         )
         return drawn.to_dataset()
-
-    def differences(self, within: float = np.inf, max_entries: int = 20) -> pd.DataFrame:
-        """Return the entries of theta that differ most between starts.
-
-        Parameters
-        ----------
-        within : float
-            Only starts whose objective is at most this far below the best.
-        max_entries : int
-            Return at most this many entries.
-        """
-        check_is_fitted(self)
-        near = [s.theta for s in self.starts_ if self.objective_ - s.objective <= within]
-        return differing_entries(near, self.model_.items, max_entries)

@@ -35,6 +35,7 @@ class FitOptions:
     budget: Budget
     chains: int
     seed: int
+    fixed: tuple[tuple[str, str, float], ...] = ()
 
     @property
     def limits(self) -> Limits:

@@ -10,10 +10,11 @@ import numpy as np
 
 from sequela.learning.checkpoint import Checkpoint, Running
 from sequela.learning.fit_values import Start
+from sequela.learning.fixed import apply_fixed, read_fixed
 from sequela.learning.forecast import announce, forecast
 from sequela.learning.interrupt import graceful_stop
-from sequela.learning.penalties import OffDiagonalL1
-from sequela.learning.progress import FitProgress
+from sequela.learning.penalties import OffDiagonalL1, with_fixed
+from sequela.learning.progress import FitProgress, announce_preparation
 from sequela.learning.solvers.adagrad import AdaGrad
 from sequela.learning.solvers.contract import Info, Limits, Status
 from sequela.learning.solvers.loop import SIGMAS, begin, descend_by_gradients, solve
@@ -49,10 +50,12 @@ class Fitter:
     """One fit: its objective, its options, and how far it has come."""
 
     def __init__(self, data: Dataset, options: FitOptions, run: RunOptions) -> None:
+        announce_preparation(run.progress, data.n_samples * data.n_items)
         self.data = data
         self.options = options
         self.run_options = run
-        self.penalty = OffDiagonalL1(options.penalty)
+        self.fixed = read_fixed(options.fixed, data.items)
+        self.penalty = with_fixed(OffDiagonalL1(options.penalty), self.fixed)
         self.settings = Settings(
             budget=options.budget, sampling=Sampling(chains=options.chains),
             random_state=options.seed, n_threads=run.n_threads,
@@ -61,7 +64,7 @@ class Fitter:
         self.forecast = forecast(self.objective, options.n_starts)
         if options.solver != "adagrad":
             announce(self.forecast)
-        self.base = independent_theta(self.objective)
+        self.base = apply_fixed(independent_theta(self.objective, options.tol), self.fixed)
         self.solver = ProximalNewton(self.penalty, units(self.objective))
         self.checkpoint = Checkpoint(run.checkpoint, run.checkpoint_every, data, options)
         self.finished: list[Start] = []
@@ -116,8 +119,9 @@ class Fitter:
         ):
             bar.begin("fit")
             self.objective.restart(index)
+            start = apply_fixed(theta.copy(), self.fixed)
             state, info = solve(
-                self.solver, self.objective, begin(self.solver, self.objective, theta.copy()),
+                self.solver, self.objective, begin(self.solver, self.objective, start),
                 self.options.limits, self._watch(bar, request, phase=0),
             )  # fmt: skip
             end = self._end(index, state.theta, info, request)
@@ -140,6 +144,7 @@ class Fitter:
         width = self._width(index)
         seed = self.options.seed
         theta = random_theta(self.base, width, seed, index) if width else self.base.copy()
+        theta = apply_fixed(theta, self.fixed)
         self.objective.restart(index)
         return begin(self.solver, self.objective, theta)
 
@@ -160,7 +165,8 @@ class Fitter:
             diagonal = AdaGrad(self.penalty, diagonal_only=True)
             if running is None:
                 n = self.objective.n
-                state, info = diagonal.init(objective, np.zeros((n, n))), Info(evaluations=1)
+                nothing = apply_fixed(np.zeros((n, n)), self.fixed)
+                state, info = diagonal.init(objective, nothing), Info(evaluations=1)
             first = Limits(tol=options.tol, max_iter=_PAPER_DIAGONAL_EPOCHS)
             state, info = descend_by_gradients(
                 diagonal, objective, (state, info), first, self._watch(bar, request, phase=0)
@@ -170,6 +176,7 @@ class Fitter:
         full = AdaGrad(self.penalty)
         if phase == 0:
             theta = random_theta(state.theta, _PAPER_WIDTH, options.seed, index)
+            theta = apply_fixed(theta, self.fixed)
             state = full.init(objective, theta)
             info = Info(evaluations=info.evaluations + 1)
         return descend_by_gradients(
@@ -240,7 +247,7 @@ class _Watcher:
     def __call__(self, state: NewtonState | AdaGradState, info: Info) -> bool:
         fitter = self.fitter
         theta = state.theta
-        interactions = int(np.count_nonzero(theta) - np.count_nonzero(np.diag(theta)))
+        interactions = int(np.count_nonzero(theta) - np.count_nonzero(theta.diagonal()))
         spent = time.monotonic() - fitter._began  # noqa: SLF001 - part of the fitter
         history = fitter._history  # noqa: SLF001
         history.append((info.evaluations, info.objective, info.residual, interactions, spent))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sequela.data.dataset import Dataset
+from sequela.learning.fixed import read_fixed
 from sequela.learning.independent_fit import grid_posterior
 from sequela.learning.penalties import OffDiagonalL1
 from sequela.learning.solvers.contract import Limits
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sequela.data.dataset import DataLike
+    from sequela.learning.fixed import FixedLike
     from sequela.observation import Observation
     from sequela.settings import SettingsKeywords
 
@@ -83,6 +85,7 @@ def penalty_max(
     data: DataLike,
     *,
     observation: Observation | None = None,
+    fixed: FixedLike | None = None,
     **settings: Unpack[SettingsKeywords],
 ) -> float:
     """Return the smallest penalty at which the best model has no interactions.
@@ -96,6 +99,9 @@ def penalty_max(
         The samples; the times of a Dataset are used.
     observation : Observation or None
         How samples are observed; None: at an exponential time with rate 1.
+    fixed : DataFrame, array, list of pairs or None
+        Interactions that are not learned, as in `SetChain`: the others decide. Fixed values other
+        than zero are not taken into account.
     **settings
         `n_threads`, and `budget` for sets at known times; see `Settings`.
 
@@ -106,19 +112,23 @@ def penalty_max(
     0.035
     """
     how = read_settings(settings, unused=("draws", "target_se"))
-    objective = Objective(Dataset.coerce(data), as_observation(observation), how)
+    read = Dataset.coerce(data)
+    held = read_fixed(fixed, read.items)
+    objective = Objective(read, as_observation(observation), how)
     diagonal = WithoutInteractions(objective)
     _, gradient = diagonal.evaluate(best_without_interactions(objective))
     np.fill_diagonal(gradient, 0.0)
+    if held is not None:
+        gradient = np.where(np.isnan(held), gradient, 0.0)
     return float(np.abs(gradient).max())
 
 
 def best_without_interactions(objective: Objective) -> NDArray[np.float64]:
-    """Return the diagonal theta of largest likelihood, with the times that are known."""
+    """Return the diagonal theta of largest likelihood, with the times and orders that are known."""
     theta = independent_theta(objective)
-    if objective.data.times is None:
+    if objective.data.times is None and objective.data.orders is None:
         return theta
-    # Only unknown times have a closed form. Nothing but base rates moves at this penalty.
+    # Only unknown times and orders have a closed form. At this penalty only base rates move.
     solver = ProximalNewton(OffDiagonalL1(_PROHIBITIVE), units(objective))
     diagonal = WithoutInteractions(objective)
     state, _ = solve(
@@ -135,6 +145,7 @@ class WithoutInteractions:
     effective: float = 1.0
     is_sampled: bool = False
     is_partial: bool = False
+    most_kept: int = 1
 
     def evaluate(
         self,
@@ -158,6 +169,10 @@ class WithoutInteractions:
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:  # noqa: ARG002 - always
         """Return True: interactions stay at zero."""
         return True
+
+    def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:  # noqa: ARG002 - never
+        """Return False: interactions stay at zero."""
+        return False
 
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
         """Do nothing: there are no orders to draw."""

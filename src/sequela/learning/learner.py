@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,27 +11,33 @@ import numpy as np
 from sequela import __version__
 from sequela.budget import Budget, check_budget
 from sequela.data.dataset import Dataset
-from sequela.learning.checkpoint import check_place, recorded_seed
+from sequela.learning.checkpoint import Checkpoint, check_place, recorded_seed
 from sequela.learning.fit_values import FitOptions, RunOptions, Start
 from sequela.learning.fitting import Fitter
-from sequela.learning.optima import differing_entries, group_starts
+from sequela.learning.fixed import fixed_entries, read_fixed
+from sequela.learning.optima import differing_entries, distinct_optima, group_starts
 from sequela.learning.penalties import OffDiagonalL1
 from sequela.learning.solvers.contract import Status
 from sequela.model import Model
 from sequela.observation import as_observation
 from sequela.support.errors import InputError
 from sequela.support.random import RandomState, materialise_seed
-from sequela.support.validation import check_tolerance, is_number, positive_integer
+from sequela.support.validation import check_theta, check_tolerance, is_number, positive_integer
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Sequence
 
+    import pandas as pd
+    from numpy.typing import ArrayLike
+
     from sequela.data.dataset import DataLike
+    from sequela.learning.fit_check import FitCheck
+    from sequela.learning.fixed import FixedLike
     from sequela.likelihood.evaluation import Evaluation
     from sequela.observation import Observation
 
-__all__ = ["Learner", "SeparationWarning", "SeveralOptimaWarning", "fit"]
+__all__ = ["Learner", "SeparationWarning", "SeveralOptimaWarning", "fit", "weighted_data"]
 
 SOLVERS = ("auto", "newton", "adagrad")
 
@@ -49,6 +56,10 @@ class Learner:
     scikit-learn takes longer to load than a small fit takes to run, so it stays out of here.
     """
 
+    seed_: int
+    _samples_: Dataset | None
+    _misfit_: FitCheck | None
+
     def __init__(
         self,
         penalty: float = 0.01,
@@ -64,6 +75,7 @@ class Learner:
         chains: int = 16,
         random_state: RandomState = None,
         n_threads: int | None = None,
+        fixed: FixedLike | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 30.0,
         progress: bool | str | None = None,
@@ -80,11 +92,19 @@ class Learner:
         self.chains = chains
         self.random_state = random_state
         self.n_threads = n_threads
+        self.fixed = fixed
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every
         self.progress = progress
 
-    def fit(self, X: DataLike, y: object = None, *, times: Iterable[object] | None = None) -> Self:  # noqa: ARG002
+    def fit(
+        self,
+        X: DataLike,
+        y: object = None,  # noqa: ARG002
+        sample_weight: Iterable[object] | None = None,
+        *,
+        times: Iterable[object] | None = None,
+    ) -> Self:
         """Learn theta from the samples in `X`.
 
         Parameters
@@ -93,14 +113,19 @@ class Learner:
             The samples.
         y : ignored
             For scikit-learn's sake.
+        sample_weight : array or None
+            How much each sample counts: a sample of weight 2 counts as two samples, one of weight
+            0 is left out. None takes the weights of a `Dataset`, if any.
         times : array or None
             Observation times; NaN where unknown. None takes those of a `Dataset`, if any.
         """
-        fitter = self._fitter(Dataset.coerce(X, times=times), self.penalty, self._seed())
+        data = weighted_data(X, times, sample_weight)
+        fitter = self._fitter(data, self.penalty, self._seed())
         return self._store(fitter, fitter.run())
 
     def _fitter(self, data: Dataset, penalty: float, seed: int) -> Fitter:
-        options = self._options(penalty, seed)
+        fixed = fixed_entries(read_fixed(self.fixed, data.items), data.items)
+        options = replace(self._options(penalty, seed), fixed=tuple(fixed))
         run = RunOptions(
             n_threads=self.n_threads,
             progress=self.progress,
@@ -109,16 +134,117 @@ class Learner:
         )
         return Fitter(data, options, run)
 
-    def evaluate(self, X: DataLike, times: Iterable[object] | None = None) -> Evaluation:
+    def evaluate(
+        self,
+        X: DataLike,
+        times: Iterable[object] | None = None,
+        sample_weight: Iterable[object] | None = None,
+    ) -> Evaluation:
         """Evaluate samples under the learned model."""
         from sequela.likelihood.evaluation import evaluate
         from sequela.samples import as_samples
 
         data = as_samples(self.model_, X)
         return evaluate(
-            self.model_, data, times=times, gradient=False, budget=self.budget,
-            random_state=self.seed_, n_threads=self.n_threads,
+            self.model_, data, times=times, sample_weight=sample_weight, gradient=False,
+            budget=self.budget, random_state=self.seed_, n_threads=self.n_threads,
         )  # fmt: skip
+
+    def add_start(
+        self,
+        X: DataLike,
+        theta: ArrayLike,
+        *,
+        times: Iterable[object] | None = None,
+        sample_weight: Iterable[object] | None = None,
+    ) -> Self:
+        """Learn once more, from `theta`; if that ends at a better model, it becomes the result.
+
+        Parameters
+        ----------
+        X, times, sample_weight
+            What the learner was fitted to.
+        theta : array (n, n)
+            Where the new start begins, such as a rival that `questions.order_ranges` found.
+
+        Examples
+        --------
+        >>> from sequela import example_samples
+        >>> data = example_samples().most_frequent(3)
+        >>> learner = Learner(0.02, random_state=1).fit(data)
+        >>> len(learner.add_start(data, np.eye(3)).starts_)
+        2
+        """
+        from sequela.samples import as_samples
+
+        self._require_fit()
+        start = check_theta(theta)
+        if start.shape != self.theta_.shape:
+            raise InputError(
+                f"theta has shape {start.shape}; expected {self.theta_.shape}, that of the "
+                "fitted model"
+            )
+        data = weighted_data(as_samples(self.model_, X, times), None, sample_weight)
+        fitter = self._fitter(data, self.model_.metadata["penalty"], self.seed_)
+        fitter.run_options = replace(fitter.run_options, checkpoint=None)
+        fitter.checkpoint = Checkpoint(None, self.checkpoint_every, data, fitter.options)
+        return self._store(fitter, fitter.go_on(start, self.starts_))
+
+    @property
+    def misfit_(self) -> FitCheck:
+        """Whether the model describes the data that it was learned from: see `check_fit`."""
+        from sequela.learning.fit_check import check_fit
+
+        self._require_fit()
+        if self._misfit_ is None:
+            if self._samples_ is None:
+                raise InputError(
+                    "a learner that was read from a file has no samples; use "
+                    "sequela.questions.check_fit(learner, data)"
+                )
+            self._misfit_ = check_fit(
+                self.model_, self._samples_, random_state=self.seed_, n_threads=self.n_threads
+            )
+        return self._misfit_
+
+    @property
+    def history_(self) -> pd.DataFrame:
+        """Every iteration of the best start."""
+        import pandas as pd
+
+        best = max(self.starts_, key=lambda start: start.objective)
+        return pd.DataFrame(
+            best.history,
+            columns=["evaluations", "objective", "kkt_residual", "interactions", "seconds"],
+        )
+
+    @property
+    def optima_(self) -> pd.DataFrame:
+        """The distinct ends among the starts, the best first."""
+        return distinct_optima(self.starts_)
+
+    def differences(self, within: float = np.inf, max_entries: int = 20) -> pd.DataFrame:
+        """Return the entries of theta that differ most between starts.
+
+        Parameters
+        ----------
+        within : float
+            Only starts whose objective is at most this far below the best.
+        max_entries : int
+            Return at most this many entries.
+        """
+        self._require_fit()
+        near = [s.theta for s in self.starts_ if self.objective_ - s.objective <= within]
+        return differing_entries(near, self.model_.items, max_entries)
+
+    def _require_fit(self) -> None:
+        """Raise unless there is a result."""
+        if not hasattr(self, "theta_"):
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError(
+                f"this {type(self).__name__} instance is not fitted yet; call fit() first"
+            )
 
     def _seed(self) -> int:
         """Return the seed; where none is given, that of the fit which the checkpoint goes on."""
@@ -167,6 +293,8 @@ class Learner:
     def _store(self, fitter: Fitter, starts: list[Start]) -> Self:
         """Keep the result, and warn of what the user should know."""
         data, options = fitter.data, fitter.options
+        self._samples_ = data
+        self._misfit_ = None
         self.starts_ = starts
         best: Start = max(starts, key=lambda start: start.objective)
         self.theta_ = best.theta
@@ -190,6 +318,7 @@ class Learner:
                 "solver": self.solver,
                 "seed": options.seed,
                 "samples": data.n_samples,
+                **_more_metadata(data, options),
                 "objective": best.objective,
                 "kkt_residual": best.kkt_residual,
                 "converged": best.converged,
@@ -228,12 +357,34 @@ class Learner:
             top = differing_entries([s.theta for s in ended], data.items, 1).iloc[0]
             warnings.warn(
                 f"{len(ended)} starts ended at {len(optima)} different optima, up "
-                f"to {worst:.2g} below the best ({worst * data.n_samples:.2g} nats over all "
+                f"to {worst:.2g} below the best ({worst * data.total_weight:.2g} nats over all "
                 f"samples); they differ most in {top['from']} -> {top['to']}: "
                 f"{top['lowest']:.2f} to {top['highest']:.2f}. See optima_ and differences()",
                 SeveralOptimaWarning,
                 stacklevel=4,
             )
+
+
+def weighted_data(
+    X: DataLike, times: Iterable[object] | None, sample_weight: Iterable[object] | None
+) -> Dataset:
+    """Return the samples that count, with their weights."""
+    data = Dataset.coerce(X, times=times)
+    if sample_weight is not None:
+        data = data.with_weights(sample_weight)
+    if data.weights is None or data.weights.all():
+        return data
+    return data.select_samples(data.weights > 0.0)
+
+
+def _more_metadata(data: Dataset, options: FitOptions) -> dict[str, Any]:
+    """Return what only models with weights or fixed interactions have to say."""
+    more: dict[str, Any] = {}
+    if data.weights is not None:
+        more["total_weight"] = data.total_weight
+    if options.fixed:
+        more["fixed"] = [list(entry) for entry in options.fixed]
+    return more
 
 
 def _convergence_warning() -> type[Warning]:
@@ -245,13 +396,16 @@ def _convergence_warning() -> type[Warning]:
 
 def _separation(data: Dataset) -> str:
     """Return what is wrong with items that the data cannot place, or nothing."""
-    share = data.values.mean(axis=0)
+    share = data.known_shares
     found = []
     for label, value in (("always", 1.0), ("never", 0.0)):
         names = [item for item, s in zip(data.items, share, strict=True) if s == value]
         if names:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
             found.append(f"{', '.join(map(repr, names[:5]))}{more} {label} present")
+    if data.missing is not None:
+        # Two items may look alike only because both are missing in the same samples.
+        return "; ".join(found)
     mixed = np.nonzero((share > 0.0) & (share < 1.0))[0]
     # One byte string per item, which sorts like its column.
     columns = np.packbits(data.values[:, mixed].T, axis=1)
@@ -263,7 +417,13 @@ def _separation(data: Dataset) -> str:
     return "; ".join(found)
 
 
-def fit(data: DataLike, *, times: Iterable[object] | None = None, **options: Any) -> Model:
+def fit(
+    data: DataLike,
+    *,
+    times: Iterable[object] | None = None,
+    sample_weight: Iterable[object] | None = None,
+    **options: Any,
+) -> Model:
     """Learn a model: the short form of ``SetChain(**options).fit(data, times=times).model_``.
 
     It does not load scikit-learn.
@@ -275,4 +435,4 @@ def fit(data: DataLike, *, times: Iterable[object] | None = None, **options: Any
     >>> fit(sets, penalty=0.1)
     <Model: 10 items, 0 interactions>
     """
-    return Learner(**options).fit(data, times=times).model_
+    return Learner(**options).fit(data, sample_weight=sample_weight, times=times).model_

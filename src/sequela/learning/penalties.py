@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -14,7 +14,7 @@ from sequela.support.validation import is_number
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["OffDiagonalL1", "OnSupport", "Penalty"]
+__all__ = ["OffDiagonalL1", "OnSupport", "Penalty", "WithFixed", "with_fixed"]
 
 
 class Penalty(Protocol):
@@ -24,8 +24,13 @@ class Penalty(Protocol):
     these functions.
     """
 
+    @property
+    def pinned(self) -> NDArray[np.bool_] | None:
+        """The entries that have a value of their own and never move; None if there are none."""
+        ...
+
     def weights(self, n: int) -> NDArray[np.float64]:
-        """Return the weight of each entry: 0 is free, infinity keeps an entry at zero."""
+        """Return the weight of each entry: 0 is free, infinity keeps an entry where it is."""
         ...
 
     def value(self, theta: NDArray[np.float64]) -> float:
@@ -89,6 +94,11 @@ class OffDiagonalL1:
                 "(the paper uses 0.01)"
             )
 
+    @property
+    def pinned(self) -> None:
+        """No entry has a value of its own."""
+        return
+
     def weights(self, n: int) -> NDArray[np.float64]:
         """Return the weight of each entry: `strength`, and 0 on the diagonal."""
         return _equal_weights(float(self.strength), n)
@@ -130,6 +140,11 @@ class OnSupport:
     support: NDArray[np.bool_]
     strength: float = 0.0
 
+    @property
+    def pinned(self) -> None:
+        """No entry has a value of its own: outside the support all are zero."""
+        return
+
     def weights(self, n: int) -> NDArray[np.float64]:
         """Return the weight of each entry: infinite outside the support, 0 on the diagonal."""
         weights = np.where(self.support, float(self.strength), np.inf)
@@ -159,3 +174,54 @@ class OnSupport:
         """Return how far `gradient` is from the subdifferential; outside the support it is 0."""
         distance = OffDiagonalL1(self.strength).subdiff_distance(theta, gradient)
         return np.where(self.support | np.eye(len(theta), dtype=bool), distance, 0.0)
+
+
+@dataclass(frozen=True)
+class WithFixed:
+    """Another penalty on the entries that are free; the others keep the values of `fixed`.
+
+    Fixed entries cost nothing.
+
+    Examples
+    --------
+    >>> penalty = WithFixed(OffDiagonalL1(0.5), np.array([[np.nan, 3.0], [np.nan, np.nan]]))
+    >>> penalty.prox(np.array([[-1.0, 2.0], [2.0, -3.0]]), 1.0).tolist()
+    [[-1.0, 3.0], [1.5, -3.0]]
+    """
+
+    inner: Penalty
+    fixed: NDArray[np.float64]
+
+    @cached_property
+    def pinned(self) -> NDArray[np.bool_]:
+        """The entries that are fixed."""
+        return ~np.isnan(self.fixed)
+
+    def weights(self, n: int) -> NDArray[np.float64]:
+        """Return the weight of each entry: infinite where it is fixed."""
+        return np.where(self.pinned, np.inf, self.inner.weights(n))
+
+    def value(self, theta: NDArray[np.float64]) -> float:
+        """Return the penalty of theta; infinite if a fixed entry has another value."""
+        if (theta[self.pinned] != self.fixed[self.pinned]).any():
+            return np.inf
+        return self.inner.value(np.where(self.pinned, 0.0, theta))
+
+    def prox(
+        self, theta: NDArray[np.float64], step: float | NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the minimiser of ``|x - theta|^2 / (2 step) + penalty(x)``."""
+        moves = self.pinned & (np.asarray(step) > 0.0)  # zero steps have no effect
+        return np.where(moves, self.fixed, self.inner.prox(theta, step))
+
+    def subdiff_distance(
+        self, theta: NDArray[np.float64], gradient: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return how far `gradient` is from the subdifferential; at fixed entries it is 0."""
+        distance = self.inner.subdiff_distance(theta, gradient)
+        return np.where(self.pinned, 0.0, distance)
+
+
+def with_fixed(penalty: Penalty, fixed: NDArray[np.float64] | None) -> Penalty:
+    """Return a penalty that keeps fixed entries; None: the penalty itself."""
+    return penalty if fixed is None else WithFixed(penalty, fixed)

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from sequela.data.dataset import Dataset
+from sequela.learning.fixed import apply_fixed, read_fixed
 from sequela.learning.largest_penalty import best_without_interactions, penalty_max
-from sequela.learning.penalties import OffDiagonalL1
+from sequela.learning.penalties import OffDiagonalL1, with_fixed
 from sequela.learning.solvers.contract import Limits
 from sequela.learning.solvers.loop import begin, solve
 from sequela.learning.solvers.proximal_newton import ProximalNewton
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sequela.data.dataset import DataLike
+    from sequela.learning.fixed import FixedLike
     from sequela.observation import Observation
 
 __all__ = [
@@ -54,6 +56,8 @@ class PathOptions:
         When each fit stops, as in `SetChain`.
     observation : Observation or None
         How samples are observed; None: at an exponential time with rate 1.
+    fixed : DataFrame, array, list of pairs or None
+        Interactions that are not learned, as in `SetChain`.
     """
 
     n_penalties: int = 20
@@ -61,6 +65,7 @@ class PathOptions:
     tol: float = 1e-3
     max_iter: int = 1000
     observation: Observation | None = None
+    fixed: FixedLike | None = None
 
     def __post_init__(self) -> None:
         check_grid(self.n_penalties, self.ratio)
@@ -77,6 +82,7 @@ class PathKeywords(SettingsKeywords, total=False):
     tol: float
     max_iter: int
     observation: Observation | None
+    fixed: FixedLike | None
 
 
 _OPTIONS = tuple(f.name for f in fields(PathOptions))
@@ -157,8 +163,8 @@ def path(
     times : array or None
         Observation times; NaN where unknown. None takes those of a `Dataset`, if any.
     **options
-        `n_penalties`, `ratio`, `tol`, `max_iter`, `observation`, see `PathOptions`; `budget`,
-        `sampling`, `random_state`, `n_threads`, see `Settings`.
+        `n_penalties`, `ratio`, `tol`, `max_iter`, `observation`, `fixed`, see `PathOptions`;
+        `budget`, `sampling`, `random_state`, `n_threads`, see `Settings`.
 
     Examples
     --------
@@ -173,17 +179,18 @@ def path(
     settings = read_settings(given, unused=("draws", "target_se"))
     read = Dataset.coerce(data, times=times)
     observation = as_observation(how.observation)
+    fixed = read_fixed(how.fixed, read.items)
     if penalties is None:
-        largest = penalty_max(read, observation=observation, settings=settings)
+        largest = penalty_max(read, observation=observation, fixed=fixed, settings=settings)
         penalties = list(penalty_grid(largest, how.n_penalties, how.ratio))
     objective = Objective(read, observation, settings)
     unit = units(objective)
-    theta = best_without_interactions(objective)
+    theta = apply_fixed(best_without_interactions(objective), fixed)
     limits = Limits(tol=how.tol, max_iter=how.max_iter)
     rows = []
     thetas = []
     for strength in check_penalties(penalties):
-        solver = ProximalNewton(OffDiagonalL1(strength), unit)
+        solver = ProximalNewton(with_fixed(OffDiagonalL1(strength), fixed), unit)
         state, info = solve(solver, objective, begin(solver, objective, theta), limits)
         theta = state.theta
         thetas.append(theta)

@@ -20,8 +20,9 @@ import pandas as pd
 from sequela.budget import check_budget
 from sequela.data.dataset import Dataset
 from sequela.learning.fitting import VALUE_SAMPLING
+from sequela.learning.fixed import apply_fixed, read_fixed
 from sequela.learning.optima import group_starts
-from sequela.learning.penalties import OnSupport
+from sequela.learning.penalties import OnSupport, with_fixed
 from sequela.learning.solvers.contract import Limits
 from sequela.learning.solvers.loop import begin, solve
 from sequela.learning.solvers.proximal_newton import ProximalNewton
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from sequela.data.dataset import DataLike
     from sequela.learning.estimator import SetChain
+    from sequela.learning.fixed import FixedLike
     from sequela.learning.penalties import Penalty
     from sequela.learning.solvers.contract import Info
     from sequela.learning.solvers.proximal_newton import NewtonState
@@ -64,7 +66,7 @@ class Refit:
     log_likelihood, log_likelihood_se : float
         Of all samples together, in nats, and its Monte Carlo standard error (0: exact).
     n_interactions : int
-        Interactions; there are base rates besides.
+        Interactions that were free; there are base rates besides.
     converged : bool
         Whether the gradient vanishes within the tolerance.
     """
@@ -105,6 +107,11 @@ class WithRidge:
         return self.objective.is_sampled
 
     @property
+    def most_kept(self) -> int:
+        """Draws per chain beyond which more are not worth their time."""
+        return self.objective.most_kept
+
+    @property
     def is_partial(self) -> bool:
         """Whether a gradient is complete on the prepared support alone, unless asked in full."""
         return self.objective.is_partial
@@ -116,6 +123,10 @@ class WithRidge:
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
         """Tell whether evaluations on a support would be quick."""
         return self.objective.is_affordable(support)
+
+    def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:
+        """Tell whether evaluations on a support take longer than with all entries free."""
+        return self.objective.is_slower_than_orders(support)
 
     def evaluate(
         self, theta: NDArray[np.float64], *, full: bool = False
@@ -147,15 +158,23 @@ class WarmFits:
         Budget, sampling, seed and threads.
     limits : Limits
         When a fit stops.
+    fixed : iterable of triples or None
+        Interactions that keep their values, as `read_fixed` reads them.
     """
 
     def __init__(
-        self, data: Dataset, observation: Observation, settings: Settings, limits: Limits
+        self,
+        data: Dataset,
+        observation: Observation,
+        settings: Settings,
+        limits: Limits,
+        fixed: FixedLike | None = None,
     ) -> None:
         self.data = data
         self.observation = observation
         self.settings = settings
         self.limits = limits
+        self.fixed = read_fixed(fixed, data.items)
         self.objective = Objective(data, observation, settings)
         self.unit = units(self.objective)
         self._values = Likelihood(data, settings=settings.but(sampling=VALUE_SAMPLING))
@@ -165,16 +184,20 @@ class WarmFits:
     ) -> tuple[NewtonState, Info]:
         """Go on from theta to an optimum of the penalised likelihood."""
         self.objective.restart(0)
-        solver = ProximalNewton(penalty, self.unit)
+        solver = ProximalNewton(with_fixed(penalty, self.fixed), self.unit)
         objective = WithRidge(self.objective, ridge) if ridge else self.objective
-        return solve(solver, objective, begin(solver, objective, theta.copy()), self.limits)
+        start = apply_fixed(theta.copy(), self.fixed)
+        return solve(solver, objective, begin(solver, objective, start), self.limits)
 
     def refit(self, model: Model, allowed: NDArray[np.bool_] | None = None) -> Refit:
         """Learn a model again without penalty, on the interactions that it has or is allowed."""
         support = (model.theta != 0.0) | np.eye(model.n_items, dtype=bool)
         if allowed is not None:
             support |= allowed
-        ridge = 1.0 / (PRIOR_SD**2 * len(self.data))
+        n_fixed = 0
+        if self.fixed is not None:
+            n_fixed = int((support & ~np.isnan(self.fixed)).sum())
+        ridge = 1.0 / (PRIOR_SD**2 * self.data.total_weight)
         state, info = self.fit(model.theta, OnSupport(support), ridge)
         value, error = self.log_likelihood(state.theta)
         details = {
@@ -192,7 +215,7 @@ class WarmFits:
             ),
             log_likelihood=value,
             log_likelihood_se=error,
-            n_interactions=int(support.sum()) - model.n_items,
+            n_interactions=int(support.sum()) - model.n_items - n_fixed,
             converged=info.status.converged,
         )
 
@@ -200,7 +223,8 @@ class WarmFits:
         """Return the log-likelihood of all samples and its Monte Carlo standard error."""
         model = Model(theta, self.data.items, observation=self.observation)
         evaluation = self._values.evaluate(model, gradient=False)
-        return evaluation.value * len(self.data), evaluation.value_se * len(self.data)
+        total = self.data.total_weight
+        return evaluation.value * total, evaluation.value_se * total
 
 
 def refit(
@@ -250,7 +274,8 @@ def refit(
     how = read_settings(settings, unused=("draws", "target_se"))
     check_tolerance(tol)
     limits = Limits(tol=tol, max_iter=positive_integer("max_iter", max_iter))
-    return WarmFits(samples, start.observation, how, limits).refit(start)
+    fixed = start.metadata.get("fixed")
+    return WarmFits(samples, start.observation, how, limits, fixed).refit(start)
 
 
 def compare_optima(
@@ -291,8 +316,9 @@ def compare_optima(
         random_state=learner.seed_, n_threads=learner.n_threads,
     )  # fmt: skip
     again_from = WarmFits(
-        samples, learner.model_.observation, settings, Limits(tol=1e-4, max_iter=500)
-    )
+        samples, learner.model_.observation, settings, Limits(tol=1e-4, max_iter=500),
+        learner.model_.metadata.get("fixed"),
+    )  # fmt: skip
     rows = []
     refits = []
     for group in group_starts(learner.starts_):
@@ -310,7 +336,7 @@ def compare_optima(
                 "refit_se": again.log_likelihood_se,
                 "interactions": again.n_interactions,
                 "objective": end.objective,
-                "penalised": (learner.objective_ - end.objective) * samples.n_samples,
+                "penalised": (learner.objective_ - end.objective) * samples.total_weight,
                 "starts": len(group),
                 "first_start": group[0],
                 "converged": end.converged and again.converged,

@@ -26,13 +26,17 @@ def presence(distinct: DistinctSamples, n: int) -> NDArray[np.float64]:
     return table
 
 
-def independent_theta(objective: Objective) -> NDArray[np.float64]:
+def independent_theta(objective: Objective, tol: float = 1e-7) -> NDArray[np.float64]:
     """Return the diagonal theta of largest likelihood, times taken as unknown.
 
-    Where times are known it is still a good place to begin.
+    Where times are known it is still a good place to begin. A fit that goes on from here needs no
+    more digits than its own tolerance; in a fit of 20 items they would take a tenth of the time.
     """
     distinct = objective.distinct
-    fit = fit_independent(presence(distinct, objective.n), distinct.weights, objective.observation)
+    fit = fit_independent(
+        presence(distinct, objective.n), distinct.weights, objective.observation,
+        missing=distinct.missing_table(objective.n), tol=tol,
+    )  # fmt: skip
     return np.diag(fit.log_rates)
 
 
@@ -55,9 +59,14 @@ def units(objective: Objective) -> NDArray[np.float64]:
     """
     sets = presence(objective.distinct, objective.n)
     weights = objective.distinct.weights
+    missing = objective.distinct.missing_table(objective.n)
+    if missing is not None:
+        # As if a missing item were present as often as where it is known.
+        known = np.maximum(weights @ (1.0 - missing), 1e-12)
+        sets = sets + missing * ((weights @ sets) / known)
     share = weights @ sets
     together = (sets * weights[:, None]).T @ sets
-    least = 0.25 / max(objective.data.n_samples, 1)
+    least = 0.25 / max(objective.data.total_weight, 1)
     information = np.maximum(0.5 * together + 0.25 * np.outer(share, share), least)
     np.fill_diagonal(information, np.maximum(share, least))
     scale: NDArray[np.float64] = information**-0.25

@@ -1,4 +1,7 @@
-"""The distinct samples of a data set: each pair of a set and a time once, with its weight."""
+"""The distinct samples of a data set, each once, with its weight.
+
+Samples are the same if they have the same items, time, missing cells and known orders.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sequela.kernels.arguments import SetList
+from sequela.likelihood.partial import PartialSet
 from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +25,7 @@ __all__ = ["DistinctSamples"]
 
 @dataclass(frozen=True)
 class DistinctSamples:
-    """Distinct pairs of a set and an observation time.
+    """Distinct samples: sets with their observation times and whatever else is known of them.
 
     Attributes
     ----------
@@ -35,6 +39,8 @@ class DistinctSamples:
         For every sample of the data the place of its pair here.
     first : array of int
         For every pair the first sample that has it.
+    partial : array of bool
+        Whether cells are missing or something is known about the order.
     """
 
     sets: SetList
@@ -42,10 +48,17 @@ class DistinctSamples:
     times: NDArray[np.float64]
     inverse: NDArray[np.int64]
     first: NDArray[np.int64]
+    partial: NDArray[np.bool_]
+    _data: Dataset | None = None
 
     @classmethod
-    def of(cls, data: Dataset) -> DistinctSamples:
-        """Collect the distinct samples of `data`."""
+    def of(cls, data: Dataset, *, partial: bool = False) -> DistinctSamples:
+        """Collect the distinct samples of `data`.
+
+        Unless the caller can evaluate partly known samples (`partial`), they are refused.
+        """
+        if not partial:
+            data.require_plain("this question")
         sets = data.compressed()
         sizes = np.diff(sets.indptr)
         times = np.full(data.n_samples, np.nan) if data.times is None else data.times
@@ -59,11 +72,13 @@ class DistinctSamples:
             )
         # Pairs as complex numbers, which are sorted by both parts, and much sooner than rows. NaN
         # is not equal to itself, so unknown times get a number that no time can have.
-        keys = sets.inverse + 1j * np.where(np.isnan(times), -1.0, times)
+        groups = 1 if data.is_plain else data.n_samples
+        which_set = sets.inverse * groups + (0 if data.is_plain else _other_knowledge(data))
+        keys = which_set + 1j * np.where(np.isnan(times), -1.0, times)
         unique, first, inverse, counts = np.unique(
             keys, return_index=True, return_inverse=True, return_counts=True
         )
-        which = unique.real.astype(np.int64)
+        which = unique.real.astype(np.int64) // groups
         lists = [sets.indices[sets.indptr[s] : sets.indptr[s + 1]] for s in which]
         start = np.zeros(len(lists) + 1, dtype=np.int64)
         np.cumsum(sizes[which], out=start[1:])
@@ -71,12 +86,14 @@ class DistinctSamples:
             sets=SetList(
                 start=start,
                 items=np.concatenate(lists).astype(np.int64),
-                weights=counts / data.n_samples,
+                weights=_shares(data, inverse.ravel(), counts),
             ),
             sizes=sizes[which],
             times=np.where(unique.imag < 0.0, np.nan, unique.imag),
             inverse=inverse.ravel().astype(np.int64),
             first=first.astype(np.int64),
+            partial=_partly_known(data)[first],
+            _data=None if data.is_plain else data,
         )
 
     def __len__(self) -> int:
@@ -96,6 +113,69 @@ class DistinctSamples:
         """Return the items of one set."""
         return self.sets.items[self.sets.start[index] : self.sets.start[index + 1]]
 
+    def known(self, index: int) -> PartialSet | None:
+        """Return what is known of a partly known sample; None for a complete one."""
+        return self._known.get(index)
+
+    @cached_property
+    def has_missing(self) -> bool:
+        """Whether any cell is missing."""
+        return self._data is not None and self._data.missing is not None
+
+    def missing_table(self, n: int) -> NDArray[np.float64] | None:
+        """Return the missing cells as rows of 0 and 1; None if there are none."""
+        if self._data is None or self._data.missing is None:
+            return None
+        return self._data.missing[self.first].astype(np.float64).reshape(len(self), n)
+
+    @cached_property
+    def _known(self) -> dict[int, PartialSet]:
+        data = self._data
+        if data is None:
+            return {}
+        place = {label: j for j, label in enumerate(data.items)}
+        found = {}
+        for index in map(int, np.flatnonzero(self.partial)):
+            row = int(self.first[index])
+            missing = np.empty(0, dtype=np.int64)
+            if data.missing is not None:
+                missing = np.flatnonzero(data.missing[row]).astype(np.int64)
+            statements = () if data.orders is None else data.orders[row]
+            found[index] = PartialSet(
+                self.items(index), missing, tuple((place[a], place[b], p) for a, b, p in statements)
+            )
+        return found
+
     def largest_first(self) -> list[int]:
         """Return the places in order of falling size: long pieces of work first."""
         return [int(s) for s in np.argsort(-self.sizes, kind="stable")]
+
+
+def _partly_known(data: Dataset) -> NDArray[np.bool_]:
+    found = np.zeros(data.n_samples, dtype=np.bool_)
+    if data.missing is not None:
+        found |= data.missing.any(axis=1)
+    if data.orders is not None:
+        found |= np.array([bool(statements) for statements in data.orders])
+    return found
+
+
+def _other_knowledge(data: Dataset) -> NDArray[np.int64]:
+    """Return a number for each combination of missing cells and known orders."""
+    cells = [b""] * data.n_samples
+    if data.missing is not None:
+        cells = [row.tobytes() for row in np.packbits(data.missing, axis=1)]
+    orders = data.orders if data.orders is not None else ((),) * data.n_samples
+    numbers: dict[object, int] = {}
+    each = [numbers.setdefault(known, len(numbers)) for known in zip(cells, orders, strict=True)]
+    return np.array(each, dtype=np.int64)
+
+
+def _shares(
+    data: Dataset, inverse: NDArray[np.intp], counts: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Return the share of the samples that have each pair, counted by their weights."""
+    if data.weights is None:
+        return np.asarray(counts / data.n_samples)
+    sums = np.bincount(inverse, weights=data.weights, minlength=counts.size)
+    return np.asarray(sums / data.total_weight)

@@ -10,17 +10,20 @@ import numpy as np
 
 from sequela.kernels.arguments import BlockSums
 from sequela.kernels.lattice import evaluate_block
+from sequela.kernels.phases import evaluate_phases
+from sequela.likelihood.partial import evaluate_partial, lattices_of
 from sequela.likelihood.passage import Passage, in_range
 from sequela.support.jit import call
 from sequela.support.threads import run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from sequela.likelihood.distinct import DistinctSamples
     from sequela.likelihood.parameters import Parameters
+    from sequela.likelihood.partial import PartialLattice, PartialSet
 
 __all__ = ["ExactWork", "plan_blocks"]
 
@@ -34,7 +37,9 @@ _MOST_BLOCK_BYTES = 256e6
 def plan_blocks(
     distinct: DistinctSamples, chosen: NDArray[np.int64], n: int
 ) -> list[NDArray[np.int64]]:
-    """Share the chosen sets among blocks of about equal work; timed sets have blocks of their own.
+    """Share the chosen sets among blocks of about equal work.
+
+    Sets at known times and partly known ones have blocks of their own.
 
     Parameters
     ----------
@@ -45,9 +50,9 @@ def plan_blocks(
     n : int
         Number of items.
     """
-    timed = distinct.timed[chosen]
-    return _untimed_blocks(distinct.sizes, chosen[~timed], n) + _timed_blocks(
-        distinct.sizes, chosen[timed], n
+    alone = distinct.timed[chosen] | distinct.partial[chosen]
+    return _untimed_blocks(distinct.sizes, chosen[~alone], n) + _blocks_one_by_one(
+        distinct.sizes, chosen[alone], n
     )
 
 
@@ -68,7 +73,7 @@ def _untimed_blocks(
     return [np.array(sorted(block), dtype=np.int64) for block in members if block]
 
 
-def _timed_blocks(
+def _blocks_one_by_one(
     sizes: NDArray[np.int64], chosen: NDArray[np.int64], n: int
 ) -> list[NDArray[np.int64]]:
     if not chosen.size:
@@ -93,6 +98,9 @@ class ExactWork:
         The exact ones, as `plan_blocks` shares them.
     want_gradient : bool
         Whether the gradient is wanted.
+    lattices : callable or None
+        The lattices of a partly known sample (`partial.lattices_of`). None: those that give the
+        whole gradient at theta.
 
     Attributes
     ----------
@@ -109,8 +117,10 @@ class ExactWork:
         blocks: list[NDArray[np.int64]],
         *,
         want_gradient: bool,
+        lattices: Callable[[int, PartialSet], Sequence[PartialLattice]] | None = None,
     ) -> None:
         self.parameters = parameters
+        self.lattices = self._at_theta if lattices is None else lattices
         self.distinct = distinct
         self.blocks = blocks
         self.want_gradient = want_gradient
@@ -132,35 +142,56 @@ class ExactWork:
     def pieces(self) -> list[Callable[[], None]]:
         """The work, one function per block; they may run on any threads, in any order."""
         return [
-            partial(self._timed if self.distinct.timed[block[0]] else self._untimed, block, sums)
+            partial(self._one_by_one if self._is_alone(block[0]) else self._together, block, sums)
             for block, sums in zip(self.blocks, self._sums, strict=True)
         ]
 
-    def _untimed(self, block: NDArray[np.int64], sums: BlockSums) -> None:
+    def _is_alone(self, s: int) -> bool:
+        return bool(self.distinct.timed[s] or self.distinct.partial[s])
+
+    def _together(self, block: NDArray[np.int64], sums: BlockSums) -> None:
+        phases = self.parameters.phases
+        if phases is not None:
+            call(
+                evaluate_phases, self.parameters.tables, self.distinct.sets, block, sums, phases,
+                self.want_gradient,
+            )  # fmt: skip
+            return
         call(
             evaluate_block, self.parameters.tables, self.distinct.sets, block, sums,
             self.want_gradient,
         )  # fmt: skip
 
-    def _timed(self, block: NDArray[np.int64], sums: BlockSums) -> None:
+    def _one_by_one(self, block: NDArray[np.int64], sums: BlockSums) -> None:
         for s in map(int, block):
             t = float(self.distinct.times[s])
             if t == 0.0:
                 self.log_p[s] = 0.0  # empty at time 0, whatever theta
                 continue
-            columns = self.parameters.columns(self.distinct.items(s))
-            if not in_range(columns):
-                continue
-            passage = Passage(self.parameters, columns)
-            self.log_p[s], part = passage.timed(t, want_gradient=self.want_gradient)
+            known = self.distinct.known(s)
+            if known is not None:
+                self.log_p[s], part = evaluate_partial(
+                    self.parameters, known, t, self.lattices(s, known),
+                    want_gradient=self.want_gradient,
+                )  # fmt: skip
+            else:
+                columns = self.parameters.columns(self.distinct.items(s))
+                if not in_range(columns):
+                    continue
+                passage = Passage(self.parameters, columns)
+                self.log_p[s], part = passage.timed(t, want_gradient=self.want_gradient)
             if part is not None and not np.isnan(self.log_p[s]):
                 np.add(sums.gradient, self.distinct.weights[s] * part, out=sums.gradient)
+
+    def _at_theta(self, s: int, known: PartialSet) -> list[PartialLattice]:  # noqa: ARG002
+        return lattices_of(known, self.parameters.children, full_gradient=self.want_gradient)
 
     def finish(self, n_threads: int) -> NDArray[np.float64] | None:
         """Return the weighted gradient; first do the sets that the blocks left out of range."""
         done = self._carefully(n_threads)
-        lacking = np.isnan(self.log_p)
-        if self.blocks and lacking.any():
+        # One NaN makes the sum NaN.
+        if self.blocks and np.isnan(self.log_p.sum()):
+            lacking = np.isnan(self.log_p)
             places = np.concatenate(self.blocks)
             self.beyond = places[lacking[places]].tolist()
         if not self.want_gradient:
@@ -181,7 +212,8 @@ class ExactWork:
 
     def _in_logs(self, s: int) -> NDArray[np.float64] | None:
         columns = self.parameters.columns(self.distinct.items(s))
-        if not in_range(columns):
+        # Phases are not added up in logarithms: what leaves the range stays there.
+        if not in_range(columns) or self.parameters.phases is not None:
             return None
         passage = Passage(self.parameters, columns)
         self.log_p[s] = passage.log_p()
@@ -197,8 +229,8 @@ class ExactWork:
         for sums in self._sums[1:]:
             gradient += sums.gradient
             present += sums.present
-        diagonal = gradient.diagonal().copy()
         rate = np.where(parameters.shared, parameters.rate, 0.0)
+        diagonal = gradient.diagonal() - present[n] * rate
         gradient -= present[:n, None] * rate
-        np.fill_diagonal(gradient, diagonal - present[n] * rate)
+        gradient.ravel()[:: n + 1] = diagonal
         return gradient

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from sequela.kernels.passage import (
     passage_gradient,
     passage_moments,
 )
+from sequela.likelihood.careful_times import LARGEST_CAREFUL_SET, careful_set
 from sequela.support.errors import InputError
 from sequela.support.jit import call
 
@@ -24,7 +26,16 @@ if TYPE_CHECKING:
 
     from sequela.likelihood.parameters import Columns, Parameters
 
-__all__ = ["Passage", "in_range", "out_of_range"]
+__all__ = ["Known", "Passage", "in_range", "out_of_range"]
+
+
+# Exit rates times the time above which a result in doubles is checked; below, it is right.
+_RISKY = 1e4
+# What the check allows: of the time, and between results with exit rates that differ by up to 256
+# units in the last place.
+_LOST = 1e-10
+_NUDGE = 256 * 2.2e-16
+_SAME = 1e-8
 
 
 def in_range(columns: Columns) -> bool:
@@ -37,12 +48,55 @@ def out_of_range(columns: Columns, t: float = np.nan) -> InputError:
     if in_range(columns) and not np.isnan(t):
         return InputError(
             f"the likelihood of a set of {columns.k} items at time {t:g} is beyond double "
-            "precision: rates times the time are too large; scale times or theta down"
+            "precision: rates times the time are too large, and the digits of their differences "
+            "are lost; scale times or theta down"
         )
     return InputError(
         f"theta adds up to a log-rate of {columns.highest:.0f} for a set of {columns.k} "
         "items, beyond the largest double (about 709); scale the largest entries of theta down"
     )
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of the items on the lattice of a partly known sample.
+
+    Attributes
+    ----------
+    n_present : int
+        The first so many items of the lattice are present, the others are missing cells.
+    statements : tuple of (int, int, float)
+        Places on the lattice of two items that are present, and the probability that the first of
+        them came before the second (`sequela.data.OrderStatement`).
+    """
+
+    n_present: int
+    statements: tuple[tuple[int, int, float], ...] = ()
+
+
+def _ends_and_guides(known: Known | None, k: int, low: int) -> dict[str, Any]:
+    """Return the parts of a `LogLattice` that say where it ends and how it is passed."""
+    statements = () if known is None else known.statements
+    n_present = k if known is None else known.n_present
+    guided = bool(statements)
+    must = np.zeros(k if guided else 0, dtype=np.int64)
+    guide_low = np.zeros((k, 1 << low) if guided else (0, 0))
+    guide_high = np.zeros((k, 1 << (k - low)) if guided else (0, 0))
+    for before, after, probability in statements:
+        if probability == 1.0:
+            must[after] |= 1 << before
+            continue
+        table, bit = (guide_low, before) if before < low else (guide_high, before - low)
+        there = np.arange(table.shape[1]) >> bit & 1 == 1
+        table[after] += np.where(there, np.log(probability), np.log1p(-probability))
+    return {
+        "need": (1 << n_present) - 1,
+        "ends": np.zeros(1 << k),
+        "guided": guided,
+        "must": must,
+        "guide_low": guide_low,
+        "guide_high": guide_high,
+    }
 
 
 class Passage:
@@ -54,9 +108,14 @@ class Passage:
         Theta and the observation.
     columns : Columns
         What the set needs of them, within `in_range`.
+    known : Known or None
+        What is known of a sample whose cells are not all known, or about whose order something
+        is; None for a complete set.
     """
 
-    def __init__(self, parameters: Parameters, columns: Columns) -> None:
+    def __init__(
+        self, parameters: Parameters, columns: Columns, known: Known | None = None
+    ) -> None:
         self.parameters = parameters
         self.columns = columns
         self.k = k = columns.k
@@ -69,6 +128,7 @@ class Passage:
             m=m,
             k=k,
             low=low,
+            **_ends_and_guides(known, k, low),
         )
         self.log_F = np.empty(1 << k)
         call(log_tables, self.lattice, parameters.theta, columns.items)
@@ -89,8 +149,8 @@ class Passage:
 
     def log_p(self) -> float:
         """Return log p(S) at an unknown time; fill the forward weights `log_F`."""
-        call(log_forward, self.log_F, self.lattice, self.stop_rate)
-        return float(np.log(self.stop_rate) + self.log_F[-1])
+        log_total = call(log_forward, self.log_F, self.lattice, self.stop_rate)
+        return float(np.log(self.stop_rate) + log_total)
 
     def gradient(self) -> NDArray[np.float64]:
         """Return the n x n gradient of log p(S), after `log_p`."""
@@ -110,7 +170,30 @@ class Passage:
         return moments
 
     def timed(self, t: float, *, want_gradient: bool) -> tuple[float, NDArray[np.float64] | None]:
-        """Return log p(S | t), NaN if it is beyond double precision, and its n x n gradient."""
+        """Return log p(S | t), NaN if it is beyond double precision, and its n x n gradient.
+
+        Where exit rates are large for the time, the result is checked; if doubles are not enough,
+        it is computed in decimals for small sets, and NaN for others.
+        """
+        risky = self.k > 0 and float(self.lattice.Q.max()) * t > _RISKY
+        value, G, lost = self._in_doubles(t, want_gradient=want_gradient or risky)
+        if risky and not self._is_sound(value, G, lost, t):
+            value, G = np.nan, None
+            if self.k <= LARGEST_CAREFUL_SET:
+                value, G = careful_set(
+                    self.parameters, self.columns, t, want_gradient=want_gradient
+                )
+        if not np.isfinite(value):
+            return np.nan, None
+        return value, self._spread(G) if want_gradient and G is not None else None
+
+    def _in_doubles(
+        self, t: float, *, want_gradient: bool, nudge: float = 0.0
+    ) -> tuple[float, NDArray[np.float64] | None, float]:
+        """Return log p(S | t), G, and the share of the time that the states do not add up to.
+
+        The exit rates are changed by the relative size `nudge`, up and down.
+        """
         states = 1 << self.k
         wide = max(self.k, 1)
         steps = np.zeros((states, wide))
@@ -126,15 +209,48 @@ class Passage:
         # differences of exit rates would drown in it. Q is shifted in place.
         lattice = self.lattice._replace(Q=np.empty(states))
         call(exit_rates, lattice, 0.0)
+        if nudge:
+            # Multiples of the golden ratio: no two states that compete change alike.
+            lattice.Q[:] *= 1.0 + nudge * (2.0 * (np.arange(states) * 0.6180339887498949 % 1) - 1.0)
         value, tilt = call(transient_set, t, lattice, self.log_F, steps, room, want_gradient)
-        value -= self.columns.rest * t
-        if not np.isfinite(value):
-            return np.nan, None
-        if not want_gradient:
-            return float(value), None
+        value = float(value - self.columns.rest * t)
+        if not np.isfinite(value) or not want_gradient:
+            return value, None, 0.0
         G = np.empty((self.k + 1, lattice.m + 1))
         call(transient_gradient, G, room, lattice, tilt)
-        return float(value), self._spread(G)
+        spent = float(np.sum(room.times / (tilt + lattice.Q)))
+        return value, G, abs(spent / t - 1.0)
+
+    def _is_sound(self, value: float, G: NDArray[np.float64] | None, lost: float, t: float) -> bool:
+        """Tell whether a result can be trusted to about nine digits.
+
+        The times spent in all states must add up to t, which fails if the path of integration was
+        unsuitable. Exit rates that differ by a few units in the last place, as their rounding
+        errors do, must give the same.
+        """
+        if G is None or not lost < _LOST:
+            return False
+        other, other_G, _ = self._in_doubles(t, want_gradient=True, nudge=_NUDGE)
+        if other_G is None or abs(other - value) > _SAME * max(1.0, abs(value)):
+            return False
+        return bool((np.abs(other_G - G) <= _SAME * np.maximum(1.0, np.abs(G))).all())
+
+    def log_step(self, before: int, c: int) -> float:
+        """Return the log-rate of c in a state, with what is known about the order."""
+        lattice = self.lattice
+        high, low = before >> lattice.low, before & ((1 << lattice.low) - 1)
+        log_rate = float(lattice.high_log[c, high] + lattice.low_log[c, low])
+        if lattice.guided:
+            if before & int(lattice.must[c]) != lattice.must[c]:
+                return -np.inf
+            log_rate += float(lattice.guide_high[c, high] + lattice.guide_low[c, low])
+        return log_rate
+
+    def end_shares(self) -> NDArray[np.float64]:
+        """Return the probability of each state at the observation, after `log_p`."""
+        states = np.arange(1 << self.k)
+        is_end = states & self.lattice.need == self.lattice.need
+        return np.where(is_end, self.lattice.ends, 0.0)
 
     def _spread(self, G: NDArray[np.float64]) -> NDArray[np.float64]:
         gradient = np.zeros((self.parameters.n, self.parameters.n))

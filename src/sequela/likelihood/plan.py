@@ -14,19 +14,24 @@ import numpy as np
 from sequela.budget import LARGEST_EXACT_SET, Budget
 from sequela.likelihood.components import in_component_range
 from sequela.likelihood.decomposition import acting, components_of
+from sequela.likelihood.partial_plan import PartialPlan
 from sequela.support.errors import BudgetError, InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sequela.data.dataset import Dataset
+    from sequela.kernels.arguments import PhaseTables
     from sequela.likelihood.decomposition import Component
     from sequela.likelihood.distinct import DistinctSamples
     from sequela.likelihood.parameters import Parameters
 
 __all__ = [
+    "COMPONENT_SECONDS",
     "EXACT_WAYS",
+    "LATTICE_SECONDS",
     "METHODS",
+    "ORDER_SECONDS",
     "Plan",
     "Way",
     "all_subsets_fit",
@@ -37,7 +42,16 @@ __all__ = [
     "is_exact",
 ]
 
-METHODS = ("auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform")
+METHODS = (
+    "auto",
+    "exact",
+    "components",
+    "relocation",
+    "metropolis",
+    "metropolis-uniform",
+    "completions",
+    "histories",
+)
 
 
 class Way(StrEnum):
@@ -48,6 +62,8 @@ class Way(StrEnum):
     RELOCATION = "relocation"  # orders drawn by relocating blocks of items
     METROPOLIS = "metropolis"  # orders drawn by the paper's informed proposal
     METROPOLIS_UNIFORM = "metropolis-uniform"  # orders drawn by its uniform proposal
+    COMPLETIONS = "completions"  # missing cells drawn; each completed set is exact
+    HISTORIES = "histories"  # missing cells and orders drawn together
 
 
 EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
@@ -57,6 +73,12 @@ _LEAST_COMPONENT_SET = 13
 # Operations on lattices, per evaluation, above which a fit uses components instead: about a fifth
 # of a second.
 _LATTICE_WORK_OF_A_FIT = 3e9
+# The same for partly known samples, whose lattices take longer per operation; beyond it their
+# missing cells are drawn.
+_PARTIAL_WORK_OF_A_FIT = 2e9
+# Known items of a sample up to which completed sets are exact: a lattice of 2^12 states, and some
+# missing items more, takes about a millisecond.
+_LARGEST_COMPLETED = 10
 # What a set takes by components beside its functions of time, as so many operations on a lattice:
 # its value, and the gradient between its components.
 _COMPONENT_OVERHEAD = 5e6
@@ -68,6 +90,11 @@ _HISTORY_FACTOR = 30.0
 _MOST_QUANTILE_STATES = 512
 # Observation times and moments before them at which that gradient is evaluated.
 _CROSS_POINTS = 4000
+# Seconds of one core, in a fit: per operation on lattices and of components, and per item of a
+# sampled set and column.
+LATTICE_SECONDS = 7e-11
+COMPONENT_SECONDS = 7e-10
+ORDER_SECONDS = 1.4e-6
 # No budget of memory is enough for a larger one.
 _LARGEST_COMPONENT = 24
 # What a component takes, for each of its states: coefficients of functions of time.
@@ -201,6 +228,8 @@ class Plan:
         # Most sets fit even if all items interact, which no theta can change.
         self._exact_for_any_theta = self._exact_by_size()
         self._work_if_dense = self._work(np.full(len(distinct), data.n_items))
+        self.partial = PartialPlan(data, distinct, budget)
+        self.partial.require(method)
         self._parts: tuple[bytes, dict[int, list[Component]]] = (b"", {})
 
     def ways(self, parameters: Parameters, *, full_gradient: bool = True) -> NDArray[np.str_]:
@@ -209,9 +238,11 @@ class Plan:
         A complete gradient is expensive by components; a value alone is not.
         """
         distinct = self.distinct
+        if parameters.phases is not None:
+            return self._all_on_lattices(parameters.phases)
         if self.method == Way.COMPONENTS:
             return self._all_by_components(parameters)
-        if self.method not in ("auto", "exact"):
+        if self.method not in ("auto", "exact", Way.COMPLETIONS, Way.HISTORIES):
             return self._by_name()
         by_components = self._component_sets(parameters, full_gradient=full_gradient)
         exact = self._exact_for_any_theta & ~by_components
@@ -227,6 +258,13 @@ class Plan:
             self._bound_total(exact, self._exact_columns(parameters, columns, exact))
         ways = self._named(exact)
         ways[by_components] = Way.COMPONENTS.value
+        if self.partial.places.size:
+            exact_partial = self.partial.exact(
+                parameters.children, full_gradient=full_gradient,
+                most_work=self.budget.total_work if self.method in ("auto", "exact") else -1.0,
+                sample=self.method != "exact",
+            )  # fmt: skip
+            self._name_partial(ways, exact_partial)
         return ways
 
     def _all_by_components(self, parameters: Parameters) -> NDArray[np.str_]:
@@ -280,12 +318,52 @@ class Plan:
             chosen[s] = work < lattice
         return chosen
 
-    def ways_on_support(self, support: NDArray[np.bool_]) -> NDArray[np.str_]:
+    def _all_on_lattices(self, phases: PhaseTables) -> NDArray[np.str_]:
+        """Return the lattice for every set, or raise for one that does not fit.
+
+        For observation times that are not exponential there is no other way.
+        """
+        if self.method not in ("auto", "exact"):
+            raise InputError(
+                f"method {self.method!r} is not available where observation times are not "
+                "exponential; use 'auto'"
+            )
+        if self.distinct.partial.any():
+            row = int(self.distinct.first[int(np.argmax(self.distinct.partial))])
+            raise InputError(
+                f"sample {self.data.samples[row]!r} (row {row}) has missing cells or a known "
+                "order, which is not available where observation times are not exponential; leave "
+                "such samples out, or use sequela.Exponential()"
+            )
+        passes = phases.rates.size + phases.stages
+        n = self.data.n_items
+        sizes = np.minimum(self.distinct.sizes, 60).astype(np.float64)
+        work = 2.0**sizes * (20.0 * passes * (sizes + 1.0) + 6.0 * n)
+        memory = 2.0**sizes * 8.0 * (2.0 * passes + n + sizes)
+        for s in map(int, np.argsort(-sizes, kind="stable")):
+            if not self.distinct.timed[s] and not self.budget.allows(
+                memory=float(memory[s]), work=float(work[s])
+            ):
+                row = int(self.distinct.first[s])
+                raise BudgetError(
+                    f"sample {self.data.samples[row]!r} (row {row}) has {int(sizes[s])} items: "
+                    "beyond the budget where observation times are not exponential. Raise the "
+                    "budget, leave this sample or some items out, or use sequela.Exponential()"
+                )
+            break
+        return np.where(self._exact_for_any_theta | ~self.distinct.timed, Way.EXACT.value,
+                        Way.METROPOLIS.value)  # fmt: skip
+
+    def ways_on_support(
+        self, support: NDArray[np.bool_], phases: PhaseTables | None = None
+    ) -> NDArray[np.str_]:
         """Return the way of every distinct sample, the same for all thetas on a support.
 
         Between two changes of the support a fit needs a choice that does not change as theta
         moves. Lattices are judged as if all items interacted.
         """
+        if phases is not None:
+            return self._all_on_lattices(phases)
         distinct = self.distinct
         n = self.data.n_items
         exact = self._exact_for_any_theta.copy()
@@ -304,7 +382,19 @@ class Plan:
         self._bound_total(exact, np.full(len(distinct), n))
         ways = self._named(exact)
         ways[by_components] = Way.COMPONENTS.value
+        if self.partial.places.size:
+            exact_partial = self.partial.exact_in_a_fit(children, _PARTIAL_WORK_OF_A_FIT)
+            self._name_partial(ways, exact_partial)
         return ways
+
+    def _name_partial(self, ways: NDArray[np.str_], exact: NDArray[np.bool_]) -> None:
+        """Fill in the ways of partly known samples: of those that are drawn, by their sizes."""
+        places = self.partial.places
+        small = self.distinct.sizes[places] <= _LARGEST_COMPLETED
+        if self.method == Way.HISTORIES:
+            small[:] = False
+        drawn = np.where(small, Way.COMPLETIONS.value, Way.HISTORIES.value)
+        ways[places] = np.where(exact, Way.EXACT.value, drawn)
 
     def component_work(self, support: NDArray[np.bool_], chosen: NDArray[np.int64]) -> float:
         """Return the operations that the components of these sets take on a support.
@@ -317,6 +407,15 @@ class Plan:
         }
         return _component_work(None, list(distinct), self.budget)
 
+    def seconds_without_components(self, chosen: NDArray[np.int64]) -> float:
+        """Return what an evaluation of these sets takes on lattices and by drawn orders."""
+        exact = self._exact_for_any_theta[chosen]
+        items = float(self.distinct.sizes[chosen[~exact]].sum())
+        return (
+            LATTICE_SECONDS * self.lattice_work(chosen[exact])
+            + ORDER_SECONDS * items * self.data.n_items
+        )
+
     def lattice_work(self, chosen: NDArray[np.int64]) -> float:
         """Return the operations on the lattices of these sets, if all items interact."""
         return float(self._work_if_dense[chosen].sum())
@@ -324,6 +423,7 @@ class Plan:
     def _candidates(self) -> list[int]:
         """Return the sets that components may be worth while for."""
         large = (self.distinct.sizes >= _LEAST_COMPONENT_SET) & ~self.distinct.timed
+        large &= ~self.distinct.partial
         return [int(s) for s in np.nonzero(large)[0]]
 
     def _exact_by_size(self) -> NDArray[np.bool_]:
@@ -336,11 +436,13 @@ class Plan:
             ]
         )
         found: NDArray[np.bool_] = fits[sizes, self.distinct.timed.astype(np.int64)]
-        return found
+        # Partly known samples are judged apart; here they must not be counted or refused.
+        return found | self.distinct.partial
 
     def _work(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
         # Sets of more than 60 items are never exact; their work would leave the range of a double.
-        sizes = np.minimum(self.distinct.sizes, 60).astype(np.float64)
+        sizes = np.where(self.distinct.partial, 0, np.minimum(self.distinct.sizes, 60))
+        sizes = sizes.astype(np.float64)
         wide = columns.astype(np.float64)
         return np.where(
             self.distinct.timed,
@@ -380,7 +482,8 @@ class Plan:
 
     def _named(self, exact: NDArray[np.bool_]) -> NDArray[np.str_]:
         sampled = np.where(self.distinct.timed, Way.METROPOLIS.value, Way.RELOCATION.value)
-        return np.where(exact, Way.EXACT.value, sampled)
+        # Wide enough for every name that is filled in later.
+        return np.where(exact, Way.EXACT.value, sampled).astype(f"<U{max(map(len, Way))}")
 
     def _by_name(self) -> NDArray[np.str_]:
         sampled = self.distinct.sizes > 1

@@ -6,11 +6,13 @@ from .frequencies import plot_frequencies as plot_frequencies
 from .interactions import plot_interactions as plot_interactions
 from .order_curve import plot_order_curve as plot_order_curve
 from .order_matrix import plot_order_matrix as plot_order_matrix
+from .order_ranges import plot_order_ranges as plot_order_ranges
 from .order_tree import plot_common_paths as plot_common_paths
 from .order_tree import plot_order_tree as plot_order_tree
 from .path import plot_path as plot_path
 from .positions import plot_positions as plot_positions
 from .set_sizes import plot_set_sizes as plot_set_sizes
+from .study_plan import plot_study_plan as plot_study_plan
 from .style import save_figure as save_figure
 from .survival import plot_survival as plot_survival
 from .survival import risk_groups as risk_groups

@@ -75,6 +75,8 @@ class Problem:
                 f"{observation.kind!r}; use an observation with a constant rate, such as "
                 "sequela.Exponential()"
             )
+        data.require_plain("the posterior of theta")
+        _refuse_weighted_orders(data, largest_lattice)
         distinct = DistinctSamples.of(data)
         if distinct.timed.any():
             row = int(distinct.first[np.nonzero(distinct.timed)[0][0]])
@@ -92,7 +94,7 @@ class Problem:
             lattice=lattice,
             large_start=start,
             large_items=np.concatenate([*sets, np.empty(0, dtype=np.int64)]).astype(np.int64),
-            total=float(len(data)),
+            total=data.total_weight,
             power=1.0,
             stop_rate=float(stop_rate),
             prior=prior_shape(prior),
@@ -173,6 +175,19 @@ class Problem:
         pairs = np.empty((0, 2), dtype=np.int64)
         counts, force = np.zeros(len(COUNTS)), np.empty(0)
         return bool(call(advance, state, self.target, nowhere, pairs, 0, 0, counts, force, rng))
+
+
+def _refuse_weighted_orders(data: Dataset, largest_lattice: int) -> None:
+    """Refuse weights of sets that carry latent orders, of which each sample has its own."""
+    if data.weights is None:
+        return
+    rows = np.nonzero((data.set_sizes > largest_lattice) & (data.weights != 1.0))[0]
+    if rows.size:
+        raise InputError(
+            f"sample {data.samples[rows[0]]!r} (row {rows[0]}) has {data.set_sizes[rows[0]]} items "
+            f"and the weight {data.weights[rows[0]]:g}; the posterior of theta supports weights of "
+            f"sets of up to {largest_lattice} items. Leave such samples out, or repeat them"
+        )
 
 
 def _pair_copies(

@@ -44,10 +44,15 @@ def order_baseline(data: DataLike) -> pd.DataFrame:
     2    c        3.0        1
     """
     table = Dataset.coerce(data)
-    present = table.to_frame().to_numpy(dtype=np.float64)
+    present = table.values.astype(np.float64)
     samples = present.sum(axis=0)
+    size = present.sum(axis=1)
+    if table.missing is not None:
+        # As if the missing cells were like the known ones of the sample.
+        size = size * table.n_items / np.maximum(1, (~table.missing).sum(axis=1))
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean_size = (present.sum(axis=1) @ present) / samples
+        weights = np.ones(table.n_samples) if table.weights is None else table.weights
+        mean_size = ((weights * size) @ present) / (weights @ present)
     found = pd.DataFrame(
         {"item": list(table.items), "mean_size": mean_size, "samples": samples.astype(int)}
     )

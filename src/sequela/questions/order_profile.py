@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.learning.penalties import OffDiagonalL1, OnSupport
+from sequela.learning.fixed import apply_fixed
+from sequela.learning.penalties import OffDiagonalL1, OnSupport, with_fixed
 from sequela.learning.refitting import PRIOR_SD, WarmFits, WithRidge
 from sequela.learning.solvers.contract import Limits
 from sequela.learning.solvers.loop import begin, solve
@@ -182,7 +183,7 @@ class HeldFits:
         self.fits = fits
         self.penalty = OffDiagonalL1(penalty)
         self.settings = settings
-        self.n_samples = max(len(fits.data), 1)
+        self.n_samples = max(fits.data.total_weight, 1e-9)
         self.evaluations = 0
         tol = float(np.clip(_HELD_SHARE * penalty, _TIGHTEST, _LOOSEST))
         self._limits = Limits(tol=tol, max_iter=_HELD_ITERATIONS)
@@ -210,8 +211,10 @@ class HeldFits:
             stiffness = _STIFFNESS / self.n_samples
             objective = _HeldObjective(fits.objective, ridge, hold, stiffness, self.stop_rate)
         penalty: Penalty = self.penalty if support is None else OnSupport(support)
+        penalty = with_fixed(penalty, fits.fixed)
         solver = ProximalNewton(penalty, fits.unit)
         start = np.clip(theta, -_LARGEST_START, _LARGEST_START)
+        start = apply_fixed(start, fits.fixed)
         first = begin(solver, objective, start)
         if not np.isfinite(first[0].loss):
             return None
@@ -232,7 +235,7 @@ class HeldFits:
             off = theta - np.diag(np.diagonal(theta))
             cost = 0.5 * float(np.sum(off * off)) / PRIOR_SD**2
         else:
-            cost = self.n_samples * self.penalty.value(theta)
+            cost = self.n_samples * with_fixed(self.penalty, self.fits.fixed).value(theta)
         return Visited(theta, log_likelihood - cost, error)
 
     def probability(self, theta: NDArray[np.float64], pair: Pair) -> float:

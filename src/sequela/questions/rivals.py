@@ -190,7 +190,7 @@ def rival_orders(
     if not (is_number(least_effect) and least_effect > 0.0):
         raise InputError(f"least_effect is {least_effect!r}; expected a positive number")
     samples = as_samples(current, data, times)
-    fits = WarmFits(samples, current.observation, how, limits)
+    fits = WarmFits(samples, current.observation, how, limits, current.metadata.get("fixed"))
     asked = None if pairs is None else [_places(current, pair) for pair in pairs]
     current_refit = fits.refit(current)
     optimum = True
@@ -340,7 +340,7 @@ def _row(
     if here < 0.5:
         i, j, here, there = j, i, 1.0 - here, 1.0 - there
     ours, theirs = (
-        fits.log_likelihood(model.theta)[0] - len(fits.data) * penalty.value(model.theta)
+        fits.log_likelihood(model.theta)[0] - fits.data.total_weight * penalty.value(model.theta)
         for model in (current, rival.model)
     )
     return {

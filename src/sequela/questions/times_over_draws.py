@@ -48,7 +48,7 @@ def times_over_draws(
     ``ask(model, data, probabilities, settings)`` returns the table of one model, whose columns
     after the first four are the quantiles.
     """
-    samples = as_samples(posterior.models(1)[0], data)
+    samples = as_samples(posterior.models(1)[0], data).require_plain("pseudo_times of a posterior")
     rows, inverse = np.unique(samples.values, axis=0, return_inverse=True)
     distinct = Dataset(rows, items=samples.items)
     if settings.max_models is None:

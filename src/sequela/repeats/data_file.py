@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,17 @@ from sequela.data.dataset import Dataset
 from sequela.learning.checkpoint import fingerprint
 from sequela.support.errors import InputError
 from sequela.support.files import replacing
+from sequela.support.schema import Place, parse_json, read_fields
 
 __all__ = ["DATA_NAME", "fingerprint", "keep_data", "read_data"]
 
 DATA_NAME = "data.npz"
+
+
+@dataclass(frozen=True)
+class _Labels:
+    items: list[str]
+    samples: list[str]
 
 
 def keep_data(data: Dataset, folder: Path) -> None:
@@ -32,6 +40,12 @@ def keep_data(data: Dataset, folder: Path) -> None:
     }
     if data.times is not None:
         content["times"] = data.times.astype("<f8")
+    if data.missing is not None:
+        content["missing"] = np.packbits(data.missing, axis=1)
+    if data.orders is not None:
+        content["orders"] = np.array(json.dumps(data.orders))
+    if data.weights is not None:
+        content["weights"] = data.weights.astype("<f8")
     with replacing(path) as file:
         np.savez_compressed(file, **content)
 
@@ -43,14 +57,22 @@ def read_data(path: str, digest: str) -> Dataset:
     try:
         # Through memory: a folder on a network disk could not be deleted while a file is open.
         with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as file:
-            labels = json.loads(str(file["labels"]))
+            where = Place(path, "Copy the original file again, or choose another folder", "labels")
+            stored = read_fields(_Labels, parse_json(str(file["labels"]), where), where)
+            labels = {"items": stored.items, "samples": stored.samples}
             values = np.unpackbits(file["values"], axis=1, count=len(labels["items"]))
             data = Dataset(
                 values.astype(bool),
                 items=labels["items"],
                 samples=labels["samples"],
                 times=file["times"] if "times" in file.files else None,
+                orders=json.loads(str(file["orders"])) if "orders" in file.files else None,
             )
+            if "missing" in file.files:
+                cells = np.unpackbits(file["missing"], axis=1, count=len(labels["items"]))
+                data = data.with_missing(cells.astype(bool))
+            if "weights" in file.files:
+                data = data.with_weights(file["weights"])
     except FileNotFoundError:
         raise InputError(
             f"there is no file {path!r} on this machine; the folder of a plan must be on a disk "

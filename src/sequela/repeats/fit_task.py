@@ -128,7 +128,7 @@ def item_places(
     if items is None:
         return np.arange(data.n_items)
     if subset is None:
-        order = np.argsort(-data.values.sum(axis=0, dtype=np.int64), kind="stable")
+        order = np.argsort(-np.nan_to_num(data.known_shares), kind="stable")
         return order[:items]
     drawn = plan_stream(plan_seed, PlanDraw.SUBSET, items, subset).choice(
         data.n_items, items, replace=False
@@ -142,8 +142,7 @@ def _split(data: Dataset, plan_seed: int, case: FitCase) -> tuple[Dataset, Datas
         rows = plan_stream(plan_seed, PlanDraw.BOOTSTRAP, case.bootstrap).integers(
             data.n_samples, size=data.n_samples
         )
-        times = None if data.times is None else data.times[rows]
-        return Dataset(data.values[rows], items=data.items, times=times), None
+        return data.take_rows(rows), None
     if case.fold is None:
         return data, None
     shuffled = plan_stream(plan_seed, PlanDraw.FOLDS, case.folds).permutation(data.n_samples)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from sequela.support.errors import InputError
+from sequela.support.schema import Place, read_fields
 from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
@@ -36,10 +37,23 @@ class FitRunOptions:
     check : bool
         Check which orders the data allow (`sequela.questions.order_ranges`); if a better model is
         found on the way, it is the result.
+    observation : str or None
+        The observation times: "exponential" (None), "gamma:SHAPE" or "heavy:SHAPE" as
+        `sequela.Gamma` and `sequela.HeavyTailed` describe them; "gamma", "heavy" or "any" choose
+        the shape by held-out likelihood (`sequela.learning.compare_observations`).
     times : str or None
         The column with observation times.
     most_frequent : int or None
         Keep only this many items, the most frequent first.
+    weights : str or None
+        The column with the weights of the samples, or the path of a table with two columns,
+        sample and weight.
+    fixed : tuple of triples or None
+        Interactions (from, to, value) that are not learned; see `SetChain`.
+    orders : str or None
+        The path of a table of what is known about orders; see `sequela.data.read_orders`.
+    missing : {"keep", "absent", "refuse"} or None
+        What cells without a value mean; see `sequela.read_table`.
     solver : {"auto", "newton", "adagrad"}
         See `SetChain`.
     max_iter : int
@@ -60,16 +74,24 @@ class FitRunOptions:
     cv: bool = False
     starts: int | None = None
     check: bool = True
+    observation: str | None = None
     times: str | None = None
     most_frequent: int | None = None
     solver: str = "auto"
     max_iter: int = 1000
     tol: float = 1e-4
     seed: int | None = None
+    weights: str | None = None
+    fixed: tuple[tuple[str, str, float], ...] | None = None
+    orders: str | None = None
+    missing: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the options as plain values that JSON can hold."""
-        return asdict(self)
+        options = asdict(self)
+        if self.fixed is not None:
+            options["fixed"] = [list(entry) for entry in self.fixed]
+        return options
 
     @classmethod
     def from_json(cls, options: Mapping[str, Any]) -> FitRunOptions:
@@ -91,7 +113,8 @@ class FitRunOptions:
                 f"the run has the option {unknown[0]!r}, which this version of sequela does not "
                 "know; repeat the run with the version that run.json names"
             )
-        return cls(**{"starts": 1, "check": False, **options})
+        place = Place("run.json", "Restore it from a copy, or make the run again", "options")
+        return read_fields(cls, {"starts": 1, "check": False, **options}, place)
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sequela.data._text_files import source_file
+from sequela.data._weights import read_weight_file
+from sequela.data.importing import Imported
+from sequela.data.orders import read_orders, with_orders
 from sequela.data.tables import read_table
 
 if TYPE_CHECKING:
     import os
-
-    from sequela.data.importing import Imported
 
 __all__ = ["read_samples"]
 
@@ -19,7 +22,13 @@ _log = logging.getLogger("sequela")
 
 
 def read_samples(
-    path: str | os.PathLike[str], *, times: str | None = None, most_frequent: int | None = None
+    path: str | os.PathLike[str],
+    *,
+    times: str | None = None,
+    most_frequent: int | None = None,
+    weights: str | None = None,
+    orders: str | None = None,
+    missing: str | None = None,
 ) -> Imported:
     """Read a table, and log what an analysis of it should mention.
 
@@ -34,6 +43,13 @@ def read_samples(
         The column with observation times.
     most_frequent : int or None
         Keep only this many items, the most frequent first.
+    weights : str or None
+        The column with the weights of the samples, or the path of a table with two columns,
+        sample and weight.
+    orders : str or None
+        The path of a table of what is known about orders; see `sequela.data.read_orders`.
+    missing : {"keep", "absent", "refuse"} or None
+        What cells without a value mean; see `read_table`.
 
     Examples
     --------
@@ -41,7 +57,25 @@ def read_samples(
     >>> read_samples(example_path("samples.csv"), most_frequent=3).data.items
     ('CDKN2A(D)', 'EGFR(A)', 'PTEN')
     """
-    found = read_table(path, times=times, most_frequent=most_frequent)
+    in_file = weights is not None and Path(weights).is_file()
+    column = None if in_file else weights
+    found = read_table(
+        path, times=times, most_frequent=most_frequent, weights=column, missing=missing
+    )
+    if in_file and weights is not None:
+        data = found.data.with_weights(read_weight_file(weights, found.data.samples))
+        files = (*found.summary.files, source_file(weights))
+        found = Imported(data, replace(found.summary, files=files))
+    if orders is not None:
+        dropped = {label for part in found.summary.dropped_items for label in part.names}
+        statements = read_orders(orders, found.data, ignored=dropped)
+        data, sentence = with_orders(found.data, statements)
+        summary = replace(
+            found.summary,
+            files=(*found.summary.files, source_file(orders)),
+            notes=(*found.summary.notes, sentence),
+        )
+        found = Imported(data, summary)
     for notice in found.summary.notices():
         _log.warning("%s: %s", Path(path).name, notice)
     return found

@@ -1,0 +1,89 @@
+"""The options of ``sequela import --long``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from sequela.cli.inputs import split_items
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sequela.data.importing import Imported
+
+__all__ = ["LONG_OPTIONS", "long_options", "read_long_tables"]
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+# The arguments of the command that belong to --long alone.
+LONG_OPTIONS = (
+    *("preset", "sample_column", "item_column", "value_column", "date_column", "present"),
+    *("groups", "unlisted", "orders_file"),
+)
+
+
+def long_options(command: Command) -> Command:
+    """Add the options that say what the columns of a long table are."""
+    options = (
+        click.option(
+            "--preset",
+            type=click.Choice(["amrfinderplus", "hamronization", "diagnoses"]),
+            help="With --long: the kind of table, which knows its columns.",
+        ),
+        click.option("--sample-column", metavar="COLUMN", help="With --long: the sample ids."),
+        click.option("--item-column", metavar="COLUMN", help="With --long: the items."),
+        click.option(
+            "--value-column",
+            metavar="COLUMN",
+            help="With --long: whether the item is present (0 or 1, NA where unknown).",
+        ),
+        click.option(
+            "--date-column",
+            metavar="COLUMN",
+            help="With --long: since when (a date or a number), which tells what came first.",
+        ),
+        click.option(
+            "--orders",
+            "orders_file",
+            type=click.Path(path_type=Path),
+            help="With --date-column: table to write of what came first (sample, before, after).",
+        ),
+        click.option(
+            "--present",
+            metavar="VALUES",
+            help="With --long: the values that mean present, separated by commas, such as R.",
+        ),
+        click.option(
+            "--groups",
+            type=click.Path(path_type=Path),
+            help="With --long: table with the columns code and group.",
+        ),
+        click.option(
+            "--unlisted",
+            type=click.Choice(["absent", "missing"]),
+            help="With --long: what a pair of sample and item without a line means. Default: "
+            "absent.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def read_long_tables(given: dict[str, Any], selection: dict[str, Any]) -> Imported:
+    """Read the tables that ``--long`` named."""
+    from sequela.data.long_tables import read_long
+
+    if given["orders_file"] is not None and given["date_column"] is None:
+        raise click.UsageError("--orders needs --date-column, which tells what came first")
+    if given["incomplete"] is not None:
+        selection = {**selection, "incomplete": given["incomplete"]}
+    return read_long(
+        list(given["long_tables"]), sample=given["sample_column"], item=given["item_column"],
+        value=given["value_column"], date=given["date_column"], preset=given["preset"],
+        present=split_items(given["present"]), groups=given["groups"],
+        profiled=given["profiled"], unlisted=given["unlisted"] or "absent", **selection,
+    )  # fmt: skip

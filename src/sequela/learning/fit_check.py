@@ -1,0 +1,375 @@
+"""Does the model describe its data: a few tests after a fit, and what they mean in plain words.
+
+Data sets of the same size are simulated from the model, and the observed numbers are compared with
+those in the simulated data sets. The model was learned from the same data, which brings the
+observed numbers closer to the expected ones than those of fresh data would be. Refitting every
+simulated data set would take that into account; it is left out, because it takes as many fits. So
+p-values are rather too large than too small, and a warning is worth more than its absence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sequela.learning.fit_findings import describe
+from sequela.model import as_model
+from sequela.samples import as_samples
+from sequela.settings import read_settings
+from sequela.simulation import simulate
+from sequela.support.errors import InputError
+from sequela.support.random import Purpose, stream
+from sequela.support.validation import is_number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Unpack
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from sequela.data.dataset import DataLike, Dataset
+    from sequela.model import Model, ModelLike
+    from sequela.settings import Settings, SettingsKeywords
+
+__all__ = ["FitCheck", "FitTest", "check_fit"]
+
+# Simulated data sets: as many as these cells allow, within the two bounds. A simulated cell takes
+# some nanoseconds, so that a check takes at most a few seconds.
+_CELLS = 1e8
+_FEWEST, _MOST = 199, 999
+# A random part of larger data is compared.
+_MOST_SAMPLES = 20_000
+# Cells that are held at once.
+_CELLS_AT_ONCE = 2e7
+# Pairs and triples of the most frequent items alone.
+_PAIRED_ITEMS = 60
+_TRIPLE_ITEMS = 12
+# Sets count as large if the model expects at most one of these shares beyond their size.
+_LARGE_SHARES = (0.02, 0.005, 0.001)
+# Expected samples in a bin of set sizes, at least.
+_LEAST_EXPECTED = 5.0
+
+
+@dataclass(frozen=True)
+class FitTest:
+    """One comparison of the data with the model.
+
+    Attributes
+    ----------
+    name : str
+        "set sizes", "empty sets", "large sets", "pairs" or "triples".
+    about : str
+        What `observed` counts.
+    observed, expected : float
+        Number of samples in the data, and expected by the model.
+    z : float
+        The difference in standard deviations of the simulated data sets.
+    p : float
+        Share of the simulated data sets that are at least as far from what is expected.
+    """
+
+    name: str
+    about: str
+    observed: float
+    expected: float
+    z: float
+    p: float
+
+
+@dataclass(frozen=True)
+class FitCheck:
+    """Whether a model describes the data, and what to try if it does not.
+
+    Attributes
+    ----------
+    tests : tuple of FitTest
+        All comparisons that were made; `table` shows them.
+    findings : tuple of str
+        What does not fit, in plain words, with what to try. Empty if nothing was found.
+    level : float
+        Probability of any finding at all if the model is right; in practice it is smaller.
+    data_sets, samples, seed : int
+        Number of simulated data sets, of samples that were compared, and the seed.
+    """
+
+    tests: tuple[FitTest, ...]
+    findings: tuple[str, ...]
+    level: float
+    data_sets: int
+    samples: int
+    seed: int = field(repr=False)
+
+    @property
+    def fits(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per test."""
+        import pandas as pd
+
+        names = ["name", "about", "observed", "expected", "z", "p"]
+        return pd.DataFrame([asdict(test) for test in self.tests], columns=names)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as plain values that JSON can hold."""
+        return {
+            "fits": self.fits,
+            "findings": list(self.findings),
+            "tests": [asdict(test) for test in self.tests],
+            "level": self.level,
+            "data_sets": self.data_sets,
+            "samples": self.samples,
+            "seed": self.seed,
+        }
+
+
+def check_fit(
+    model: ModelLike,
+    data: DataLike,
+    *,
+    level: float = 0.05,
+    **settings: Unpack[SettingsKeywords],
+) -> FitCheck:
+    """Test whether a model describes the data, and say in plain words where it does not.
+
+    Set sizes, the number of empty and of very large sets, and the items that occur together are
+    compared with simulated data sets, in which the same cells are missing. Samples with a known
+    observation time are left out, and data with sample weights are not tested.
+
+    Parameters
+    ----------
+    model : Model, fitted SetChain, or theta (n, n)
+        The model, usually learned from the same data.
+    data : Dataset, DataFrame, array or list of sets
+        The samples.
+    level : float
+        Largest probability of a finding where the model is right. All tests together share it.
+    **settings
+        `random_state`, `n_threads`; see `Settings`.
+
+    Returns
+    -------
+    FitCheck
+        With `findings`, which is empty if the model describes the data as far as the tests see.
+
+    Notes
+    -----
+    That the model was learned from the same data is not taken into account, so p-values are rather
+    too large. An empty list of findings does not prove the model: see "When the model fits" in the
+    documentation for what the tests see and what they do not.
+
+    Examples
+    --------
+    >>> from sequela.data.examples import example_theta
+    >>> data = simulate(example_theta(), 400, random_state=1).to_dataset().without_times()
+    >>> check_fit(example_theta(), data, random_state=2).fits
+    True
+    >>> early = np.zeros((100, 10), dtype=bool)
+    >>> print(check_fit(example_theta(), early, random_state=2).findings[0][:38])
+    100 samples have no item at all; the m
+    """
+    how = read_settings(settings, unused=("draws", "target_se", "budget", "sampling"))
+    if not (is_number(level) and 0.0 < level < 1.0):
+        raise InputError(f"level is {level!r}; expected a number between 0 and 1, such as 0.05")
+    checked = as_model(model)
+    values, missing = _comparable(as_samples(checked, data), how.seed)
+    if not len(values):
+        return FitCheck((), (), float(level), 0, 0, how.seed)
+    counts = _Counts(checked, values)
+    simulated = _simulate(checked, counts, values.shape, missing, how)
+    tests = _tests(counts, counts.of(values), simulated)
+    bound = level / max(1, len(tests))
+    found = [test for test in tests if test.p <= bound]
+    return FitCheck(
+        tests=tuple(tests),
+        findings=tuple(describe(found, checked, len(values))),
+        level=float(level),
+        data_sets=len(simulated),
+        samples=len(values),
+        seed=how.seed,
+    )
+
+
+def _comparable(data: Dataset, seed: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+    """Return the samples at unknown times and their missing cells; a random part of very many."""
+    rows = np.arange(data.n_samples)
+    if data.weights is not None:
+        rows = rows[:0]
+    if data.times is not None:
+        rows = rows[np.isnan(data.times[rows])]
+    if len(rows) > _MOST_SAMPLES:
+        chosen = stream(seed, Purpose.FIT_CHECK).choice(len(rows), _MOST_SAMPLES, replace=False)
+        rows = rows[np.sort(chosen)]
+    missing = None if data.missing is None else data.missing[rows]
+    values = data.values[rows]
+    return (values if missing is None else values & ~missing), missing
+
+
+class _Counts:
+    """What is counted in a data set: sets by size, pairs, and triples of frequent items."""
+
+    def __init__(self, model: Model, values: NDArray[np.bool_]) -> None:
+        self.n = model.n_items
+        by_frequency = np.argsort(-values.sum(axis=0), kind="stable")
+        self.paired = np.sort(by_frequency[:_PAIRED_ITEMS])
+        self.tripled = np.sort(by_frequency[:_TRIPLE_ITEMS])
+        labels = model.items
+        a, b = np.triu_indices(self.paired.size, 1)
+        self._a, self._b = a, b
+        self.pair_names = [
+            (labels[self.paired[i]], labels[self.paired[j]]) for i, j in zip(a, b, strict=True)
+        ]
+        triples = list(combinations(range(self.tripled.size), 3))
+        first, second, third = np.array(triples, dtype=np.int64).reshape(-1, 3).T
+        c, d = np.triu_indices(self.tripled.size, 1)
+        place = np.zeros((self.tripled.size, self.tripled.size), dtype=np.int64)
+        place[c, d] = np.arange(c.size)
+        self._both = (c, d)
+        self._triples = (place[first, second], third)
+        self.triple_names = [tuple(labels[self.tripled[i]] for i in triple) for triple in triples]
+
+    def of(self, values: NDArray[np.bool_]) -> tuple[NDArray[np.float64], ...]:
+        """Return the counts of one data set: by size, by pair, by triple."""
+        sizes = np.bincount(values.sum(axis=1), minlength=self.n + 1).astype(np.float64)
+        x = values[:, self.paired].astype(np.float32)
+        pairs = (x.T @ x)[self._a, self._b].astype(np.float64)
+        y = values[:, self.tripled].astype(np.float32)
+        # Both of a pair at once, then with every third item: one product of matrices.
+        c, d = self._both
+        together = (y[:, c] * y[:, d]).T @ y
+        return sizes, pairs, together[self._triples].astype(np.float64)
+
+
+def _simulate(
+    model: Model,
+    counts: _Counts,
+    shape: tuple[int, ...],
+    missing: NDArray[np.bool_] | None,
+    settings: Settings,
+) -> list[tuple[NDArray[np.float64], ...]]:
+    """Return the counts of simulated data sets, each of this shape and with the missing cells."""
+    size = shape[0]
+    cells = float(size * model.n_items)
+    number = int(np.clip(_CELLS / cells, _FEWEST, _MOST))
+    at_once = max(1, int(_CELLS_AT_ONCE / cells))
+    found = []
+    for first in range(0, number, at_once):
+        here = min(at_once, number - first)
+        seed = int(stream(settings.seed, Purpose.FIT_CHECK, 1, first).integers(2**53))
+        drawn = simulate(model, here * size, random_state=seed, n_threads=settings.threads)
+        values = drawn.to_dataset().values
+        for at in range(here):
+            one = values[at * size : (at + 1) * size]
+            found.append(counts.of(one if missing is None else one & ~missing))
+    return found
+
+
+def _tests(
+    counts: _Counts,
+    observed: tuple[NDArray[np.float64], ...],
+    simulated: list[tuple[NDArray[np.float64], ...]],
+) -> list[FitTest]:
+    sizes, pairs, triples = (np.stack([part[k] for part in simulated]) for k in range(3))
+    tests = [_size_test(observed[0], sizes), _empty_test(observed[0], sizes)]
+    large = _large_test(observed[0], sizes)
+    if large is not None:
+        tests.append(large)
+    if pairs.shape[1]:
+        tests.append(_worst_test("pairs", counts.pair_names, observed[1], pairs))
+    if triples.shape[1]:
+        tests.append(_worst_test("triples", counts.triple_names, observed[2], triples))
+    return tests
+
+
+def _share_beyond(observed: float, simulated: NDArray[np.float64]) -> float:
+    """Return the share of statistics at least as large, the observed one counted among them."""
+    return float((1 + np.sum(simulated >= observed - 1e-9)) / (len(simulated) + 1))
+
+
+def _z(observed: float, simulated: NDArray[np.float64]) -> float:
+    spread = max(float(simulated.std(ddof=1)), 1.0 / np.sqrt(len(simulated)))
+    return float((observed - simulated.mean()) / spread)
+
+
+def _size_test(observed: NDArray[np.float64], sizes: NDArray[np.float64]) -> FitTest:
+    """Compare all set sizes at once: Pearson's statistic, rare sizes together."""
+    expected = sizes.mean(axis=0)
+    starts, total = [0], 0.0
+    for size, count in enumerate(expected):
+        if total >= _LEAST_EXPECTED and expected[size:].sum() >= _LEAST_EXPECTED:
+            starts.append(size)
+            total = 0.0
+        total += count
+
+    def statistic(counted: NDArray[np.float64]) -> NDArray[np.float64]:
+        in_bins = np.add.reduceat(counted, starts, axis=-1)
+        wanted = np.maximum(np.add.reduceat(expected, starts), 1e-9)
+        found: NDArray[np.float64] = ((in_bins - wanted) ** 2 / wanted).sum(axis=-1)
+        return found
+
+    null = statistic(sizes)
+    value = float(statistic(observed))
+    spread = (observed - expected) / np.maximum(sizes.std(axis=0, ddof=1), 1.0)
+    worst = int(np.argmax(np.abs(spread)))
+    return FitTest(
+        "set sizes", str(worst), float(observed[worst]), float(expected[worst]),
+        _z(value, null), _share_beyond(value, null),
+    )  # fmt: skip
+
+
+def _empty_test(observed: NDArray[np.float64], sizes: NDArray[np.float64]) -> FitTest:
+    null = sizes[:, 0]
+    away = abs(observed[0] - null.mean())
+    return FitTest(
+        "empty sets", "0", float(observed[0]), float(null.mean()), _z(observed[0], null),
+        _share_beyond(away, np.abs(null - null.mean())),
+    )  # fmt: skip
+
+
+def _large_test(observed: NDArray[np.float64], sizes: NDArray[np.float64]) -> FitTest | None:
+    """Count the sets beyond sizes that few should exceed; None if the model expects them all."""
+    expected = sizes.mean(axis=0)
+    beyond = 1.0 - np.cumsum(expected) / expected.sum()
+    limits = sorted({int(np.nonzero(beyond <= share + 1e-12)[0][0]) for share in _LARGE_SHARES})
+    limits = [limit for limit in limits if limit < len(expected) - 1]
+    if not limits:
+        return None
+    counted = np.stack([sizes[:, limit + 1 :].sum(axis=1) for limit in limits], axis=1)
+    values = np.array([observed[limit + 1 :].sum() for limit in limits])
+    spread = np.maximum(counted.std(axis=0, ddof=1), 0.5)
+    away = (values - counted.mean(axis=0)) / spread
+    worst = int(np.argmax(away))
+    null = ((counted - counted.mean(axis=0)) / spread).max(axis=1)
+    return FitTest(
+        "large sets", str(limits[worst]), float(values[worst]), float(counted[:, worst].mean()),
+        float(away[worst]), _share_beyond(float(away[worst]), null),
+    )  # fmt: skip
+
+
+def _worst_test(
+    name: str,
+    names: Sequence[tuple[str, ...]],
+    observed: NDArray[np.float64],
+    simulated: NDArray[np.float64],
+) -> FitTest:
+    """Find the pair or triple that is farthest from what is expected, and how far that may be."""
+    expected = simulated.mean(axis=0)
+    spread = np.maximum(simulated.std(axis=0, ddof=1), 1.0)
+    # All together in quadrature: many small differences count as well as a large one.
+    null = (((simulated - expected) / spread) ** 2).sum(axis=1)
+    z = (observed - expected) / spread
+    worst = int(np.argmax(np.abs(z)))
+    value = float((z**2).sum())
+    farthest = np.abs((simulated - expected) / spread).max(axis=1)
+    # Two statistics share the probability of a false alarm.
+    p = 2.0 * min(_share_beyond(value, null), _share_beyond(abs(z[worst]), farthest))
+    return FitTest(
+        name, " and ".join(names[worst]), float(observed[worst]), float(expected[worst]),
+        float(z[worst]), min(p, 1.0),
+    )  # fmt: skip

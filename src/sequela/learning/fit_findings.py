@@ -1,0 +1,99 @@
+"""What a failed test of a fit means, in plain words, and what to try."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sequela.learning.fit_check import FitTest
+    from sequela.model import Model
+
+__all__ = ["describe"]
+
+_COMPARE = "sequela.learning.compare_observations tells which one the data prefer"
+
+
+def describe(found: Sequence[FitTest], model: Model, samples: int) -> list[str]:
+    """Return one finding per failed test; a general one is left out where a special one says why.
+
+    Parameters
+    ----------
+    found : sequence of FitTest
+        The tests that failed.
+    model : Model
+        The model that was tested.
+    samples : int
+        Number of samples that were compared.
+    """
+    by_name = {test.name: test for test in found}
+    findings = []
+    if "empty sets" in by_name:
+        findings.append(_empty(by_name["empty sets"], model))
+    if "large sets" in by_name:
+        findings.append(_large(by_name["large sets"]))
+    if "set sizes" in by_name and not findings:
+        findings.append(_sizes(by_name["set sizes"], samples))
+    if "pairs" in by_name:
+        findings.append(_together(by_name["pairs"], model))
+    elif "triples" in by_name:
+        findings.append(_together(by_name["triples"], model))
+    return findings
+
+
+def _numbers(test: FitTest) -> str:
+    return f"the model expects {test.expected:.3g} (p {_p(test.p)})"
+
+
+def _p(p: float) -> str:
+    return f"{p:.3f}" if p >= 0.0015 else "at most 0.001"
+
+
+def _empty(test: FitTest, model: Model) -> str:
+    said = f"{test.observed:.0f} samples have no item at all; {_numbers(test)}. "
+    kind = model.observation.kind
+    if test.observed < test.expected:
+        return said + (
+            "Samples seem to be observed later than the model's observation times say, or samples "
+            "without items are missing from the table. Orders that were learned from such data "
+            "can be wrong, even reversed. Try observation times that are rarely close to 0: "
+            f"observation=sequela.Gamma(2.0), `sequela fit --observation gamma`; {_COMPARE}"
+            if kind == "exponential"
+            else f"Try another distribution of the observation time; {_COMPARE}"
+        )
+    return said + (
+        "Some samples may not have been examined for all items, or samples differ in speed. Leave "
+        "out samples that were not examined, or try times with a heavy tail: "
+        f"observation=sequela.HeavyTailed(2.0), `sequela fit --observation heavy`; {_COMPARE}"
+    )
+
+
+def _large(test: FitTest) -> str:
+    return (
+        f"{test.observed:.0f} samples have more than {test.about} items; {_numbers(test)}. "
+        "Hypermutated or contaminated samples look like very late ones and can mislead the clock. "
+        "Leave them out or analyse them apart, or try times with a heavy tail: "
+        f"observation=sequela.HeavyTailed(2.0), `sequela fit --observation heavy`; {_COMPARE}"
+    )
+
+
+def _sizes(test: FitTest, samples: int) -> str:
+    return (
+        f"the number of items per sample does not follow the model: for example, "
+        f"{test.observed:.0f} of {samples} samples have {test.about} items, and {_numbers(test)}. "
+        "Items may change the chance of being observed, or the observation times have another "
+        f"distribution; {_COMPARE}. Read orders with care"
+    )
+
+
+def _together(test: FitTest, model: Model) -> str:
+    penalty = model.metadata.get("penalty")
+    strong = f" (it is {penalty:g})" if isinstance(penalty, float) else ""
+    more = "more" if test.observed > test.expected else "less"
+    return (
+        f"{test.about} occur together {more} often than the model says: in {test.observed:.0f} "
+        f"samples, and {_numbers(test)}. The penalty may be too strong{strong}: try a smaller one, "
+        "or choose it by cross-validation (--cv). Or the samples are of several kinds: learn from "
+        "each subtype by itself"
+    )

@@ -1,0 +1,209 @@
+"""Samples of which not every cell is known, or about whose order something is.
+
+With the present items S and the missing items M of a sample, its probability is the sum of p(T)
+over all sets T between S and S + M. The lattice of S + M passes all of them, so that one pass
+gives the sum. Not all missing items need to be on it. An item *matters* if it acts, directly or
+through other missing items, on an item that is not missing: on one that is present, or on one that
+is absent, whose rate is among those that the sample escaped. Given the items that matter, all
+others may have any history: they are summed out by leaving them and their rates away.
+
+Their effects do not matter yet because they are zero. The derivative by such an effect is not
+zero, and takes a lattice with the item on it, and with the missing items that act on it.
+
+Statements about the order are weights of the steps on the lattice: zero where a certain statement
+forbids a step, the probability of the statement or one minus it where it is uncertain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela.likelihood.passage import Known, Passage, in_range, out_of_range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from sequela.likelihood.parameters import Columns, Parameters
+
+__all__ = ["PartialLattice", "PartialSet", "lattices_of", "passage_of"]
+
+
+@dataclass(frozen=True)
+class PartialSet:
+    """What is known of a sample.
+
+    Attributes
+    ----------
+    present : array of int
+        The items that it is known to have, ascending.
+    missing : array of int
+        The items of which nothing is known, ascending.
+    statements : tuple of (int, int, float)
+        Two items, and the probability that the statement that the first came before the second
+        is right.
+    """
+
+    present: NDArray[np.int64]
+    missing: NDArray[np.int64]
+    statements: tuple[tuple[int, int, float], ...] = ()
+
+    @cached_property
+    def _missing(self) -> frozenset[int]:
+        return frozenset(self.missing.tolist())
+
+    def that_matter(self, children: Sequence[tuple[int, ...]]) -> list[int]:
+        """Return the missing items that act on an item that is not missing, also indirectly."""
+        if not self._missing:
+            return []
+        matter = {i for i in self._missing if any(j not in self._missing for j in children[i])}
+        waiting = self._missing - matter
+        while True:
+            more = {i for i in waiting if any(j in matter for j in children[i])}
+            if not more:
+                return sorted(matter)
+            matter |= more
+            waiting -= more
+
+    def acting_on(self, item: int, children: Sequence[tuple[int, ...]]) -> set[int]:
+        """Return the missing items that act on a missing item, also indirectly."""
+        found: set[int] = set()
+        while True:
+            reached = found | {item}
+            more = {i for i in self._missing - reached if reached.intersection(children[i])}
+            if not more:
+                return found
+            found |= more
+
+
+@dataclass(frozen=True)
+class PartialLattice:
+    """A lattice of a partly known sample: which missing items are on it, and what it is for.
+
+    Attributes
+    ----------
+    missing : tuple of int
+        The missing items on the lattice.
+    row : int or None
+        None: it gives the value, and the derivatives by the effects of all its items. Otherwise
+        it gives the derivatives by the effects of this missing item alone.
+    """
+
+    missing: tuple[int, ...]
+    row: int | None = None
+
+
+def lattices_of(
+    partial: PartialSet, children: Sequence[tuple[int, ...]], *, full_gradient: bool
+) -> list[PartialLattice]:
+    """Return the lattices that a sample takes: first that of its value.
+
+    Parameters
+    ----------
+    partial : PartialSet
+        The sample.
+    children : sequence of tuples
+        For every item of the model the items on which it acts.
+    full_gradient : bool
+        Whether derivatives by effects that are zero are wanted, too.
+    """
+    matter = partial.that_matter(children)
+    found = [PartialLattice(tuple(matter))]
+    if full_gradient:
+        on = set(matter)
+        for item in partial.missing.tolist():
+            if item not in on:
+                with_item = on | partial.acting_on(item, children) | {item}
+                found.append(PartialLattice(tuple(sorted(with_item)), item))
+    return found
+
+
+def columns_of(parameters: Parameters, partial: PartialSet, on_lattice: Iterable[int]) -> Columns:
+    """Return the columns of a lattice: present items, missing ones on it, active absent ones."""
+    some = np.array(sorted(on_lattice), dtype=np.int64)
+    items = np.concatenate([partial.present, some])
+    columns = parameters.columns(items)
+    hidden = np.setdiff1d(partial.missing, some)
+    if not hidden.size:
+        return columns
+    kept = ~np.isin(columns.items, hidden)
+    constant = np.ones(parameters.n, dtype=np.bool_)
+    constant[columns.items] = False
+    constant[hidden] = False
+    return replace(
+        columns,
+        items=columns.items[kept],
+        effects=np.ascontiguousarray(columns.effects[:, kept]),
+        rate=columns.rate[kept],
+        rest=float(parameters.rate[constant].sum()),
+        hidden=hidden,
+    )
+
+
+def passage_of(
+    parameters: Parameters, partial: PartialSet, on_lattice: Iterable[int]
+) -> Passage | None:
+    """Return the lattice with these missing items on it; None if its rates are out of range."""
+    columns = columns_of(parameters, partial, on_lattice)
+    if not in_range(columns):
+        return None
+    place = {int(item): at for at, item in enumerate(columns.items[: columns.k])}
+    known = Known(
+        n_present=int(partial.present.size),
+        statements=tuple((place[a], place[b], p) for a, b, p in partial.statements),
+    )
+    return Passage(parameters, columns, known)
+
+
+def passage_in_range(
+    parameters: Parameters, partial: PartialSet, on_lattice: Iterable[int]
+) -> Passage:
+    """Return the same, or raise."""
+    passage = passage_of(parameters, partial, on_lattice)
+    if passage is None:
+        raise out_of_range(columns_of(parameters, partial, on_lattice))
+    return passage
+
+
+def evaluate_partial(
+    parameters: Parameters,
+    partial: PartialSet,
+    t: float,
+    lattices: Sequence[PartialLattice],
+    *,
+    want_gradient: bool,
+) -> tuple[float, NDArray[np.float64] | None]:
+    """Return log p of a sample, at time t or an unknown time (NaN), and its gradient.
+
+    The value is NaN where the rates are out of range. The gradient has the rows that `lattices`
+    give; see `lattices_of`.
+    """
+    log_p, gradient = np.nan, None
+    for lattice in lattices:
+        passage = passage_of(parameters, partial, lattice.missing)
+        if passage is None:
+            return np.nan, None
+        value, slope = _solve(passage, t, want_gradient=want_gradient)
+        if np.isnan(value):
+            return np.nan, None
+        if lattice.row is None:
+            log_p, gradient = value, slope
+        elif gradient is not None and slope is not None:
+            row = slope[lattice.row].copy()
+            row[lattice.row] = 0.0
+            gradient[lattice.row] += row
+    return log_p, gradient
+
+
+def _solve(
+    passage: Passage, t: float, *, want_gradient: bool
+) -> tuple[float, NDArray[np.float64] | None]:
+    if not np.isnan(t):
+        return passage.timed(t, want_gradient=want_gradient)
+    value = passage.log_p()
+    return value, passage.gradient() if want_gradient else None

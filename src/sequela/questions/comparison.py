@@ -1,0 +1,378 @@
+"""Two cohorts or subtypes compared: which interactions and which orders differ.
+
+Two fits differ by chance alone. So each side should be many models that say how certain it is: a
+posterior, or fits to resampled data. The sides are independent, so every draw of one goes with
+every draw of the other, and the differences of all these pairs give the intervals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from sequela.model import Model, as_model
+from sequela.posteriors.result import Posterior, check_level
+from sequela.questions.order import order_matrix
+from sequela.questions.order_answers import Orders
+from sequela.questions.over_draws import chosen_draws
+from sequela.settings import read_settings
+from sequela.support.errors import InputError
+from sequela.support.progress import no_progress
+from sequela.support.random import Purpose, stream
+from sequela.support.threads import run_pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Unpack
+
+    from numpy.typing import NDArray
+
+    from sequela.model import ModelLike
+    from sequela.settings import Settings, SettingsKeywords
+
+__all__ = ["Comparison", "compare"]
+
+# What is compared: a posterior, several models of one cohort, or one model.
+Side: TypeAlias = "Posterior | Sequence[ModelLike] | ModelLike"
+
+_FEWEST_REPEATS = 10
+_SEQUENCES = 10_000
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What differs between two cohorts.
+
+    Attributes
+    ----------
+    interactions : DataFrame
+        One row per pair of different items, the clearest difference first: "from", "to", the
+        effect in the "first" and the "second" cohort (means), their "difference" (second minus
+        first) with its interval "low" to "high", "larger" (the probability that the effect is
+        larger in the second cohort), and "verdict".
+    orders : DataFrame
+        The same for P(a before b) among observations of both: "a", "b", and as above; each pair is
+        turned so that a comes before b in the first cohort.
+    first_orders, second_orders : Orders
+        The mean orders of each cohort, for `plots.plot_cohort_comparison`.
+    models : tuple of int
+        How many models of each cohort were compared; (1, 1): nothing is known about certainty.
+    level : float
+        Probability of the intervals.
+    notes : tuple of str
+        What to bear in mind.
+    """
+
+    interactions: pd.DataFrame
+    orders: pd.DataFrame
+    first_orders: Orders = field(repr=False)
+    second_orders: Orders = field(repr=False)
+    models: tuple[int, int]
+    level: float
+    notes: tuple[str, ...]
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether there are intervals: both sides have several models."""
+        return min(self.models) > 1
+
+    def sentences(self, max_pairs: int = 8) -> list[str]:
+        """Return the differences of orders in words, the clearest first.
+
+        Parameters
+        ----------
+        max_pairs : int
+            Return at most this many sentences.
+        """
+        found = []
+        for row in self.orders.head(max_pairs).itertuples():
+            text = f"{row.a} before {row.b}: {row.first:.2f} and {row.second:.2f}"
+            if self.is_certain:
+                text += f", difference {row.difference:.2f} ({row.low:.2f} to {row.high:.2f})"
+            found.append(f"{text}; {row.verdict}")
+        return found
+
+
+def compare(
+    first: Side,
+    second: Side,
+    *,
+    items: Iterable[Any] | None = None,
+    level: float = 0.9,
+    **settings: Unpack[SettingsKeywords],
+) -> Comparison:
+    """Compare two cohorts or subtypes: which interactions and which orders differ.
+
+    Parameters
+    ----------
+    first, second : Posterior, list of models, or model
+        What was learned from each cohort. With two posteriors, or two lists of fits to resampled
+        data (`sequela.repeats.models` of a plan with bootstraps), each difference has an interval.
+        With two single models the differences are given without any certainty, and the answer says
+        so.
+    items : iterable or None
+        The items to compare; None: all that both have.
+    level : float
+        Probability of the intervals.
+    **settings
+        `max_models` (of each side; default 400), `draws` (for orders that are simulated),
+        `budget`, `random_state`, `n_threads`; see `Settings`.
+
+    Returns
+    -------
+    Comparison
+        Tables of interactions and orders, and what to bear in mind.
+
+    Examples
+    --------
+    >>> first = Model([[0.0, 4.0], [0.0, -4.0]], ["a", "b"])
+    >>> second = Model([[-4.0, 0.0], [4.0, 0.0]], ["a", "b"])
+    >>> comparison = compare(first, second)
+    >>> comparison.sentences()
+    ['a before b: 0.98 and 0.02; unknown']
+    >>> comparison.notes[0]
+    'each side is one model, so whether the differences exceed chance is unknown: give posteriors, or fits to resampled data'
+    """  # noqa: E501 - the line is what Python prints
+    check_level(level)
+    how = read_settings(settings, unused=("target_se", "sampling"), posterior=True)
+    sides = [_Cohort.of(side, name, how) for side, name in ((first, "first"), (second, "second"))]
+    if (len(sides[0].models) == 1) != (len(sides[1].models) == 1):
+        one = "first" if len(sides[0].models) == 1 else "second"
+        raise InputError(
+            f"{one} is one model and the other side is several; expected two posteriors, two lists "
+            "of models, or two single models. The certainty of one side alone says nothing about "
+            "the difference"
+        )
+    shared = _shared(sides[0], sides[1], items)
+    theta = [side.theta(shared) for side in sides]
+    orders = [side.orders(shared, how) for side in sides]
+    return Comparison(
+        interactions=_interactions(theta, shared, level),
+        orders=_order_table(orders, shared, level),
+        first_orders=_mean_orders(orders[0], shared),
+        second_orders=_mean_orders(orders[1], shared),
+        models=(len(sides[0].models), len(sides[1].models)),
+        level=float(level),
+        notes=_notes(sides, shared, level),
+    )
+
+
+@dataclass(frozen=True)
+class _Cohort:
+    """One side: its models, and what is to be said about them."""
+
+    models: list[Model]
+    notes: tuple[str, ...]
+    kind: str
+
+    @classmethod
+    def of(cls, side: Side, name: str, settings: Settings) -> _Cohort:
+        if isinstance(side, Posterior):
+            places = chosen_draws(side, settings.max_models)
+            models = [
+                Model(side.draws.theta[place], side.items, observation=side.observation)
+                for place in places
+            ]
+            notes: tuple[str, ...] = ()
+            if not side.convergence.converged:
+                notes = (f"the posterior of the {name} cohort has not converged",)
+            return cls(models, notes, repr(side.prior))
+        if isinstance(side, list | tuple) and side and not _is_matrix(side):
+            models = [as_model(model) for model in side]
+            wrong = next((m for m in models if m.items != models[0].items), None)
+            if wrong is not None:
+                raise InputError(
+                    f"the models of {name} have different items ({', '.join(wrong.items[:3])}, ... "
+                    f"and {', '.join(models[0].items[:3])}, ...); expected fits to the same items"
+                )
+            limit = settings.max_models or 400
+            if len(models) > limit:
+                chosen = np.linspace(0, len(models) - 1, limit).round().astype(int)
+                models = [models[k] for k in chosen]
+            few: tuple[str, ...] = ()
+            if 1 < len(models) < _FEWEST_REPEATS:
+                few = (f"the {name} cohort has {len(models)} models; take some hundred in earnest",)
+            return cls(models, few, "repeats")
+        return cls([as_model(side)], (), "one")  # type: ignore[arg-type]
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        return self.models[0].items
+
+    def theta(self, shared: list[str]) -> NDArray[np.float64]:
+        """Return theta of the shared items, (models, n, n)."""
+        at = [self.items.index(label) for label in shared]
+        return np.stack([model.theta[np.ix_(at, at)] for model in self.models])
+
+    def orders(self, shared: list[str], settings: Settings) -> list[Orders]:
+        """Return the orders of the shared items under each model."""
+        several = len(self.models) > 1
+        if several and settings.draws is None:
+            settings = settings.but(draws=_SEQUENCES)
+
+        def ask(at: int) -> Orders:
+            seed = int(stream(settings.seed, Purpose.QUESTION_TO_DRAW, 0, at).integers(2**53))
+            own = settings.but(random_state=seed, n_threads=1, max_models=None)
+            with no_progress():
+                return order_matrix(self.models[at], shared, settings=own)
+
+        places = list(range(len(self.models)))
+        return run_pieces(ask, places, settings.threads, "orders of models")
+
+
+def _is_matrix(side: Sequence[Any]) -> bool:
+    """Tell whether a list is theta itself, row by row."""
+    return all(isinstance(row, list | tuple) or np.ndim(row) == 1 for row in side)
+
+
+def _shared(first: _Cohort, second: _Cohort, items: Iterable[Any] | None) -> list[str]:
+    both = [label for label in first.items if label in set(second.items)]
+    if items is not None:
+        asked = [str(label) for label in items]
+        for label in asked:
+            if label not in both:
+                raise InputError(
+                    f"items has {label!r}, which is not an item of both sides; they share "
+                    f"{', '.join(both[:5])}"
+                )
+        both = list(dict.fromkeys(asked))
+    if len(both) < 2:
+        raise InputError(
+            f"the two sides share {len(both)} items; expected at least two with the same labels"
+        )
+    return both
+
+
+def _interactions(
+    theta: list[NDArray[np.float64]], shared: list[str], level: float
+) -> pd.DataFrame:
+    source, target = np.nonzero(~np.eye(len(shared), dtype=bool))
+    labels = np.array(shared, dtype=object)
+    table = _differences(theta[0][:, source, target], theta[1][:, source, target], level)
+    table.insert(0, "from", labels[source])
+    table.insert(1, "to", labels[target])
+    # What is zero on both sides in all models is no interaction of either.
+    there = (theta[0][:, source, target] != 0).any(0) | (theta[1][:, source, target] != 0).any(0)
+    return _ranked(table[there])
+
+
+def _order_table(orders: list[list[Orders]], shared: list[str], level: float) -> pd.DataFrame:
+    a, b = np.triu_indices(len(shared), 1)
+    stacks = [np.stack([_cells(one)[a, b] for one in side]) for side in orders]
+    with np.errstate(invalid="ignore"):
+        turned = np.nan_to_num(_mean(stacks[0]), nan=0.5) < 0.5
+    stacks = [np.where(turned, 1.0 - stack, stack) for stack in stacks]
+    table = _differences(stacks[0], stacks[1], level)
+    labels = np.array(shared, dtype=object)
+    table.insert(0, "a", np.where(turned, labels[b], labels[a]))
+    table.insert(1, "b", np.where(turned, labels[a], labels[b]))
+    return _ranked(table)
+
+
+def _cells(orders: Orders) -> NDArray[np.float64]:
+    return orders.probability.to_numpy(dtype=np.float64)
+
+
+def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean over models; those without an answer do not count."""
+    known = ~np.isnan(values)
+    total = np.where(known, values, 0.0).sum(axis=0)
+    return np.where(known.any(axis=0), total / np.maximum(known.sum(axis=0), 1), np.nan)
+
+
+def _differences(
+    first: NDArray[np.float64], second: NDArray[np.float64], level: float
+) -> pd.DataFrame:
+    """Return means, differences, intervals and verdicts of columns of (models, quantities)."""
+    table = pd.DataFrame({"first": _mean(first), "second": _mean(second)})
+    table["difference"] = table["second"] - table["first"]
+    several = min(len(first), len(second)) > 1
+    rows = [
+        _interval(first[:, k], second[:, k], level) if several else (np.nan, np.nan, np.nan)
+        for k in range(first.shape[1])
+    ]
+    for place, name in enumerate(("low", "high", "larger")):
+        table[name] = np.array([row[place] for row in rows], dtype=np.float64)
+    table["verdict"] = [
+        _verdict(low, high, larger)
+        for low, high, larger in zip(table["low"], table["high"], table["larger"], strict=True)
+    ]
+    return table
+
+
+def _interval(
+    first: NDArray[np.float64], second: NDArray[np.float64], level: float
+) -> tuple[float, float, float]:
+    """Return the interval of the difference, and the probability that the second is larger.
+
+    Every model of one side goes with every model of the other, for they are independent. Equal
+    values, such as two zeros, count half.
+    """
+    first, second = first[~np.isnan(first)], second[~np.isnan(second)]
+    if not (first.size and second.size):
+        return np.nan, np.nan, np.nan
+    apart = np.subtract.outer(second, first).ravel()
+    tail = 0.5 * (1.0 - level)
+    low, high = np.quantile(apart, [tail, 1.0 - tail])
+    larger = np.mean(apart > 0.0) + 0.5 * np.mean(apart == 0.0)
+    return float(low), float(high), float(larger)
+
+
+def _verdict(low: float, high: float, larger: float) -> str:
+    if np.isnan(larger):
+        return UNKNOWN
+    if low > 0.0 or high < 0.0:
+        return "differs"
+    return "may differ" if max(larger, 1.0 - larger) >= 0.8 else "no difference shown"
+
+
+def _ranked(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with the clearest differences first, then the largest."""
+    clear = (table["larger"] - 0.5).abs().fillna(0.0).round(12)
+    order = np.lexsort((-table["difference"].abs().fillna(0.0).to_numpy(), -clear.to_numpy()))
+    return table.iloc[order].reset_index(drop=True)
+
+
+def _mean_orders(orders: list[Orders], shared: list[str]) -> Orders:
+    def table(of: Callable[[Orders], pd.DataFrame]) -> pd.DataFrame:
+        cells = _mean(np.stack([of(one).to_numpy(dtype=np.float64) for one in orders]))
+        return pd.DataFrame(cells, index=shared, columns=shared)
+
+    return Orders(
+        probability=table(lambda one: one.probability),
+        se=table(lambda one: one.se) / np.sqrt(len(orders)),
+        observed=table(lambda one: one.observed),
+        method=orders[0].method,
+        draws=sum(one.draws for one in orders),
+        seed=orders[0].seed,
+    )
+
+
+def _notes(sides: list[_Cohort], shared: list[str], level: float) -> tuple[str, ...]:
+    notes = [note for side in sides for note in side.notes]
+    if len(sides[0].models) == 1:
+        notes.append(
+            "each side is one model, so whether the differences exceed chance is unknown: give "
+            "posteriors, or fits to resampled data"
+        )
+    else:
+        count = len(shared) * (len(shared) - 1) // 2
+        notes.append(
+            f"of {count} orders about {(1.0 - level) * count:.0f} would be called different by "
+            "chance if the cohorts were the same"
+        )
+    if sides[0].kind != sides[1].kind:
+        notes.append(
+            f"the two sides were learned in different ways ({sides[0].kind} and {sides[1].kind}), "
+            "which makes a difference of its own"
+        )
+    if set(sides[0].items) != set(sides[1].items):
+        notes.append(
+            f"the sides have {len(sides[0].items)} and {len(sides[1].items)} items and share "
+            f"{len(shared)}: effects depend on which other items a model has"
+        )
+    return tuple(notes)

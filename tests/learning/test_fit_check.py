@@ -1,0 +1,123 @@
+"""Whether a fit says that its model does not describe the data."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from sequela import Dataset, InputError, SetChain, example_theta, simulate
+from sequela.questions import check_fit
+
+N = 8
+
+
+def theta_of(seed):
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(0.0, 1.0, (N, N)) * (rng.random((N, N)) < 0.2)
+    np.fill_diagonal(theta, rng.uniform(-2.0, -0.5, N))
+    return theta
+
+
+def at_times(theta, times, rng):
+    """Sets at given times, item by item: a slow twin of the simulation."""
+    values = np.zeros((len(times), len(theta)), dtype=bool)
+    for row, end in zip(values, times, strict=True):
+        t = 0.0
+        while not row.all():
+            rates = np.where(
+                row, 0.0, np.exp(np.diag(theta) + row @ (theta - np.diag(np.diag(theta))))
+            )
+            t += rng.exponential(1.0 / rates.sum())
+            if t > end:
+                break
+            row[rng.choice(len(theta), p=rates / rates.sum())] = True
+    return values
+
+
+def test_the_right_model_is_rarely_doubted():
+    """20 data sets from the model itself, at a level of 5%: more than 4 have probability 0.3%."""
+    model = theta_of(0)
+    data = simulate(model, 20 * 100, random_state=1).to_dataset().values
+    doubted = sum(
+        not check_fit(model, data[k * 100 : (k + 1) * 100], random_state=k).fits for k in range(20)
+    )
+    assert doubted <= 4
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_fixed_time_is_noticed(seed):
+    rng = np.random.default_rng(seed)
+    values = at_times(theta_of(seed), np.ones(400), rng)
+    learner = SetChain(0.01, random_state=1).fit(values)
+    check = learner.misfit_
+    assert not check.fits
+    assert any("no item" in finding and "Gamma" in finding for finding in check.findings)
+    assert check is learner.misfit_
+
+
+def test_a_few_very_large_sets_are_noticed():
+    rng = np.random.default_rng(5)
+    theta = np.diag(np.full(20, -2.5))
+    values = at_times(theta, rng.exponential(size=400), rng)
+    values[:12] = rng.random((12, 20)) < 0.9
+    check = SetChain(0.02, random_state=1).fit(values).misfit_
+    assert any("Hypermutated" in finding for finding in check.findings)
+    row = check.table.set_index("name").loc["large sets"]
+    assert row["observed"] > row["expected"] + 5
+
+
+def test_items_that_exclude_each_other_are_noticed_if_the_model_cannot_know():
+    rng = np.random.default_rng(3)
+    values = rng.random((500, 2)) < 0.5
+    values[:, 1] &= ~values[:, 0]
+    independent = np.diag(np.log([0.9, 0.4]))
+    check = check_fit(independent, values, random_state=1)
+    assert any("together less often" in finding for finding in check.findings)
+
+
+def test_the_same_seed_gives_the_same_result_for_any_number_of_threads():
+    values = simulate(theta_of(1), 300, random_state=3).to_dataset().values
+    one, two = (check_fit(theta_of(2), values, random_state=4, n_threads=k) for k in (1, 2))
+    assert one == two
+    assert json.loads(json.dumps(one.to_json()))["data_sets"] == 999
+
+
+def test_known_times_are_left_out():
+    data = Dataset(np.ones((5, 3), dtype=bool), times=[1.0, 2.0, np.nan, np.nan, np.nan])
+    assert check_fit(np.zeros((3, 3)), data, random_state=1).samples == 3
+    timed = Dataset(np.ones((2, 3), dtype=bool), times=[1.0, 2.0])
+    check = check_fit(np.zeros((3, 3)), timed, random_state=1)
+    assert check.fits
+    assert check.tests == ()
+    assert check.table.empty
+
+
+def test_missing_cells_are_missing_from_the_simulated_data_sets_too():
+    drawn = simulate(theta_of(1), 300, random_state=7).to_dataset().values.astype(float)
+    drawn[:150, :5] = np.nan
+    check = check_fit(theta_of(1), drawn, random_state=1)
+    assert check.fits
+    assert check.samples == 300
+    absent = np.nan_to_num(drawn)
+    assert not check_fit(theta_of(1), absent, random_state=1).fits
+
+
+def test_one_item_and_one_sample_are_enough():
+    assert check_fit([[0.0]], [[True]], random_state=1).samples == 1
+
+
+def test_a_pickled_learner_keeps_no_samples():
+    values = simulate(example_theta(), 100, random_state=1).to_dataset().without_times()
+    learner = SetChain(0.05, random_state=1).fit(values)
+    again = pickle.loads(pickle.dumps(learner))  # noqa: S301 - our own bytes
+    with pytest.raises(InputError, match="check_fit"):
+        _ = again.misfit_
+    assert again.model_.n_items == 10
+
+
+def test_a_level_outside_of_0_and_1_is_refused():
+    with pytest.raises(InputError, match="level is 5"):
+        check_fit([[0.0]], [[True]], level=5)

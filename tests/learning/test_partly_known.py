@@ -1,0 +1,76 @@
+"""Fits to partly known samples: optimal by an independent gradient, and equal to what they were."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from sequela import Dataset, SetChain, fit, simulate
+from sequela.data.examples import example_theta
+from sequela.learning import penalty_max
+from sequela.learning.penalties import OffDiagonalL1
+from sequela.likelihood.evaluation import log_likelihood
+
+
+def by_panels(seed=1, n=300):
+    rng = np.random.default_rng(seed)
+    drawn = simulate(example_theta(), n, random_state=seed)
+    data = drawn.to_dataset().without_times()
+    covered = np.ones((3, data.n_items), dtype=bool)
+    covered[1, [1, 4]] = covered[2, [0, 3, 6]] = False
+    return data.with_missing(~covered[rng.integers(0, 3, n)])
+
+
+def with_orders(seed=2, n=200, every=4):
+    drawn = simulate(example_theta(), n, random_state=seed)
+    data = drawn.to_dataset().without_times()
+    orders = {}
+    for s in range(0, n, every):
+        sequence = [data.items[j] for j in drawn.sequence[drawn.indptr[s] : drawn.indptr[s + 1]]]
+        orders[str(s)] = [(a, b, 0.9) for a, b in itertools.pairwise(sequence)]
+    return Dataset(data, orders=orders)
+
+
+def residual(theta, data, penalty):
+    _, gradient = log_likelihood(theta, data, return_gradient=True)
+    return float(OffDiagonalL1(penalty).subdiff_distance(theta, gradient).max())
+
+
+@pytest.mark.parametrize("data", [by_panels(), with_orders()], ids=["missing", "orders"])
+def test_a_fit_is_optimal(data):
+    chain = SetChain(penalty=0.02, tol=1e-5, random_state=1).fit(data)
+    theta = chain.model_.theta
+    assert chain.converged_
+    assert chain.kkt_residual_ <= 1e-5
+    assert residual(theta, data, 0.02) == pytest.approx(chain.kkt_residual_, abs=1e-9)
+    assert np.count_nonzero(theta) > data.n_items
+
+
+def test_random_starts_converge_as_well():
+    """They begin with all interactions, so that there is nothing to look at later."""
+    data = by_panels(n=100)
+    chain = SetChain(penalty=0.05, n_starts=3, tol=1e-4, random_state=1).fit(data)
+    for start in chain.starts_:
+        assert start.converged
+        assert residual(start.theta, data, 0.05) <= 1e-4
+
+
+@pytest.mark.parametrize("data", [by_panels(), with_orders()], ids=["missing", "orders"])
+def test_the_largest_penalty_is_the_smallest_without_interactions(data):
+    largest = penalty_max(data)
+    for factor, any_interaction in ((1.01, False), (0.9, True)):
+        theta = fit(data, penalty=factor * largest, tol=1e-6).theta
+        assert (np.count_nonzero(theta) > data.n_items) == any_interaction
+
+
+def test_an_item_that_is_missing_everywhere_it_could_be_keeps_its_known_share():
+    """Base rates are those of the known cells: half of a panel missing changes nothing."""
+    rng = np.random.default_rng(3)
+    X = (rng.random((400, 2)) < 0.3).astype(float)
+    half = X.copy()
+    half[200:, 1] = np.nan
+    whole = fit(X[:200], penalty=10.0, tol=1e-8).theta
+    partly = fit(half, penalty=10.0, tol=1e-8).theta
+    assert partly[1, 1] == pytest.approx(whole[1, 1], abs=0.25)
+    as_absent = fit(np.nan_to_num(half), penalty=10.0, tol=1e-8).theta
+    assert as_absent[1, 1] < whole[1, 1] - 0.4

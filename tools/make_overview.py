@@ -1,0 +1,60 @@
+"""Draw docs/_static/overview.svg: what goes in, and what comes out with its certainty.
+
+Run `python -m tools.make_overview` after a change of the example, the fit or the colours, and
+commit the result. It shows the samples that come with sequela, which are simulated.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.colors import ListedColormap
+
+import sequela
+from sequela import plots, questions
+from sequela.plots.style import LINE
+
+SEED = 1
+SHOWN_SAMPLES = 50
+PAIRS = 8
+
+
+def make_overview(path: Path) -> None:
+    """Draw the three panels: samples, interactions, orders."""
+    data = sequela.example_samples()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", sequela.learning.SeveralOptimaWarning)
+        chain = sequela.SetChain(penalty=0.01, n_starts=5, random_state=SEED).fit(data)
+    check = questions.order_ranges(chain, data, random_state=SEED)
+    figure = plt.figure(figsize=(13.5, 4.0), layout="constrained")
+    parts = figure.subfigures(1, 3, width_ratios=(0.8, 1.0, 1.25), wspace=0.04)
+    titles = (
+        "You have samples, each seen once",
+        "Sequela learns what acts on what",
+        "It tells what came first, if the data can tell",
+    )
+    for part, title in zip(parts, titles, strict=True):
+        part.suptitle(title, fontsize=12, fontweight="bold")
+    draw_samples(parts[0].subplots(), data.most_frequent(14))
+    plots.plot_interactions(check.model, 10, frequencies=data.frequencies, ax=parts[1].subplots())
+    plots.plot_order_ranges(check, max_pairs=PAIRS, ax=parts[2].subplots())
+    plots.save_figure(figure, path, dpi=150)
+
+
+def draw_samples(ax: plt.Axes, data: sequela.Dataset) -> None:
+    """Draw the first samples as a table of filled cells."""
+    table = data.values[:SHOWN_SAMPLES].astype(int)
+    ax.imshow(table.T, cmap=ListedColormap(["#eef2f6", LINE]), aspect="auto", interpolation="none")
+    ax.set_yticks(np.arange(data.n_items), data.items, fontsize=7.5)
+    ax.set_xticks([])
+    ax.set_xlabel("samples, at unknown times", fontsize=9)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+
+
+if __name__ == "__main__":
+    make_overview(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/_static/overview.svg"))
