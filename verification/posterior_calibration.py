@@ -5,14 +5,22 @@ the truth among the draws is uniform (Talts et al. 2018): for entries of theta, 
 items in the samples, and for the time of a sample. And among all pairs of items to which the
 posterior gives an order with probability p, that order is the true one in a share p of the samples.
 
-Run it with ``python -m verification.posterior_calibration -o FOLDER [--sets 200]``; it goes on from
-what the folder has. ``--summary`` prints the tables and draws the figure.
+Three priors take turns: Laplace and Student t with a fixed scale, and the default of
+`sequela.posterior`, whose scale is drawn from its own prior. Chains are short, because ranks among
+19 draws are all that is needed; the summary says how many of them had not converged.
+
+    python -m verification.posterior_calibration -o FOLDER [--sets 201]
+    python -m verification.posterior_calibration -o FOLDER --summary
+
+The first goes on from what the folder has. The summary writes its tables and the figure to
+verification/results.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import time
 import warnings
 from itertools import pairwise
 from pathlib import Path
@@ -22,20 +30,31 @@ import numpy as np
 from sequela import Dataset, posterior, simulate
 from sequela.kernels.sample_orders import sum_sample_orders
 from sequela.observation import Exponential
-from sequela.posteriors import BaseRates, Laplace, NotConvergedWarning, StudentT
+from sequela.posteriors import BaseRates, Laplace, LearnedScale, NotConvergedWarning, StudentT
+from sequela.posteriors.priors import as_prior
 from sequela.posteriors.problem import Problem
 
 PRIORS = {
     "laplace": Laplace(0.6, base_rates=BaseRates(-1.5, 1.0)),
     "student-t": StudentT(4.0, 0.5, base_rates=BaseRates(-1.5, 1.0)),
+    "default": as_prior(None),
 }
+RESULTS = Path(__file__).parent / "results"
 RANKS = 20
+# Items, samples, and sweeps per draw. Large tables are rare: one takes as long as many small ones.
+SMALL = [(5, 100, 3), (5, 300, 3), (5, 1000, 3), (6, 200, 3), (5, 500, 3), (8, 200, 2), (7, 300, 2)]
+LARGE = [(12, 200, 2), (20, 100, 2), (10, 400, 2)]
+# Converged, for ranks among 19 draws.
+MIXED = 1.05
 
 
 def draw_theta(prior, n, rng):
-    """Draw theta from the prior by the quantiles of its shape."""
+    """Draw theta from the prior by the quantiles of its shape, and the scale if it is learned."""
     z = rng.standard_normal((n, n))
-    theta = np.sign(z) * prior.quantile(np.abs(z)) * prior.scale
+    scale = prior.scale
+    if isinstance(scale, LearnedScale):
+        scale = scale.median * np.exp(scale.spread * rng.standard_normal())
+    theta = np.sign(z) * prior.quantile(np.abs(z)) * scale
     np.fill_diagonal(theta, prior.base_rates.mean + prior.base_rates.sd * rng.standard_normal(n))
     return theta
 
@@ -75,13 +94,19 @@ def rank(truth, draws, rng):
     return int((chosen < truth).sum() + rng.integers(ties + 1))
 
 
+def table_size(seed):
+    """Return items, samples and sweeps per draw of a data set: one in ten is large."""
+    k = seed // 3
+    return LARGE[(k // 10) % len(LARGE)] if k % 10 == 9 else SMALL[k % len(SMALL)]
+
+
 def one_data_set(seed):
     """Simulate, sample, and return ranks and calls of one data set."""
+    began = time.process_time()
     rng = np.random.default_rng(seed)
-    name = list(PRIORS)[seed % 2]
+    name = list(PRIORS)[seed % 3]
     prior = PRIORS[name]
-    n = int([5, 5, 8, 5, 12, 5, 8, 20][(seed // 2) % 8])
-    samples = int([100, 300, 200, 1000, 200, 500, 400, 200][(seed // 2) % 8])
+    n, samples, thin = table_size(seed)
     theta = draw_theta(prior, n, rng)
     drawn = simulate(theta, samples, random_state=seed)
     data = drawn.to_dataset()
@@ -89,7 +114,9 @@ def one_data_set(seed):
     data = Dataset(data.without_times().to_frame())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
-        found = posterior(data, prior=prior, draws=200, thin=3, random_state=seed, n_threads=2)
+        found = posterior(
+            data, prior=prior, draws=100, warm_up=80, thin=thin, random_state=seed, n_threads=4
+        )
     problem = Problem.of(data, prior, Exponential(), 12)
     before = np.empty((n, n))
     sum_sample_orders(before, theta, problem.target, problem.target.large_items)
@@ -109,6 +136,7 @@ def one_data_set(seed):
         "theta": [rank(theta[i, j], draws[:, i, j], rng), rank(theta[i, i], draws[:, i, i], rng)],
         "order": [], "time": [], "calls": [],
     }  # fmt: skip
+    record["effective"] = round(record["effective"], 1)
     small = problem.target.large_items.size == 0
     if len(found.pairs) and small:
         k = int(rng.integers(len(found.pairs)))
@@ -129,6 +157,7 @@ def one_data_set(seed):
         record["calls"].append(
             [max(p, 1.0 - p), float(actual[first, second]), float(found.together[k])]
         )
+    record["cpu"] = time.process_time() - began
     return record
 
 
@@ -141,29 +170,76 @@ def uniformity(ranks):
     return float(chisquare(np.bincount(ranks, minlength=RANKS).reshape(-1, 2).sum(axis=1)).pvalue)
 
 
-def summary(records, figure=None):
-    """Print how uniform the ranks are and how often calls are right; draw the figure."""
-    print(f"{len(records)} data sets; R-hat above 1.05 in "
-          f"{np.mean([r['r_hat'] > 1.05 for r in records]):.2f}")  # fmt: skip
+def share_right(calls, low, high):
+    """Return the calls stated in an interval: pairs, mean stated, share right, standard error.
+
+    Calls count by the samples that have both items. Those of one data set are not independent, so
+    the error is that of a ratio over data sets.
+    """
+    inside = calls[(calls[:, 0] >= low) & (calls[:, 0] < high)]
+    if not len(inside):
+        return None
+    total = inside[:, 2].sum()
+    right = inside[:, 1].sum() / total
+    stated = np.average(inside[:, 0], weights=inside[:, 2])
+    # Of the difference between what came true and what was stated.
+    surplus = inside[:, 1] - inside[:, 0] * inside[:, 2]
+    by_set = np.bincount(inside[:, 3].astype(int), surplus - surplus.sum() / total * inside[:, 2])
+    error = np.sqrt((by_set**2).sum()) / total
+    return {
+        "stated_from": low, "stated_to": min(high, 1.0), "pairs": len(inside),
+        "stated": float(stated), "right": float(right), "se": float(error),
+    }  # fmt: skip
+
+
+def summarise(records):
+    """Return how uniform the ranks are and how often calls are right."""
     ranks = {
-        name: np.array([x for r in records for x in r[name]]) for name in ("theta", "order", "time")
+        name: np.array([x for r in records for x in r[name]], dtype=int)
+        for name in ("theta", "order", "time")
     }
-    for name, values in ranks.items():
-        print(f"{name:6s} {len(values):5d} ranks, chi-squared p = {uniformity(values):.3f}")
-    calls = np.array([c for r in records for c in r["calls"]])
-    edges = np.array([0.5, 0.6, 0.7, 0.8, 0.9, 1.0001])
-    rows = []
-    for low, high in pairwise(edges):
-        inside = (calls[:, 0] >= low) & (calls[:, 0] < high)
-        if not inside.any():
-            continue
-        stated = float(np.average(calls[inside, 0], weights=calls[inside, 2]))
-        right = float(calls[inside, 1].sum() / calls[inside, 2].sum())
-        rows.append((low, min(high, 1.0), int(inside.sum()), stated, right))
-        print(f"stated {low:.1f} to {min(high, 1.0):.1f}: {inside.sum():6d} pairs, mean stated "
-              f"{stated:.3f}, right {right:.3f}")  # fmt: skip
-    if figure is not None:
-        draw(ranks, rows, figure)
+    calls = np.array([[*c, k] for k, r in enumerate(records) for c in r["calls"]])
+    edges = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0001]
+    rows = [share_right(calls, low, high) for low, high in pairwise(edges)]
+    found = {
+        "data_sets": len(records),
+        "items": [min(r["n"] for r in records), max(r["n"] for r in records)],
+        "samples": [min(r["samples"] for r in records), max(r["samples"] for r in records)],
+        "cpu_minutes": round(sum(r["cpu"] for r in records) / 60, 1),
+        "r_hat_above_1.05": sum(r["r_hat"] > MIXED for r in records),
+        "largest_r_hat": max(r["r_hat"] for r in records if np.isfinite(r["r_hat"])),
+        "ranks": {
+            name: {"count": len(v), "chi_squared_p": uniformity(v),
+                   "histogram": np.bincount(v, minlength=RANKS).tolist()}
+            for name, v in ranks.items()
+        },
+        "calls": [row for row in rows if row],
+        "called_at_least_0.9": share_right(calls, 0.9, 1.0001),
+        "called_0.6_to_0.7": share_right(calls, 0.6, 0.7),
+    }  # fmt: skip
+    return found, ranks
+
+
+def report(records, *, write):
+    """Print the summary of all data sets, of each prior, and of those that mixed well."""
+    parts = {
+        "all": records,
+        **{name: [r for r in records if r["prior"] == name] for name in PRIORS},
+        "mixed": [r for r in records if r["r_hat"] <= MIXED],
+    }
+    found = {name: summarise(part)[0] for name, part in parts.items() if part}
+    for name, part in found.items():
+        ranks = ", ".join(f"{k} {v['chi_squared_p']:.3f}" for k, v in part["ranks"].items())
+        print(f"{name}: {part['data_sets']} data sets, {part['cpu_minutes']} CPU minutes,")
+        print(f"  R-hat above {MIXED} in {part['r_hat_above_1.05']}; p of uniform ranks: {ranks}")
+        for row in part["calls"]:
+            print(f"  stated {row['stated']:.3f} ({row['pairs']} pairs): right {row['right']:.3f} "
+                  f"+- {row['se']:.3f}")  # fmt: skip
+    if write:
+        RESULTS.mkdir(exist_ok=True)
+        (RESULTS / "posterior_calibration.json").write_text(json.dumps(found, indent=1) + "\n")
+        _, ranks = summarise(records)
+        draw(ranks, found["all"]["calls"], RESULTS / "posterior_calibration.png")
 
 
 def draw(ranks, rows, path):
@@ -173,36 +249,39 @@ def draw(ranks, rows, path):
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
+    from sequela.plots import save_figure
+
     fig, axes = plt.subplots(1, 4, figsize=(11, 2.8), layout="constrained")
     titles = {"theta": "theta", "order": "P(a before b)", "time": "time of a sample"}
     for ax, (name, values) in zip(axes, ranks.items(), strict=False):
-        ax.hist(values, bins=np.arange(0, RANKS + 1, 2), color="#4477aa")
+        ax.hist(values, bins=np.arange(0, RANKS + 1, 2), color="#1f4e79")
         expected = len(values) / (RANKS / 2)
         ax.axhspan(expected - 2 * expected**0.5, expected + 2 * expected**0.5, color="0.85")
         ax.axhline(expected, color="0.4", lw=1)
         ax.set(xlabel=f"rank of the true {titles[name]}", ylabel="data sets", yticks=[])
     ax = axes[3]
     ax.plot([0.5, 1], [0.5, 1], color="0.6", lw=1)
-    ax.plot([r[3] for r in rows], [r[4] for r in rows], "o-", color="#cc6677")
+    ax.errorbar([r["stated"] for r in rows], [r["right"] for r in rows],
+                yerr=[2 * r["se"] for r in rows], fmt="o", color="#d55e00", capsize=2)  # fmt: skip
     ax.set(xlabel="stated probability of an order", ylabel="share that is right")
-    fig.savefig(path, dpi=150)
+    save_figure(fig, path, dpi=110)
 
 
 def main():
     """Run what is missing, or summarise."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
-    parser.add_argument("--sets", type=int, default=200)
+    parser.add_argument("--sets", type=int, default=201)
     parser.add_argument("--summary", action="store_true")
     options = parser.parse_args()
     options.output.mkdir(exist_ok=True, parents=True)
     if not options.summary:
-        for seed in range(1, options.sets + 1):
+        for seed in range(options.sets):
             path = options.output / f"{seed:04d}.json"
             if not path.exists():
                 path.write_text(json.dumps(one_data_set(seed)))
     records = [json.loads(p.read_text()) for p in sorted(options.output.glob("*.json"))]
-    summary(records, options.output / "calibration.png")
+    report(records, write=options.summary)
 
 
 if __name__ == "__main__":

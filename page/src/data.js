@@ -15,36 +15,74 @@ export function readPayload(payload) {
     );
   }
   const labels = payload.items.labels.map(clean);
-  const model = payload.model;
-  const chain =
-    model.stop_rate === null
-      ? null
-      : makeChain(model.base, { from: model.from, to: model.to, effect: model.effect }, model.stop_rate);
+  const { model } = payload;
+  const orders = readOrders(payload.orders, labels.length);
+  let chains = null;
   return {
     payload,
     labels,
     short: shortenAll(labels),
     n: labels.length,
-    chain,
+    /** Whether the page can compute answers about single sets. */
+    computes: model.stop_rate !== null,
+    /** The model, or draws of a posterior, over which answers are averaged; made when needed. */
+    chains() {
+      chains ??= model.draws ? readDraws(model, labels.length) : [oneChain(model)];
+      return chains;
+    },
+    isPosterior: Boolean(model.draws),
     edges: readEdges(model),
     frequency: payload.items.frequency ?? payload.items.expected,
-    orders: readOrders(payload.orders, labels.length),
-    verdicts: readVerdicts(payload.verdicts),
+    orders,
+    verdicts: readVerdicts(payload.verdicts, orders),
     samples: readSamples(payload.samples),
   };
+}
+
+function oneChain(model) {
+  return makeChain(model.base, { from: model.from, to: model.to, effect: model.effect }, model.stop_rate);
+}
+
+/** Return the draws of a posterior: little-endian floats in base64, draw after draw, row after row. */
+export function readDraws(model, n) {
+  const bytes = Uint8Array.from(atob(model.draws.theta), (sign) => sign.charCodeAt(0));
+  const values = new DataView(bytes.buffer);
+  return Array.from({ length: model.draws.count }, (_, draw) => {
+    const base = new Float64Array(n);
+    const effects = { from: [], to: [], effect: [] };
+    for (let i = 0; i < n; i += 1) {
+      for (let j = 0; j < n; j += 1) {
+        const value = values.getFloat32(4 * ((draw * n + i) * n + j), true);
+        if (i === j) base[i] = value;
+        else if (value !== 0) {
+          effects.from.push(i);
+          effects.to.push(j);
+          effects.effect.push(value);
+        }
+      }
+    }
+    return makeChain(Array.from(base), effects, model.stop_rate);
+  });
 }
 
 /** Return the interactions, the strongest first, each with its certainty where that is known. */
 function readEdges(model) {
   const sure = model.certainty;
-  const edges = model.from.map((from, e) => ({
-    from,
-    to: model.to[e],
-    effect: model.effect[e],
-    certainty: sure?.sign_probability?.[e] ?? null,
-    low: sure?.low?.[e] ?? null,
-    high: sure?.high?.[e] ?? null,
-  }));
+  const edges = model.from.map((from, e) => {
+    const present = sure?.present?.[e] ?? null;
+    const sign = sure?.sign_probability?.[e] ?? null;
+    return {
+      from,
+      to: model.to[e],
+      effect: model.effect[e],
+      // The probability that the interaction is there, or at least that it has this sign.
+      certainty: present ?? sign,
+      opacity: present !== null ? Math.max(0.12, present) : sign === null ? 1 : Math.max(0.15, 2 * sign - 1),
+      positive: sure?.positive?.[e] ?? null,
+      low: sure?.low?.[e] ?? null,
+      high: sure?.high?.[e] ?? null,
+    };
+  });
   return edges.sort((a, b) => Math.abs(b.effect) - Math.abs(a.effect));
 }
 
@@ -73,16 +111,20 @@ function readOrders(orders, n) {
     /** P(both are observed). */
     together(a, b) {
       const [i, j] = [place[a], place[b]];
-      if (i < 0 || j < 0 || i === j) return NaN;
+      if (i < 0 || j < 0 || i === j || !orders.together) return NaN;
       return orders.together[at(i, j)] / 100000;
     },
   };
 }
 
 /** Return the verdicts as rows. */
-function readVerdicts(verdicts) {
+function readVerdicts(verdicts, orders) {
   const { rows } = verdicts;
   const get = (name, e) => rows[name]?.[e] ?? null;
+  const together = (e) => {
+    const share = orders.together(rows.first[e], rows.second[e]);
+    return Number.isNaN(share) ? null : share;
+  };
   return {
     ...verdicts,
     rows: rows.first.map((first, e) => ({
@@ -90,10 +132,14 @@ function readVerdicts(verdicts) {
       second: rows.second[e],
       probability: get("probability", e),
       se: get("se", e),
-      observed: get("observed", e),
+      observed: get("observed", e) ?? together(e),
       low: get("low", e),
       high: get("high", e),
       evidence: get("evidence", e),
+      usuallyFirst: get("usually_first", e),
+      samples: get("samples", e),
+      effective: get("effective", e),
+      rHat: get("r_hat", e),
       verdict: get("verdict", e) ?? "unchecked",
       baseline: get("baseline", e),
     })),

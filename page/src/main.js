@@ -46,7 +46,10 @@ function heading(data) {
   const { payload } = data;
   const facts = [];
   if (data.samples) facts.push(counted(data.samples.count, "sample"));
-  facts.push(counted(data.n, "item"), counted(data.edges.length, "interaction"));
+  facts.push(counted(data.n, "item"));
+  if (data.isPosterior) {
+    facts.push(`${counted(data.edges.filter((edge) => edge.certainty > 0.5).length, "interaction")} more likely there than not`);
+  } else facts.push(counted(data.edges.length, "interaction"));
   return h(
     "header",
     { class: "top" },

@@ -393,7 +393,7 @@ class Model:
             with naming(beside):
                 metadata["mhn"] = json_object(content(beside))
         with naming(path):
-            observation = None if omega is None else ObservationEffects(omega)
+            observation = None if omega is None else ObservationEffects(tuple(omega.tolist()))
             return cls(theta.T, labels, metadata, observation=observation)
 
     def __eq__(self, other: object) -> bool:

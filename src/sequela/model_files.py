@@ -7,8 +7,9 @@ import csv
 import io
 import json
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from sequela import __version__
 from sequela.observation import take_recorded_observation
 from sequela.support.errors import InputError
 from sequela.support.files import replacing
+from sequela.support.schema import Place, parse_json, read_fields
 
 if TYPE_CHECKING:
     import os
@@ -40,6 +42,7 @@ __all__ = [
 ]
 
 FORMAT = "sequela model"
+_REMEDY = "It was not written by Model.save. Make it anew with that"
 OBSERVATION_ROW = "Observation"  # in tables of mhn: effects of the items on the observation
 VERSION = 2  # to be raised when a reader of the older version would misread the file
 
@@ -90,6 +93,16 @@ def json_object(content: bytes) -> dict[str, Any]:
     return found
 
 
+@dataclass(frozen=True)
+class _Header:
+    """The JSON of a model file."""
+
+    version: Literal[1, 2]
+    items: list[str]
+    metadata: dict[str, Any]
+    observation: dict[str, Any] | None = None
+
+
 def plain_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata as JSON will give it back; an error names the key that it cannot hold."""
     plain = {}
@@ -118,11 +131,12 @@ def unpack(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any]
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             known = "meta.npy" in archive.namelist()
-            header: Any = json.loads(str(_member(archive, "meta.npy"))) if known else {}
+            place = Place(path, _REMEDY)
+            header: Any = parse_json(str(_member(archive, "meta.npy")), place) if known else {}
             _refuse_header(header, name)
             theta = _member(archive, "theta.npy")
-        whole = isinstance(header["items"], list) and isinstance(header["metadata"], dict)
-        if whole and header["version"] == 1:
+        read_fields(_Header, header, place)
+        if header["version"] == 1:
             # Format 1 kept the rate of the observation among the metadata.
             with naming(path):
                 header["observation"] = take_recorded_observation(header["metadata"]).to_json()
@@ -133,11 +147,8 @@ def unpack(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any]
             f"{name} cannot be read as a model ({type(error).__name__}: {error}); it is damaged, "
             "incomplete or something else. Copy it again from where it was saved, or save anew"
         ) from None
-    if not whole or theta.dtype != np.float64:
-        raise InputError(
-            f"{name} has items, metadata or theta of the wrong type (theta: {theta.dtype}, "
-            "expected float64); it was not written by Model.save. Make it anew with that"
-        )
+    if theta.dtype != np.float64:
+        raise place.at("theta").error(f"is an array of {theta.dtype}", "float64")
     return header, theta
 
 
@@ -149,7 +160,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
 def _refuse_header(header: Any, name: str) -> None:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise InputError(f"{name} is not a model of sequela; give a file that Model.save wrote")
-    if header["version"] > VERSION:
+    if isinstance(header.get("version"), int) and header["version"] > VERSION:
         raise InputError(
             f"{name} has format version {header['version']} (written by sequela "
             f"{header.get('sequela')}); this is sequela {__version__}, which reads version "

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import errno
 import logging
+import threading
 
+import click
 import pytest
 from click.testing import CliRunner
 
 import sequela.report.known_demo
 from sequela import BudgetError, InputError
 from sequela.cli import main
+from sequela.support.labels import visible
 
 
 @pytest.fixture
@@ -46,10 +49,36 @@ def test_other_errors_are_two_lines_and_say_how_to_see_more(failing):
     assert "--debug" in second
 
 
+STRANGE = "a\x1b]0;owned\x07 \x9b31m \u202e \u2028 \ud800 né 日本 👩\u200d🔬"
+
+
 @pytest.mark.parametrize("error", [InputError("no"), ZeroDivisionError("no")])
-def test_debug_lets_the_traceback_through(failing, error):
+def test_debug_shows_the_traceback(failing, error):
     result = failing(error, "--debug")
-    assert result.exception is error
+    assert result.exit_code == (2 if isinstance(error, InputError) else 1)
+    assert result.stderr.startswith("Traceback (most recent call last)")
+    assert result.stderr.endswith(f"{type(error).__name__}: no\n")
+
+
+@pytest.mark.parametrize("arguments", [(), ("--debug",)])
+@pytest.mark.parametrize("kind", [InputError, ZeroDivisionError])
+def test_errors_do_not_act_on_the_terminal(failing, kind, arguments):
+    result = failing(kind(STRANGE), *arguments)
+    assert r"a\x1b]0;owned\x07 \x9b31m \u202e \u2028 \ud800 né 日本 👩‍🔬" in result.stderr
+    assert all(visible(line) == line for line in result.stderr.splitlines())
+
+
+def test_arguments_do_not_act_on_the_terminal():
+    for arguments in (["fit", "--\x1b[31m"], ["\x1b[31m"], ["--\x9bm"], ["fit", "-x\x1b"]):
+        result = CliRunner().invoke(main, arguments)
+        assert result.exit_code == 2
+        assert visible(result.stderr) == result.stderr
+
+
+def test_lack_of_memory_is_explained(failing):
+    result = failing(MemoryError("an array of 80 GB"))
+    assert result.exit_code == 1
+    assert "not enough memory (an array of 80 GB). Read fewer items" in result.stderr
 
 
 def test_an_interrupt_is_quiet(failing):
@@ -81,3 +110,20 @@ def test_notices_are_plain_lines_on_standard_error(monkeypatch):
         assert "not for everybody" not in result.output
         assert result.stdout.startswith("{")
     assert not logging.getLogger("sequela").handlers
+
+
+def test_a_command_that_is_silent_for_a_moment_says_that_it_is_at_work(monkeypatch):
+    begun = threading.Event()
+    said = []
+    monkeypatch.setattr("sequela.cli.output._SILENCE", 0.0)
+    monkeypatch.setattr(
+        "sequela.cli.output.say_line", lambda text: (said.append(text), begun.set())
+    )
+
+    @click.command()
+    def slow():
+        begun.wait(60)
+
+    monkeypatch.setitem(main.commands, "slow", slow)
+    assert CliRunner().invoke(main, ["slow"]).exit_code == 0
+    assert said == ["sequela: slow begins ..."]

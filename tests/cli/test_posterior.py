@@ -35,8 +35,13 @@ def test_a_folder_with_draws_tables_and_a_record(table, tmp_path):
     assert "can the data tell" in shown.output
     assert "NOT converged" in shown.output
     assert {p.name for p in folder.iterdir()} == {
-        "posterior.npz", "orders.csv", "interactions.csv", "run.json",
+        "posterior.npz", "orders.csv", "interactions.csv", "report.html", "run.json",
     }  # fmt: skip
+    assert f"Open the report in a browser: {folder / 'report.html'}" in shown.output
+    before = (folder / "report.html").read_bytes()
+    again = run("report", folder)
+    assert again.exit_code == 0, again.output
+    assert (folder / "report.html").read_bytes() == before
     found = sequela.Posterior.load(folder / "posterior.npz")
     orders = pd.read_csv(folder / "orders.csv")
     assert orders["probability"].tolist() == found.orders()["probability"].tolist()

@@ -63,3 +63,23 @@ def test_data_may_be_named_and_folders_without_a_model_are_refused(folder, tmp_p
     done = run(tmp_path)
     assert done.exit_code == 2
     assert "holds no model.npz" in done.stderr
+
+
+def test_survival_and_another_cohort(folder, tmp_path):
+    clinical = tmp_path / "data_clinical_patient.txt"
+    names = data_of(folder / "report.html")["samples"]["labels"]
+    rows = [f"{name}\t{k % 13 + 1}\t{k % 2}:X" for k, name in enumerate(names)]
+    clinical.write_text("\n".join(["PATIENT_ID\tOS_MONTHS\tOS_STATUS", *rows]))
+    done = run(folder, "-o", tmp_path / "new.html", "--clinical", clinical, "--compare", folder)
+    assert done.exit_code == 0, done.output
+    payload = data_of(tmp_path / "new.html")
+    assert sum(group["samples"] for group in payload["survival"]["groups"]) == 400
+    assert payload["survival"]["endpoint"] == "OS"
+    assert payload["comparison"]["names"] == ["fit", "fit"]
+    assert payload["comparison"]["first"] == payload["comparison"]["second"]
+    done = run(folder, "--clinical-samples", clinical)
+    assert done.exit_code == 2
+    assert "needs --clinical" in done.stderr
+    done = run(folder, "-o", tmp_path / "no.html", "--clinical", clinical, "--endpoint", "PFS")
+    assert done.exit_code == 2
+    assert "its endpoints are OS" in done.stderr

@@ -63,9 +63,16 @@ def test_mutations(tmp_path, rows, layout):
     twin = [s for s in some if "NS" not in set(frame.loc[genes, s])]
     if not twin:
         with pytest.raises(InputError, match="not profiled"):
-            read_cbioportal(path)
+            read_cbioportal(path, incomplete="samples")
         return
-    read = read_cbioportal(path)
+    kept = read_cbioportal(path)
+    assert kept.data.samples == tuple(some)
+    assert np.array_equal(
+        np.zeros(kept.data.values.shape, bool) if kept.data.missing is None else kept.data.missing,
+        (frame.loc[genes, some] == "NS").to_numpy().T,
+    )
+    assert sum(part.cells for part in kept.summary.missing) == kept.data.n_missing
+    read = read_cbioportal(path, incomplete="samples")
     assert set(complete) <= set(twin)
     assert read.data.samples == tuple(twin)
     assert read.data.items == tuple(genes)
@@ -100,7 +107,10 @@ def test_not_profiled_is_not_wild_type(tmp_path, word):
 def test_partly_profiled(tmp_path):
     frame = framed([["WT", "NS", "R1H"], ["WT", "R2H", "WT"]])
     path = results_view(tmp_path / "m.txt", frame)
-    assert read_cbioportal(path).data.samples == ("s0", "s2")
+    assert read_cbioportal(path, incomplete="samples").data.samples == ("s0", "s2")
+    kept = read_cbioportal(path)
+    assert kept.data.missing.tolist() == [[False, False], [True, False], [False, False]]
+    assert "Missing: 1 cell of 1 item and 1 sample, not profiled." in kept.summary.text()
     other = read_cbioportal(path, incomplete="items")
     assert other.data.samples == ("s0", "s1", "s2")
     assert other.data.items == ("G1",)

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from label_strategies import distinct, labels
 from sequela.data import Dataset
 from sequela.support.errors import InputError
 
@@ -32,13 +33,13 @@ quick = settings(deadline=None, max_examples=60)
 @st.composite
 def datasets(draw):
     values = draw(tables)
-    label = st.text(min_size=1, max_size=4).filter(str.strip)
+    label = labels(max_size=4)
     n_samples, n_items = values.shape
     times = st.floats(0, 1e6) | st.just(float("nan"))
     return Dataset(
         values,
-        items=draw(st.lists(label, min_size=n_items, max_size=n_items, unique=True)),
-        samples=draw(st.lists(label, min_size=n_samples, max_size=n_samples, unique=True)),
+        items=draw(distinct(label, min_size=n_items, max_size=n_items)),
+        samples=draw(distinct(label, min_size=n_samples, max_size=n_samples)),
         times=draw(st.none() | st.lists(times, min_size=n_samples, max_size=n_samples)),
     )
 

@@ -241,9 +241,11 @@ def test_every_keyword_reaches_an_object():
     selection, rules = set(SelectionKeywords.__annotations__), set(RuleKeywords.__annotations__)
     assert selection == names(Selection) - {"incomplete"}
     assert rules == names(Rules) - {"items", "barcode_length"}
-    assert set(TableKeywords.__annotations__) == selection | {"separator", "encoding"}
+    assert set(TableKeywords.__annotations__) == selection | {
+        "separator", "encoding", "weights", "missing",
+    }  # fmt: skip
     assert set(MafKeywords.__annotations__) == selection | rules
-    more = names(Levels) | {"incomplete"}
+    more = names(Levels) | {"incomplete", "panels"}
     assert set(CbioportalKeywords.__annotations__) == selection | rules | more
 
 
@@ -279,7 +281,7 @@ def test_options_are_checked_before_a_file_is_opened():
     for wrong in ({"at_least": 0}, {"keep": "TP53"}, {"keep": ["a"], "drop": ["a"]}):
         with pytest.raises(InputError, match=r"at_least is 0|keep"):
             read_maf("no such file", **wrong)
-    with pytest.raises(InputError, match="incomplete must be 'samples' or 'items'"):
+    with pytest.raises(InputError, match="incomplete must be 'missing', 'samples' or 'items'"):
         read_cbioportal("no such file", incomplete="both")
 
 

@@ -276,3 +276,65 @@ def test_the_command(tmp_path):
     assert "--preset belongs to --long, not to --table" in wrong.stderr
     refused = run("--long", path, "--item-column", "Gene", "-o", out, "--force", code=2)
     assert "item='Gene'" in refused.stderr
+
+
+def test_dates_become_orders(tmp_path):
+    rows = [
+        ("p1", "a", "2020-03-01"), ("p1", "b", "2020-01-15"), ("p1", "b", "2020-05-01"),
+        ("p1", "c", "2020-03-01"), ("p2", "a", "2021-01-01"), ("p2", "b", "NA"),
+        ("p2", "c", "2021-01-02T10:00:00"),
+    ]  # fmt: skip
+    path = written(tmp_path, rows, ["patient", "item", "on"], ",")
+    imported = read_long(path, date="on")
+    found = [[(a, b) for a, b, _ in row] for row in imported.data.orders]
+    assert found == [[("b", "a"), ("b", "c")], [("a", "c")]]
+    notes = " ".join(imported.summary.notes)
+    assert "1 item of samples have no date" in notes
+    assert "order in 2 samples" in notes
+    merged = read_long(path, date="on", merge={"ab": ["a", "b"]})
+    assert [[(a, b) for a, b, _ in row] for row in merged.data.orders] == [[("ab", "c")], []]
+    assert read_long(path).data.orders is None
+    out, orders = tmp_path / "out.csv", tmp_path / "orders.csv"
+    run("--long", path, "--date-column", "on", "-o", out, "--orders", orders)
+    assert pd.read_csv(orders).values.tolist()[0] == ["p1", "b", "a", 1.0]
+    run("--long", path, "-o", out, "--force", "--orders", tmp_path / "x.csv", code=2)
+
+
+@settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    rows=st.lists(
+        st.tuples(st.sampled_from(SAMPLES), st.sampled_from(ITEMS), st.integers(0, 4)),
+        min_size=1,
+        max_size=15,
+    )
+)
+def test_the_order_is_that_of_the_first_dates(tmp_path, rows):
+    path = written(tmp_path, [(a, b, str(c)) for a, b, c in rows], ["id", "item", "age"])
+    data = read_long(path, date="age").data
+    first = pd.DataFrame(rows, columns=["id", "item", "age"]).groupby(["id", "item"])["age"].min()
+    for who, statements in zip(data.samples, data.orders or [()] * len(data), strict=True):
+        ages = first[who]
+        told = {(a, b) for a, b, _ in statements}
+        for _ in ITEMS:  # what follows from two statements is told, too
+            told |= {(a, d) for a, b in told for c, d in told if b == c}
+        assert told == {(a, b) for a in ages.index for b in ages.index if ages[a] < ages[b]}
+
+
+def test_what_was_not_tested_is_missing(tmp_path):
+    rows = [("i1", "cipro", "R"), ("i1", "genta", "S"), ("i2", "cipro", "S")]
+    path = written(tmp_path, rows, ["isolate", "drug", "result"])
+    columns = {"item": "drug", "value": "result", "present": ["R"]}
+    data = read_long(path, unlisted="missing", **columns).data
+    assert data.missing.tolist() == [[False, False], [False, True]]
+    assert read_long(path, **columns).data.missing is None
+    out = tmp_path / "out.csv"
+    run(
+        "--long", path, "--item-column", "drug", "--value-column", "result", "--present", "R",
+        "--unlisted", "missing", "-o", out,
+    )  # fmt: skip
+    assert out.read_text().splitlines()[2] == "i2,0,NA"
+    from sequela import read_table
+
+    assert read_table(out).data == data

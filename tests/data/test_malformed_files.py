@@ -182,10 +182,10 @@ TABLES = {
     "cells cut by spaces": (b"A B C\n1 0\n", ["line 2"]),
     "a bad cell far below": (TABLE + b"t4,0,7,0\n", ["line 5", "'t4'", "'B'", "'7'"]),
     "a bad cell in the last column": (BIG[:-1] + b"3", ["'g1999'", "'3'"]),
-    **{
-        f"missing {word!r}": (b"sample,A,B\ns1,1,0\ns2," + word + b",1\n", ["line 3", "missing"])
-        for word in (b"", b"NA", b"NaN", b"nan", b"n/a", b"null", b"None", b".", b"?", b"-", b" ")
-    },
+    "nothing known": (
+        b"sample,A,B\ns1,1,0\ns2,NA,?\n",
+        ["line 3", "'s2'", "all cells are missing"],
+    ),
 }
 
 
@@ -477,10 +477,6 @@ GENE_TABLES = {
     "an empty cell": (MUTATIONS.replace(b"R175H", b""), ["line 3", "''"]),
     "NUL": (MUTATIONS.replace(b"R175H", b"\0"), ["line 3", "NUL"]),
     "nobody profiled": (MUTATIONS.replace(b"WT", b"NS").replace(b"R175H", b"NS"), ["not profiled"]),
-    "nobody complete": (
-        b"STUDY_ID\tx\tx\nSAMPLE_ID\ts1\ts2\nTP53\tNS\tWT\nEGFR\tWT\tNS\n",
-        ["incomplete='items'"],
-    ),
     "truncated": (gzip.compress(MUTATIONS * 9)[:-9], ["incomplete"]),
 }
 
@@ -613,3 +609,26 @@ def test_a_damaged_archive_is_never_another_table(tmp_path, pack, data):
         return
     assert read.values.astype(int).tolist() == CELLS
     assert read.items == ("A", "B", "C")
+
+
+def test_samples_of_which_none_is_complete(tmp_path):
+    path = tmp_path / "given.txt"
+    path.write_bytes(b"STUDY_ID\tx\tx\nSAMPLE_ID\ts1\ts2\nTP53\tNS\tWT\nEGFR\tWT\tNS\n")
+    refused(read_cbioportal, path, ["given.txt", "incomplete='items'"], incomplete="samples")
+
+
+@pytest.mark.parametrize(
+    "word", [b"NA", b"NaN", b"nan", b"n/a", b"", b"null", b"None", b".", b"?", b"-", b" "]
+)
+def test_missing_values_are_missing(tmp_path, word):
+    """What can only mean that nothing is known is read; other marks may mean absent."""
+    path = tmp_path / "given.csv"
+    path.write_bytes(b"sample,A,B\ns1,1,0\ns2," + word + b",1\ns3,0,0\n")
+    if word.lower() in (b"na", b"nan", b"n/a"):
+        read = read_table(path)
+    else:
+        refused(read_table, path, ["line 3", "missing='keep'", "missing='absent'"])
+        read = read_table(path, missing="keep")
+    assert read.data.missing.tolist() == [[False, False], [True, False], [False, False]]
+    assert read.data.values.tolist() == [[True, False], [False, True], [False, False]]
+    assert "1 cell of 1 item and 1 sample, not profiled" in read.summary.notices()

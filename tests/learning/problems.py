@@ -111,6 +111,7 @@ class Closed:
     effective = 1.0
     is_sampled = False
     is_partial = False
+    most_kept = 64
 
     def __init__(self, function):
         self.function = function
@@ -122,6 +123,9 @@ class Closed:
 
     def prepare(self, support):
         """Nothing depends on the support."""
+
+    def is_slower_than_orders(self, support):  # noqa: ARG002 - never
+        return False
 
     def is_affordable(self, support):  # noqa: ARG002 - always
         return True

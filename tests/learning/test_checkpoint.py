@@ -449,9 +449,17 @@ def rewritten(content, file, change):
         arrays = dict(archive)
     meta = json.loads(str(arrays.pop("meta")))
     change(meta)
+    arrays["meta"] = np.array(json.dumps(meta))
+    sign(arrays)
     with file.open("wb") as opened:
-        np.savez(opened, meta=np.array(json.dumps(meta)), **arrays)
+        np.savez(opened, **arrays)
     return file
+
+
+def sign(arrays):
+    """Give the arrays of a checkpoint the checksum that belongs to them."""
+    arrays.pop("checksum")
+    arrays["checksum"] = np.array(module._checksum(arrays))
 
 
 @pytest.mark.parametrize(
@@ -470,7 +478,50 @@ def test_a_header_that_lacks_something_is_refused(lacking, good, data, tmp_path)
         del place[lacking[-1]]
 
     file = rewritten(content, tmp_path / "fit", leave_out)
-    refused(learner, data, file, "damaged")
+    refused(learner, data, file, rf"'running.{'.'.join(lacking)}' is missing, expected")
+
+
+WRONG = {
+    "seed": (lambda meta: meta["options"].update(seed=None), "belongs to another fit"),
+    "phase": (lambda meta: meta["running"].update(phase=2), "'running.phase' is 2, expected one"),
+    "true": (lambda meta: meta["running"]["numbers"].update(kept=True), "is True, expected an int"),
+    "text": (lambda meta: meta["running"]["info"].update(objective="1"), "'1', expected a number"),
+    "status": (lambda meta: meta["running"]["info"].update(status="A"), "'A', expected the name"),
+    "history": (lambda meta: meta["running"].update(history=[[1]]), "expected a list of 5 entries"),
+    "running": (lambda meta: meta.update(running=[]), "'running' is a list with 0 entries"),
+    "finished": (lambda meta: meta.update(finished=None), "'finished' is null, expected a list"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_a_header_with_something_else_is_refused(kind, good, data, tmp_path):
+    learner, content = good
+    change, words = WRONG[kind]
+    refused(learner, data, rewritten(content, tmp_path / "fit", change), words)
+
+
+CHANGED = {
+    "integers": lambda theta: theta.astype(int),
+    "single": lambda theta: theta.astype(np.float32),
+    "smaller": lambda theta: theta[1:, 1:],
+    "NaN": lambda theta: np.where(theta == theta[0, 0], np.nan, theta),
+}
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("kind", CHANGED)
+def test_a_changed_theta_is_refused(kind, signed, good, data, tmp_path):
+    learner, content = good
+    file = tmp_path / "fit"
+    file.write_bytes(content)
+    with np.load(file) as archive:
+        arrays = dict(archive)
+    arrays["state_theta"] = CHANGED[kind](arrays["state_theta"])
+    if signed:
+        sign(arrays)
+    with file.open("wb") as opened:
+        np.savez(opened, **arrays)
+    refused(learner, data, file, "'state_theta' (is|has)" if signed else "the checksum differs")
 
 
 def test_a_newer_format_is_refused(good, data, tmp_path):
@@ -478,7 +529,7 @@ def test_a_newer_format_is_refused(good, data, tmp_path):
     file = rewritten(
         content, tmp_path / "fit", lambda meta: meta.update(version=meta["version"] + 1)
     )
-    refused(learner, data, file, "format version 3, this version of sequela reads 2")
+    refused(learner, data, file, "format version 4, this version of sequela reads 3")
 
 
 @pytest.mark.parametrize("seed", [5, None], ids=["given", "recorded"])
@@ -512,7 +563,7 @@ def test_a_checkpoint_of_version_0_1_is_refused_with_what_to_do(under_way, seed,
         np.savez(opened, meta=np.array(json.dumps(meta)), **arrays)
     refused(
         SetChain(0.02, random_state=seed), data, file,
-        "format version 1, this version of sequela reads 2. Finish the fit with the version that "
+        "format version 1, this version of sequela reads 3. Finish the fit with the version that "
         "began it, or delete the file",
     )  # fmt: skip
 

@@ -46,6 +46,15 @@ def test_a_fit_is_optimal(data):
     assert np.count_nonzero(theta) > data.n_items
 
 
+def test_random_starts_converge_as_well():
+    """They begin with all interactions, so that there is nothing to look at later."""
+    data = by_panels(n=100)
+    chain = SetChain(penalty=0.05, n_starts=3, tol=1e-4, random_state=1).fit(data)
+    for start in chain.starts_:
+        assert start.converged
+        assert residual(start.theta, data, 0.05) <= 1e-4
+
+
 @pytest.mark.parametrize("data", [by_panels(), with_orders()], ids=["missing", "orders"])
 def test_the_largest_penalty_is_the_smallest_without_interactions(data):
     largest = penalty_max(data)

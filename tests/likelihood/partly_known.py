@@ -45,3 +45,19 @@ def log_p_at(theta, present, missing, t):
     whole = reference.set_distribution_at(theta, t)
     masks = [sum(1 << i for i in T) for T in completions(present, missing)]
     return float(np.log(whole[masks].sum()))
+
+
+def posterior(theta, present, missing, statements=()):
+    """Yield all orders of all completions with their probabilities given what is known."""
+    total = log_p(theta, present, missing, statements)
+    for T in completions(present, missing):
+        for order in itertools.permutations(T):
+            weight = report(order, statements)
+            if weight > 0.0:
+                yield order, weight * np.exp(reference.log_p_sequence(theta, order) - total)
+
+
+def holding_means(theta, order):
+    """Mean times that are spent in the states of an order: one over the rates out of them."""
+    states = [order[:at] for at in range(len(order) + 1)]
+    return np.array([1.0 / (1.0 + reference.exit_rate(theta, R)) for R in states])

@@ -151,6 +151,44 @@ def test_items_that_nothing_missing_interacts_with_cost_nothing():
     assert evaluate(theta, [row], gradient=False).methods.tolist() == ["exact"]
 
 
+@pytest.mark.parametrize("method", ["completions", "histories"])
+def test_drawn_cells_agree_with_the_sum_over_them(method):
+    """Values and gradients within their errors; a false alarm of a z beyond 5 has odds of 2e-6."""
+    rng = np.random.default_rng(6)
+    theta = reference.random_theta(rng, 9, scale=1.0, sparsity=0.3)
+    X = (rng.random((60, 9)) < 0.4).astype(float)
+    X[rng.random((60, 9)) < 0.4] = np.nan
+    X[:, 0] = 1.0
+    exact = evaluate(theta, X)
+    drawn = evaluate(theta, X, method=method, random_state=1)
+    some = np.isnan(X).any(axis=1)
+    assert set(exact.methods) == {"exact"}
+    assert set(drawn.methods[some]) == {method}
+    z = (drawn.log_likelihoods - exact.log_likelihoods)[some] / drawn.standard_errors[some]
+    assert np.abs(z).max() < 5.0
+    assert abs(drawn.value - exact.value) < 5.0 * drawn.value_se
+    assert 0.0 < drawn.value_se < 0.02
+    # The errors come from few chains, and their t-statistics have wide tails: judge all at once.
+    off = (drawn.gradient - exact.gradient)[drawn.gradient_se > 0]
+    assert np.sqrt(np.mean(off**2)) < 1.5 * np.sqrt(np.mean(drawn.gradient_se**2))
+    assert np.abs(off).max() < 0.02
+    again = evaluate(theta, X, method=method, random_state=1, n_threads=1)
+    assert again.value == drawn.value
+    np.testing.assert_array_equal(again.gradient, drawn.gradient)
+
+
+def test_more_missing_cells_than_a_lattice_holds_are_drawn():
+    rng = np.random.default_rng(7)
+    n = 40
+    theta = reference.random_theta(rng, n, scale=0.3, sparsity=0.9)
+    np.fill_diagonal(theta, -3.0)
+    X = (rng.random((5, n)) < 0.1).astype(float)
+    X[:, 10:] = np.nan
+    found = evaluate(theta, X, random_state=2)
+    assert set(found.methods) == {"completions"}
+    assert found.value_se < 0.1
+
+
 def test_samples_that_no_method_can_evaluate_are_refused():
     theta = reference.random_theta(np.random.default_rng(5), 6)
     data = Dataset([[1, 1, np.nan, np.nan, 0, 1]], orders=[[("0", "1")]])

@@ -12,6 +12,9 @@ from hypothesis.extra import numpy as hnp
 
 import reference as ref
 from sequela import Dataset, InputError, Model, evaluate, log_likelihood
+from sequela.likelihood.careful_times import LARGEST_CAREFUL_SET, careful_set
+from sequela.likelihood.parameters import Parameters
+from sequela.likelihood.passage import Passage
 from sequela.observation import Exponential
 
 quick = settings(max_examples=25, deadline=None, derandomize=True, database=None)
@@ -188,6 +191,58 @@ def test_extreme_theta_is_finite_and_right(model, t):
     value, gradient = at_time(theta, S, t)
     assert_relative(value, ref.mp_log_p_set_given_time(theta, S, t), 1e-11)
     assert_relative(gradient, ref.mp_gradient_set_given_time(theta, S, t), 1e-9)
+
+
+@st.composite
+def huge(draw):
+    n = draw(st.integers(2, 3))
+    entries = st.one_of(st.sampled_from([-100.0, -30.0, 0.0, 30.0, 100.0]), st.floats(-100, 100))
+    theta = draw(hnp.arrays(float, (n, n), elements=entries, fill=st.nothing()))
+    return theta, sorted(draw(st.sets(st.integers(0, n - 1), min_size=1)))
+
+
+@settings(quick, max_examples=60)
+@given(huge(), st.sampled_from([1e-3, 1.0, 50.0]))
+def test_huge_theta_is_right(model, t):
+    """verification/known_times.py has 2,000 problems of this kind."""
+    theta, S = model
+    value, gradient = at_time(theta, S, t)
+    assert_relative(value, ref.mp_log_p_set_given_time(theta, S, t), 1e-8)
+    assert_relative(gradient, ref.mp_gradient_set_given_time(theta, S, t), 1e-8)
+
+
+def test_a_chain_that_lingers_where_it_should_not():
+    """The digits of differences of exit rates are lost in doubles: value off by 13%, and more."""
+    theta = np.array([[25.0, 0.0, 30.0], [0.0, -20.0, -28.0], [-30.0, 4.5, 24.3]])
+    for S in ([0, 1], [0, 1, 2]):
+        value, gradient = at_time(theta, S, 0.5)
+        assert_relative(value, ref.mp_log_p_set_given_time(theta, S, 0.5), 1e-12)
+        assert_relative(gradient, ref.mp_gradient_set_given_time(theta, S, 0.5), 1e-10)
+        alone = log_likelihood(theta, table(3, S), times=[0.5], n_threads=1)
+        assert alone == value
+
+
+@pytest.mark.parametrize("want_gradient", [False, True])
+def test_large_sets_that_doubles_cannot_hold_are_refused(want_gradient):
+    n = LARGEST_CAREFUL_SET + 2
+    theta = np.diag(np.linspace(-3.0, 3.0, n))
+    theta[-1, -1] = 30.0  # is not there, though it was due e^30 times
+    theta[0, -1] = 1e-9
+    X = table(n, range(n - 1))
+    with pytest.raises(InputError, match="digits of their differences are lost"):
+        evaluate(theta, X, times=[1.0], gradient=want_gradient)
+
+
+def test_the_careful_arithmetic_agrees_with_doubles_where_these_are_right():
+    theta = ref.random_theta(np.random.default_rng(8), 5, 1.0)
+    parameters = Parameters.of(Model(theta))
+    columns = parameters.columns(np.array([0, 2, 3]))
+    passage = Passage(parameters, columns)
+    value, G, lost = passage._in_doubles(0.7, want_gradient=True)
+    careful, exact = careful_set(parameters, columns, 0.7, want_gradient=True)
+    assert value == pytest.approx(careful, rel=1e-12)
+    np.testing.assert_allclose(G, exact, rtol=1e-9, atol=1e-11)
+    assert lost < 1e-11
 
 
 @pytest.mark.parametrize("t", [1e-250, 1e-100, 1e-20])

@@ -6,8 +6,10 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from report.made_posterior import made_posterior
 from sequela import Dataset, Exponential, Model
 from sequela.likelihood import sample_posteriors
 from sequela.questions import (
@@ -17,6 +19,7 @@ from sequela.questions import (
     set_probability,
     time_posterior,
 )
+from sequela.report.html_posterior import encoded_draws, page_draws
 
 PAGE = Path(__file__).parents[2] / "page"
 NODE = shutil.which("node")
@@ -110,6 +113,71 @@ def test_the_page_answers_as_python_does(asked, place):
     assert set(shares) == set(step.items.index)
     for item, row_ in step.items.iterrows():
         close(shares[item], row_.to_numpy())
+
+
+# --- Averages over draws of a posterior -----------------------------------------------------------
+
+
+def mean_over(models, labels, times):
+    """The answers of each model, averaged: times, past, and what comes next."""
+    found = [time_posterior(model, labels) for model in models]
+    row = np.isin(models[0].items, labels)[None, :]
+    data = Dataset(row, items=models[0].items)
+    past = [sample_posteriors(model, data) for model in models]
+    return {
+        "density": np.mean([one.density(times)["density"] for one in found], axis=0),
+        "cumulative": np.mean([one.density(times)["cumulative"] for one in found], axis=0),
+        "mean": np.mean([one.mean for one in found]),
+        "sd": np.sqrt(np.mean([one.variance + one.mean**2 for one in found])
+                      - np.mean([one.mean for one in found]) ** 2),
+        "before": np.mean([one.before(0) for one in past], axis=0),
+        "place": np.mean([one.place(0) for one in past], axis=0),
+        "arrival": np.mean([one.arrival_mean[0, row[0]] for one in past], axis=0),
+        "next": sum(next_items(model, labels).items for model in models) / len(models),
+        "observed_first": np.mean([next_items(model, labels).observed_first for model in models]),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "k", "rate"), [(4, 2, 1.0), (9, 5, 0.5), (14, 6, 2.0)])
+def test_the_page_averages_over_the_draws_that_it_holds(n, k, rate):
+    rng = np.random.default_rng(n)
+    data = Dataset(rng.random((40, n)) < 0.4, items=[f"item {j}" for j in range(n)])
+    posterior = made_posterior(data, chains=2, draws=5, seed=n, rate=rate)
+    theta = page_draws(posterior).astype(np.float64)
+    models = [Model(x, posterior.items, observation=posterior.observation) for x in theta]
+    chosen = np.sort(rng.choice(n, size=k, replace=False))
+    labels = [posterior.items[j] for j in chosen]
+    times = [0.05, 0.3, 1.0, 2.5]
+    held = {"draws": encoded_draws(posterior), "stop_rate": rate}
+    case = {"model": held, "n": n, "set": chosen.tolist(), "times": times}
+    answer = ask([case])[0]
+    expected = mean_over(models, labels, times)
+
+    def close(found, wanted):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-9)
+
+    for name in ("density", "cumulative", "mean", "sd", "before", "place", "arrival"):
+        close(answer[name], expected[name])
+    # A quantile of the mixture: the mean of the cumulative distributions there is p.
+    parts = [time_posterior(model, labels) for model in models]
+    for t, p in zip(answer["quantiles"], (0.05, 0.5, 0.95), strict=True):
+        close(np.mean([one.density([t])["cumulative"].iloc[0] for one in parts]), p)
+    close(answer["observedFirst"], expected["observed_first"])
+    for one in answer["next"]:
+        row = expected["next"].loc[posterior.items[one["item"]]]
+        close([one["rate"], one["probability"], one["share"]], row.to_numpy())
+    every = [likely_orders(model, labels, 720) for model in models]
+    best = sum(by_order(table) for table in every) / len(models)
+    ranked = best.sort_values(ascending=False)
+    close([way["probability"] for way in answer["orders"]], ranked.iloc[:3])
+    for way in answer["orders"]:
+        close(way["probability"], best[tuple(posterior.items[j] for j in way["order"])])
+
+
+def by_order(table):
+    return pd.Series(
+        {tuple(o): p for o, p in zip(table["order"], table["probability"], strict=True)}
+    )
 
 
 def test_the_page_draws_the_tree_that_python_counts():

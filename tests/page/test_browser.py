@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -10,18 +11,23 @@ import pandas as pd
 import pytest
 
 from page.browser import launch, opened, show
+from report.made_posterior import made_posterior
 from sequela import Dataset, Model, example_theta, simulate
+from sequela.model import as_model
 from sequela.questions import next_items, order_matrix, pseudo_times, time_posterior
-from sequela.report import ReportContent, Verdicts, make_report
+from sequela.report import Comparison, ReportContent, Verdicts, make_report
 from sequela.report.html import Report
+from sequela.report.html_content import model_content
 from sequela.report.html_payload import build_payload
+from sequela.report.html_verdicts import find_verdicts
 
 SECTIONS = [
     "verdicts", "network", "matrices", "progression", "patient", "cohort", "fit", "made",
 ]  # fmt: skip
 HOSTILE = [
     "<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", "L" * 5000,
-    "\u202e\u2028turned", "שלום עולם", "javascript:alert(3)", '" onmouseover="alert(4)', "=1+1",
+    "&#8238;turned", "שלום עולם", "🧬👩‍⚕️ gene", "javascript:alert(3)",
+    '" onmouseover="alert(4)', "=1+1",
 ]  # fmt: skip
 
 
@@ -174,7 +180,7 @@ def test_the_question_is_answered_and_says_what_was_not_computed(browser, usual)
         text = page.locator("#ask .answer").inner_text()
         p = float(order_matrix(model, top).probability.iloc[0, 1])
         first, shown = (top[0], p) if p >= 0.5 else (top[1], 1 - p)
-        assert text.startswith(f"{first} came first with probability {shown:.2f}")
+        assert f"{first} came first with probability {shown:.2f}" in text
         assert "not checked" in text
 
 
@@ -192,17 +198,124 @@ def test_certainty_is_shown_where_it_is_known(browser, tmp_path):
         text = show(page, "verdicts").inner_text()
         assert "0.42 to 0.93" in text
         saved = downloaded(page, page.locator("#verdicts .download"))
-        assert "0.84,0.42,0.93,no" in saved.read_text("utf-8-sig")
+        assert "no,0.84,0.42,0.93" in saved.read_text("utf-8-sig")
         page.locator("#ask select").nth(0).select_option(label="GENE1")
         page.locator("#ask select").nth(1).select_option(label="GENE0")
         answer = page.locator("#ask .answer").inner_text()
         assert "GENE0 came first with probability 0.84" in answer
-        assert "The data cannot tell" in answer
+        assert answer.startswith("No, the data cannot tell")
         assert "points the other way" in answer
         show(page, "network")
         assert "certainty at least" in page.locator("#network").inner_text()
         opacity = page.locator("#network .edge").first.get_attribute("opacity")
         assert float(opacity) == pytest.approx(0.2)
+
+
+def test_checked_orders_come_first_and_the_others_are_marked(browser, tmp_path):
+    model = some_model(4, 4)
+    orders = pd.DataFrame(
+        {"first": ["GENE0", "GENE1"], "second": ["GENE1", "GENE2"], "probability": [0.99, 0.6]}
+    )
+    ranges = pd.DataFrame(
+        {"first": ["GENE2", "GENE0"], "second": ["GENE1", "GENE3"], "probability": [0.4, 0.7],
+         "low": [0.1, 0.6], "high": [0.9, 0.8], "evidence": [0.1, 4.0],
+         "verdict": ["the data cannot tell", "the data can tell"]}
+    )  # fmt: skip
+    verdicts = find_verdicts(orders, None, "fit", "data", ranges)
+    path = tmp_path / "report.html"
+    Report(build_payload(ReportContent(model, None, "Ranges", verdicts))).save(path)
+    with opened(browser, path) as page:
+        section = show(page, "verdicts")
+        rows = [row.inner_text() for row in section.locator("tbody tr").all()]
+        assert [row.split()[:2] for row in rows[:2]] == [["GENE0", "GENE3"], ["GENE2", "GENE1"]]
+        assert rows[2].startswith("Not checked: these are guesses of one model")
+        assert "not checked" in rows[3]
+        assert len(rows) == 4
+        assert "Of 2 orders that were checked, the data can tell 1 and cannot tell 1" in (
+            section.inner_text()
+        )
+        assert section.locator(".answer").inner_text().startswith("Yes, the data can tell: GENE0")
+        section.get_by_label("show", exact=True).select_option("unchecked")
+        assert section.locator("tbody tr").count() == 1
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory):
+    """A posterior with survival times, another cohort, and findings of a check."""
+    theta = example_theta()
+    data = simulate(theta, 60, random_state=3).to_dataset().without_times()
+    posterior = made_posterior(data, draws=8)
+    content = model_content(posterior, data, "All models", seed=1, threads=1)
+    clinical = pd.DataFrame(
+        {"time": np.arange(60) % 17 + 1.0, "event": np.arange(60) % 3 > 0},
+        index=list(data.samples),
+    )
+    clinical.attrs.update(unit="months", endpoint="OS")
+    findings = (
+        {"severity": "note", "text": "A note.", "advice": ""},
+        {"severity": "warning", "text": "<b>Bad</b> fit.", "advice": "Use clocks."},
+    )
+    other = Comparison(as_model(theta), "the <other> cohort")
+    whole = replace(content, clinical=clinical, comparison=other, findings=findings)
+    path = tmp_path_factory.mktemp("everything") / "report.html"
+    Report(build_payload(whole)).save(path)
+    return path, posterior
+
+
+def test_a_posterior_is_shown_with_its_uncertainty(browser, everything):
+    path, posterior = everything
+    with opened(browser, path) as page:
+        assert "NOT converged" in page.locator("header.top").inner_text()
+        section = show(page, "verdicts")
+        heads = section.locator("thead").inner_text()
+        for name in ("90% interval", "usually first", "evidence (log odds)", "R\u2011hat"):
+            assert name in heads
+        first = posterior.orders().iloc[0]
+        answer = section.locator(".answer").inner_text()
+        assert f"{first['first']} came before {first['second']}" in answer
+        section = show(page, "network")
+        chosen = section.get_by_label("probability at least")
+        chosen.fill("0.9")
+        table = posterior.interactions()
+        assert section.locator(".edge").count() == min(int((table["present"] >= 0.9).sum()), 30)
+        opacities = [float(e.get_attribute("opacity")) for e in section.locator(".edge").all()]
+        assert min(opacities) >= 0.9
+        chosen.fill("0")
+        opacities = [float(e.get_attribute("opacity")) for e in section.locator(".edge").all()]
+        assert min(opacities) < 0.9
+        # A patient: the mean over the draws.
+        section = show(page, "patient")
+        section.get_by_label("Remove all items").click()
+        labels = list(posterior.items[:3])
+        for item in labels:
+            section.locator("input[type=search]").nth(1).fill(item)
+            section.locator(".chip", has_text=re.compile(f"^{re.escape(item)}$")).click()
+        section.locator("[data-figure=time-density]").wait_for()
+        said = section.locator(".answer").inner_text()
+        shown = float(re.search(r"at about ([\d.]+)", said).group(1))
+        mean = np.mean([time_posterior(model, labels).mean for model in posterior.models()])
+        assert shown == pytest.approx(mean, rel=5e-3)
+
+
+def test_survival_another_cohort_and_findings_are_shown(browser, everything):
+    path, _ = everything
+    with opened(browser, path) as page:
+        section = show(page, "cohort")
+        survival = section.locator("[data-figure=survival]")
+        said = survival.locator("svg").text_content()
+        for part in ("early (n = 3", "late (n = 2", "log-rank test", "time (months)"):
+            assert part in said
+        assert "The median survival time of early samples" in section.inner_text()
+        assert "the <other> cohort share 10 items" in section.inner_text()
+        pairs = section.locator("[data-figure=cohort-comparison]")
+        assert pairs.locator(".dot").count() == 45
+        marked = pairs.locator(".dot.far").count()
+        section.get_by_label("mark differences above").fill("0.9")
+        assert pairs.locator(".dot.far").count() < marked
+        found = show(page, "fit").locator(".findings .callout")
+        assert found.count() == 2
+        assert found.first.inner_text().startswith("Warning: <b>Bad</b> fit.")
+        assert "Use clocks." in found.first.inner_text()
 
 
 def test_the_network_is_dragged_zoomed_and_filtered(browser, usual):
@@ -317,6 +430,15 @@ def test_it_prints_with_every_section(browser, usual, tmp_path):
         page.wait_for_selector("#made[data-drawn]")
         assert all(page.get_attribute(f"#{name}", "data-drawn") == "yes" for name in SECTIONS)
     assert (tmp_path / "report.pdf").stat().st_size > 50_000
+
+
+def test_wide_tables_fit_on_paper(browser, everything):
+    path, _ = everything
+    with opened(browser, path, viewport={"width": 720, "height": 1000}) as page:
+        page.emulate_media(media="print")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        page.wait_for_selector("#made[data-drawn]")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_a_notebook_shows_it_in_a_frame_of_its_own(browser):

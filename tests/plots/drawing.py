@@ -15,7 +15,7 @@ STRANGE = [
     "😀👩‍🔬",
     "=SUM(A1)",
     "_hidden",
-    "two\nlines\x00\u202e",
+    "né 日本 שלום",
     "odd $ dollar",
     "a label so long that no picture can hold all of it, at least not this one",
     "a label so long that no picture can hold all of it, at least not this two",

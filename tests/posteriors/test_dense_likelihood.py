@@ -46,7 +46,9 @@ def problem_of(X, stop_rate=1.0, largest=ALL_LATTICE, prior=None):
 
 def values_at(theta, target, orders=()):
     values = np.full(2, np.nan)
-    good = call(log_likelihoods, values, theta, target, np.array(orders, dtype=np.int64))
+    unused = np.empty(np.shape(theta))
+    orders = np.array(orders, dtype=np.int64)
+    good = call(log_likelihoods, values, unused, theta, target, orders)
     return values, good
 
 
@@ -187,6 +189,30 @@ def test_the_error_of_the_energy_falls_with_the_third_power_of_the_step(scale, p
         lost.append(total / tries)
     assert 1e-9 < lost[1] < 1e-3
     assert 6.5 < lost[0] / lost[1] < 9.5
+
+
+@pytest.mark.parametrize("scale", [0.5, LearnedScale(0.5, 0.7)])
+@pytest.mark.parametrize("power", [1.0, 0.6])
+def test_forces_are_the_gradient_of_the_log_density(scale, power):
+    """In the coordinates of theta and of the scale, by finite differences; with latent orders."""
+    n = 3
+    rng = np.random.default_rng(5)
+    orders = twins.simulated_orders(ref.random_theta(rng, n), rng, 12, 1.0)
+    target, latent = twins.target_of(orders, StudentT(scale=scale), n, 1)
+    target = target._replace(power=power)
+    assert latent.size > 0
+
+    def evaluated(q, force=twins.NOTHING):
+        state = twins.state_at(q[:-1].reshape(n, n), q[-1], latent)
+        twins.sweep(state, target, twins.trajectory(n, 0.1), sweeps=0, force=force, rng=rng)
+        moving = len(q) if scale != 0.5 else len(q) - 1
+        return power * state.values[0] + state.values[1] - 0.5 * (q[:moving] ** 2).sum()
+
+    q = rng.standard_normal(n * n + 1)
+    force = np.full(n * n + 1, np.nan)
+    evaluated(q, force)
+    wanted = ref.finite_difference_gradient(evaluated, q, 1e-5)
+    np.testing.assert_allclose(force, wanted, atol=1e-6)
 
 
 # --- Orders of samples ----------------------------------------------------------------------------

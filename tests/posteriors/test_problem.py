@@ -109,7 +109,8 @@ def test_starts_are_in_range_and_can_be_advanced(prior, largest):
         theta, _, good = twins.read(state, problem.target)
         assert good
         values = np.empty(2)
-        assert call(log_likelihoods, values, theta, problem.target, state.orders)
+        unused = np.empty((n, n))
+        assert call(log_likelihoods, values, unused, theta, problem.target, state.orders)
         np.testing.assert_array_equal(values, state.values)
         assert np.isfinite(values).all()
         twins.sweep(state, problem.target, how, problem.jump_pairs, jumps=2, sweeps=3, rng=rng)

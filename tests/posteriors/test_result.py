@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zipfile
 
@@ -157,7 +158,10 @@ def rewrite(path, change):
 
 
 def header(members, **changes):
+    """Change the header, and its checksum with it."""
     content = {**json.loads(members["header.json"]), **changes}
+    del content["checksum"]
+    content["checksum"] = hashlib.sha256(json.dumps(content).encode()).hexdigest()
     members["header.json"] = json.dumps(content).encode()
 
 
@@ -167,10 +171,16 @@ def header(members, **changes):
         (lambda m: header(m, version=99), "format version 99"),
         (lambda m: header(m, format="other"), "not a posterior of sequela"),
         (lambda m: header(m, prior={"kind": "flat"}), "kind 'flat'"),
-        (lambda m: header(m, items=None), "cannot be used as a posterior"),
+        (lambda m: header(m, seed=1.5), "'seed' is 1.5, expected an integer"),
+        (lambda m: header(m, items=["a\x1b", "b", "c"]), "position 0: .* cannot be printed"),
+        (
+            lambda m: m.update({"header.json": m["header.json"].replace(b'"seed"', b'"feed"')}),
+            "header was changed",
+        ),
+        (lambda m: header(m, items=None), "'items' is null, expected a list"),
         (lambda m: m.pop("theta.npy"), "cannot be read as a posterior"),
         (lambda m: m.update({"theta.npy": m["orders.npy"]}), "has changed"),
-        (lambda m: m.update({"header.json": b"[" * 10_000}), "cannot be read as a posterior"),
+        (lambda m: m.update({"header.json": b"[" * 10_000}), "nested too deeply"),
     ],
 )
 def test_damaged_files_are_refused(tmp_path, change, words):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sequela
-from sequela.posteriors import Laplace, LearnedScale, NotConvergedWarning, StudentT
+from sequela.posteriors import Laplace, LearnedScale, NotConvergedWarning, StudentT, diagnostics
 from sequela.posteriors import sampling as module
 
 pytestmark = pytest.mark.filterwarnings("ignore::sequela.posteriors.NotConvergedWarning")
@@ -139,3 +139,51 @@ def test_a_checkpoint_of_another_run_is_refused(data, tmp_path):
         sequela.posterior(data, checkpoint=place, **{**OPTIONS, "chains": 3})
     with pytest.raises(sequela.InputError, match="has the seed 5, not 6"):
         sequela.posterior(data, checkpoint=place, **{**OPTIONS, "random_state": 6})
+
+
+# --- Until convergence ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def judged_early(monkeypatch):
+    """Judge after 10, 13, 17, 23, ... draws; ten effective draws are enough."""
+    monkeypatch.setattr(module, "_FIRST_CHECK", 10)
+    monkeypatch.setattr(diagnostics, "LARGEST_R_HAT", 1.2)
+    monkeypatch.setattr(diagnostics, "LEAST_EFFECTIVE", 30.0)
+
+
+UNTIL = {**OPTIONS, "draws": None, "most_draws": 400, "thin": 4}
+
+
+@pytest.mark.usefixtures("judged_early")
+def test_a_run_ends_where_it_has_converged(data):
+    found = sequela.posterior(data, **UNTIL)
+    drawn = found.draws.scale.shape[1]
+    assert found.convergence.converged
+    assert 10 <= drawn < 400
+    assert drawn in module._checks(400)
+    fixed = {name: value for name, value in UNTIL.items() if name != "most_draws"}
+    assert same(found, sequela.posterior(data, **{**fixed, "draws": drawn}))
+
+
+@pytest.mark.usefixtures("judged_early")
+def test_a_run_until_convergence_goes_on_and_resumes(data, tmp_path):
+    whole = sequela.posterior(data, **UNTIL)
+    start = sequela.posterior(data, **{**UNTIL, "most_draws": 7})
+    assert start.draws.scale.shape[1] == 7
+    assert not start.convergence.converged
+    assert same(sequela.posterior(data, continue_from=start), whole)
+    sequela.posterior(data, checkpoint=tmp_path / "run.npz", **UNTIL)
+    assert same(sequela.posterior(data, checkpoint=tmp_path / "run.npz", **UNTIL), whole)
+
+
+def test_runs_are_judged_at_growing_distances():
+    assert sorted(module._checks(600)) == [250, 325, 423, 550]
+    assert module._checks(249) == set()
+
+
+def test_a_number_of_draws_and_a_limit_contradict_each_other(data):
+    with pytest.raises(sequela.InputError, match="contradict each other"):
+        sequela.posterior(data, draws=5, most_draws=10)
+    with pytest.raises(sequela.InputError, match="most_draws"):
+        sequela.posterior(data, most_draws=0)

@@ -16,6 +16,7 @@ from sequela.support.jit import call
 
 shape_of = functools.cache(prior_shape)
 NO_PAIRS = np.empty((0, 2), dtype=np.int64)
+NOTHING = np.empty(0)
 
 
 # --- Priors ---------------------------------------------------------------------------------------
@@ -156,13 +157,16 @@ def trajectory(n, step, most_steps=6, rng=None, *, learned=False):
         size = n * n + learned
         directions[:, :size] = scipy.stats.ortho_group(size, seed=rng).rvs()[: n + 1]
         shrink = rng.random(n + 1)
-    return Trajectory(step, most_steps, directions, shrink)
+    centre = np.zeros(n * n + 1)
+    if rng is not None:
+        centre[:size] = 0.5 * rng.standard_normal(size)
+    return Trajectory(step, 1, most_steps, centre, directions, shrink)
 
 
-def sweep(state, target, how, pairs=NO_PAIRS, *, jumps=0, sweeps=1, rng=None):
+def sweep(state, target, how, pairs=NO_PAIRS, *, jumps=0, sweeps=1, force=NOTHING, rng=None):
     """Advance a state in place; return what was tried and accepted."""
     counts = np.zeros(len(COUNTS))
-    assert call(advance, state, target, how, pairs, jumps, sweeps, counts, rng)
+    assert call(advance, state, target, how, pairs, jumps, sweeps, counts, force, rng)
     return dict(zip(COUNTS, counts, strict=True))
 
 

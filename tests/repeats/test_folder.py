@@ -101,7 +101,7 @@ def test_damaged_records_are_named(tmp_path):
     with pytest.raises(InputError, match=r"000000\.json' belongs to another plan"):
         collect(plan, tmp_path / "a")
     record.write_text("{half")
-    with pytest.raises(InputError, match=r"000000\.json' cannot be read"):
+    with pytest.raises(InputError, match=r"000000\.json' cannot be used: it is not JSON"):
         collect(plan, tmp_path / "a")
     header = tmp_path / "a" / "plan.json"
     whole = json.loads(header.read_text())

@@ -170,9 +170,9 @@ def test_a_relative_path_is_relative_to_the_run(table, tmp_path):
     [
         ({"command": "path"}, "the run of `sequela path`, not of a fit"),
         ({"options": {"penalty": 0.1, "width": 3}}, "the option 'width', which this version"),
-        ({"options": None}, "has no 'options'; it is damaged"),
-        ({"options": [1]}, "has no 'options'; it is damaged"),
-        ({"data": {"path": "x"}}, "has no 'sha256'; it is damaged"),
+        ({"options": None}, "'options' is null, expected an object"),
+        ({"options": [1]}, "'options' is a list with 1 entries, expected an object"),
+        ({"data": {"path": "x"}}, "'data.sha256' is missing"),
         ({"version": 2}, "has version 2"),
     ],
 )

@@ -1,15 +1,35 @@
 """The bar for long work: silent where nobody watches, and where it is over in a moment."""
 
 import io
+import re
 import sys
+import threading
 
 import pytest
 
 from sequela.support import progress as _progress
-from sequela.support.progress import WorkProgress, lines_in_log
+from sequela.support.progress import WorkProgress, lines_in_log, say_line
 
 
 class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class Log(io.StringIO):
+    """Tells when something is written to it."""
+
+    def __init__(self):
+        super().__init__()
+        self.written = threading.Event()
+
+    def write(self, text):
+        done = super().write(text)
+        self.written.set()
+        return done
+
+
+class LoggedTerminal(Log):
     def isatty(self):
         return True
 
@@ -52,13 +72,43 @@ def test_nobody_watches_or_there_is_nothing_to_say(monkeypatch, description, kin
 
 
 def test_plain_lines_in_a_log(monkeypatch):
-    log = watch(monkeypatch, io.StringIO())
-    monkeypatch.setattr(_progress, "_BETWEEN_LINES", 0.0)
+    log = watch(monkeypatch, Log())
+    monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(_progress, "_BETWEEN_LINES", 1e9)
     with lines_in_log(), WorkProgress("counting sheep", 2_000) as bar:
+        # The line comes while the first piece is still under way.
+        assert log.written.wait(60)
         bar.reach(1_500)
-        monkeypatch.setattr(_progress, "_BETWEEN_LINES", 1e9)
-        bar.advance()
-    assert log.getvalue() == "counting sheep: 1,500 of 2,000 done\n"
+        bar._write_line()
+    lines = ["counting sheep: 0 of 2,000 done", "counting sheep: 1,500 of 2,000 done"]
+    assert log.getvalue().splitlines() == lines
     with lines_in_log(show=False), WorkProgress("counting sheep", 2) as bar:
         bar.advance()
-    assert log.getvalue().count("\n") == 1
+    assert log.getvalue().splitlines() == lines
+
+
+def test_a_bar_shows_while_the_first_piece_is_under_way(monkeypatch):
+    terminal = watch(monkeypatch, LoggedTerminal())
+    monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
+    with WorkProgress("counting sheep", 4):
+        assert terminal.written.wait(60)
+        # A notice stands above the bar, in a line of its own.
+        say_line("compiling [bold]something[/bold]")
+    shown = terminal.getvalue()
+    line = next(x for x in re.split(r"[\r\n]", shown) if "compiling" in x)
+    assert re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) == "compiling [bold]something[/bold]"
+    say_line("after it")
+    assert terminal.getvalue().endswith("after it\n")
+
+
+def test_a_notebook_without_widgets_gets_plain_lines(monkeypatch):
+    log = watch(monkeypatch, Log())
+    monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
+    monkeypatch.setitem(sys.modules, "ipykernel", object())
+    monkeypatch.setattr(_progress, "_has_widgets", lambda: False)
+    with WorkProgress("counting sheep", 4):
+        assert log.written.wait(60)
+    assert log.getvalue().startswith("counting sheep: 0 of 4 done\n")
+    assert "\x1b" not in log.getvalue()
+    monkeypatch.setattr(_progress, "_has_widgets", lambda: True)
+    assert _progress.somebody_watches()

@@ -257,6 +257,9 @@ def test_the_number_of_a_purpose_is_part_of_what_a_seed_means():
         "POSTERIOR_SWAP": 8,
         "EXPERIMENT": 10,
         "QUESTION_TO_DRAW": 11,
+        "COMPLETIONS": 12,
+        "STUDY": 13,
+        "FIT_CHECK": 14,
     }
     # A name for a number that another has would be an alias, and not listed above.
     assert len(Purpose.__members__) == len(Purpose)

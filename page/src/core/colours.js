@@ -71,6 +71,12 @@ export function css(rgb) {
   return `rgb(${rgb[0]},${rgb[1]},${rgb[2]})`;
 }
 
+/** Return what a colour looks like on the paper of the page, as [r, g, b]. */
+export function onPaper([r, g, b, a]) {
+  const paper = isDark() ? [21, 25, 29] : [255, 255, 255];
+  return [r, g, b].map((x, c) => Math.round(paper[c] + ((x - paper[c]) * a) / 255));
+}
+
 /** Return whether black letters are easier to read than white ones on a colour. */
 export function isLight([r, g, b]) {
   return 0.299 * r + 0.587 * g + 0.114 * b > 150;

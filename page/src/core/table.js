@@ -14,7 +14,8 @@ const PAGE = 25;
  *   `show` returns a node or text, `text` says that the column is searched and sorted as text, and
  *   `csv` lists what is saved instead of the value: [[title, value(row)], ...]
  * @param rows the rows, in the order in which they are shown first
- * @param options caption, noun, search (false: no search), page, controls
+ * @param options caption, noun, search (false: no search), page, controls, and divider(row, before):
+ *   a text that stands between two rows while the table is not sorted
  */
 export function table(name, columns, rows, options = {}) {
   const noun = options.noun ?? "row";
@@ -114,6 +115,11 @@ export function table(name, columns, rows, options = {}) {
     });
   }
 
+  function divider(row, before) {
+    const text = state.sort === null && options.divider ? options.divider(row, before) : null;
+    return text ? h("tr", { class: "divider" }, h("td", { colspan: columns.length }, h("span", {}, text))) : null;
+  }
+
   function download() {
     const parts = columns.flatMap((column) => column.csv ?? [[column.title, column.value]]);
     const rows = chosen().map((row) => parts.map(([, value]) => value(row)));
@@ -127,7 +133,8 @@ export function table(name, columns, rows, options = {}) {
       found.length === all ? counted(all, noun) : `${integer(found.length)} of ${counted(all, noun)}`;
     replace(
       body,
-      found.slice(0, state.shown).map((row) =>
+      found.slice(0, state.shown).map((row, at) => [
+        divider(row, found[at - 1]),
         h(
           "tr",
           options.rowClass ? { class: options.rowClass(row) } : {},
@@ -139,7 +146,7 @@ export function table(name, columns, rows, options = {}) {
             ),
           ),
         ),
-      ),
+      ]),
     );
     if (!found.length) body.append(h("tr", {}, h("td", { colspan: columns.length }, "Nothing found.")));
     const left = found.length - state.shown;

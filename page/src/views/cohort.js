@@ -7,6 +7,8 @@ import { sequential } from "../core/colours.js";
 import { drawByWidth, h, replace, s } from "../core/dom.js";
 import { figure, slider } from "../core/figure.js";
 import { counted, fitted, number, percent, shorten, textWidth } from "../core/text.js";
+import { comparisonPart } from "./comparison.js";
+import { survivalPart } from "./survival.js";
 
 const TOP = 92; // height of the panel of times
 const ROW = 16;
@@ -17,15 +19,15 @@ export const cohort = {
   short: "Timeline",
 
   render(root, page) {
-    const { samples } = page.data;
-    if (!samples?.time) {
-      root.append(h("p", {}, "The report was made without samples, or their times were not computed."));
-      return;
-    }
-    root.append(
-      h("p", { class: "lead" }, "Samples from early to late, by the mean of the time at which each was probably taken. Nobody measured these times: they are what the set of items tells, given the model."),
-      timeline(page),
-    );
+    const { samples, payload } = page.data;
+    if (samples?.time) {
+      root.append(
+        h("p", { class: "lead" }, "Samples from early to late, by the mean of the time at which each was probably taken. Nobody measured these times: they are what the set of items tells, given the model."),
+        timeline(page),
+      );
+    } else root.append(h("p", {}, "The report was made without samples, or their times were not computed."));
+    if (payload.survival) root.append(survivalPart(page));
+    if (payload.comparison) root.append(comparisonPart(page));
   },
 };
 

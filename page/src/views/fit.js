@@ -16,7 +16,8 @@ export const fit = {
   short: "Fit and data",
 
   render(root, page) {
-    const { goodness } = page.data.payload;
+    const { goodness, findings } = page.data.payload;
+    if (findings?.length) root.append(findingsPart(findings));
     if (goodness) {
       root.append(
         h("p", { class: "lead" }, summary(goodness)),
@@ -27,6 +28,24 @@ export const fit = {
     root.append(importPart(page));
   },
 };
+
+/** Show what a check of the fit found, the most severe first. */
+function findingsPart(findings) {
+  const severe = (one) => one.severity === "warning";
+  const ranked = [...findings.filter(severe), ...findings.filter((one) => !severe(one))];
+  return h(
+    "div",
+    { class: "findings" },
+    ranked.map((one) =>
+      h(
+        "div",
+        { class: severe(one) ? "callout warning" : "callout", role: "note" },
+        h("p", {}, severe(one) ? h("strong", {}, "Warning: ") : null, String(one.text)),
+        one.advice ? h("p", { class: "note" }, String(one.advice)) : null,
+      ),
+    ),
+  );
+}
 
 function summary(goodness) {
   const far = (zs) => zs.filter((z) => Math.abs(z) > 2).length;

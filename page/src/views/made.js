@@ -38,8 +38,10 @@ export const made = {
 function facts(result) {
   const converged = result.converged;
   return [
+    ["Mean log-likelihood of the draws", result.mean_log_likelihood === undefined ? null : result.mean_log_likelihood.toFixed(3)],
     ["Penalised mean log-likelihood", result.objective === undefined ? null : result.objective.toFixed(6)],
-    ["Converged", converged === undefined ? null : converged ? `yes (KKT residual ${number(result.kkt_residual, 2)})` : `NO (KKT residual ${number(result.kkt_residual, 2)})`],
+    ["Converged", converged === undefined ? null : `${converged ? "yes" : "NO"}${result.kkt_residual === undefined ? "" : ` (KKT residual ${number(result.kkt_residual, 2)})`}`],
+    ["Convergence", result.message],
     ["Penalty", result.penalty],
     ["Different optima found", result.optima],
     ["SHA-256 of theta", result.theta_sha256],

@@ -2,7 +2,7 @@
 // of the cell under the pointer or the cursor keys always.
 
 import { colourBar, drawing, raster } from "../core/axes.js";
-import { diverging, isLight } from "../core/colours.js";
+import { diverging, isLight, onPaper } from "../core/colours.js";
 import { drawByWidth, h, replace, s } from "../core/dom.js";
 import { choice, figure } from "../core/figure.js";
 import { factor, fitted, number, percent, probability, textWidth } from "../core/text.js";
@@ -103,6 +103,12 @@ function drawMap(made, order, width, options, page) {
   follow(svg, { order, margin, side, cell, cursor, made, options, page, written });
 }
 
+/** Return a number with one digit; what rounds to zero has no sign. */
+function oneDigit(x) {
+  const text = x.toFixed(1);
+  return text === "-0.0" ? "0.0" : text.replace("-", "\u2212");
+}
+
 function numbers(order, cell, margin, options, colours) {
   const size = Math.min(cell * 0.34, 11);
   return s(
@@ -113,7 +119,7 @@ function numbers(order, cell, margin, options, colours) {
         const text = options.text(a, b);
         if (!text) return null;
         const rgba = options.colour(a, b, colours);
-        const seen = rgba && rgba[3] > 120 ? rgba : null;
+        const seen = rgba ? onPaper(rgba) : null;
         return s(
           "text",
           {
@@ -184,6 +190,7 @@ function thetaMap(page) {
   const sizes = data.edges.map((e) => Math.abs(e.effect)).sort((a, b) => a - b);
   const top = sizes.length ? Math.max(sizes[Math.floor(0.97 * (sizes.length - 1))], 0.1) : 1;
   const { base } = data.payload.model;
+  const sure = (found) => (data.isPosterior ? `; there with probability ${probability(found.certainty)}` : "");
   const acting = new Set(data.edges.flatMap((e) => [e.from, e.to]));
   const active = page.itemsByFrequency.filter((item) => acting.has(item));
   return heatMap(page, {
@@ -197,18 +204,19 @@ function thetaMap(page) {
       if (a === b) return [128, 128, 128, 110];
       const found = edge(a, b);
       if (!found) return null;
-      const fade = found.certainty === null ? 1 : Math.max(0.12, 2 * found.certainty - 1);
       const value = Math.min(Math.max(found.effect / top, -1), 1);
-      return colours(Math.sign(value) * (0.16 + 0.84 * Math.abs(value)), fade);
+      return colours(Math.sign(value) * (0.16 + 0.84 * Math.abs(value)), found.opacity);
     },
-    text: (a, b) => (a === b || !edge(a, b) ? "" : edge(a, b).effect.toFixed(1).replace("-", "\u2212")),
+    text: (a, b) => (a === b || !edge(a, b) ? "" : oneDigit(edge(a, b).effect)),
     say(a, b) {
       if (a === b) return [page.name(a), `: base rate ${number(Math.exp(base[a]), 3)} (log ${number(base[a], 3)})`];
       const found = edge(a, b);
-      return [page.name(a), " on the rate of ", page.name(b), found ? `: ${factor(found.effect)} (log ${number(found.effect, 3)})` : ": no effect"];
+      return [page.name(a), " on the rate of ", page.name(b), found ? `: ${factor(found.effect)} (log ${number(found.effect, 3)})${sure(found)}` : data.isPosterior ? ": probably no effect" : ": no effect"];
     },
     scale: () => [`${number(-top, 2)} or less`, "0", `${number(top, 2)} or more`],
-    note: "Row acts on column: orange speeds up, blue slows down, empty is zero. Log effects on the rate. The diagonal is grey; point at it for base rates.",
+    note:
+      "Row acts on column: orange speeds up, blue slows down, empty is zero. Log effects on the rate. The diagonal is grey; point at it for base rates." +
+      (data.isPosterior ? ` Means over the posterior; cells fade where the interaction may not be there, and are empty where its probability is below ${percent(data.payload.model.least_present)}.` : ""),
   });
 }
 
@@ -224,7 +232,9 @@ function orderMap(page) {
     }, 0);
   const known = new Map();
   for (const row of data.verdicts.rows) {
-    if (row.low !== null) known.set(row.first * data.n + row.second, row.high - row.low);
+    // Of a posterior: how far it is from even odds which of the two usually comes first.
+    if (row.usuallyFirst !== null) known.set(row.first * data.n + row.second, Math.min((1 - row.usuallyFirst) / 0.45, 1));
+    else if (row.low !== null) known.set(row.first * data.n + row.second, row.high - row.low);
   }
   const spread = (a, b) => known.get(a * data.n + b) ?? known.get(b * data.n + a) ?? 0;
   return heatMap(page, {
@@ -237,7 +247,8 @@ function orderMap(page) {
       if (a === b) return [128, 128, 128, 110];
       const p = orders.probability(a, b);
       if (Number.isNaN(p)) return null;
-      const often = Math.min(orders.together(a, b) / 0.005, 1);
+      const seen = orders.together(a, b);
+      const often = data.isPosterior || Number.isNaN(seen) ? 1 : Math.min(seen / 0.005, 1);
       return colours(2 * p - 1, Math.max(0.15, Math.min(often, 1 - spread(a, b))));
     },
     text(a, b) {
@@ -247,11 +258,13 @@ function orderMap(page) {
     say(a, b) {
       if (a === b) return [page.name(a)];
       const p = orders.probability(a, b);
-      if (Number.isNaN(p)) return [page.name(a), " and ", page.name(b), ": hardly ever together in the model"];
-      return ["P(", page.name(a), " before ", page.name(b), `) = ${probability(p)}; both in ${percent(orders.together(a, b))} of samples`];
+      if (Number.isNaN(p)) return [page.name(a), " and ", page.name(b), data.isPosterior ? ": no sample has both" : ": hardly ever together in the model"];
+      return ["P(", page.name(a), " before ", page.name(b), `) = ${probability(p)}${Number.isNaN(orders.together(a, b)) ? "" : `; both in ${percent(orders.together(a, b))} of samples`}`];
     },
     scale: () => ["0: after", "0.5", "1: before"],
-    note: "Probability that the row came before the column, among samples with both. Cells fade where both are rare together, and where the range of the probability is known to be wide.",
+    note: data.isPosterior
+      ? "Probability that the row came before the column, among samples with both, averaged over the posterior. Cells fade where the data cannot tell which of the two usually comes first."
+      : "Probability that the row came before the column, among samples with both. Cells fade where both are rare together, and where the range of the probability is known to be wide.",
   });
 }
 

@@ -25,7 +25,10 @@ export const network = {
       h(
         "p",
         { class: "lead" },
-        "An arrow means that an item, once present, speeds up the arrival of another; a blue dashed line with a bar that it slows it down. Zero is the default: the penalty keeps most effects at zero.",
+        "An orange arrow means that an item, once present, speeds up the arrival of another; a blue dashed line with a bar means that it slows it down. ",
+        data.isPosterior
+          ? "Lines fade where the data do not tell whether the interaction is there."
+          : "Most pairs have no effect on each other: the penalty removes effects that the data do not need.",
       ),
     );
     if (!data.edges.length) {
@@ -48,12 +51,13 @@ export function chosenEdges(edges, state) {
 function networkFigure(page) {
   const { data } = page;
   const most = Math.min(data.edges.length, MOST);
-  const state = { count: Math.min(FIRST, most), kind: "all", item: -1, certainty: 0 };
   const certain = data.edges.some((edge) => edge.certainty !== null);
+  const state = { count: Math.min(FIRST, most), kind: "all", item: -1, certainty: firstCertainty(data) };
+  const what = data.isPosterior ? "probability at least" : "certainty at least";
   const weakest = (count) => `${count} (${strength(data.edges[count - 1].effect)} or stronger)`;
   const controls = [
     most > 1 ? slider("strongest", { min: 1, max: most, value: state.count, show: weakest }, (x) => update({ count: x })) : null,
-    certain ? slider("certainty at least", { min: 0, max: 1, step: 0.01, value: 0, show: (x) => x.toFixed(2) }, (x) => update({ certainty: x })) : null,
+    certain ? slider(what, { min: 0, max: 1, step: 0.01, value: state.certainty, show: (x) => x.toFixed(2) }, (x) => update({ certainty: x })) : null,
     choice("show", [["all", "all effects"], ["promotes", "speeding up"], ["inhibits", "slowing down"]], "all", (x) => update({ kind: x })),
     choice("of", [["-1", "all items"], ...page.itemsByFrequency.map((i) => [String(i), page.option(i)])], "-1", (x) => update({ item: Number(x) })),
     h("span", { class: "control" }, button("+", "Zoom in", () => view?.zoomBy(1.4)), button("\u2212", "Zoom out", () => view?.zoomBy(1 / 1.4)), button("Reset", "Reset: show the whole network again", () => view?.reset())),
@@ -61,7 +65,9 @@ function networkFigure(page) {
   const made = figure("interactions", "Network of interactions", {
     controls,
     hint: "Drag items to move them; pinch, or Ctrl and the wheel, to zoom; click an item for its details.",
-    note: "The size of an item shows how often it occurs, the width of a line how strong the effect is.",
+    note:
+      "The size of an item shows how often it occurs, the width of a line how strong the effect is." +
+      (data.isPosterior ? ` The strength of the colour is the probability that the interaction is there: that it changes the rate by a factor of at least ${number(Math.exp(data.payload.model.least_effect), 2)}.` : ""),
   });
   let view = null;
   let width = 800;
@@ -78,6 +84,13 @@ function networkFigure(page) {
     draw();
   });
   return made.element;
+}
+
+/** Begin with interactions that are more likely there than not, unless hardly any is. */
+function firstCertainty(data) {
+  if (!data.isPosterior) return 0;
+  const ranked = data.edges.map((edge) => edge.certainty).sort((a, b) => b - a);
+  return Math.min(0.5, Math.floor(100 * (ranked[Math.min(9, ranked.length - 1)] ?? 0)) / 100);
 }
 
 function strength(effect) {
@@ -131,7 +144,7 @@ function drawNetwork(made, edges, width, page) {
     const both = pairs.has(`${edge.to}>${edge.from}`);
     const group = s(
       "g",
-      { class: edge.effect > 0 ? "edge promotes" : "edge inhibits", opacity: fade(edge) },
+      { class: edge.effect > 0 ? "edge promotes" : "edge inhibits", opacity: edge.opacity },
       s("path", { class: "edge-line", "stroke-width": thickness(edge) }),
       s("path", { class: edge.effect > 0 ? "edge-head" : "edge-bar", "stroke-width": thickness(edge) }),
       s("title", {}, `${data.labels[edge.from].slice(0, 200)} \u2192 ${data.labels[edge.to].slice(0, 200)}: ${factor(edge.effect)}`),
@@ -143,7 +156,13 @@ function drawNetwork(made, edges, width, page) {
   const svg = drawing(width, height, s("rect", { width, height, class: "ground" }), inner);
   const place = () => {
     lines.forEach((line) => placeLine(line, thickness(line.edge)));
-    nodes.forEach((node, k) => spots[k].setAttribute("transform", `translate(${node.x.toFixed(1)},${node.y.toFixed(1)})`));
+    nodes.forEach((node, k) => {
+      spots[k].setAttribute("transform", `translate(${node.x.toFixed(1)},${node.y.toFixed(1)})`);
+      // The label stands where fewer lines end.
+      const ends = lines.filter((line) => line.source === node || line.target === node);
+      const lower = ends.filter((line) => (line.source === node ? line.target : line.source).y > node.y);
+      spots[k].querySelector("text").setAttribute("y", 2 * lower.length > ends.length ? -node.r - 6 : node.r + 13);
+    });
   };
   place();
   replace(made.body, svg);
@@ -154,8 +173,6 @@ function drawNetwork(made, edges, width, page) {
   if (!shown.startsWith("Drag")) made.status.textContent = "";
   return makeZoomable(svg, inner, nodes, width, height, data);
 }
-
-const fade = (edge) => (edge.certainty === null ? 1 : Math.max(0.15, 2 * edge.certainty - 1));
 
 function nodeMark(node, page) {
   const { data } = page;
@@ -241,7 +258,7 @@ function makeZoomable(svg, inner, nodes, width, height, data) {
     const half = Math.max(node.r, textWidth(data.short[node.item], 12) / 2) + 6;
     return [node.x - half, node.x + half];
   });
-  const ys = nodes.flatMap((node) => [node.y - node.r - 8, node.y + node.r + 20]);
+  const ys = nodes.flatMap((node) => [node.y - node.r - 20, node.y + node.r + 20]);
   const [left, right, upper, lower] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
   const scale = Math.min(width / (right - left), height / (lower - upper), 1.25);
   const whole = zoomIdentity
@@ -267,7 +284,14 @@ function interactionTable(page) {
     { title: "acts on", text: true, value: (e) => data.labels[e.to], show: (e) => page.item(e.to) },
     { title: "effect on the rate", value: (e) => Math.exp(e.effect), show: (e) => h("span", { class: e.effect > 0 ? "promotes" : "inhibits" }, factor(e.effect)) },
     { title: "log effect", value: (e) => e.effect, show: (e) => number(e.effect, 3) },
-    certain ? { title: "probability of this sign", value: (e) => e.certainty, show: (e) => number(e.certainty, 2) } : null,
+    certain ? { title: data.isPosterior ? "probability that it is there" : "probability of this sign", value: (e) => e.certainty, show: (e) => number(e.certainty, 2) } : null,
+    data.isPosterior
+      ? {
+          title: "90% interval of the factor", value: (e) => e.high - e.low,
+          csv: [["low", (e) => Math.exp(e.low)], ["high", (e) => Math.exp(e.high)]],
+          show: (e) => `${factor(e.low)} to ${factor(e.high)}`,
+        } // prettier-ignore
+      : null,
   ].filter(Boolean);
   const made = table("interactions", columns, data.edges, { caption: "Interactions", noun: "interaction", page: 10 });
   return h("details", {}, h("summary", {}, "All interactions as a table"), made.element);

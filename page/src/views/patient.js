@@ -6,12 +6,13 @@ import { axisBelow, drawing } from "../core/axes.js";
 import { drawByWidth, h, newId, replace, s } from "../core/dom.js";
 import { button, figure } from "../core/figure.js";
 import { table } from "../core/table.js";
-import { fitted, number, percent, probability, searchable, shorten, textWidth } from "../core/text.js";
-import { MAX_SET, history, likelyOrders, nextItems } from "../maths/lattice.js";
-import { timePosterior } from "../maths/time.js";
+import { counted, fitted, number, percent, probability, searchable, shorten, textWidth } from "../core/text.js";
+import { averageAnswers, averageNext } from "../maths/average.js";
+import { MAX_SET } from "../maths/lattice.js";
 
 const OFFERED = 30;
 const LISTED = 60;
+const SLICE = 60; // milliseconds of work between two breaths of the page
 
 export const patient = {
   id: "patient",
@@ -20,21 +21,27 @@ export const patient = {
 
   render(root, page) {
     const { data } = page;
-    if (!data.chain) {
+    if (!data.computes) {
       root.append(h("p", {}, "The rate of observation of this model depends on the state, which this page cannot compute. Use sequela time and sequela next."));
       return;
     }
     root.append(
       h("p", { class: "lead" }, "Choose a sample, or put items together, to see when it was probably taken, in which order its items probably came, and what comes next. The page computes the answers itself, for sets that nobody has seen as well."),
+      data.isPosterior
+        ? h("p", { class: "note" }, `The answers are averages over ${counted(data.payload.model.draws.count, "model")} drawn from the posterior, so that they count how uncertain the model is.`)
+        : "",
     );
     const state = { set: firstSet(page), sample: null };
     const answers = h("div", { class: "answers" });
     const picker = itemPicker(page, state, () => show());
     const chooser = data.samples ? sampleChooser(page, (row) => openSample(row)) : null;
     root.append(h("div", { class: "pick no-print" }, chooser?.element, picker.element), answers);
+    let work = 0;
     function show() {
       picker.draw();
-      replace(answers, answerFor(page, state));
+      work += 1;
+      const own = work;
+      answerInSlices(page, state, (parts) => replace(answers, parts), () => own === work);
     }
     function openSample(row) {
       const set = data.samples.sets[row];
@@ -72,7 +79,7 @@ function sampleChooser(page, open) {
     replace(
       list,
       rows.map((row) =>
-        h("li", {}, button(h("bdi", {}, shorten(samples.labels[row], 40)), null, () => open(row), { class: "link" }), h("span", { class: "note" }, ` ${samples.sets[row].length} items`)),
+        h("li", {}, button(h("bdi", {}, shorten(samples.labels[row], 40)), null, () => open(row), { class: "link" }), h("span", { class: "note" }, ` ${counted(samples.sets[row].length, "item")}`)),
       ),
       rows.length ? null : h("li", { class: "note" }, "no such sample"),
     );
@@ -129,26 +136,51 @@ function heading(page, state) {
   return h("h3", { class: "patient-set", "aria-live": "polite" }, parts);
 }
 
-function answerFor(page, state) {
+/** Compute the answers in slices of time, so that the page stays alive; stop if `current` is false. */
+function answerInSlices(page, state, show, current) {
   const { data } = page;
   const set = [...state.set].sort((a, b) => a - b);
   const head = heading(page, state);
-  const next = nextItems(data.chain, set);
   if (set.length > MAX_SET) {
-    const { samples } = data;
-    const stored =
-      state.sample !== null && samples.time
-        ? `It was probably taken at about ${number(samples.time.mean[state.sample], 3)} (90%: ${number(samples.time.low[state.sample], 3)} to ${number(samples.time.high[state.sample], 3)}). `
-        : "";
-    return [head, h("p", { class: "callout" }, `${stored}The page computes times and orders of sets of up to ${MAX_SET} items; this one has ${set.length}. Remove items, or ask sequela time and sequela order.`), nextFigure(page, next)];
+    show(tooLarge(page, state, set, head));
+    return;
   }
-  const time = timePosterior(data.chain, set);
-  const past = history(data.chain, set);
+  const work = averageAnswers(data.chains(), set);
+  const proceed = () => {
+    if (!current()) return;
+    const until = performance.now() + SLICE;
+    let step = work.next();
+    while (!step.done && performance.now() < until) step = work.next();
+    if (step.done) {
+      show(answerParts(page, set, head, step.value));
+      return;
+    }
+    show([head, h("p", { class: "note", role: "status" }, `Averaging over the posterior: ${percent(step.value)}`)]);
+    setTimeout(proceed);
+  };
+  proceed();
+}
+
+function tooLarge(page, state, set, head) {
+  const { samples } = page.data;
+  const stored =
+    state.sample !== null && samples.time
+      ? `It was probably taken at about ${number(samples.time.mean[state.sample], 3)} (90%: ${number(samples.time.low[state.sample], 3)} to ${number(samples.time.high[state.sample], 3)}). `
+      : "";
   return [
     head,
-    h("p", { class: "answer" }, "Probably taken at about ", h("strong", {}, number(time.mean, 3)), ` (90%: ${number(time.quantile(0.05), 3)} to ${number(time.quantile(0.95), 3)}; a sample is taken at ${number(1 / data.chain.stopRate, 3)} on average).`),
+    h("p", { class: "callout" }, `${stored}The page computes times and orders of sets of up to ${MAX_SET} items; this one has ${set.length}. Remove items, or ask sequela time and sequela order.`),
+    nextFigure(page, averageNext(page.data.chains(), set)),
+  ];
+}
+
+function answerParts(page, set, head, { time, past, orders, next }) {
+  const average = 1 / page.data.payload.model.stop_rate;
+  return [
+    head,
+    h("p", { class: "answer" }, "Probably taken at about ", h("strong", {}, number(time.mean, 3)), ` (90%: ${number(time.quantile(0.05), 3)} to ${number(time.quantile(0.95), 3)}; a sample is taken at ${number(average, 3)} on average).`),
     h("div", { class: "two" }, timeFigure(page, time), nextFigure(page, next)),
-    set.length ? orderPart(page, set, past) : null,
+    set.length ? orderPart(page, set, past, orders) : null,
   ];
 }
 
@@ -185,7 +217,7 @@ function nextFigure(page, next) {
   const { data } = page;
   const made = figure("next-items", "What comes next?", {
     note: Number.isFinite(next.nextItemTime)
-      ? `Probability to be the next item; it takes ${number(next.nextItemTime, 3)} units of time on average until it comes.`
+      ? `The probability of each item to be the next one. On average it takes ${number(next.nextItemTime, 3)} units of time until the next item comes.`
       : "Nothing is left to come.",
   });
   const shown = next.items.slice(0, 10);
@@ -207,9 +239,8 @@ function nextFigure(page, next) {
   return made.element;
 }
 
-function orderPart(page, set, past) {
+function orderPart(page, set, past, best) {
   const { data } = page;
-  const best = likelyOrders(data.chain, set, 5);
   const rows = set.map((item, c) => ({
     item,
     arrival: past.arrival[c],

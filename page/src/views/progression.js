@@ -27,7 +27,13 @@ export const progression = {
             ? `Shown are ${counted(known, "sample")} (${percent(known / orders.length)}); the other ${counted(left, "sample")} have too many items for an exact order.`
             : "",
         ),
-        h("p", { class: "note" }, "These are most likely orders of one model. Where the data cannot tell, a branch may as well run the other way: see the first section."),
+        h(
+          "p",
+          { class: "note" },
+          data.isPosterior
+            ? "Samples take turns with the models that were drawn from the posterior: each contributes its most likely order under one of them. Where the data cannot tell an order, both directions appear."
+            : "These are the most likely orders of one model. Where the data cannot tell, a branch may as well run the other way: see the first section.",
+        ),
       );
       if (known) root.append(treeFigure(page), pathsFigure(page));
     }

@@ -9,7 +9,7 @@ import { choice, figure, slider } from "../core/figure.js";
 import { counted, percent, textWidth } from "../core/text.js";
 import { buildTree, leastFor } from "../maths/tree.js";
 
-const NODES = 108;
+const NODES = 72;
 const LETTERS = 11;
 
 /** Return the colour of each item: the first of the list have one of their own. */
@@ -37,7 +37,7 @@ export function treeFigure(page) {
   const made = figure("order-tree", "The order tree of the cohort", {
     controls,
     hint: "Point at a branch to read it, or step through them with the arrow keys.",
-    note: "From the centre outwards, each step adds an item; the width of a branch is the number of samples that take it. A ring marks orders that end there.",
+    note: "From the centre outwards, each step adds an item; the width of a branch is the number of samples that take it. A ring marks orders that end there. Labels that would cover others are left out: point at a branch to read it.",
   });
   let width = 800;
   function draw() {
@@ -119,6 +119,36 @@ function straight(root, width, data) {
 
 const f = (x) => x.toFixed(1);
 
+/** Return the nodes whose labels do not cover others; of two the one with more samples is kept. */
+function room(art, nodes, data) {
+  const kept = new Set();
+  const taken = [];
+  const ranked = [...nodes].sort((a, b) => b.data.count - a.data.count);
+  for (const node of ranked) {
+    const dots = labelDots(art, node, data);
+    const free = dots.every(([x, y]) => taken.every(([u, v]) => (x - u) ** 2 + (y - v) ** 2 > 81));
+    if (!free) continue;
+    kept.add(node);
+    taken.push(...dots);
+  }
+  return kept;
+}
+
+/** Return points along a label, five pixels apart. */
+function labelDots(art, node, data) {
+  const [x, y] = art.at(node);
+  const place = art.label(node);
+  const wide = textWidth(data.short[node.data.item], LETTERS);
+  const angle = (Number(/rotate\((.*)\)/.exec(place.transform)?.[1] ?? 0) * Math.PI) / 180;
+  const start = place.x - (place.anchor === "end" ? wide : place.anchor === "middle" ? wide / 2 : 0);
+  const count = Math.max(1, Math.round(wide / 5));
+  const down = place.y ?? 0;
+  return Array.from({ length: count + 1 }, (_, k) => {
+    const along = start + (wide * k) / count;
+    return [x + along * Math.cos(angle) - down * Math.sin(angle), y + along * Math.sin(angle) + down * Math.cos(angle)];
+  });
+}
+
 function drawTree(made, art, colours, page) {
   const { data } = page;
   const total = art.levels.data.count || 1;
@@ -128,6 +158,7 @@ function drawTree(made, art, colours, page) {
     replace(made.body, h("p", {}, "No branch has that many samples."));
     return;
   }
+  const written = room(art, nodes, data);
   const steps = nodes.map((node) => s("path", { d: art.link(node.parent, node), class: "branch", "stroke-width": f(thickness(node)), style: { stroke: colours.get(node.data.item) ?? "" } }));
   const marks = nodes.map((node) => {
     const [cx, cy] = art.at(node);
@@ -137,7 +168,7 @@ function drawTree(made, art, colours, page) {
       "g",
       { class: "twig" },
       s("circle", { cx: f(cx), cy: f(cy), r: f(r), class: node.data.ended ? "end" : "pass", style: { fill: colours.get(node.data.item) ?? "" } }),
-      s("text", { transform: place.transform, x: place.x, y: place.y ?? 3.8, "text-anchor": place.anchor, class: "label" }, data.short[node.data.item]),
+      written.has(node) ? s("text", { transform: place.transform, x: place.x, y: place.y ?? 3.8, "text-anchor": place.anchor, class: "label" }, data.short[node.data.item]) : null,
     );
   });
   const say = (node) => {

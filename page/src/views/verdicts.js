@@ -1,10 +1,13 @@
 // (a) Can the data tell? The orders, each with what is known about its certainty.
 
 import { h, newId, replace, s } from "../core/dom.js";
+import { choice } from "../core/figure.js";
 import { table } from "../core/table.js";
-import { counted, percent, probability } from "../core/text.js";
+import { counted, integer, percent, probability } from "../core/text.js";
 
-const SAY = { yes: "yes", no: "no", unchecked: "not checked" };
+const CLEAR = 2; // nats
+
+const SAY = { yes: "yes", suggests: "perhaps", no: "no", unchecked: "not checked" };
 const MEANING = {
   none:
     "Certainty was not computed. The probabilities below are those of one model; other models may " +
@@ -13,15 +16,22 @@ const MEANING = {
     "The evidence says how much better the data go with this order than with its reverse, in nats. " +
     "Below about 2 the data cannot tell, however certain the model seems.",
   range:
-    "The range covers all models that explain the data almost as well as the best one (within 2 " +
-    "nats). If it includes 0.5, the data cannot tell.",
+    "A model can be sure of an order that the data do not determine. So the fit also looked for " +
+    "other models that explain the data almost as well (within 2 nats of the best one). " +
+    "\u201cThe data allow\u201d is the range of the probability over all of them: if it includes 0.5, the data " +
+    "cannot tell which item came first.",
   posterior:
-    "The probability is an average over all models that explain the data, and the range holds 90% " +
-    "of them. If it includes 0.5, the data cannot tell.",
+    "Many models explain the data. The probability is the average over all of them, each counted by how " +
+    "plausible it is, and 90% of them lie in the interval. The data can tell an order if it is the usual one with a " +
+    "probability of at least 0.95; from 0.8 on they suggest it.",
+};
+const EVIDENCE = {
+  posterior: "Evidence: the log of the odds that the first item usually comes first (3 are odds of 20 to 1).",
+  other: "Evidence: how much better the data go with this order than with its reverse, in nats. Below 0 the reverse is better; above 2 is clear.",
 };
 
 /** Draw a probability and its range on a line from 0 to 1. */
-export function rangeBar(row, width = 110) {
+export function rangeBar(row, width = 90) {
   const x = (p) => 5 + p * (width - 10);
   const known = row.low !== null && row.high !== null;
   return s(
@@ -45,7 +55,7 @@ function nats(x) {
 
 /** Return the verdict as a coloured word; a sign says the same without colour. */
 function verdictMark(verdict) {
-  const sign = { yes: "\u2713", no: "\u2717", unchecked: "?" }[verdict];
+  const sign = { yes: "\u2713", suggests: "~", no: "\u2717", unchecked: "?" }[verdict];
   return h("span", { class: `verdict ${verdict}` }, h("span", { "aria-hidden": "true" }, sign), " ", SAY[verdict]);
 }
 
@@ -59,6 +69,7 @@ export function findPair(data, a, b) {
   return {
     first: a, second: b, probability: Number.isNaN(p) ? null : p, low: null, high: null,
     evidence: null, verdict: "unchecked", baseline: null, observed: data.orders.together(a, b),
+    usuallyFirst: null, samples: null, effective: null, rHat: null,
   }; // prettier-ignore
 }
 
@@ -66,7 +77,8 @@ function turned(row) {
   const flip = (p) => (p === null ? null : 1 - p);
   return {
     ...row, first: row.second, second: row.first, probability: flip(row.probability),
-    low: flip(row.high), high: flip(row.low),
+    low: flip(row.high), high: flip(row.low), usuallyFirst: flip(row.usuallyFirst ?? null),
+    evidence: row.evidence === null ? null : -row.evidence,
   }; // prettier-ignore
 }
 
@@ -78,23 +90,30 @@ function answer(data, a, b, name) {
     return ["The report has no order for ", name(a), " and ", name(b), ": they were hardly ever drawn together."];
   }
   if (row.probability < 0.5) row = turned(row);
-  const parts = [name(row.first), " came first with probability ", h("strong", {}, probability(row.probability))];
-  parts.push(data.verdicts.kind === "posterior" ? ", averaged over all models that explain the data. " : ", says the model. ");
-  if (row.low !== null) {
-    parts.push("The data allow ", h("strong", {}, `${probability(row.low)} to ${probability(row.high)}`), ". ");
-  }
-  if (row.evidence !== null) parts.push("The evidence for this order is ", h("strong", {}, `${nats(row.evidence)} nats`), ". ");
+  const [first, second] = [name(row.first), name(row.second)];
   const verdict = {
-    yes: "The data can tell: this order is supported.",
-    no: "The data cannot tell which of the two came first.",
-    unchecked: "Whether the data can tell was not checked for this pair.",
+    yes: ["Yes, the data can tell: ", first, " came before ", second, "."],
+    suggests: ["The data suggest that ", first, " came before ", second, ", but do not show it."],
+    no: ["No, the data cannot tell which of the two came first."],
+    unchecked: ["Whether the data can tell was not checked for this pair."],
   }[row.verdict];
-  parts.push(h("strong", { class: `verdict ${row.verdict}` }, verdict));
+  const parts = [h("strong", { class: `verdict ${row.verdict}` }, verdict), " "];
+  const average = data.verdicts.kind === "posterior";
+  parts.push(
+    average ? "Averaged over all models that explain the data, " : "The model says that ",
+    name(row.first), " came first with probability ", h("strong", {}, probability(row.probability)),
+    row.low === null ? ". " : average ? "; 90% of the models lie between " : "; other models that explain the data almost as well say ",
+    row.low === null ? "" : [h("strong", {}, `${probability(row.low)} ${average ? "and" : "to"} ${probability(row.high)}`), ". "],
+  ); // prettier-ignore
+  if (row.usuallyFirst !== null) parts.push("The probability that it usually comes first is ", h("strong", {}, probability(row.usuallyFirst)), ". ");
+  if (row.evidence !== null && !average) {
+    parts.push("The evidence for this order is ", h("strong", {}, nats(row.evidence)), row.evidence < 0 ? " nats: against it. " : ` nats (above ${CLEAR} is clear). `);
+  }
   if (row.baseline !== null) {
     const agrees = row.baseline === row.first;
     parts.push(
-      " As a plain check: samples with ", name(row.baseline),
-      " have fewer items on average, which ", agrees ? "agrees." : "points the other way.",
+      "A simple check without a model: samples with ", name(row.baseline),
+      " have fewer items on average, so it may have come first; this ", agrees ? "agrees." : "points the other way.",
     ); // prettier-ignore
   }
   return parts;
@@ -108,6 +127,7 @@ export const verdicts = {
   render(root, page) {
     const { data } = page;
     const known = data.verdicts;
+    root.append(askBox(page));
     root.append(h("p", { class: "lead" }, MEANING[known.kind] ?? MEANING.none));
     for (const note of known.notes ?? []) root.append(h("p", { class: "note" }, note));
     if (known.kind === "none") {
@@ -120,8 +140,7 @@ export const verdicts = {
         ),
       );
     }
-    if (known.kind !== "none") root.append(h("p", {}, summary(known.rows)));
-    root.append(askBox(page));
+    if (known.kind !== "none") root.append(h("p", {}, summary(known)));
     if (!known.rows.length) {
       root.append(h("p", {}, "There is no pair of items to compare."));
       return;
@@ -131,18 +150,23 @@ export const verdicts = {
 };
 
 /** Return how many orders were checked, and how many of them the data can tell. */
-function summary(rows) {
-  const yes = rows.filter((row) => row.verdict === "yes").length;
-  const no = rows.filter((row) => row.verdict === "no").length;
-  return `Of ${counted(rows.length, "order")} listed here, ${counted(yes + no, "was", "were")} checked: the data can tell ${yes}, and cannot tell ${no}.`;
+function summary(known) {
+  const { rows } = known;
+  const number = (verdict) => rows.filter((row) => row.verdict === verdict).length;
+  const [yes, maybe, no, left] = ["yes", "suggests", "no", "unchecked"].map(number);
+  const parts = [`the data can tell ${yes}`, maybe || known.kind === "posterior" ? `suggest ${maybe}` : null, `and cannot tell ${no}`].filter(Boolean);
+  const told = `Of ${counted(yes + maybe + no, "order")}${known.kind === "posterior" ? "" : " that were checked"}, ${parts.join(parts.length > 2 ? ", " : " ")}.`;
+  return left ? `${told} The other ${counted(left, "order")} of the table were not checked: take them as a guess of one model.` : told;
 }
 
 /** Make the question with two choices, and its answer. */
 function askBox(page) {
   const { data } = page;
-  if (data.n < 2) return null;
-  const first = data.verdicts.rows[0] ?? { first: 0, second: 1 };
-  const order = page.itemsByFrequency;
+  if (data.n < 2) return "";
+  const { rows } = data.verdicts;
+  const first = rows.find((row) => row.verdict === "yes") ?? rows[0] ?? { first: 0, second: 1 };
+  // By name: somebody who looks for an item knows what it is called.
+  const order = [...page.itemsByFrequency].sort((a, b) => data.labels[a].localeCompare(data.labels[b], "en"));
   const out = h("p", { class: "answer", "aria-live": "polite" });
   const make = (text, chosen) => {
     const id = newId("ask");
@@ -165,6 +189,7 @@ function orderTable(page) {
   const columns = [
     { title: "first", text: true, value: (row) => data.labels[row.first], show: (row) => page.item(row.first) },
     { title: "then", text: true, value: (row) => data.labels[row.second], show: (row) => page.item(row.second) },
+    { title: "can the data tell?", text: true, value: (row) => SAY[row.verdict], show: (row) => verdictMark(row.verdict) },
     {
       title: "probability",
       value: (row) => row.probability,
@@ -178,33 +203,58 @@ function orderTable(page) {
           show: (row) => (row.low === null ? "\u2013" : `${probability(row.low)} to ${probability(row.high)}`),
         }
       : null,
-    { title: "can the data tell?", text: true, value: (row) => SAY[row.verdict], show: (row) => verdictMark(row.verdict) },
-    has("evidence") ? { title: "evidence (nats)", value: (row) => row.evidence, show: (row) => nats(row.evidence) } : null,
+    has("usuallyFirst") ? { title: "usually first", value: (row) => row.usuallyFirst, show: (row) => probability(row.usuallyFirst) } : null,
+    has("evidence")
+      ? { title: known.kind === "posterior" ? "evidence (log odds)" : "evidence (nats)", value: (row) => row.evidence, show: (row) => nats(row.evidence) }
+      : null,
     has("baseline")
       ? {
-          title: "plain check", text: true,
-          value: (row) => (row.baseline === null ? "" : row.baseline === row.first ? "agrees" : "opposite"),
+          title: "simple check", text: true,
+          value: (row) => (row.baseline === null ? "" : row.baseline === row.first ? "agrees" : "disagrees"),
         } // prettier-ignore
       : null,
-    has("observed") ? { title: "seen together", value: (row) => row.observed, show: (row) => percent(row.observed) } : null,
+    has("samples")
+      ? { title: "samples with both", value: (row) => row.samples, show: (row) => (row.samples === null ? "\u2013" : integer(row.samples)) }
+      : has("observed")
+        ? { title: "seen together", value: (row) => row.observed, show: (row) => (row.observed === null ? "\u2013" : percent(row.observed)) }
+        : null,
+    has("effective") ? { title: "effective draws", value: (row) => row.effective, show: (row) => integer(row.effective) } : null,
+    has("rHat") ? { title: "R\u2011hat", csv: [["R-hat", (row) => row.rHat]], value: (row) => row.rHat, show: (row) => h("span", { class: row.rHat > 1.01 ? "verdict no" : "" }, row.rHat.toFixed(3)) } : null,
   ].filter(Boolean);
   const id = newId("only");
   const select = h("select", { id }, h("option", { value: -1 }, "all items"), page.itemsByFrequency.map((i) => h("option", { value: i }, page.option(i))));
+  const state = { verdict: "all" };
+  const there = ["yes", "suggests", "no", "unchecked"].filter((verdict) => known.rows.some((row) => row.verdict === verdict));
+  const names = { yes: "the data can tell", suggests: "the data suggest it", no: "the data cannot tell", unchecked: "not checked" };
+  const checked = there.includes("unchecked") && there.length > 1 ? [["checked", "checked"]] : [];
+  const which =
+    there.length > 1
+      ? choice("show", [["all", "all orders"], ...checked, ...there.map((verdict) => [verdict, names[verdict]])], "all", (x) => {
+          state.verdict = x;
+          update();
+        })
+      : null;
   const made = table("orders", columns, known.rows, {
     caption: "Orders of pairs of items, with their certainty",
     noun: "order",
     page: 12,
-    controls: h("span", { class: "control" }, h("label", { for: id }, "with"), select),
+    controls: [h("span", { class: "control" }, h("label", { for: id }, "with"), select), which],
     rowClass: (row) => `is-${row.verdict}`,
+    divider: (row, before) =>
+      row.verdict === "unchecked" && before && before.verdict !== "unchecked" ? "Not checked: these are guesses of one model, and other models may disagree" : null,
   });
-  select.addEventListener("change", () => {
+  const update = () => {
     const item = Number(select.value);
-    made.filter(item < 0 ? null : (row) => row.first === item || row.second === item);
-  });
+    const kept = (row) => state.verdict === "all" || row.verdict === state.verdict || (state.verdict === "checked" && row.verdict !== "unchecked");
+    made.filter((row) => kept(row) && (item < 0 || row.first === item || row.second === item));
+  };
+  select.addEventListener("change", update);
   const notes = [];
+  if (has("evidence")) notes.push(EVIDENCE[known.kind] ?? EVIDENCE.other);
+  if (has("rHat")) notes.push("R-hat above 1.01, or few effective draws: the chains do not agree about this pair yet, so draw more.");
   if (has("baseline")) {
     notes.push(
-      "Plain check: samples with the earlier item should have fewer items on average. It ignores " +
+      "Simple check: samples with the earlier item should have fewer items on average. It ignores " +
         "all interactions, so it is no evidence by itself.",
     );
   }

@@ -20,8 +20,9 @@ from sequela.cli.import_files import import_files
 from sequela.cli.info import info
 from sequela.cli.next import next_command
 from sequela.cli.order import order
-from sequela.cli.output import show_notices
+from sequela.cli.output import show_notices, show_progress
 from sequela.cli.path import path
+from sequela.cli.plan import plan
 from sequela.cli.plot import plot
 from sequela.cli.posterior import posterior
 from sequela.cli.repeat import collect, repeat
@@ -49,10 +50,12 @@ def main(ctx: click.Context, debug: bool) -> None:  # noqa: ARG001 - `Commands` 
     success, 2 for invalid input, 1 for any other error, and 130 after an interrupt.
     """
     show_notices(ctx)
+    show_progress(ctx)
 
 
 for _command in (
-    import_files, fit, posterior, path, repeat, collect, order, rivals, compare, time, next_command,
+    import_files, fit, posterior, plan, path, repeat, collect, order, rivals, compare, time,
+    next_command,
     simulate, score, plot, report, demo, info, compile_command, cite,
 ):  # fmt: skip
     main.add_command(_command)

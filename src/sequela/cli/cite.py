@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from sequela.cli.output import json_option, print_json
+from sequela.cli.output import echo, json_option, print_json
 from sequela.report.citations import REFERENCES
 
 __all__ = ["cite"]
@@ -22,9 +22,9 @@ def cite(bibtex: bool, as_json: bool) -> None:
     if as_json:
         print_json({"references": [_plain(reference) for reference in REFERENCES]})
     elif bibtex:
-        click.echo("\n\n".join(map(_bibtex, REFERENCES)))
+        echo("\n\n".join(map(_bibtex, REFERENCES)))
     else:
-        click.echo("\n\n".join(map(_text, REFERENCES)))
+        echo("\n\n".join(map(_text, REFERENCES)))
 
 
 def _plain(reference: dict[str, Any]) -> dict[str, Any]:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
-from typing import Any
+import traceback
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from sequela.cli.output import echo
 from sequela.cli.plugins import ExtensibleGroup
 from sequela.support.errors import InputError, SequelaError
+from sequela.support.labels import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["INTERRUPTED", "Commands"]
 
@@ -20,26 +27,65 @@ INTERRUPTED = 130  # what a shell reports for a program that was ended by Ctrl-C
 class Commands(ExtensibleGroup):
     """A group of commands whose errors are messages; with ``--debug`` they are tracebacks."""
 
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Read the arguments of the group; unknown ones are shown without their effect."""
+        with _visible_usage():
+            return super().make_context(info_name, args, parent, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; report what it raises."""
         try:
-            return super().invoke(ctx)
+            with _visible_usage():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise  # click shows its own
         except Exception as error:
-            reader_left = isinstance(error, OSError) and error.errno == errno.EPIPE
-            if ctx.params.get("debug") or reader_left:
-                raise
-            _explain(error)
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                raise  # nobody reads any more; click ends quietly
+            if ctx.params.get("debug"):
+                echo(traceback.format_exc().rstrip(), err=True)
+            else:
+                _explain(error)
             ctx.exit(BAD_INPUT if isinstance(error, InputError) else FAILURE)
+
+
+@contextlib.contextmanager
+def _visible_usage() -> Iterator[None]:
+    """Escape what click's errors quote of the command line."""
+    try:
+        yield
+    except click.ClickException as error:
+        error.message = visible(error.message)  # type: ignore[misc]
+        for name in ("option_name", "possibilities"):
+            quoted: str | Sequence[str] | None = getattr(error, name, None)
+            if isinstance(quoted, str):
+                setattr(error, name, visible(quoted))
+        raise
 
 
 def _explain(error: Exception) -> None:
     prefix = click.style("Error:", fg="red")
     if isinstance(error, SequelaError):
-        click.echo(f"{prefix} {error}", err=True)
+        echo(str(error), prefix=f"{prefix} ", err=True)
+    elif isinstance(error, MemoryError):
+        echo(_out_of_memory(error), prefix=f"{prefix} ", err=True)
     else:
-        click.echo(f"{prefix} {type(error).__name__}: {error}", err=True)
-        click.echo("This error is unexpected; `sequela --debug ...` shows the traceback.", err=True)
+        echo(f"{type(error).__name__}: {error}", prefix=f"{prefix} ", err=True)
+        echo("This error is unexpected; `sequela --debug ...` shows the traceback.", err=True)
+
+
+def _out_of_memory(error: MemoryError) -> str:
+    """Say what did not fit into memory, if that is known, and what to do."""
+    what = str(error) or "the system did not grant more"
+    return (
+        f"there is not enough memory ({what}). Read fewer items (--most-frequent) or samples, use "
+        "fewer threads (--threads), or a machine with more memory"
+    )

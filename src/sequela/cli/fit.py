@@ -59,6 +59,16 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
 @click.option("--no-check", is_flag=True, help="Do not check which orders the data allow.")
 @times_option
 @weights_option
+@click.option(
+    "--orders",
+    metavar="FILE",
+    help="Table of known orders: sample, before, after and, optionally, probability.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["keep", "absent", "refuse"]),
+    help="What cells without a value mean. Default: NA is a missing cell, empty cells are refused.",
+)
 @most_frequent_option
 @click.option(
     "--fixed",
@@ -178,7 +188,7 @@ def execution_for(threads: int | None = None, checkpoint: Path | None = None) ->
 
 
 def _announce(what: str) -> None:
-    click.echo(f"sequela: {what} ...", err=True)
+    print_notices([f"{what} ..."])
 
 
 def show(report: FitReport) -> None:

@@ -9,7 +9,7 @@ import click
 
 from sequela.cli.inputs import check_output, force_option, most_frequent_option, split_items
 from sequela.cli.long_tables import LONG_OPTIONS, long_options, read_long_tables
-from sequela.cli.output import json_option, print_json
+from sequela.cli.output import echo, json_option, print_json
 
 if TYPE_CHECKING:
     from sequela.data.importing import Imported
@@ -72,6 +72,18 @@ _FILE = click.Path(path_type=Path)
     type=_FILE,
     help="With --maf or --long: file with the ids of all examined samples, one per line.",
 )
+@click.option("--panel", metavar="NAME", help="With --study-folder: samples of this panel only.")
+@click.option(
+    "--panels",
+    type=_FILE,
+    help="With --study-folder: folder or file that defines the gene panels, if the study does not.",
+)
+@click.option(
+    "--incomplete",
+    type=click.Choice(["missing", "samples", "items"]),
+    help="Where some items of a sample were not profiled: write NA, or drop the samples or the "
+    "items. Default: missing.",
+)
 @click.option("--merge", type=_FILE, help="JSON file that maps a new name to the items to merge.")
 @click.option(
     "--at-least",
@@ -98,12 +110,17 @@ def import_files(
     sample without any alteration is kept as an empty set. The summary lists what was read, dropped
     and merged.
     """
-    from sequela.report.tables import samples_table, write_table
+    from sequela.report.tables import samples_table, statements_table, write_table
 
-    check_output(output, force=force)
+    orders = given["orders_file"]
+    for path in (output, orders):
+        check_output(path, force=force)
     found = read(given)
     write_table(samples_table(found.data), output)
     report = {"written": str(output), **found.summary.to_dict()}
+    if orders is not None:
+        write_table(statements_table(found.data), orders, index=False)
+        report["written_orders"] = str(orders)
     if propose_merges:
         from sequela.data.merging import propose_merges as propose
 
@@ -154,6 +171,8 @@ def read(given: dict[str, Any]) -> Imported:
         )  # fmt: skip
     from sequela.data.cbioportal import read_cbioportal
 
+    if given["incomplete"] is not None:
+        selection["incomplete"] = given["incomplete"]
     folder = given["study_folder"]
     if source == "--study":
         from sequela.data.download import PUBLIC_HOST, download_study
@@ -161,7 +180,8 @@ def read(given: dict[str, Any]) -> Imported:
         host = given["host"] or PUBLIC_HOST
         folder = download_study(given["study"], host=host, refresh=given["refresh"])
     return read_cbioportal(
-        given["mutations"], given["cna"], folder=folder,
+        given["mutations"], given["cna"], folder=folder, panel=given["panel"],
+        panels=given["panels"],
         amplification=given["amplification"], deletion=given["deletion"], **selection,
     )  # fmt: skip
 
@@ -170,7 +190,9 @@ def _check_only(source: str, given: dict[str, Any]) -> None:
     """Refuse options that belong to another source: they would be ignored."""
     belongs = {
         "times": ("--table",), "consequences": ("--maf",), "profiled": ("--maf", "--long"),
-        "host": ("--study",), "refresh": ("--study",),
+        "host": ("--study",), "refresh": ("--study",), "panel": ("--study-folder", "--study"),
+        "panels": ("--study-folder", "--study"),
+        "incomplete": ("--mutations/--cna", "--study-folder", "--study", "--long"),
         **dict.fromkeys(LONG_OPTIONS, ("--long",)),
     }  # fmt: skip
     for name, owners in belongs.items():
@@ -181,7 +203,9 @@ def _check_only(source: str, given: dict[str, Any]) -> None:
 
 def show(found: Imported, report: dict[str, Any]) -> None:
     """Print the summary in words."""
-    click.echo(found.summary.text())
+    echo(found.summary.text())
     for name, old in report.get("proposed_merges", {}).items():
-        click.echo(f"nearly always together: {', '.join(old)} (as {name!r} in a --merge file)")
-    click.echo(f"written: {report['written']}")
+        echo(f"nearly always together: {', '.join(old)} (as {name!r} in a --merge file)")
+    echo(f"written: {report['written']}")
+    if "written_orders" in report:
+        echo(f"written: {report['written_orders']}")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from sequela.data.dataset import Dataset
     from sequela.model import Model
+    from sequela.posteriors.result import Posterior
 
 __all__ = [
     "check_output",
@@ -22,6 +23,7 @@ __all__ = [
     "force_option",
     "load_data",
     "load_model",
+    "load_posterior",
     "model_argument",
     "most_frequent_option",
     "precision_options",
@@ -184,6 +186,22 @@ def load_model(path: Path) -> Model:
             )
         path = path / MODEL_NAME
     return Model.from_csv(path) if path.suffix.lower() == ".csv" else Model.load(path)
+
+
+def load_posterior(path: Path) -> Posterior:
+    """Read a posterior: the folder of `sequela posterior`, or a file of `Posterior.save`."""
+    from sequela.posteriors.result import Posterior
+    from sequela.report.posterior_run import POSTERIOR_NAME
+    from sequela.support.errors import InputError
+
+    if path.is_dir():
+        if not (path / POSTERIOR_NAME).exists():
+            raise InputError(
+                f"{str(path)!r} is a folder without {POSTERIOR_NAME}; expected the folder of "
+                "`sequela posterior`"
+            )
+        path = path / POSTERIOR_NAME
+    return Posterior.load(path)
 
 
 def load_data(

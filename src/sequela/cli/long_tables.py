@@ -21,7 +21,7 @@ Command = TypeVar("Command", bound="Callable[..., Any]")
 # The arguments of the command that belong to --long alone.
 LONG_OPTIONS = (
     *("preset", "sample_column", "item_column", "value_column", "date_column", "present"),
-    *("groups", "unlisted"),
+    *("groups", "unlisted", "orders_file"),
 )
 
 
@@ -44,6 +44,12 @@ def long_options(command: Command) -> Command:
             "--date-column",
             metavar="COLUMN",
             help="With --long: since when (a date or a number), which tells what came first.",
+        ),
+        click.option(
+            "--orders",
+            "orders_file",
+            type=click.Path(path_type=Path),
+            help="With --date-column: table to write of what came first (sample, before, after).",
         ),
         click.option(
             "--present",
@@ -71,6 +77,10 @@ def read_long_tables(given: dict[str, Any], selection: dict[str, Any]) -> Import
     """Read the tables that ``--long`` named."""
     from sequela.data.long_tables import read_long
 
+    if given["orders_file"] is not None and given["date_column"] is None:
+        raise click.UsageError("--orders needs --date-column, which tells what came first")
+    if given["incomplete"] is not None:
+        selection = {**selection, "incomplete": given["incomplete"]}
     return read_long(
         list(given["long_tables"]), sample=given["sample_column"], item=given["item_column"],
         value=given["value_column"], date=given["date_column"], preset=given["preset"],

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING, Any, TypeVar
+import sys
+import threading
+import warnings
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
+
+from sequela.support.labels import visible
+from sequela.support.progress import bar_is_shown, lines_in_log, say_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,18 +20,31 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
+    "echo",
     "json_option",
     "make_console",
     "print_json",
     "print_notices",
     "print_table",
     "show_notices",
+    "show_progress",
 ]
 
 # Wide enough that no line of ours is broken where nobody looks at the width: files, pipes, grep.
 _WIDTH_OFF_TERMINAL = 160
+# Seconds after which a command that has said nothing says that it is at work.
+_SILENCE = 1.5
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
+
+
+def echo(text: str, *, err: bool = False, prefix: str = "") -> None:
+    """Print a line; what a terminal would obey is escaped, except in our own `prefix`.
+
+    Together with `make_console` and `print_table` this is the only way to a terminal: labels, file
+    names and messages of other programs come from outside.
+    """
+    click.echo(f"{prefix}{visible(text)}", err=err)
 
 
 def json_option(command: Command) -> Command:
@@ -44,9 +63,14 @@ def make_console() -> Console:
     """Return where people's output goes: as wide as the terminal, or plain text without one."""
     from rich.console import Console
 
-    console = Console(highlight=False, markup=False, emoji=False)
+    class SafeConsole(Console):
+        def print(self, *objects: Any, **options: Any) -> None:
+            shown = [visible(x) if isinstance(x, str) else x for x in objects]
+            super().print(*shown, **options)
+
+    console = SafeConsole(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
-        console = Console(highlight=False, markup=False, emoji=False, width=_WIDTH_OFF_TERMINAL)
+        console = SafeConsole(highlight=False, markup=False, emoji=False, width=_WIDTH_OFF_TERMINAL)
     return console
 
 
@@ -59,9 +83,11 @@ def print_table(
 
     table = Table(box=SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
     for heading, numeric in columns.items():
-        table.add_column(heading, justify="right" if numeric else "left", no_wrap=numeric)
+        table.add_column(
+            visible(heading, one_line=True), justify="right" if numeric else "left", no_wrap=numeric
+        )
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(visible(cell, one_line=True) for cell in row))
     if console.is_terminal:
         console.print(table)
         return
@@ -74,7 +100,8 @@ def print_table(
 def print_notices(notices: Iterable[str]) -> None:
     """Print notices as lines on standard error."""
     for notice in notices:
-        click.echo(f"sequela: {notice}", err=True)
+        told()
+        say_line(f"sequela: {notice}")
 
 
 class _Notices(logging.Handler):
@@ -83,8 +110,64 @@ class _Notices(logging.Handler):
 
 
 def show_notices(ctx: click.Context) -> None:
-    """Print what the package logs as plain lines on standard error while `ctx` lasts."""
+    """Print what the package logs as plain lines on standard error while `ctx` lasts.
+
+    Python's warnings are printed as usual, but escaped: they may quote labels.
+    """
     log = logging.getLogger("sequela")
     handler = _Notices(logging.WARNING)
     log.addHandler(handler)
     ctx.call_on_close(lambda: log.removeHandler(handler))
+    if not sys.stderr.isatty():
+        ctx.with_resource(lines_in_log())
+    before = warnings.showwarning
+    warnings.showwarning = _show_warning
+    ctx.call_on_close(lambda: setattr(warnings, "showwarning", before))
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,  # noqa: ARG001 - as Python calls it
+    line: str | None = None,
+) -> None:
+    echo(warnings.formatwarning(message, category, filename, lineno, line).rstrip(), err=True)
+
+
+class _StartUp:
+    """Says that a command is at work, if it has said nothing for a moment."""
+
+    def __init__(self) -> None:
+        self._timer: threading.Timer | None = None
+
+    def begin(self, name: str) -> None:
+        self.stop()
+        self._timer = threading.Timer(_SILENCE, self._say, (name,))
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _say(self, name: str) -> None:
+        if not bar_is_shown():
+            say_line(f"sequela: {name} begins ...")
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+_start_up = _StartUp()
+
+
+def told() -> None:
+    """Note that something is on the screen, so that nothing has to say that work has begun."""
+    _start_up.stop()
+
+
+def show_progress(ctx: click.Context) -> None:
+    """Show progress while `ctx` lasts: as plain lines in a log, and soon after the start."""
+    ctx.with_resource(lines_in_log())
+    _start_up.begin(ctx.invoked_subcommand or "the command")
+    ctx.call_on_close(_start_up.stop)

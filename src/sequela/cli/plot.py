@@ -16,6 +16,7 @@ from sequela.cli.inputs import (
     run_options,
     split_items,
 )
+from sequela.cli.output import echo
 from sequela.report.figures import FIGURES, FigureOptions, needs_data
 
 __all__ = ["plot"]
@@ -89,7 +90,7 @@ def plot(
     axes = draw_figure(kind, model, table, chosen)
     save_figure(axes, output)
     load("matplotlib.pyplot").close(axes.figure)
-    click.echo(f"written: {output}")
+    echo(f"written: {output}")
 
 
 def _labels(text: str | None) -> tuple[str, ...] | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sequela.support.errors import InputError, SequelaError
+from sequela.support.labels import visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +85,7 @@ def _load(found: EntryPoint) -> click.Command:
 
 def _broken(found: EntryPoint, error: BaseException) -> click.Command:
     """Return a command that takes any arguments and reports why the real one is not there."""
-    reason = f"{type(error).__name__}: {error}"
+    reason = visible(f"{type(error).__name__}: {error}", one_line=True)
     package = "another package" if found.dist is None else f"the package {found.dist.name}"
 
     def report() -> None:

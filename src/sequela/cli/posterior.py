@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sequela.cli.errors import INTERRUPTED
+from sequela.cli.fit import execution_for
 from sequela.cli.inputs import data_argument, most_frequent_option, run_options
-from sequela.cli.output import json_option, make_console, print_json, print_table
+from sequela.cli.output import echo, json_option, make_console, print_json, print_table
 
 if TYPE_CHECKING:
     from sequela.posteriors.priors import Prior
@@ -34,7 +36,14 @@ _MAX_ROWS = 20
     "--scale", type=click.FloatRange(min=0, min_open=True),
     help="Scale of the prior. Default: learned from the data.",
 )  # fmt: skip
-@click.option("--draws", type=click.IntRange(min=4), help="Draws per chain. Default: 500.")
+@click.option(
+    "--draws", type=click.IntRange(min=4),
+    help="Draws per chain. Default: until the chains have converged, at most --most-draws.",
+)  # fmt: skip
+@click.option(
+    "--most-draws", type=click.IntRange(min=4),
+    help="The largest number of draws per chain of a run until convergence. Default: 4000.",
+)  # fmt: skip
 @click.option("--chains", type=click.IntRange(min=1), help="Number of chains. Default: 4.")
 @click.option(
     "--replicas", type=click.IntRange(min=1),
@@ -61,22 +70,28 @@ def posterior(
 
     A fit returns one model. Others, with opposite orders, may explain the data as well; the
     posterior counts them all. The output folder contains the draws (posterior.npz), orders.csv and
-    interactions.csv with intervals, and a run.json. The draws are saved every half minute, so that
-    a run that was stopped goes on with --continue.
+    interactions.csv with intervals, report.html that shows all of it in a browser, and a run.json.
+    The draws are saved every half minute, so that a run that was stopped goes on with --continue.
     """
     from sequela.report.posterior_run import PosteriorRunOptions, run_posterior
 
-    asked = {name: given[name] for name in ("chains", "replicas")} | settings
+    asked = {name: given[name] for name in ("chains", "replicas", "most_draws")} | settings
     options = PosteriorRunOptions(
         prior=read_prior(given["prior"], given["scale"]),
         most_frequent=given["most_frequent"],
         settings={name: value for name, value in asked.items() if value is not None},
     )
-    report = run_posterior(data, output, options, proceed=proceed, force=force)
+    report = run_posterior(
+        data, output, options, proceed=proceed, force=force,
+        execution=execution_for(settings.get("n_threads")),
+    )  # fmt: skip
     if as_json:
         print_json(report.to_json())
     else:
         show(report)
+    if report.posterior.interrupted:
+        echo("sequela: stopped by a signal; --continue goes on", err=True)
+        click.get_current_context().exit(INTERRUPTED)
 
 
 def read_prior(name: str | None, scale: float | None) -> Prior | str | None:
@@ -112,3 +127,5 @@ def show(report: PosteriorReport) -> None:
         console.print(f"({len(table) - _MAX_ROWS} more pairs in orders.csv)", soft_wrap=True)
     console.print(f"\n{found.convergence.message}", soft_wrap=True)
     console.print(f"Seed {found.seed}. Everything is in {report.folder}", soft_wrap=True)
+    page = (report.folder / "report.html").absolute()
+    console.print(f"\nOpen the report in a browser: {page}", soft_wrap=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sequela.cli.errors import INTERRUPTED
+from sequela.cli.output import echo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -100,7 +101,7 @@ def resumable(folder: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         done = len(list(folder.glob("[0-9]*.json")))
-        click.echo(
+        echo(
             f"sequela: interrupted; {done} {'repeat is' if done == 1 else 'repeats are'} recorded "
             f"in {str(folder)!r}. Run the same command again to continue",
             err=True,

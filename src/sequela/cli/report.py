@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from sequela.cli.fit import execution_for
 from sequela.cli.inputs import load_data
-from sequela.cli.output import json_option, print_json
+from sequela.cli.output import echo, json_option, print_json
 
 __all__ = ["report"]
 
@@ -27,26 +28,62 @@ __all__ = ["report"]
     type=click.IntRange(min=1),
     help="Number of threads; the result does not depend on it. Default: all available cores.",
 )
+@click.option(
+    "--clinical",
+    type=click.Path(path_type=Path),
+    help="Survival times of the samples: data_clinical_patient.txt of cBioPortal, or the table "
+    "that its study view downloads.",
+)
+@click.option(
+    "--clinical-samples",
+    type=click.Path(path_type=Path),
+    help="data_clinical_sample.txt: which samples belong to which patient.",
+)
+@click.option(
+    "--endpoint", default="OS", show_default=True, help="With --clinical: OS, DFS, PFS or DSS."
+)
+@click.option(
+    "--compare",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Show the orders of another run beside these.",
+)
 @json_option
 def report(
-    folder: Path, data: Path | None, output: Path | None, threads: int | None, as_json: bool
+    folder: Path,
+    data: Path | None,
+    output: Path | None,
+    threads: int | None,
+    as_json: bool,
+    **given: Any,
 ) -> None:
-    """Write report.html of a FOLDER that `sequela fit` made.
+    """Write report.html of a FOLDER that `sequela fit` or `sequela posterior` made.
 
     The report is one file that opens in any browser, without a server or a network. It shows which
     orders the data can tell, the network of interactions, orders, the progression of the cohort,
     single samples, the goodness of fit, and how everything was made. If FOLDER holds a rivals.csv
     (`sequela rivals FOLDER DATA -o FOLDER/rivals.csv`), the report shows the evidence for each
-    order. DATA is needed only if the samples are no longer where the fit read them.
+    order. With --clinical it compares the survival of early and late samples, and with --compare
+    the orders of two cohorts. DATA is needed only if the samples are not where they were read.
     """
+    execution = execution_for(threads)
+    from sequela.data.clinical import read_clinical
     from sequela.report.html import REPORT_NAME
-    from sequela.report.html_folder import report_on_folder
+    from sequela.report.html_folder import ReportExtras, report_on_folder
 
     samples = None if data is None else load_data(data)
-    made = report_on_folder(folder, samples, execution=execution_for(threads))
+    clinical = None
+    if given["clinical"] is not None:
+        clinical = read_clinical(
+            given["clinical"], given["clinical_samples"], endpoint=given["endpoint"]
+        )
+    elif given["clinical_samples"] is not None:
+        raise click.UsageError("--clinical-samples needs --clinical")
+    extras = ReportExtras(clinical, given["compare"])
+    made = report_on_folder(folder, samples, execution=execution, extras=extras)
     target = folder / REPORT_NAME if output is None else output
     made.save(target)
     if as_json:
         print_json({"report": str(target), "bytes": target.stat().st_size})
     else:
-        click.echo(f"written: {target}")
+        echo(f"written: {target}")

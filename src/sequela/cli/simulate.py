@@ -14,6 +14,7 @@ from sequela.cli.inputs import (
     model_argument,
     run_options,
 )
+from sequela.cli.output import echo
 
 __all__ = ["simulate"]
 
@@ -59,4 +60,4 @@ def simulate(
     model = load_model(model_path)
     drawn = draw(model, samples, **settings)
     write_table(arrivals_table(drawn) if sequences else samples_table(drawn.to_dataset()), output)
-    click.echo(f"sequela: seed {drawn.seed}", err=True)
+    echo(f"sequela: seed {drawn.seed}", err=True)

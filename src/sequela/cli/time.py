@@ -16,7 +16,7 @@ from sequela.cli.inputs import (
     model_argument,
     run_options,
 )
-from sequela.cli.output import json_option, print_json
+from sequela.cli.output import echo, json_option, print_json, print_notices
 
 if TYPE_CHECKING:
     from sequela.data.dataset import Dataset
@@ -59,18 +59,16 @@ def time(
     """
     from sequela.questions.clock import pseudo_times
     from sequela.report.tables import records, write_table
-    from sequela.support.progress import lines_in_log
 
     check_output(output, force=force)
     model = load_model(model_path)
     samples = load_data(data)
     _announce(model, samples, settings)
-    with lines_in_log():
-        found = pseudo_times(model, samples, **settings)
+    found = pseudo_times(model, samples, **settings)
     if output is not None or not as_json:
         write_table(found, output)
         if output is not None:
-            click.echo(f"sequela: written: {output}", err=True)
+            echo(f"sequela: written: {output}", err=True)
     if as_json:
         print_json(
             {
@@ -90,7 +88,7 @@ def _announce(model: Model, samples: Dataset, settings: dict[str, Any]) -> None:
     from sequela.settings import read_settings
 
     how = read_settings(dict(settings), unused=("target_se",))
-    distinct = DistinctSamples.of(as_samples(model, samples).without_times())
+    distinct = DistinctSamples.of(as_samples(model, samples).without_times(), partial=True)
     cost = forecast_histories(Parameters.of(model), distinct, how.budget, quantiles=True)
     if cost.seconds / how.threads > LONG:
-        click.echo(f"sequela: pseudo-times ({cost.describe(how.threads)}) ...", err=True)
+        print_notices([f"pseudo-times ({cost.describe(how.threads)}) ..."])

@@ -13,4 +13,6 @@ from .importing import ImportSummary as ImportSummary
 from .long_tables import read_long as read_long
 from .maf import read_maf as read_maf
 from .merging import propose_merges as propose_merges
+from .orders import orders_from_fractions as orders_from_fractions
+from .orders import read_orders as read_orders
 from .tables import read_table as read_table

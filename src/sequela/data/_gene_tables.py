@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.data._text_files import CellCodes, bare_cell, check_labels, file_name, text_lines
+from sequela.data._limits import COLUMNS
+from sequela.data._text_files import (
+    BLANK,
+    CellCodes,
+    bare_cell,
+    check_labels,
+    composed_hint,
+    file_name,
+    text_lines,
+)
 from sequela.support.errors import InputError
 from sequela.support.validation import is_number
 
@@ -38,6 +47,7 @@ AMPLIFIED, DELETED = 1, 2
 _NOT_PROFILED = {"ns", "na", "np", "nan", "n/a", "not profiled", "not sequenced", "not_profiled"}
 _SYMBOL = ("hugo_symbol", "gene symbol", "gene_symbol", "gene", "common", "symbol")
 _ANNOTATION = {*_SYMBOL, "entrez_gene_id", "locus id", "cytoband", "gene_id", "gene id"}
+_HEADINGS = {"study_id", "sample_id", *_ANNOTATION}
 _LEVELS = {-2.0, -1.5, -1.0, 0.0, 1.0, 2.0}
 
 
@@ -109,7 +119,7 @@ def read_genes(
 ) -> GeneTable:
     """Read one table; `expected` says in messages what its cells are."""
     name = file_name(path)
-    lines = ((n, line) for n, line in enumerate(text_lines(path, encoding), 1) if line.strip())
+    lines = ((n, line) for n, line in enumerate(text_lines(path, encoding), 1) if line.strip(BLANK))
     lines = ((n, line) for n, line in lines if not line.startswith("#"))
     header, skipped, label_at, genes_in_rows = _layout(lines, name)
     codes = CellCodes(lambda cell: code(bare_cell(cell)))
@@ -128,10 +138,16 @@ def read_genes(
         if label in where:
             raise InputError(
                 f"{name}: the {kind} {label!r:.80} occurs twice, in lines {where[label]} and "
-                f"{number}. Rename or remove one of them."
+                f"{number}{composed_hint(label)}. Rename or remove one of them."
             )
         if not label:
             raise InputError(f"{name}, line {number}: the {kind} has no name. Give it one.")
+        if label.casefold() in _HEADINGS:
+            # Read as a row, the sample ids of a second header would be protein changes.
+            raise InputError(
+                f"{name}, line {number}: a second header ({label!r:.80}); the file was joined from "
+                "several. Read them one by one, or remove the line."
+            )
         where[label] = number
         row = bytes(map(codes.__getitem__, cells[skipped:]))
         if UNFIT in row:
@@ -159,6 +175,7 @@ def _layout(lines: Iterator[tuple[int, str]], name: str) -> tuple[list[str], int
     number, line = next(lines, (0, ""))
     if not number:
         raise InputError(f"{name} is empty; expected a table of genes and samples.")
+    COLUMNS.refuse(line.count("\t") + 1, f"{name}, line {number}")
     cells = [bare_cell(cell) for cell in line.split("\t")]
     folded = [cell.casefold() for cell in cells]
     if folded[0] == "study_id" and len(cells) > 1:

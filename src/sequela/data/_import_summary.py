@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from sequela.data._text_files import SourceFile
     from sequela.data.dataset import Dataset
 
-__all__ = ["Dropped", "ImportSummary", "ManyItems", "counted", "many_items"]
+__all__ = [
+    "Dropped",
+    "ImportSummary",
+    "ManyItems",
+    "MissingCells",
+    "counted",
+    "many_items",
+    "missing_cells",
+]
 
 _NAMED = 5  # number of names that the text lists; to_dict has all
 _FEWEST_MANY = 15  # a smaller sample costs and misleads little, even far from the median
@@ -33,6 +41,16 @@ class ManyItems:
 
     sample: str
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class MissingCells:
+    """Cells that are missing for one reason, and the samples and items that have some."""
+
+    reason: str
+    cells: int
+    samples: int
+    items: int
 
 
 @dataclass(frozen=True)
@@ -56,6 +74,8 @@ class ImportSummary:
         standard deviations, and at least 15. They look as if observed late, whatever the cause.
     notes : tuple of str
         What else users should know.
+    missing : tuple of MissingCells
+        Which cells are neither present nor absent, by reason.
 
     Examples
     --------
@@ -86,6 +106,7 @@ class ImportSummary:
     largest_size: int
     empty_samples: int
     most_frequent: tuple[tuple[str, float], ...]
+    missing: tuple[MissingCells, ...] = ()
 
     def text(self) -> str:
         """Return the summary as text, in several lines."""
@@ -103,6 +124,7 @@ class ImportSummary:
         lines.append(
             f"Items per sample: median {self.median_size:g}, at most {self.largest_size}{empty}."
         )
+        lines += [f"Missing: {_missing_text(part)}." for part in self.missing]
         most = ", ".join(f"{name} {share:.3f}" for name, share in self.most_frequent)
         lines.append(f"Most frequent: {most}")
         if self.many_items:
@@ -128,6 +150,7 @@ class ImportSummary:
         if self.merged:
             found.append(self._merged_text())
         found += [_sentence(part, "item") for part in self.dropped_items]
+        found += [_missing_text(part) for part in self.missing]
         if self.many_items:
             found.append(self._many_items_text())
         return (*found, *self.notes)
@@ -188,3 +211,26 @@ def many_items(data: Dataset) -> tuple[ManyItems, ...]:
     far = np.flatnonzero((sizes > middle + 5 * spread) & (sizes >= _FEWEST_MANY))
     order = far[np.argsort(-sizes[far], kind="stable")]
     return tuple(ManyItems(data.samples[i], int(sizes[i])) for i in order)
+
+
+def _missing_text(part: MissingCells) -> str:
+    return (
+        f"{counted(part.cells, 'cell')} of {counted(part.items, 'item')} and "
+        f"{counted(part.samples, 'sample')}, {part.reason}"
+    )
+
+
+def missing_cells(data: Dataset, panels: Sequence[str] | None) -> tuple[MissingCells, ...]:
+    """Count the missing cells, by the panel of their samples, the most frequent first."""
+    if data.missing is None:
+        return ()
+    reasons = ["not profiled"] * data.n_samples
+    if panels is not None:
+        reasons = [f"not covered by the panel {panel}" for panel in panels]
+    found = []
+    for reason in dict.fromkeys(reasons):
+        part = data.missing[[own == reason for own in reasons]]
+        if part.any():
+            rows, columns = int(part.any(axis=1).sum()), int(part.any(axis=0).sum())
+            found.append(MissingCells(reason, int(part.sum()), rows, columns))
+    return tuple(sorted(found, key=lambda part: -part.cells))

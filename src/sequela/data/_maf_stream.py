@@ -9,8 +9,10 @@ from functools import cache
 from typing import TYPE_CHECKING, TypedDict
 
 from sequela.data._import_summary import counted
+from sequela.data._limits import COLUMNS
 from sequela.data._reading import read_strings
 from sequela.data._text_files import (
+    BLANK,
     SourceFile,
     bare_cell,
     check_labels,
@@ -199,11 +201,12 @@ def _header(
 ) -> tuple[str, dict[str, int], int]:
     """Return the header, the position of each of its labels, and their number."""
     for number, line in lines:
-        if line.startswith("#") or not line.strip():
+        if line.startswith("#") or not line.strip(BLANK):
             key, _, rest = line.partition(":")
             if key.casefold() == "#sequenced_samples":
                 state.sequenced = [*(state.sequenced or []), *rest.split()]
             continue
+        COLUMNS.refuse(line.count("\t") + 1, f"{name}, line {number}")
         labels = [bare_cell(label).casefold() for label in line.split("\t")]
         for label in (_GENE, _SAMPLE, _CLASS):
             if labels.count(label) > 1:
@@ -236,11 +239,11 @@ def _stream_one(path: str | os.PathLike[str], state: _Reading, encoding: str | N
     number = 0
     for number, line in lines:
         # Concatenated files have comments and headers in the middle, too.
-        if line[:1] == "#" or line == header:
+        if line[:1] == "#" or (_may_be_header(line) and _is_header(line, header, number, name)):
             continue
         cells = line.split("\t", last + 1)
         if len(cells) <= last or line.count("\t") != width - 1:
-            if not line.strip():
+            if not line.strip(BLANK):
                 continue
             _check_width(line, number, width, last, name)
             short = number
@@ -270,6 +273,30 @@ def _stream_one(path: str | os.PathLike[str], state: _Reading, encoding: str | N
             "it again."
         )
     state.classes.update(classes)
+
+
+def _may_be_header(line: str) -> bool:
+    """Tell quickly, since there are millions of lines, whether a line could be a header."""
+    return (
+        "Tumor_Sample_Barcode" in line
+        or "tumor_sample_barcode" in line
+        or "TUMOR_SAMPLE_BARCODE" in line
+    )
+
+
+def _is_header(line: str, header: str, number: int, name: str) -> bool:
+    """Tell whether a line repeats the header; refuse a header with other columns."""
+    labels, known = (
+        [bare_cell(label).casefold() for label in text.split("\t")] for text in (line, header)
+    )
+    if labels == known:
+        return True
+    if _GENE in labels and _SAMPLE in labels:
+        raise InputError(
+            f"{name}, line {number}: a second header, with other columns than the first; the file "
+            "was joined from several. Give them as separate files."
+        )
+    return False
 
 
 def _check_columns(position: dict[str, int], name: str, *, needs_class: bool) -> None:

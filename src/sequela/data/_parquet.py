@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from sequela.data._limits import COLUMNS, ROWS
 from sequela.data._text_files import file_name
 from sequela.support.errors import InputError
+from sequela.support.labels import compose
 
 if TYPE_CHECKING:
     import os
@@ -25,12 +27,17 @@ def parquet_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]
             f"{name} is a Parquet file, which needs pyarrow: pip install sequela[parquet]"
         ) from None
     try:
+        about = pq.ParquetFile(path).metadata
+        COLUMNS.refuse(about.num_columns, name)
+        ROWS.refuse(about.num_rows, name)
         table = pq.read_table(path)
-        labels = [str(label).strip() for label in table.column_names]
+        labels = [compose(str(label).strip()) for label in table.column_names]
         # pandas stores its index as the last column; in text files it is the first.
         index = [j for j, label in enumerate(labels) if label.startswith("__index_level_")]
         order = index + [j for j in range(len(labels)) if j not in index]
         columns = [table.column(j).to_pylist() for j in order]
+    except (InputError, MemoryError):
+        raise
     except Exception as error:  # noqa: BLE001 - the errors of a damaged file vary
         raise InputError(
             f"{name} cannot be read as Parquet ({str(error).splitlines()[0]:.120}); it is "
@@ -42,4 +49,4 @@ def parquet_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]
 
 
 def _text(cell: Any) -> str:
-    return "" if cell is None else str(cell).strip()
+    return "" if cell is None else compose(str(cell).strip())

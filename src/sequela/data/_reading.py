@@ -12,6 +12,7 @@ import numpy as np
 
 from sequela.support.errors import InputError
 from sequela.support.frames import is_missing, is_series
+from sequela.support.labels import compose, compose_all, find_disguised, find_unfit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,7 +70,7 @@ def read_strings(
     for string in strings:
         if not isinstance(string, str):
             raise InputError(f"{argument} must be {expected}; found {string!r:.80} in it.")
-    return strings
+    return tuple(compose_all(strings))
 
 
 def _label(value: Any, where: str) -> str:
@@ -85,11 +86,13 @@ def _label(value: Any, where: str) -> str:
 
 
 def read_labels(argument: str, given: Iterable[object]) -> tuple[str, ...]:
-    """Read labels as strings; each may occur only once."""
-    labels = tuple(
+    """Read labels as strings in composed form; each may occur only once, and can be printed."""
+    spelled = [
         _label(value, f"{argument}, position {k}")
         for k, value in enumerate(listed(given, argument))
-    )
+    ]
+    _refuse_unfit(spelled, argument)
+    labels = tuple(compose_all(spelled))
     if len(set(labels)) < len(labels):
         positions: dict[str, list[str]] = {}
         for k, label in enumerate(labels):
@@ -104,6 +107,24 @@ def read_labels(argument: str, given: Iterable[object]) -> tuple[str, ...]:
             f"{_some(twice, len(twice))}. Rename, merge or drop the repeated ones."
         )
     return labels
+
+
+def _refuse_unfit(labels: list[str], argument: str) -> None:
+    """Refuse labels that cannot be printed, or that look like another one."""
+    unfit = find_unfit(labels)
+    if unfit is not None:
+        k, reason = unfit
+        raise InputError(
+            f"{argument}, position {k}: the label {labels[k]!a:.80} {reason}. Rename it."
+        )
+    pair = find_disguised(labels)
+    if pair is not None:
+        one, other = (ascii(labels[k]) for k in pair)
+        raise InputError(
+            f"{argument}: the labels {one:.80} (position {pair[0]}) and {other:.80} (position "
+            f"{pair[1]}) look the same: they differ only in how their characters are composed, in "
+            "the kind of a space or in invisible characters. Rename, merge or drop one of them."
+        )
 
 
 def axis_labels(
@@ -121,7 +142,7 @@ def axis_labels(
             f"{argument} has {len(labels)} labels for {count} {argument}; expected one for each."
         )
     if own is not None:
-        present = [str(label) for label in own]
+        present = compose_all(map(str, own))
         # Users who want to reorder would silently get wrong labels.
         if list(labels) != present and sorted(labels) == sorted(present):
             raise InputError(
@@ -145,7 +166,7 @@ def read_members(row: Any, name: str) -> list[str]:
             values.sort()
         except TypeError:  # numbers and strings together
             values.sort(key=str)
-    labels = [_label(value, name) for value in values]
+    labels = [compose(_label(value, name)) for value in values]
     if len(set(labels)) < len(labels):
         twice = sorted(label for label in set(labels) if labels.count(label) > 1)
         raise InputError(
@@ -157,6 +178,7 @@ def read_members(row: Any, name: str) -> list[str]:
 
 def find_positions(labels: Sequence[str], known: tuple[str, ...], argument: str) -> list[int]:
     where = {label: k for k, label in enumerate(known)}
+    labels = compose_all(labels)
     for label in labels:
         if label not in where:
             raise InputError(
@@ -212,7 +234,7 @@ def refuse_misaligned(given: object, samples: tuple[str, ...], argument: str) ->
     """Refuse a Series whose index has these samples in another order."""
     if not is_series(given) or len(given) != len(samples):
         return
-    index = tuple(str(label) for label in given.index)
+    index = tuple(compose_all(map(str, given.index)))
     if index != samples and not set(index).isdisjoint(samples):
         k = next(k for k, (a, b) in enumerate(zip(index, samples, strict=True)) if a != b)
         raise InputError(

@@ -9,9 +9,20 @@ import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sequela.data._text_files import SourceFile, file_name, source_file, text_lines
+from sequela.data._panels import (
+    MATRICES,
+    PanelGenes,
+    SamplePanels,
+    read_matrix,
+    read_panel_genes,
+)
+from sequela.data._text_files import BLANK, SourceFile, file_name, source_file, text_lines
 from sequela.support.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = ["Study", "look_into"]
 
@@ -28,13 +39,17 @@ class Study:
     cna: Path | None
     sequenced: list[str] | None = None
     certain: bool = False  # whether that list is of sequenced samples, not of all samples
-    on_panel: set[str] | None = None  # if the samples of one panel were chosen
-    on_cna_panel: set[str] | None = None
+    panels: dict[str, SamplePanels] = field(default_factory=dict)  # by profile
+    genes: PanelGenes | None = None  # where several panels were used
     files: list[SourceFile] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
-def look_into(folder: str | os.PathLike[str], panel: str | None = None) -> Study:
+def look_into(
+    folder: str | os.PathLike[str],
+    panel: str | None = None,
+    panels: Sequence[str | os.PathLike[str]] = (),
+) -> Study:
     """Find the files of a study."""
     if not isinstance(folder, str | os.PathLike):
         raise InputError(f"folder must be a path; found {folder!r:.80}.")
@@ -55,7 +70,7 @@ def look_into(folder: str | os.PathLike[str], panel: str | None = None) -> Study
             f"{name} has neither data_mutations.txt nor data_cna.txt (it has "
             f"{', '.join(sorted(there)[:5]) or 'nothing'}). Give the files as mutations= and cna=."
         )
-    _choose_panel(study, root / "data_gene_panel_matrix.txt", panel)
+    _read_panels(study, root, panel, panels)
     if study.mutations is not None:
         _find_sequenced(study, root)
     return study
@@ -103,45 +118,81 @@ def _clinical_samples(path: Path) -> list[str]:
 
 def _table(path: Path) -> tuple[list[str], list[list[str]]]:
     """Return the labels, in lower case, and the rows of a table with a column SAMPLE_ID."""
-    lines = (line for line in text_lines(path) if line.strip() and not line.startswith("#"))
-    header, *rows = [[cell.strip() for cell in line.split("\t")] for line in lines] or [[]]
+    lines = (line for line in text_lines(path) if line.strip(BLANK) and not line.startswith("#"))
+    header, *rows = [[cell.strip(BLANK) for cell in line.split("\t")] for line in lines] or [[]]
     labels = [cell.casefold() for cell in header]
     if "sample_id" not in labels:
         raise InputError(f"{file_name(path)} has no column SAMPLE_ID; correct or delete it.")
     return labels, rows
 
 
-def _choose_panel(study: Study, path: Path, panel: str | None) -> None:
-    """Keep the samples of one panel: genes that a panel lacks would be read as wild type."""
-    if not path.is_file():
-        if panel is not None:
+def _read_panels(
+    study: Study, root: Path, panel: str | None, panels: Sequence[str | os.PathLike[str]]
+) -> None:
+    """Find out which panel each sample has, and which genes it covers."""
+    path = next((root / name for name in MATRICES if (root / name).is_file()), None)
+    assays = _assays(root) if path is None else None
+    if path is None and assays is None:
+        if panel is not None or panels:
+            asked = f"panel={panel!r:.80}" if panel is not None else "panels= was given"
             raise InputError(
-                f"panel={panel!r:.80}, but there is no {file_name(path)}, which says which panel "
-                "was used for each sample. Leave panel out."
+                f"{asked}, but there is no {file_name(root / MATRICES[0])}, which says which panel "
+                "was used for each sample. Leave it out."
             )
         return
-    study.files.append(source_file(path))
-    header, rows = _table(path)
+    header = ["sample_id", "mutations"]
+    if path is not None:
+        study.files.append(source_file(path))
+        header, _ = _table(path)
     for profile, data in (("mutations", study.mutations), ("cna", study.cna)):
         if data is None or profile not in header:
             continue
-        who, what = header.index("sample_id"), header.index(profile)
-        pairs = [(row[who], row[what]) for row in rows if len(row) > max(who, what)]
-        pairs = [(who, what) for who, what in pairs if what.upper() not in ("NA", "")]
-        counts = Counter(what for _, what in pairs)
-        if len(counts) > 1 and panel is None:
-            shown = ", ".join(f"{name} ({n} samples)" for name, n in counts.most_common(4))
-            most = counts.most_common(1)[0][0]
-            raise InputError(
-                f"{file_name(path)}: the {profile} of this study were profiled with {len(counts)} "
-                f"panels of genes: {shown}. Choose one, as in panel={most!r}."
-            )
-        if panel is not None and panel not in counts:
-            raise InputError(
-                f"panel={panel!r:.80} is not among those of {profile}: {', '.join(counts)}."
-            )
-        chosen = {who for who, what in pairs if panel in (None, what)}
-        if profile == "mutations":
-            study.on_panel = chosen
-        else:
-            study.on_cna_panel = chosen
+        used = read_matrix(path, header, profile) if path is not None else assays
+        assert used is not None  # noqa: S101 - one of the two is there
+        if panel is not None:
+            used = _one_panel(used, panel, profile)
+        study.panels[profile] = used
+    _read_genes(study, root, panels)
+
+
+def _read_genes(study: Study, root: Path, panels: Sequence[str | os.PathLike[str]]) -> None:
+    """Read which genes the panels cover, where there are several or their definitions are given."""
+    if panels or any(len(used.lines) > 1 for used in study.panels.values()):
+        study.genes = read_panel_genes([root, *panels])
+        study.files += study.genes.files
+        if not study.genes.genes:
+            _refuse_undefined(study)
+        for used in study.panels.values():
+            study.genes.require(used)
+
+
+def _assays(root: Path) -> SamplePanels | None:
+    """Return the assay of each sample of GENIE, which its clinical table names."""
+    path = root / "data_clinical_sample.txt"
+    if not path.is_file() or not (root / "genomic_information.txt").is_file():
+        return None
+    header, _ = _table(path)
+    return read_matrix(path, header, "seq_assay_id") if "seq_assay_id" in header else None
+
+
+def _one_panel(used: SamplePanels, panel: str, profile: str) -> SamplePanels:
+    if panel not in used.lines:
+        raise InputError(
+            f"panel={panel!r:.80} is not among those of {profile}: {', '.join(used.lines)}."
+        )
+    chosen = {who: what for who, what in used.of.items() if what == panel}
+    return SamplePanels(used.name, chosen, {panel: used.lines[panel]})
+
+
+def _refuse_undefined(study: Study) -> None:
+    """Refuse several panels of which none is defined; name the most frequent one."""
+    profile, used = next((p, u) for p, u in study.panels.items() if len(u.lines) > 1)
+    counts = Counter(used.of.values())
+    shown = ", ".join(f"{name} ({n} samples)" for name, n in counts.most_common(4))
+    most = counts.most_common(1)[0][0]
+    raise InputError(
+        f"{used.name}: the {profile} of this study were profiled with {len(counts)} panels of "
+        f"genes: {shown}. The folder does not define them: add the files data_gene_panel_NAME.txt "
+        f"with their genes (or name their folder with panels=), or choose one, as in "
+        f"panel={most!r}."
+    )

@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING
 
 from sequela.data.importing import near
 from sequela.support.errors import InputError
+from sequela.support.labels import compose
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["ABSENT", "MISSING", "PRESENT", "Asked", "Columns", "settle_columns"]
+__all__ = ["ABSENT", "MISSING", "NOT_KNOWN", "PRESENT", "Asked", "Columns", "settle_columns"]
 
 PRESENT = {"1", "1.0", "true", "yes"}
 ABSENT = {"0", "0.0", "false", "no"}
 MISSING = {"", "na", "n/a", "nan", "null", "none", "<na>", "#n/a", ".", "?", "-", "missing"}
+# Of these, what can only mean that a value is not known. An empty cell may mean that an item is
+# absent, as people write tables by hand.
+NOT_KNOWN = {"na", "n/a", "nan", "<na>", "#n/a", "missing"}
 _ID_NAMES = {
     *("", "sample", "samples", "sample_id", "sampleid", "sample id", "id", "ids", "index"),
     *("patient", "patient_id", "patientid", "patient id", "case", "case_id", "barcode"),
@@ -34,6 +38,7 @@ class Asked:
     header: bool | None
     ignored: Collection[str]  # columns that are not read
     weights: str | None = None
+    missing: str | None = None  # what cells without a value mean
 
 
 @dataclass
@@ -46,6 +51,7 @@ class Columns:
     items: list[int]
     notes: list[str] = field(default_factory=list)
     weight: int | None = None
+    missing: str | None = None
 
 
 def settle_columns(
@@ -61,7 +67,7 @@ def settle_columns(
     elif left_out or asked.samples is True:
         found.ids = 0
     elif asked.samples is None and asked.header is not False:
-        found.ids, found.notes = _guess_ids(labels, rows, asked.times)
+        found.ids, found.notes = _guess_ids(labels, rows, asked.times and compose(asked.times))
     if asked.times is not None:
         found.time = places.find(asked.times, "times")
     if asked.weights is not None:
@@ -91,6 +97,7 @@ class _Places:
         self._position = {label: j for j, label in enumerate(labels)}
 
     def find(self, label: str, argument: str) -> int:
+        label = compose(label)
         if label not in self._position:
             labels = self._labels
             raise InputError(

@@ -23,7 +23,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from sequela.data._limits import BLANK_LIMIT
 from sequela.support.errors import InputError
+from sequela.support.labels import compose_all, find_disguised, find_unfit
 from sequela.support.progress import WorkProgress
 
 if TYPE_CHECKING:
@@ -31,15 +33,18 @@ if TYPE_CHECKING:
     from io import BufferedReader
 
 __all__ = [
+    "BLANK",
     "CellCodes",
     "SourceFile",
     "bare_cell",
     "cell_rows",
     "check_labels",
+    "composed_hint",
     "file_name",
     "guess_separator",
     "source_file",
     "starts_with",
+    "stored_size",
     "text_lines",
 ]
 
@@ -125,6 +130,13 @@ def source_file(path: str | os.PathLike[str]) -> SourceFile:
                 f"{file_name(path)} cannot be read to its end ({error.strerror or error}); copy it "
                 "again."
             ) from None
+
+
+def stored_size(path: str | os.PathLike[str]) -> int:
+    """Return the size of a file; 0 if it is compressed, since it says nothing then."""
+    with _binary(path) as file:
+        size = _size(file)
+        return size if _decompressed(file, file_name(path)) is file else 0
 
 
 def starts_with(path: str | os.PathLike[str], magic: bytes) -> bool:
@@ -240,13 +252,15 @@ def _plain_ends(text: str) -> str:
 def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Iterator[str]:
     """Yield the lines without their endings, which are LF, CRLF or CR.
 
-    The encoding is UTF-8 unless the file or `encoding` says otherwise. `str.splitlines` also splits
-    at form feeds and others, and line numbers would differ from those of an editor.
+    The encoding is UTF-8 unless the file or `encoding` says otherwise. Lines are in composed form
+    (NFC), so that the same label in two files is the same text. `str.splitlines` also splits at
+    form feeds and others, and line numbers would differ from those of an editor.
     """
     name = file_name(path)
     decoder: codecs.IncrementalDecoder | None = None
     pending = ""
     number = 0  # of lines yielded
+    blank = 0  # characters of blank lines since the last that was not
     blocks = _blocks(path)
     while True:
         block = next(blocks, b"")
@@ -271,10 +285,14 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
                 f"{name}, line {line}: found a NUL byte, which text does not have: the file is "
                 "binary, damaged, or UTF-16 without a mark (then pass encoding='utf-16-le')."
             )
+        blank = 0 if text.strip() else blank + len(text)
+        BLANK_LIMIT.refuse(blank, f"{name}, line {number + 1}:", about=True)
         text = pending + text
         # The LF of a CRLF may be in the next block.
         held = "\r" if block and text.endswith("\r") else ""
         lines = _plain_ends(text[: len(text) - len(held)]).split("\n")
+        if not text.isascii():
+            lines = compose_all(lines)
         pending = lines.pop() + held
         number += len(lines)
         yield from lines
@@ -291,10 +309,35 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
 
 # Cells ------------------------------------------------------------------------------------
 
+# Spaces of any width, tabs and line breaks. `str.strip` would also take form feeds and other
+# control characters away without a word.
+BLANK = " \t\n\r\xa0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_STRIPPED_CONTROLS = ("\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x1f", "\x85", "\u2028", "\u2029")
+
+
+class _WatchedLines:
+    """Lines for the csv module, and whether those of the last record had a control character."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines = lines
+        self._controls = False
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            if any(control in line for control in _STRIPPED_CONTROLS):
+                self._controls = True
+            # Within quotation marks, the csv module keeps the line breaks that it is given.
+            yield line + "\n" if '"' in line else line
+
+    def found_control(self) -> bool:
+        """Tell it, and forget it."""
+        found, self._controls = self._controls, False
+        return found
+
 
 def bare_cell(cell: str) -> str:
     """Return a cell without quotation marks and spaces around it."""
-    return cell.strip().strip('"').strip()
+    return cell.strip(BLANK).strip('"').strip(BLANK)
 
 
 class CellCodes(dict[str, int]):
@@ -313,9 +356,9 @@ def cell_rows(
     lines: Iterator[str], separator: str, name: str, first_line: int = 1
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield (line number, cells without surrounding spaces); empty lines give no cells."""
-    # Within quotation marks, the csv module keeps the line breaks that it is given.
+    watched = _WatchedLines(lines)
     reader = csv.reader(
-        (line + "\n" if '"' in line else line for line in lines),
+        watched,
         delimiter=separator,
         strict=True,
         skipinitialspace=separator != "\t",
@@ -336,7 +379,9 @@ def cell_rows(
             ) from None
         if row is None:
             return
-        yield start, [cell.strip() for cell in row]
+        # Stripping by a list of characters is slower, and few lines need it.
+        blank = BLANK if watched.found_control() else None
+        yield start, [cell.strip(blank) for cell in row]
         start = first_line + reader.line_num
 
 
@@ -366,6 +411,11 @@ def guess_separator(lines: Sequence[str]) -> str:
 _DATE = re.compile(r"\d{1,2}-(mar|sep|sept|dec|oct|apr|feb|nov)|(mar|sep|dec)-\d{1,2}", re.I)
 
 
+def composed_hint(label: str) -> str:
+    """Return, for a label that occurs twice, that it may be typed in two ways; or nothing."""
+    return "" if label.isascii() else ", compared in composed form: NFC"
+
+
 def check_labels(labels: Sequence[str], what: str, where: str, first: int = 1) -> list[str]:
     """Refuse labels that are empty, repeated or not printable; return notes on unusual ones."""
     if not all(labels):
@@ -379,14 +429,20 @@ def check_labels(labels: Sequence[str], what: str, where: str, first: int = 1) -
             if label in seen:
                 raise InputError(
                     f"{where}: {what} {label!r:.80} occurs twice (numbers {seen[label] + first} "
-                    f"and {k + first}). Rename, merge or remove one of them."
+                    f"and {k + first}{composed_hint(label)}). Rename, merge or remove one of them."
                 )
             seen[label] = k
-    if not "".join(labels).isprintable():
-        odd = next(label for label in labels if not label.isprintable())
+    unfit = find_unfit(labels)
+    if unfit is not None:
+        k, reason = unfit
+        raise InputError(f"{where}: {what} {labels[k]!a:.80} {reason}. Rename it.")
+    pair = find_disguised(labels)
+    if pair is not None:
+        one, other = (ascii(labels[k]) for k in pair)
         raise InputError(
-            f"{where}: {what} {odd!r:.80} contains a line break or another character that cannot "
-            "be printed. Rename it."
+            f"{where}: {what} {one:.80} (number {pair[0] + first}) and {other:.80} (number "
+            f"{pair[1] + first}) look the same: they differ only in the kind of a space or in "
+            "invisible characters. Rename, merge or remove one of them."
         )
     notes = []
     formulas = [x for x in labels if x[0] in "=@" or x in ("#NAME?", "#REF!", "#VALUE!", "#N/A")]

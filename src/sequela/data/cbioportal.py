@@ -1,10 +1,12 @@
 """Reading mutations and copy numbers from cBioPortal: downloads of its results view, or a study.
 
-"Not profiled" is not "wild type": samples that were not profiled are left out, and counted.
+"Not profiled" is not "wild type": such cells are missing, and samples that were not profiled at all
+are left out, and counted.
 """
 
 from __future__ import annotations
 
+import os
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -19,9 +21,10 @@ from sequela.data._gene_tables import (
     mutated,
     read_genes,
 )
+from sequela.data._import_summary import counted
 from sequela.data._maf_stream import RuleKeywords, Rules, stream_maf
 from sequela.data._study_folder import Study, look_into
-from sequela.data._text_files import file_name, source_file, text_lines
+from sequela.data._text_files import BLANK, file_name, source_file, text_lines
 from sequela.data.importing import (
     Draft,
     Dropped,
@@ -37,8 +40,7 @@ from sequela.support.errors import InputError
 from sequela.support.keywords import build_options, check_keywords
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import Unpack
 
 __all__ = ["CbioportalKeywords", "read_cbioportal"]
@@ -50,6 +52,7 @@ class CbioportalKeywords(RuleKeywords, SelectionKeywords, total=False):
     amplification: float
     deletion: float
     incomplete: Incomplete
+    panels: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None
 
 
 def read_cbioportal(
@@ -81,7 +84,8 @@ def read_cbioportal(
         The samples that were sequenced, if the mutations are a MAF. Default: those that the
         folder lists.
     panel : str, optional
-        The gene panel whose samples are read, if a study used several.
+        Read only the samples of this gene panel. Default: the samples of all panels; genes that
+        the panel of a sample does not cover are missing.
     encoding : str, optional
         The encoding of the files. Default: UTF-8, unless a file is marked as something else.
     **options
@@ -98,8 +102,12 @@ def read_cbioportal(
         germline : bool
             If the mutations are a MAF: whether lines with the Mutation_Status Germline count.
             Default: False.
-        incomplete : {"samples", "items"}
-            What to drop where some genes of a sample were not profiled. Default: "samples".
+        incomplete : {"missing", "samples", "items"}
+            What to do where some genes of a sample were not profiled: keep these cells as missing,
+            or drop the samples or the items. Default: "missing".
+        panels : path or list of paths, optional
+            Folders or files that define the gene panels of a study, if its folder does not:
+            data_gene_panel_NAME.txt of cBioPortal, or genomic_information.txt of GENIE.
         merge : mapping or path of a JSON file, optional
             New name to the old names that it replaces; an item is present if any of them is.
         most_frequent : int, optional
@@ -133,10 +141,10 @@ def read_cbioportal(
             raise InputError(
                 "both folder and mutations or cna were given; expected one or the other."
             )
-        study = look_into(folder, panel)
+        study = look_into(folder, panel, _paths(options.get("panels")))
         mutations, cna = study.mutations, study.cna
-    elif panel is not None:
-        raise InputError("panel chooses a panel of a study folder; pass folder= too.")
+    elif panel is not None or options.get("panels") is not None:
+        raise InputError("panel and panels are about a study folder; pass folder= too.")
     drafts = []
     if mutations is not None:
         if _is_maf(mutations, encoding):
@@ -148,10 +156,10 @@ def read_cbioportal(
                 f"{file_name(mutations)} is a table of genes and samples; consequences, promoters, "
                 "germline and profiled are about the lines of a MAF. Leave them out."
             )
-        drafts.append(_on_panel(draft, study.on_panel, "mutations"))
+        drafts.append(_on_panel(draft, study, "mutations"))
     if cna is not None:
         draft = _from_copy_numbers(cna, levels, encoding)
-        drafts.append(_on_panel(draft, study.on_cna_panel, "copy numbers"))
+        drafts.append(_on_panel(draft, study, "cna"))
     if not drafts:
         raise InputError("nothing to read: give mutations, cna, or both, or the folder of a study.")
     for draft in drafts:
@@ -164,9 +172,9 @@ def read_cbioportal(
 
 
 def _is_maf(path: str | os.PathLike[str], encoding: str | None) -> bool:
-    lines = (line for line in text_lines(path, encoding) if line.strip() and line[0] != "#")
+    lines = (line for line in text_lines(path, encoding) if line.strip(BLANK) and line[0] != "#")
     header = next(islice(lines, 1), "").casefold().replace('"', "").split("\t")
-    return "tumor_sample_barcode" in [cell.strip() for cell in header]
+    return "tumor_sample_barcode" in [cell.strip(BLANK) for cell in header]
 
 
 def _from_maf(
@@ -221,10 +229,39 @@ def _from_copy_numbers(path: str | os.PathLike[str], levels: Levels, encoding: s
     )
 
 
-def _on_panel(draft: Draft, chosen: set[str] | None, what: str) -> Draft:
-    if chosen is not None:
-        mask = np.array([label in chosen for label in draft.samples], dtype=np.bool_)
-        draft.keep_samples(mask, f"{what} not profiled with the chosen panel")
+def _paths(
+    given: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None,
+) -> list[str | os.PathLike[str]]:
+    if given is None:
+        return []
+    return [given] if isinstance(given, str | os.PathLike) else list(given)
+
+
+def _on_panel(draft: Draft, study: Study, profile: str) -> Draft:
+    """Keep the samples that were profiled; what their panels do not cover is missing."""
+    used = study.panels.get(profile)
+    if used is None:
+        return draft
+    what = "mutations" if profile == "mutations" else "copy numbers"
+    mask = np.array([label in used.of for label in draft.samples], dtype=np.bool_)
+    draft.keep_samples(mask, f"{what} not profiled with a panel that was asked for")
+    if study.genes is None or not draft.samples:
+        return draft
+    draft.panels = [used.of[label] for label in draft.samples]
+    genes = [item if profile == "mutations" else item[:-3] for item in draft.items]
+    missing = study.genes.missing(draft.panels, genes)
+    beyond = missing & draft.values
+    if beyond.any():
+        i, j = np.argwhere(beyond)[0]
+        draft.notes.append(
+            f"{counted(int(beyond.sum()), 'call')} of {what} in genes that the panel of the sample "
+            f"does not list ({draft.items[j]} in {draft.samples[i]}, panel {draft.panels[i]}), "
+            "counted as present."
+        )
+    missing &= ~draft.values
+    if draft.unprofiled is not None:
+        missing |= draft.unprofiled
+    draft.unprofiled = missing
     return draft
 
 
@@ -254,6 +291,7 @@ def _joined(first: Draft, second: Draft) -> Draft:
         items=[*first.items, *second.items],
         values=np.hstack([first.values, second.values[order]]),
         unprofiled=_side_by_side(first, second, order),
+        panels=_both_panels(first, second, order),
         files=first.files + second.files,
         dropped_samples=first.dropped_samples + _without(second.dropped_samples, gone),
         notes=first.notes + second.notes,
@@ -269,6 +307,16 @@ def _side_by_side(first: Draft, second: Draft, order: list[int]) -> np.ndarray |
             parts.append(draft.unprofiled[rows])
     both = np.hstack(parts)
     return both if both.any() else None
+
+
+def _both_panels(first: Draft, second: Draft, order: list[int]) -> list[str] | None:
+    others = None if second.panels is None else [second.panels[i] for i in order]
+    if first.panels is None:
+        return others
+    if others is None:
+        return list(first.panels)
+    pairs = zip(first.panels, others, strict=True)
+    return [one if one == other else f"{one}, {other}" for one, other in pairs]
 
 
 def _without(parts: list[Dropped], gone: set[str]) -> list[Dropped]:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 
 import numpy as np
 
-from sequela.data._import_summary import Dropped, ImportSummary, ManyItems, counted, many_items
+from sequela.data._dated import order_statements
+from sequela.data._import_summary import (
+    Dropped,
+    ImportSummary,
+    ManyItems,
+    counted,
+    many_items,
+    missing_cells,
+)
 from sequela.data._reading import read_strings, unknown
 from sequela.data._text_files import SourceFile
 from sequela.data.dataset import Dataset
@@ -42,9 +50,9 @@ __all__ = [
     "refuse_too_large",
 ]
 
-Incomplete = Literal["samples", "items"]
+Incomplete = Literal["missing", "samples", "items"]
 
-_LARGEST_TABLE = 4_000_000_000  # cells, one byte each
+LARGEST_TABLE = 4_000_000_000  # cells, one byte each
 _SEARCHED = 20_000  # with more labels, looking for the closest one takes seconds
 
 
@@ -88,8 +96,9 @@ class Selection:
         Items (after merging) to keep whatever their frequency.
     drop : iterable of str, optional
         Items (after merging) to leave out.
-    incomplete : {"samples", "items"}
-        What to drop where some items of a sample were not profiled.
+    incomplete : {"missing", "samples", "items"}
+        What to do where some items of a sample were not profiled: keep the cells as missing, or
+        drop the samples or the items.
 
     Examples
     --------
@@ -102,7 +111,7 @@ class Selection:
     at_least: int | None = None
     keep: Collection[str] = ()
     drop: Collection[str] = ()
-    incomplete: Incomplete = "samples"
+    incomplete: Incomplete = "missing"
 
     def __post_init__(self) -> None:
         for name in ("most_frequent", "at_least"):
@@ -115,9 +124,10 @@ class Selection:
         both = sorted(set(self.keep) & set(self.drop))
         if both:
             raise InputError(f"{both[0]!r} is in keep and in drop; remove it from one of them.")
-        if self.incomplete not in ("samples", "items"):
+        if self.incomplete not in ("missing", "samples", "items"):
             raise InputError(
-                f"incomplete must be 'samples' or 'items'; found {self.incomplete!r:.80}."
+                f"incomplete must be 'missing', 'samples' or 'items'; found "
+                f"{self.incomplete!r:.80}."
             )
 
 
@@ -126,8 +136,8 @@ class Draft:
     """What a reader found, before merging and selecting.
 
     `unprofiled` marks cells that were not profiled, which are neither 0 nor 1. `dates` says since
-    when a sample has an item (NaN: unknown). `merged` are items that the reader itself has merged,
-    and `items_read` their number before that.
+    when a sample has an item (NaN: unknown). `panels` names what each sample was examined with.
+    `merged` are items that the reader itself has merged, and `items_read` their number before that.
     """
 
     kind: str
@@ -144,6 +154,7 @@ class Draft:
     merged: dict[str, tuple[str, ...]] = field(default_factory=dict)
     items_read: int | None = None
     weights: npt.NDArray[np.float64] | None = None
+    panels: Sequence[str] | None = None
 
     def keep_samples(self, mask: npt.NDArray[np.bool_], reason: str) -> None:
         """Leave out the samples where the mask is False."""
@@ -156,6 +167,8 @@ class Draft:
             self.times = None if self.times is None else self.times[mask]
             self.dates = None if self.dates is None else self.dates[mask]
             self.weights = None if self.weights is None else self.weights[mask]
+            if self.panels is not None:
+                self.panels = [self.panels[i] for i in np.flatnonzero(mask).tolist()]
 
     def keep_items(self, mask: npt.NDArray[np.bool_], reason: str) -> None:
         """Leave out the items where the mask is False."""
@@ -197,7 +210,17 @@ def finish(draft: Draft, selection: Selection) -> Imported:
             why = "; ".join(f"{len(part.names)} dropped, {part.reason}" for part in parts)
             raise InputError(f"no {noun} are left of {draft.kind} ({why or 'none were read'}).")
     times = None if draft.times is None else draft.times.tolist()
-    data = Dataset(draft.values, items=draft.items, samples=draft.samples, times=times)
+    data = Dataset(
+        draft.values, items=draft.items, samples=draft.samples, times=times,
+        orders=None if draft.dates is None else order_statements(draft),
+    )  # fmt: skip
+    if data.orders is not None:
+        known = sum(1 for statements in data.orders if statements)
+        draft.notes.append(
+            f"the dates tell something about the order in {counted(known, 'sample')}."
+        )
+    if draft.unprofiled is not None and draft.unprofiled.any():
+        data = data.with_missing(draft.unprofiled)
     if draft.weights is not None:
         data = data.with_weights(draft.weights)
     return Imported(data, _summarise(draft, data, merged, count, n_items))
@@ -205,7 +228,7 @@ def finish(draft: Draft, selection: Selection) -> Imported:
 
 def refuse_too_large(n_samples: int, n_items: int, kind: str) -> None:
     """Refuse a table that would not fit into the memory of an ordinary computer."""
-    if n_samples * n_items > _LARGEST_TABLE:
+    if n_samples * n_items > LARGEST_TABLE:
         raise InputError(
             f"{kind} has {n_samples} samples and {n_items} items, a table of "
             f"{n_samples * n_items / 1e9:.0f} GB. Read fewer of them."
@@ -259,7 +282,7 @@ def _choose(draft: Draft, selection: Selection, merged: dict[str, tuple[str, ...
 
 
 def _drop_unprofiled(draft: Draft, incomplete: Incomplete) -> None:
-    """Drop what was not profiled: it must never be read as absent."""
+    """Drop what was not profiled, or leave it as missing: it must never be read as absent."""
     if draft.unprofiled is None or not draft.unprofiled.any():
         return
     draft.keep_samples(np.asarray(~draft.unprofiled.all(axis=1)), "not profiled")
@@ -267,7 +290,7 @@ def _drop_unprofiled(draft: Draft, incomplete: Incomplete) -> None:
         draft.keep_items(np.asarray(~draft.unprofiled.all(axis=0)), "not profiled in any sample")
     n_rows = int(draft.unprofiled.any(axis=1).sum())
     n_columns = int(draft.unprofiled.any(axis=0).sum())
-    if n_rows == 0:
+    if n_rows == 0 or incomplete == "missing":
         return
     if incomplete == "samples":
         if n_rows == len(draft.samples):
@@ -333,6 +356,7 @@ def _summarise(
             "about order."
         )
     most = np.argsort(-counts, kind="stable")[:10]
+    shares = np.nan_to_num(data.with_weights(None).known_shares)
     return ImportSummary(
         kind=draft.kind,
         files=tuple(draft.files),
@@ -348,5 +372,6 @@ def _summarise(
         median_size=float(np.median(sizes)),
         largest_size=int(sizes.max()),
         empty_samples=int((sizes == 0).sum()),
-        most_frequent=tuple((data.items[j], float(counts[j] / data.n_samples)) for j in most),
+        most_frequent=tuple((data.items[j], float(shares[j])) for j in most),
+        missing=missing_cells(data, draft.panels),
     )

@@ -90,8 +90,9 @@ def read_long(
         where unknown. Default: a column with the label value or present; without one, every line
         says that its item is present.
     date : str, optional
-        The label of a column with dates (2021-03-28) or numbers, such as an age. Dates tell which
-        item of a sample came first.
+        The label of a column with dates (2021-03-28) or numbers, such as an age. The first dates
+        of the items of a sample become statements about their order (`Dataset.orders`); items of
+        the same date are in no order.
     preset : {"amrfinderplus", "hamronization", "diagnoses"}, optional
         Which columns a known kind of table has, and which of its lines count:
 
@@ -118,8 +119,9 @@ def read_long(
             samples are left out. Default: the samples that the table names.
         unlisted : {"absent", "missing"}
             What it means that a sample has no line for an item. Default: "absent".
-        incomplete : {"samples", "items"}
-            What to drop where something is missing. Default: "samples".
+        incomplete : {"missing", "samples", "items"}
+            Keep missing cells as missing, or drop the samples or items that have some. Default:
+            "missing".
         separator, encoding : str, optional
             As for `read_table`.
         merge, most_frequent, at_least, keep, drop

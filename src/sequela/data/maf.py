@@ -14,7 +14,7 @@ import numpy as np
 from sequela.data._import_summary import counted
 from sequela.data._maf_stream import RuleKeywords, Rules, stream_maf
 from sequela.data._reading import read_strings
-from sequela.data._text_files import check_labels, file_name, source_file, text_lines
+from sequela.data._text_files import BLANK, check_labels, file_name, source_file, text_lines
 from sequela.data.importing import (
     Draft,
     Dropped,
@@ -147,7 +147,7 @@ def read_profiled(
 def _ids_of_file(path: str | os.PathLike[str]) -> list[str]:
     ids: list[str] = []
     for number, line in enumerate(text_lines(path), 1):
-        label = line.strip().strip('"')
+        label = line.strip(BLANK).strip('"')
         if not label or label.startswith("#"):
             continue
         if "\t" in label or "," in label or ";" in label:
@@ -155,8 +155,12 @@ def _ids_of_file(path: str | os.PathLike[str]) -> list[str]:
                 f"{file_name(path)}, line {number}: found {label!r:.80}, expected one sample id "
                 "per line."
             )
-        if ids or label.casefold() not in _ID_HEADERS:
+        if label.casefold() not in _ID_HEADERS:
             ids.append(label)
+        elif ids:
+            raise InputError(
+                f"{file_name(path)}, line {number}: a second header ({label!r}); remove the line."
+            )
     return ids
 
 

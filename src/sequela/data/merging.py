@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from sequela.data._limits import MERGE_SIZE
 from sequela.data._text_files import SourceFile, file_name, source_file, text_lines
 from sequela.data.dataset import Dataset
 from sequela.support.errors import InputError
+from sequela.support.labels import compose, find_unfit
 from sequela.support.validation import is_number, positive_integer
 
 if TYPE_CHECKING:
@@ -51,7 +53,8 @@ def read_merges(given: Merges) -> tuple[dict[str, tuple[str, ...]], SourceFile |
         )
     name = file_name(given)
     source = source_file(given)
-    text = "\n".join(text_lines(given))
+    MERGE_SIZE.refuse(source.size, name, about=True)
+    text = "\n".join(_bounded(text_lines(given), name))
     try:
         pairs = json.loads(text, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError) as error:
@@ -66,6 +69,15 @@ def read_merges(given: Merges) -> tuple[dict[str, tuple[str, ...]], SourceFile |
     return _checked(pairs, name), source
 
 
+def _bounded(lines: Iterable[str], name: str) -> Iterator[str]:
+    """Yield lines until there are too many; a small compressed file may hold very many."""
+    size = 0
+    for line in lines:
+        size += len(line) + 1
+        MERGE_SIZE.refuse(size, name)
+        yield line
+
+
 class _Pairs(list[tuple[str, Any]]):
     """The pairs of a JSON object: a dictionary would silently keep the last of equal names."""
 
@@ -74,10 +86,11 @@ def _checked(pairs: Sequence[tuple[Any, Any]], where: str) -> dict[str, tuple[st
     groups: dict[str, tuple[str, ...]] = {}
     owner: dict[str, str] = {}
     for new, old in pairs:
-        if not isinstance(new, str) or not new.strip() or not new.isprintable():
+        if not isinstance(new, str) or not new.strip() or find_unfit([new]) is not None:
             raise InputError(
-                f"{where}: {new!r:.80} is not a name for an item; expected a printable string."
+                f"{where}: {new!a:.80} is not a name for an item; expected a printable string."
             )
+        new = compose(new)
         if new in groups:
             raise InputError(f"{where}: the group {new!r:.80} occurs twice; join the two lists.")
         is_list = isinstance(old, Sequence) and not isinstance(old, str | bytes | _Pairs)
@@ -86,7 +99,7 @@ def _checked(pairs: Sequence[tuple[Any, Any]], where: str) -> dict[str, tuple[st
                 f"{where}: the group {new!r:.80} has {old!r:.80}; expected a list of names, such "
                 'as ["CDK4(A)", "ARHGAP9(A)"].'
             )
-        groups[new] = tuple(dict.fromkeys(label.strip() for label in old))
+        groups[new] = tuple(dict.fromkeys(compose(label.strip()) for label in old))
         for label in groups[new]:
             if label in owner:
                 raise InputError(

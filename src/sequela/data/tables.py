@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sequela.data._limits import COLUMNS, ROWS
 from sequela.data._reading import read_strings
 from sequela.data._table_columns import (
     ABSENT,
     MISSING,
+    NOT_KNOWN,
     PRESENT,
     Asked,
     Columns,
@@ -27,27 +29,31 @@ from sequela.data._text_files import (
     CellCodes,
     cell_rows,
     check_labels,
+    composed_hint,
     file_name,
     guess_separator,
     source_file,
     starts_with,
+    stored_size,
     text_lines,
 )
 from sequela.data._weights import read_weight
 from sequela.data.importing import (
+    LARGEST_TABLE,
     Draft,
     Dropped,
     Imported,
     Selection,
     SelectionKeywords,
     finish,
+    refuse_too_large,
 )
 from sequela.support.errors import InputError
 from sequela.support.keywords import build_options, check_keywords
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Unpack
 
     import numpy.typing as npt
@@ -55,7 +61,8 @@ if TYPE_CHECKING:
 __all__ = ["TableKeywords", "read_table", "text_rows"]
 
 _LOOKED_AT = 1 << 20  # number of first characters from which the separator is guessed
-_UNFIT = 2
+_MISSING_CODE, _UNFIT = 2, 3
+_MEANINGS = (None, "keep", "absent", "refuse")
 
 
 class TableKeywords(SelectionKeywords, total=False):
@@ -64,6 +71,7 @@ class TableKeywords(SelectionKeywords, total=False):
     weights: str | None
     separator: str | None
     encoding: str | None
+    missing: str | None
 
 
 def read_table(
@@ -79,7 +87,10 @@ def read_table(
     r"""Read a table with samples in rows and items in columns.
 
     Cells are 0/1, true/false or yes/no. The file may be separated by commas, tabs, semicolons or
-    spaces, compressed (gzip, bzip2, xz, zip), or Parquet. A missing value is refused.
+    spaces, compressed (gzip, bzip2, xz, zip), or Parquet. NA, NaN, n/a or "missing" in a cell means
+    that nobody looked for the item: the cell is missing, and the summary says how many are. Other
+    marks, such as an empty cell, may also mean that the item is absent, and are refused unless
+    `missing` says what they mean.
 
     Parameters
     ----------
@@ -106,6 +117,9 @@ def read_table(
             The character between cells. Default: found from the content.
         encoding : str, optional
             The encoding of the file. Default: UTF-8, unless the file is marked as something else.
+        missing : {"keep", "absent", "refuse"}, optional
+            What a cell without a value means (empty, NA, ".", "-", "?", "none", ...): a missing
+            cell, an absent item, or an error.
         merge : mapping or path of a JSON file, optional
             New name to the old names that it replaces; an item is present if any of them is.
         most_frequent : int, optional
@@ -153,15 +167,23 @@ def read_table(
             "them out."
         )
     ignored = () if items_in_rows else selection.drop
-    asked = Asked(samples, wanted, times, header, ignored, weights)
+    missing = _check_meaning(options.get("missing"))
+    asked = Asked(samples, wanted, times, header, ignored, weights, missing)
     if starts_with(path, b"PAR1"):
         from sequela.data._parquet import parquet_rows
 
         rows, mark = parquet_rows(path), ","
-        asked = replace(asked, header=True)
+        # A gap in Parquet has a type of its own: it can only mean that nothing is known.
+        asked = replace(asked, header=True, missing=missing or "keep")
     else:
         rows, mark = text_rows(path, options.get("separator"), options.get("encoding"))
-    draft = _read(rows, asked, name, decimal_comma=mark == ";")
+    try:
+        draft = _read(rows, asked, name, decimal_comma=mark == ";")
+    except MemoryError:
+        raise MemoryError(
+            f"the table {name} ({source.size:,} bytes) does not fit. Read fewer columns with "
+            "items=, or split the file"
+        ) from None
     draft.files.append(source)
     if items_in_rows:
         draft = _turned(draft, wanted)
@@ -190,6 +212,8 @@ def text_rows(
         first, begin = first + 1, next(lines, None)
     if begin is None:
         raise InputError(f"{name} is empty; expected a header and one line per sample.")
+    marks = "\t;, " if separator is None else str(separator)
+    COLUMNS.refuse(max(begin.count(mark) for mark in marks or ",") + 1, f"{name}, line {first}")
     sample = [begin.removeprefix("#")]
     size = len(begin)
     for line in lines:
@@ -197,6 +221,9 @@ def text_rows(
         size += len(line)
         if len(sample) > 20 or size > _LOOKED_AT:
             break
+    rows = stored_size(path) * len(sample) // (size + len(sample))
+    if rows > 2 * ROWS.most:  # the first lines may be shorter than others
+        ROWS.refuse(rows, name, about=True)
     if separator is None:
         separator = guess_separator(sample)
     elif not isinstance(separator, str) or len(separator) != 1 or separator in '"\n\r':
@@ -233,6 +260,7 @@ def _read(
     columns = settle_columns(labels, [row for _, row in body], asked, where, left_out=left_out)
     if not labels[0] and 0 in columns.items:
         raise InputError(f"{where}: the first column has no label. Label it, or pass samples=True.")
+    columns.missing = asked.missing
     draft = _collect(chain(start, rows), columns, name, decimal_comma=decimal_comma)
     draft.notes = notes + columns.notes + draft.notes
     unread = [j for j in range(len(labels)) if j not in {columns.ids, columns.time, columns.weight}]
@@ -259,9 +287,14 @@ def _refuse_ragged(rows: Iterable[tuple[int, list[str]]], width: int, name: str)
     for line, row in rows:
         if len(row) != width:
             raise InputError(
-                f"{name}, line {line}: found {len(row)} cells, expected {width} as in the first "
+                f"{name}, line {line}: found {_count(row)}, expected {width} as in the first "
                 f"line{_other_separator(row, width)}. Correct the line; the file may be incomplete."
             )
+
+
+def _count(row: list[str]) -> str:
+    """Return the number of cells; a single one is shown, since it may be a control character."""
+    return f"1 cell ({row[0]!r:.40})" if len(row) == 1 else f"{len(row)} cells"
 
 
 def _other_separator(row: list[str], width: int) -> str:
@@ -271,9 +304,26 @@ def _other_separator(row: list[str], width: int) -> str:
     return ""
 
 
-def _code(cell: str) -> int:
-    folded = cell.strip().casefold()
-    return 1 if folded in PRESENT else 0 if folded in ABSENT else _UNFIT
+def _coding(missing: str | None) -> Callable[[str], int]:
+    """Return how cells are read, by what cells without a value mean."""
+    lacking: set[str] = set()
+    if missing in (None, "keep"):
+        lacking = NOT_KNOWN if missing is None else MISSING
+    absent = ABSENT | MISSING if missing == "absent" else ABSENT
+
+    def code(cell: str) -> int:
+        folded = cell.casefold()
+        if folded in PRESENT:
+            return 1
+        return 0 if folded in absent else _MISSING_CODE if folded in lacking else _UNFIT
+
+    return code
+
+
+def _check_meaning(missing: str | None) -> str | None:
+    if missing not in _MEANINGS:
+        raise InputError(f"missing must be 'keep', 'absent' or 'refuse'; found {missing!r:.80}.")
+    return missing
 
 
 def _collect(
@@ -281,7 +331,8 @@ def _collect(
 ) -> Draft:
     width, picked = len(columns.labels), columns.items
     whole = picked == list(range(picked[0], width))  # a slice is faster than a choice
-    codes, memory = bytearray(), CellCodes(_code)
+    codes, memory = bytearray(), CellCodes(_coding(columns.missing))
+    most = min(ROWS.most, LARGEST_TABLE // len(picked))
     ids: list[str] = []
     times: list[float] = []
     weights: list[float] = []
@@ -291,19 +342,15 @@ def _collect(
         if not any(row) and len(row) <= 1:
             blank = blank or line
             continue
-        if blank is not None and width == 1:
-            raise InputError(
-                f"{name}, line {blank}: no value (column {columns.labels[0]!r:.80}). Missing "
-                "values are not supported: remove these samples, or fill in the values."
-            )
-        if len(row) != width:
-            _refuse_ragged([(line, row)], width, name)
+        _check_row(line, row, blank, columns, name)
         cells = row[picked[0] :] if whole else [row[j] for j in picked]
         values = bytes(map(memory.__getitem__, cells))
-        if _UNFIT in values:
-            _refuse_cell(line, row, picked[values.index(_UNFIT)], columns, name)
+        if max(values) > 1:
+            _check_cells(values, (line, row), columns, name)
         codes += values
         lines.append(line)
+        if len(lines) > most:
+            _refuse_size(len(lines), len(picked), name)
         if columns.ids is not None:
             ids.append(row[columns.ids])
         if columns.time is not None:
@@ -311,7 +358,8 @@ def _collect(
         if columns.weight is not None:
             where = f"{name}, line {line}, column {columns.labels[columns.weight]!r:.80}"
             weights.append(read_weight(row[columns.weight], where, decimal_comma=decimal_comma))
-    table = np.frombuffer(codes, dtype=np.uint8).reshape(len(lines), len(picked)).astype(np.bool_)
+    table = np.frombuffer(codes, dtype=np.uint8).reshape(len(lines), len(picked))
+    missing = table == _MISSING_CODE
     if columns.ids is None:
         ids = [str(i) for i in range(len(lines))]
     notes = _check_ids(ids, lines, name)
@@ -319,11 +367,30 @@ def _collect(
         kind=f"the table {name}",
         samples=ids,
         items=[columns.labels[j] for j in picked],
-        values=table,
+        values=table == 1,
+        unprofiled=missing if missing.any() else None,
         times=np.array(times) if columns.time is not None else None,
         weights=np.array(weights) if columns.weight is not None else None,
         notes=notes,
     )
+
+
+def _check_row(line: int, row: list[str], blank: int | None, columns: Columns, name: str) -> None:
+    """Refuse a row of another width, and one after a line without its only value."""
+    width = len(columns.labels)
+    if blank is not None and width == 1:
+        raise InputError(
+            f"{name}, line {blank}: no value (column {columns.labels[0]!r:.80}), so that all "
+            "cells of the sample are missing. Remove the sample, or fill in the value."
+        )
+    if len(row) != width:
+        _refuse_ragged([(line, row)], width, name)
+
+
+def _refuse_size(n_rows: int, n_items: int, name: str) -> None:
+    """Refuse a table that is too large: in rows, or in cells."""
+    ROWS.refuse(n_rows, name)
+    refuse_too_large(n_rows, n_items, name)
 
 
 def _check_ids(ids: list[str], lines: list[int], name: str) -> list[str]:
@@ -335,10 +402,24 @@ def _check_ids(ids: list[str], lines: list[int], name: str) -> list[str]:
             if label in seen:
                 raise InputError(
                     f"{name}: the sample {label!r:.80} occurs twice, in lines {seen[label]} and "
-                    f"{line}. Rename or remove one (samples=False if this column has no ids)."
+                    f"{line}{composed_hint(label)}. Rename or remove one (samples=False if this "
+                    "column has no ids)."
                 )
             seen[label] = line
     return check_labels(ids, "sample", name)
+
+
+def _check_cells(values: bytes, found: tuple[int, list[str]], columns: Columns, name: str) -> None:
+    """Refuse a row with cells that mean nothing, or whose cells are all missing."""
+    line, row = found
+    if _UNFIT in values:
+        _refuse_cell(line, row, columns.items[values.index(_UNFIT)], columns, name)
+    if not values.strip(bytes([_MISSING_CODE])):
+        sample = "" if columns.ids is None else f", sample {row[columns.ids]!r:.80}"
+        raise InputError(
+            f"{name}, line {line}{sample}: all cells are missing, so that the sample says nothing. "
+            "Remove it, or fill in what is known."
+        )
 
 
 def _refuse_cell(line: int, row: list[str], j: int, columns: Columns, name: str) -> None:
@@ -347,8 +428,9 @@ def _refuse_cell(line: int, row: list[str], j: int, columns: Columns, name: str)
     where = f"{name}, line {line}{sample}, column {label!r:.80}"
     if cell.casefold() in MISSING:
         raise InputError(
-            f"{where}: the value is missing ({cell!r}). Missing values are not supported: remove "
-            "the sample, leave out the item (drop=), or fill in the value."
+            f"{where}: the value is missing ({cell!r}). Say what that means: missing='keep' if "
+            "nobody looked for the item, missing='absent' if the sample does not have it "
+            "(--missing on the command line). Or fill in the value, or leave out the item (drop=)."
         )
     remedy = "Code items as 0 or 1; leave out a column that is not an item with drop=."
     if label.casefold() in {"time", "times", "age"}:
@@ -387,6 +469,7 @@ def _turned(draft: Draft, wanted: tuple[str, ...] | None) -> Draft:
         samples=draft.items,
         items=draft.samples,
         values=values,
+        unprofiled=None if draft.unprofiled is None else draft.unprofiled.T.copy(),
         files=draft.files,
         notes=draft.notes,
     )

@@ -237,15 +237,17 @@ class PosteriorState(NamedTuple):
 
 
 class Trajectory(NamedTuple):
-    """How Hamiltonian trajectories run: step size, most steps, and the metric.
+    """How Hamiltonian trajectories run: step size, fewest and most steps, and the reference.
 
-    The inverse metric is the identity minus ``directions.T @ diag(shrink) @ directions``; the rows
-    of ``directions`` are orthonormal. Coordinates are those of theta, row by row, then that of the
-    scale.
+    The reference is a normal distribution with the mean ``centre``. Its covariance is the identity
+    minus ``directions.T @ diag(shrink) @ directions``; the rows of ``directions`` are orthonormal.
+    Coordinates are those of theta, row by row, then that of the scale.
     """
 
     step: float
+    fewest_steps: int
     most_steps: int
+    centre: NDArray[np.float64]
     directions: NDArray[np.float64]
     shrink: NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from sequela.kernels.lattice import evaluate_block
 from sequela.kernels.limits import LARGEST_LOG_RATE
 from sequela.kernels.relocation import relocate
 from sequela.kernels.sequence import MARGINAL, sequence_gradient
-from sequela.support.jit import helper, kernel
+from sequela.support.jit import helper, inlined, kernel
 
 # Items that are relocated at once.
 _BLOCK = 4
@@ -56,7 +56,7 @@ def dense_tables(theta, stop_rate):
     return ThetaTables(theta, W, rate, row_start, row_item, shared, constant, fast, stop_rate)
 
 
-@helper
+@inlined
 def lattice_log_likelihood(theta, target, chosen, gradient, want_gradient):
     """Return the log-likelihood of the sets `chosen`, times their counts; -inf out of range.
 
@@ -99,11 +99,12 @@ def order_log_likelihood(theta, target, orders, gradient, want_gradient):
     return value
 
 
-@helper
+@inlined
 def evaluate(theta, target, orders, values, gradient, want_gradient):
     """Fill the two log-likelihoods, and the gradient of their sum with the target's power.
 
-    Return False if theta is out of range.
+    Return False if theta is out of range. Callers hold `want_gradient` in a variable, because Numba
+    compiles one more copy of everything below for each literal.
     """
     value = lattice_log_likelihood(theta, target, target.lattice, gradient, want_gradient)
     if not value > -1e300:
@@ -192,14 +193,17 @@ def set_scores(scores, theta, slope, target, chosen):
     """
     n = theta.shape[0]
     gradient = np.empty((n, n))
+    wanted = n > 0
     for row in range(chosen.shape[0]):
         one = chosen[row : row + 1]
-        value = lattice_log_likelihood(theta, target, one, gradient, True)
+        value = lattice_log_likelihood(theta, target, one, gradient, wanted)
         if value > -1e300:
             count = target.sets.weights[chosen[row]] * target.total
             gradient /= math.sqrt(count)
-            scores[row, : n * n] = (gradient * slope).reshape(-1)
-            pull = np.sum(gradient * theta)
-            for j in range(n):
-                pull -= gradient[j, j] * theta[j, j]
+            pull = 0.0
+            for i in range(n):
+                for j in range(n):
+                    scores[row, i * n + j] = gradient[i, j] * slope[i, j]
+                    if i != j:
+                        pull += gradient[i, j] * theta[i, j]
             scores[row, n * n] = pull * target.prior.log_spread

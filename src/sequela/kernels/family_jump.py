@@ -20,11 +20,12 @@ from sequela.kernels.dense_likelihood import evaluate
 from sequela.kernels.prior_transform import (
     LARGEST_THETA,
     base_coordinate,
+    copy_entries,
     fill_theta,
     interaction_coordinate,
     log_scale,
 )
-from sequela.support.jit import helper
+from sequela.support.jit import helper, inlined
 
 # A share nearer to 0 or 1 is not left by a jump: rounding would decide.
 _LEAST_SHARE = 1e-12
@@ -140,7 +141,7 @@ def pair_density(pair, unit, shift, prior):
     return z1, z2, z12, z21, first + second + third + fourth
 
 
-@helper
+@inlined
 def family_jump(state, target, i, j, reflect, width, follow, rng):
     """Propose another share of the orders of i and j; return whether it was accepted.
 
@@ -188,11 +189,13 @@ def family_jump(state, target, i, j, reflect, width, follow, rng):
     if not theta.max() < LARGEST_THETA:
         return False
     values = np.empty(2)
-    if not evaluate(theta, target, state.orders, values, slope, False):
+    unwanted = n < 0
+    if not evaluate(theta, target, state.orders, values, slope, unwanted):
         return False
     gain += target.power * (values[0] - state.values[0]) + values[1] - state.values[1]
     if not level < gain:
         return False
-    state.z[:] = z
-    state.values[:] = values
+    copy_entries(state.z, z)
+    state.values[0] = values[0]
+    state.values[1] = values[1]
     return True

@@ -1,8 +1,10 @@
 """Hamiltonian Monte Carlo in the coordinates of `prior_transform`.
 
-The metric is the identity (the prior) plus a low-rank part (the information of the data), so that
-both its product with a vector and a draw of momenta cost a few times the rank times the number of
-coordinates.
+The log-density is that of a normal distribution (the reference: the precision of the prior, plus
+the information of the data as a part of low rank) and a rest. Motion under the reference alone is a
+rotation, which is followed exactly; only the rest is integrated by finite steps. Most directions
+are known from the prior alone, so that the rest is small, and steps are long (Shahbaba et al. 2014,
+"Split Hamiltonian Monte Carlo").
 """
 
 import math
@@ -10,96 +12,123 @@ import math
 import numpy as np
 
 from sequela.kernels.dense_likelihood import evaluate
-from sequela.kernels.prior_transform import fill_theta
-from sequela.support.jit import helper
+from sequela.kernels.prior_transform import copy_entries, fill_theta
+from sequela.support.jit import helper, inlined
 
 
 @helper
-def velocities(p, trajectory):
-    """Return the inverse metric times the momenta."""
-    along = np.dot(trajectory.directions, p)
+def stretch(x, factors, directions):
+    """Return x, with its part along each direction multiplied by 1 plus a factor."""
+    along = np.dot(directions, x)
     for k in range(along.shape[0]):
-        along[k] *= trajectory.shrink[k]
-    return p - np.dot(trajectory.directions.T, along)
+        along[k] *= factors[k]
+    return x + np.dot(directions.T, along)
 
 
 @helper
-def draw_momenta(size, trajectory, rng):
-    """Draw momenta from the normal distribution whose precision is the inverse metric."""
-    p = np.empty(size)
+def draw_velocities(size, trajectory, rng):
+    """Draw velocities from the normal distribution with the covariance of the reference."""
+    v = np.empty(size)
     for at in range(size):
-        p[at] = rng.standard_normal()
-    along = np.dot(trajectory.directions, p)
-    for k in range(along.shape[0]):
-        along[k] *= 1.0 / math.sqrt(1.0 - trajectory.shrink[k]) - 1.0
-    return p + np.dot(trajectory.directions.T, along)
+        v[at] = rng.standard_normal()
+    factors = np.sqrt(1.0 - trajectory.shrink) - 1.0
+    return stretch(v, factors, trajectory.directions)
 
 
 @helper
-def kick(p, time, gradient, slope, theta, q, spread):
-    """Change the momenta by the force at theta over a time; the last one belongs to the scale."""
+def fill_force(force, gradient, slope, theta, z, scale, spread):
+    """Fill the gradient of the log-density in the coordinates; that of a fixed scale is 0."""
     n = theta.shape[0]
     pull = 0.0
     for i in range(n):
         for j in range(n):
-            at = i * n + j
-            p[at] += time * (gradient[i, j] * slope[i, j] - q[at])
+            force[i * n + j] = gradient[i, j] * slope[i, j] - z[i, j]
             if i != j:
                 pull += gradient[i, j] * theta[i, j]
-    if spread > 0.0:
-        p[n * n] += time * (pull * spread - q[n * n])
+    force[n * n] = pull * spread - scale[0] if spread > 0.0 else 0.0
 
 
 @helper
-def energy(values, power, q, p, velocity):
+def kick(v, time, force, q, trajectory):
+    """Change the velocities by the force, without that of the reference, over a time.
+
+    `v` has the coordinates that move.
+    """
+    force = stretch(force, -trajectory.shrink, trajectory.directions)
+    for at in range(v.shape[0]):
+        v[at] += time * (force[at] + q[at] - trajectory.centre[at])
+
+
+@helper
+def rotate(q, v, angle, centre):
+    """Follow the motion under the reference: a rotation around its centre."""
+    c = math.cos(angle)
+    s = math.sin(angle)
+    for at in range(v.shape[0]):
+        away = q[at] - centre[at]
+        q[at] = centre[at] + c * away + s * v[at]
+        v[at] = c * v[at] - s * away
+
+
+@helper
+def energy(values, power, q, v, trajectory):
     """Return minus the Hamiltonian: log-density minus kinetic energy."""
-    return power * values[0] + values[1] - 0.5 * np.sum(q * q) - 0.5 * np.sum(p * velocity)
+    along = np.dot(trajectory.directions, v)
+    kinetic = np.sum(v * v)
+    for k in range(along.shape[0]):
+        kinetic += along[k] ** 2 * trajectory.shrink[k] / (1.0 - trajectory.shrink[k])
+    return power * values[0] + values[1] - 0.5 * np.sum(q * q) - 0.5 * kinetic
 
 
-@helper
+@inlined
 def hamiltonian_move(state, target, trajectory, rng):
     """Run one trajectory from the state, and accept or reject its end.
 
-    Return (acceptance probability, number of gradients). The number of leapfrog steps is uniform
-    between 1 and the largest number, and the step size varies by a tenth, so that no periodic orbit
-    is followed for ever.
+    Return (acceptance probability, number of gradients). The number of steps is uniform between the
+    fewest and the most, and the step size varies by a tenth, so that no periodic orbit is followed
+    for ever.
     """
     n = state.z.shape[0]
     prior = target.prior
     spread = prior.log_spread
+    wanted = n > 0
     theta = np.empty((n, n))
     slope = np.empty((n, n))
     gradient = np.empty((n, n))
     values = np.empty(2)
+    force = np.empty(n * n + 1)
     q = np.empty(n * n + 1)
-    q[: n * n] = state.z.reshape(-1)
     q[n * n] = state.scale[0]
     z = q[: n * n].reshape((n, n))
+    copy_entries(z, state.z)
     scale = q[n * n :]
     fill_theta(theta, slope, z, scale, prior)
-    if not evaluate(theta, target, state.orders, values, gradient, True):
+    if not evaluate(theta, target, state.orders, values, gradient, wanted):
         return 0.0, 1
-    p = draw_momenta(n * n + 1, trajectory, rng)
+    v = draw_velocities(n * n + 1, trajectory, rng)
+    moving = n * n + 1
     if spread == 0.0:
-        p[n * n] = 0.0
-    velocity = velocities(p, trajectory)
-    start = energy(values, target.power, q, p, velocity)
-    steps = 1 + int(rng.random() * trajectory.most_steps)
+        moving = n * n
+        v[n * n] = 0.0
+    start = energy(values, target.power, q, v, trajectory)
+    few = trajectory.fewest_steps
+    steps = few + int(rng.random() * (trajectory.most_steps - few + 1))
     length = trajectory.step * (0.9 + 0.2 * rng.random())
     for at in range(steps + 1):
         time = 0.5 * length if at == 0 or at == steps else length
-        kick(p, time, gradient, slope, theta, q, spread)
+        fill_force(force, gradient, slope, theta, z, scale, spread)
+        kick(v[:moving], time, force, q, trajectory)
         if at == steps:
             break
-        q += length * velocities(p, trajectory)
+        rotate(q, v[:moving], length, trajectory.centre)
         in_range = fill_theta(theta, slope, z, scale, prior)
-        if not in_range or not evaluate(theta, target, state.orders, values, gradient, True):
+        if not in_range or not evaluate(theta, target, state.orders, values, gradient, wanted):
             return 0.0, at + 2
-    velocity = velocities(p, trajectory)
-    end = energy(values, target.power, q, p, velocity)
+    end = energy(values, target.power, q, v, trajectory)
     accept = math.exp(min(0.0, end - start)) if end == end else 0.0
     if rng.random() < accept:
-        state.z[:] = z
+        copy_entries(state.z, z)
         state.scale[0] = scale[0]
-        state.values[:] = values
+        state.values[0] = values[0]
+        state.values[1] = values[1]
     return accept, steps + 1

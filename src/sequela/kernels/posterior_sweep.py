@@ -10,16 +10,17 @@ import numpy as np
 
 from sequela.kernels.dense_likelihood import evaluate, relocate_orders
 from sequela.kernels.family_jump import family_jump
-from sequela.kernels.hamiltonian import hamiltonian_move
+from sequela.kernels.hamiltonian import fill_force, hamiltonian_move
 from sequela.kernels.prior_transform import (
     LARGEST_THETA,
+    copy_entries,
     fill_theta,
     interaction_coordinate,
     log_scale,
     shape_inverse,
     shape_value,
 )
-from sequela.support.jit import helper, kernel
+from sequela.support.jit import helper, inlined, kernel
 
 # Places in the counts that `advance` adds to: what was tried and what was accepted.
 COUNTS = (
@@ -44,7 +45,7 @@ _SCALE_STEP = 0.5
 _SCALE_TRIES = 2
 
 
-@helper
+@inlined
 def shift_row(state, target, rng):
     """Propose to add the same number to all effects of one item; return whether it was accepted.
 
@@ -71,13 +72,15 @@ def shift_row(state, target, rng):
     if not theta.max() < LARGEST_THETA:
         return False
     values = np.empty(2)
-    if not evaluate(theta, target, state.orders, values, slope, False):
+    unwanted = n < 0
+    if not evaluate(theta, target, state.orders, values, slope, unwanted):
         return False
     gain += target.power * (values[0] - state.values[0]) + values[1] - state.values[1]
     if not level < gain:
         return False
-    state.z[:] = z
-    state.values[:] = values
+    copy_entries(state.z, z)
+    state.values[0] = values[0]
+    state.values[1] = values[1]
     return True
 
 
@@ -103,12 +106,12 @@ def change_scale(state, prior, rng):
                 gain += math.log(before) - math.log(after) + math.log(ratio)
     if not math.log(rng.random()) < gain:
         return False
-    state.z[:] = z
+    copy_entries(state.z, z)
     state.scale[0] = proposed
     return True
 
 
-@helper
+@inlined
 def jump_pairs(state, target, pairs, jumps, counts, rng):
     """Try family jumps for random rows of `pairs`."""
     for _ in range(jumps):
@@ -122,16 +125,20 @@ def jump_pairs(state, target, pairs, jumps, counts, rng):
 
 
 @kernel
-def advance(state, target, trajectory, pairs, jumps, sweeps, counts, rng):
+def advance(state, target, trajectory, pairs, jumps, sweeps, counts, force, rng):
     """Advance a chain by `sweeps` sweeps; `counts` are added to, see `COUNTS`.
 
-    Return False if the state is out of range, which only a start can be.
+    `force` receives the gradient of the log-density in the coordinates, unless it is empty.
+
+    Return False if the state is out of range, which only a start can be. Without sweeps this is
+    all that is done.
     """
     n = state.z.shape[0]
     theta = np.empty((n, n))
     slope = np.empty((n, n))
+    unwanted = n < 0
     in_range = fill_theta(theta, slope, state.z, state.scale, target.prior)
-    if not in_range or not evaluate(theta, target, state.orders, state.values, slope, False):
+    if not in_range or not evaluate(theta, target, state.orders, state.values, slope, unwanted):
         return False
     for _ in range(sweeps):
         accept, gradients = hamiltonian_move(state, target, trajectory, rng)
@@ -151,7 +158,14 @@ def advance(state, target, trajectory, pairs, jumps, sweeps, counts, rng):
         if target.large_start.shape[0] > 1:
             fill_theta(theta, slope, state.z, state.scale, target.prior)
             relocate_orders(theta, target, state.orders, rng)
-            evaluate(theta, target, state.orders, state.values, slope, False)
+            evaluate(theta, target, state.orders, state.values, slope, unwanted)
+    if force.shape[0] > 0:
+        wanted = n > 0
+        gradient = np.empty((n, n))
+        fill_theta(theta, slope, state.z, state.scale, target.prior)
+        evaluate(theta, target, state.orders, state.values, gradient, wanted)
+        spread = target.prior.log_spread
+        fill_force(force, gradient, slope, theta, state.z, state.scale, spread)
     return True
 
 
@@ -175,7 +189,10 @@ def write_coordinates(z, theta, scale, prior):
 
 
 @kernel
-def log_likelihoods(values, theta, target, orders):
-    """Fill the log-likelihoods of lattice sets and large samples; return whether in range."""
-    unused = np.empty((1, 1))
-    return evaluate(theta, target, orders, values, unused, False)
+def log_likelihoods(values, gradient, theta, target, orders):
+    """Fill the log-likelihoods of lattice sets and large samples, and the gradient of their sum.
+
+    Return whether theta is in range.
+    """
+    wanted = theta.shape[0] > 0
+    return evaluate(theta, target, orders, values, gradient, wanted)

@@ -76,6 +76,14 @@ def shape_inverse(value, prior):
 
 
 @helper
+def copy_entries(target, source):
+    """Copy a square matrix. An assignment of whole arrays would take Numba five seconds more."""
+    for i in range(source.shape[0]):
+        for j in range(source.shape[1]):
+            target[i, j] = source[i, j]
+
+
+@helper
 def log_scale(scale, prior):
     """Return the log of the scale of the interactions."""
     return prior.log_median + prior.log_spread * scale[0]

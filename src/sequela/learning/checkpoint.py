@@ -8,7 +8,7 @@ import json
 import time
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from sequela.learning.solvers.contract import Info, Status
 from sequela.learning.solvers.proximal_newton import NewtonState
 from sequela.support.errors import InputError
 from sequela.support.files import replacing
+from sequela.support.schema import AnyNumber, Count, Digest, Place, Rule, parse_json, read_fields
 
 if TYPE_CHECKING:
     import os
@@ -32,7 +33,94 @@ if TYPE_CHECKING:
 __all__ = ["Checkpoint", "Running", "check_place", "fingerprint", "recorded_seed"]
 
 _FORMAT = "sequela checkpoint"
-_VERSION = 2
+_VERSION = 3  # since version 3 there is a checksum of the content
+_CHECKSUM = "checksum"
+_REMEDY = "Delete it, or name another file"
+
+_HistoryRow = tuple[Count, AnyNumber, AnyNumber, Count, AnyNumber]
+_StatusName = Annotated[
+    str, Rule(lambda name: name in Status.__members__, "the name of a status, such as CONVERGED")
+]
+
+
+@dataclass(frozen=True)
+class _StoredInfo:
+    """An `Info` in a file."""
+
+    iterations: Count
+    evaluations: Count
+    objective: AnyNumber
+    residual: AnyNumber
+    floor: AnyNumber
+    status: _StatusName
+    closed: ClassVar[bool] = True
+
+    def info(self) -> Info:
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return Info(**{**values, "status": Status[self.status]})
+
+
+@dataclass(frozen=True)
+class _StoredStart:
+    """A `Start` in a file; its theta is an array beside."""
+
+    objective: AnyNumber
+    objective_se: AnyNumber
+    kkt_residual: AnyNumber
+    kkt_floor: AnyNumber
+    n_iterations: Count
+    n_evaluations: Count
+    status: _StatusName
+    message: str
+    width: AnyNumber
+    history: list[_HistoryRow]
+    closed: ClassVar[bool] = True
+
+    def start(self, theta: NDArray[Any]) -> Start:
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return Start(theta=theta, **{**values, "status": Status[self.status]})
+
+
+@dataclass(frozen=True)
+class _StoredRunning:
+    """A `Running` in a file; the arrays of its state are beside."""
+
+    numbers: dict[str, Any]
+    info: _StoredInfo
+    phase: Literal[0, 1]
+    history: list[_HistoryRow]
+    closed: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class _Header:
+    """The JSON of a checkpoint."""
+
+    data: Digest
+    options: dict[str, Any]
+    finished: list[_StoredStart]
+    running: _StoredRunning | None
+
+
+@dataclass(frozen=True)
+class _NewtonNumbers:
+    """The numbers in the state of the quasi-Newton solver."""
+
+    loss: AnyNumber
+    kept: Count
+    rounds: Count
+    inner_tol: AnyNumber
+    free: None = None
+    closed: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class _AdaGradNumbers:
+    """The numbers in the state of the paper's solver."""
+
+    steps_taken: Count
+    settled: bool
+    closed: ClassVar[bool] = True
 
 
 def fingerprint(data: Dataset) -> str:
@@ -210,8 +298,10 @@ class Checkpoint:
                     "name another file"
                 )
         try:
-            return _restore(meta, arrays, objective)
-        except (KeyError, TypeError, ValueError) as error:
+            return _restore(meta, arrays, objective, self.path)
+        except InputError:
+            raise
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise _damaged(self.path, f"missing or wrong: {error}") from None
 
 
@@ -232,30 +322,62 @@ def _start_entry(start: Start) -> dict[str, Any]:
 
 
 def _restore(
-    meta: dict[str, Any], arrays: dict[str, NDArray[Any]], objective: Objective
+    meta: dict[str, Any],
+    arrays: dict[str, NDArray[Any]],
+    objective: Objective,
+    path: str | os.PathLike[str],
 ) -> tuple[list[Start], Running | None]:
-    finished = []
-    for i, entry in enumerate(meta["finished"]):
-        history = [tuple(row) for row in entry["history"]]
-        status = Status[entry["status"]]
-        kept = {**entry, "history": history, "status": status}
-        finished.append(Start(theta=arrays[f"finished_{i}_theta"], **kept))
-    if meta["running"] is None:
+    place = Place(path, _REMEDY)
+    header = read_fields(_Header, meta, place)
+    n = objective.n
+    finished = [
+        entry.start(_array(arrays, f"finished_{i}_theta", (n, n), np.float64, place))
+        for i, entry in enumerate(header.finished)
+    ]
+    if header.running is None:
         return finished, None
-    running = meta["running"]
-    kind: type[NewtonState | AdaGradState]
-    kind = AdaGradState if meta["options"]["solver"] == "adagrad" else NewtonState
+    running = header.running
+    adagrad = meta["options"]["solver"] == "adagrad"
+    kind: type[NewtonState | AdaGradState] = AdaGradState if adagrad else NewtonState
+    read_fields(
+        _AdaGradNumbers if adagrad else _NewtonNumbers, running.numbers, place.at("running.numbers")
+    )
     state = {
         name.removeprefix("state_"): arrays[name] for name in arrays if name.startswith("state_")
     }
-    _demand_fields(kind, {**state, **running["numbers"]})
-    _demand_fields(Info, running["info"])
-    info = Info(**{**running["info"], "status": Status[running["info"]["status"]]})
+    _demand_fields(kind, {**state, **running.numbers})
+    for name in state.keys() - {"steps", "changes"}:
+        dtype = np.bool_ if name == "free" else np.float64
+        _array(arrays, f"state_{name}", (n, n), dtype, place)
+    for name in state.keys() & {"steps", "changes"}:
+        if state[name].size:
+            _array(arrays, f"state_{name}", (len(state[name]), n * n), np.float64, place)
     if "free" in state:
         objective.prepare(state["free"])
+    elif kind is NewtonState and not objective.plan.partial.places.size:  # all entries are free
+        n = objective.n
+        objective.prepare(np.ones((n, n), dtype=np.bool_))
     objective.restore(arrays)
-    history = [tuple(row) for row in running["history"]]
-    return finished, Running(state, running["numbers"], info, running["phase"], history)
+    return finished, Running(
+        state, running.numbers, running.info.info(), running.phase, running.history
+    )
+
+
+def _array(
+    arrays: dict[str, NDArray[Any]], name: str, shape: tuple[int, ...], dtype: Any, place: Place
+) -> NDArray[Any]:
+    """Return an array of a checkpoint; refuse one of another shape or type, or with NaN."""
+    if name not in arrays:
+        raise place.at(name).error("is missing", "an array")
+    found = arrays[name]
+    if found.shape != shape or found.dtype != dtype:
+        raise place.at(name).error(
+            f"is an array of {found.dtype} with shape {found.shape}",
+            f"{np.dtype(dtype)} with shape {shape}",
+        )
+    if not np.isfinite(found).all():
+        raise place.at(name).error("has entries that are not finite", "finite numbers")
+    return found
 
 
 def _demand_fields(kind: type[NewtonState | AdaGradState | Info], found: dict[str, Any]) -> None:
@@ -273,7 +395,18 @@ def _write(
     with replacing(path) as file:
         # Arrays of objects would be pickled; there are none here, and reading refuses them.
         content: dict[str, Any] = {"meta": np.array(header), **arrays}
+        content[_CHECKSUM] = np.array(_checksum(content))
         np.savez(file, **content)
+
+
+def _checksum(content: dict[str, NDArray[Any]]) -> str:
+    """Return the checksum of all arrays, with their names, types and shapes."""
+    digest = hashlib.sha256()
+    for name in sorted(content):
+        array = np.asarray(content[name])
+        digest.update(json.dumps([name, array.dtype.str, array.shape]).encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def recorded_seed(path: str | os.PathLike[str]) -> int | None:
@@ -281,10 +414,14 @@ def recorded_seed(path: str | os.PathLike[str]) -> int | None:
     found = _read(path)
     if found is None:
         return None
-    try:
-        return int(found[0]["options"]["seed"])
-    except (KeyError, TypeError, ValueError):
-        raise _damaged(path, "its seed is missing") from None
+    options = found[0].get("options")
+    place = Place(path, _REMEDY, "options")
+    return read_fields(_Seed, options, place).seed
+
+
+@dataclass(frozen=True)
+class _Seed:
+    seed: Count
 
 
 def _difference(found: Any, expected: Any) -> str:
@@ -313,17 +450,22 @@ def _read(
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-        meta = json.loads(str(arrays.pop("meta")))
+        checksum = str(arrays.pop(_CHECKSUM, ""))
+        whole = checksum == _checksum(arrays)
+        header = str(arrays.pop("meta"))
     except Exception as error:  # noqa: BLE001 - a flipped bit can raise anything on the way
         raise _damaged(path, type(error).__name__) from None
+    meta = parse_json(header, Place(path, _REMEDY))
     if not isinstance(meta, dict) or meta.get("format") != _FORMAT:
         raise InputError(
             f"{str(path)!r} is not a checkpoint of a fit; name another file for the checkpoint"
         )
     if meta.get("version") != _VERSION:
         raise InputError(
-            f"the checkpoint {str(path)!r} has format version {meta.get('version')}, this "
+            f"the checkpoint {str(path)!r} has format version {meta.get('version')!r:.40}, this "
             f"version of sequela reads {_VERSION}. Finish the fit with the version that began "
             "it, or delete the file"
         )
+    if not whole:
+        raise _damaged(path, "its content was changed since it was written: the checksum differs")
     return meta, arrays

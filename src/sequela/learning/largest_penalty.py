@@ -147,6 +147,7 @@ class WithoutInteractions:
     effective: float = 1.0
     is_sampled: bool = False
     is_partial: bool = False
+    most_kept: int = 1
 
     def evaluate(
         self,
@@ -170,6 +171,10 @@ class WithoutInteractions:
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:  # noqa: ARG002 - always
         """Return True: interactions stay at zero."""
         return True
+
+    def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:  # noqa: ARG002 - never
+        """Return False: interactions stay at zero."""
+        return False
 
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
         """Do nothing: there are no orders to draw."""

@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from sequela.support.progress import somebody_watches
+from sequela.support.labels import visible
+from sequela.support.progress import (
+    Ticker,
+    hide_bar,
+    say_line,
+    show_bar,
+    shows_lines,
+    somebody_watches,
+)
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["FitProgress"]
+__all__ = ["FitProgress", "announce_preparation"]
 
 # Seconds between two lines in a log.
 _BETWEEN_LINES = 5.0
+# Samples times items, above which preparation takes a second or more.
+_MANY_CELLS = 300_000
+
+
+def announce_preparation(show: bool | str | None, n_cells: int) -> None:
+    """Write a line before the data are prepared, where that takes seconds and lines are wanted.
+
+    Parameters
+    ----------
+    show : bool, "lines" or None
+        As in `FitProgress`.
+    n_cells : int
+        Samples times items.
+    """
+    if show == "lines" and n_cells >= _MANY_CELLS:
+        say_line("fit: preparing the data")
 
 
 class FitProgress:
@@ -33,10 +56,12 @@ class FitProgress:
     """
 
     def __init__(self, show: bool | str | None, tol: float, *, long: bool = False) -> None:
-        self._lines = show == "lines"
+        self._lines = show == "lines" or (show is None and shows_lines())
         self._show = somebody_watches() if show is None else bool(show) and not self._lines
+        self._ticker: Ticker | None = None
         self._description = ""
         self._last_line = time.monotonic()
+        self._written = False
         self._tol = tol
         self._long = long
         self._bar: Any = None
@@ -45,18 +70,25 @@ class FitProgress:
 
     def __enter__(self) -> FitProgress:
         if self._show:
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+            from rich.progress import (
+                BarColumn,
+                SpinnerColumn,
+                TextColumn,
+                TimeElapsedColumn,
+                TimeRemainingColumn,
+            )
 
-            self._bar = Progress(
+            self._bar = show_bar(
+                SpinnerColumn(),
                 TextColumn("{task.description}"),
                 BarColumn(bar_width=20),
                 TextColumn("{task.fields[state]}"),
+                TimeElapsedColumn(),
                 TimeRemainingColumn(),
-                console=Console(stderr=True),
-                transient=True,
             )
-            self._bar.start()
+        elif self._lines:
+            # Says something also while the first step, or a compilation, takes long.
+            self._ticker = Ticker(self._first_line)
         return self
 
     def __exit__(
@@ -65,13 +97,19 @@ class FitProgress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._ticker is not None:
+            self._ticker.stop()
         if self._bar is not None:
-            self._bar.stop()
+            hide_bar(self._bar)
+
+    def _first_line(self) -> None:
+        if not self._written:
+            self._write("begins")
 
     def begin(self, description: str) -> None:
         """Start a new bar."""
         self._first = 0.0
-        self._description = description
+        self._description = visible(description, one_line=True)
         if self._lines and self._long:
             self._write("begins")
         if self._bar is not None:
@@ -81,11 +119,13 @@ class FitProgress:
 
     def _write(self, state: str) -> None:
         self._last_line = time.monotonic()
-        sys.stderr.write(f"{self._description}: {state}\n")
-        sys.stderr.flush()
+        self._written = True
+        say_line(f"{self._description}: {state}")
 
     def update(self, objective: float, residual: float, interactions: int) -> None:
         """Show where the fit stands."""
+        if not self._lines and self._bar is None:
+            return
         state = f"objective {objective:.6g}, residual {residual:.1e}, {interactions} interactions"
         if self._lines and time.monotonic() - self._last_line >= _BETWEEN_LINES:
             self._write(state)

@@ -107,6 +107,11 @@ class WithRidge:
         return self.objective.is_sampled
 
     @property
+    def most_kept(self) -> int:
+        """Draws per chain beyond which more are not worth their time."""
+        return self.objective.most_kept
+
+    @property
     def is_partial(self) -> bool:
         """Whether a gradient is complete on the prepared support alone, unless asked in full."""
         return self.objective.is_partial
@@ -118,6 +123,10 @@ class WithRidge:
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
         """Tell whether evaluations on a support would be quick."""
         return self.objective.is_affordable(support)
+
+    def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:
+        """Tell whether evaluations on a support take longer than with all entries free."""
+        return self.objective.is_slower_than_orders(support)
 
     def evaluate(
         self, theta: NDArray[np.float64], *, full: bool = False

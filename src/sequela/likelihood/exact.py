@@ -189,8 +189,9 @@ class ExactWork:
     def finish(self, n_threads: int) -> NDArray[np.float64] | None:
         """Return the weighted gradient; first do the sets that the blocks left out of range."""
         done = self._carefully(n_threads)
-        lacking = np.isnan(self.log_p)
-        if self.blocks and lacking.any():
+        # One NaN makes the sum NaN.
+        if self.blocks and np.isnan(self.log_p.sum()):
+            lacking = np.isnan(self.log_p)
             places = np.concatenate(self.blocks)
             self.beyond = places[lacking[places]].tolist()
         if not self.want_gradient:
@@ -228,8 +229,8 @@ class ExactWork:
         for sums in self._sums[1:]:
             gradient += sums.gradient
             present += sums.present
-        diagonal = gradient.diagonal().copy()
         rate = np.where(parameters.shared, parameters.rate, 0.0)
+        diagonal = gradient.diagonal() - present[n] * rate
         gradient -= present[:n, None] * rate
-        np.fill_diagonal(gradient, diagonal - present[n] * rate)
+        gradient.ravel()[:: n + 1] = diagonal
         return gradient

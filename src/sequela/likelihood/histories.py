@@ -18,6 +18,7 @@ from sequela.likelihood.component_histories import ComponentHistory
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.orders import OrderSampler, draw_orders, sampled_columns
 from sequela.likelihood.parameters import Parameters
+from sequela.likelihood.partial_plan import partial_passage
 from sequela.likelihood.passage import Passage
 from sequela.likelihood.plan import Way, choose_way
 from sequela.model import as_model
@@ -139,7 +140,8 @@ def sample_posteriors(
 ) -> SamplePosteriors:
     """Return the posterior moments of the times of every sample given its set.
 
-    Observation times of the data are not used: this is what the sets alone tell.
+    Observation times of the data are not used: this is what the sets alone tell, with what is
+    known about their orders. Missing cells are summed over.
 
     Parameters
     ----------
@@ -163,10 +165,13 @@ def sample_posteriors(
     how = read_settings(settings, unused=("draws", "target_se"))
     read = Dataset.coerce(data)
     parameters = Parameters.of(as_model(model, read.items))
-    distinct = DistinctSamples.of(read.without_times())
+    distinct = DistinctSamples.of(read.without_times(), partial=True)
 
     def work(s: int) -> _SetPosterior:
         items = distinct.items(s)
+        known = distinct.known(s)
+        if known is not None:
+            return _exact(partial_passage(parameters, known, how.budget), items.size)
         way = choose_way(parameters, items, how.budget, components=True)
         if way is Way.COMPONENTS:
             history = ComponentHistory(parameters, items)
@@ -174,7 +179,7 @@ def sample_posteriors(
                 return _by_components(history)
             way = choose_way(parameters, items, how.budget)
         if way is Way.EXACT:
-            return _exact(Passage.of(parameters, items))
+            return _exact(Passage.of(parameters, items), items.size)
         return _sampled(parameters, items, how, s)
 
     pieces = distinct.largest_first()
@@ -203,16 +208,16 @@ def sample_posteriors(
     )
 
 
-def _exact(passage: Passage) -> _SetPosterior:
-    k = passage.k
+def _exact(passage: Passage, k: int) -> _SetPosterior:
+    """Return what a lattice tells about its first k items, those that are present."""
     passage.log_p()  # fills the forward weights
     found = passage.moments()
     return _SetPosterior(
         time=np.array([found.times[0], found.times[1] - found.times[0] ** 2]),
-        arrival_mean=found.arrival_mean,
-        arrival_variance=found.arrival_second - found.arrival_mean**2,
+        arrival_mean=found.arrival_mean[:k],
+        arrival_variance=(found.arrival_second - found.arrival_mean**2)[:k],
         arrival_se=np.zeros(k),
-        orders=_KnownOrders(found.before, found.place),
+        orders=_KnownOrders(found.before[:k, :k], found.place[:k, :k]),
         before_se=np.zeros((k, k)),
         place_se=np.zeros(k),
         time_se=0.0,

@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sequela.kernels.limits import LARGEST_LOG_RATE
+from sequela.likelihood.completions import DrawnCompletions
 from sequela.likelihood.components import ComponentSets, in_component_range, integral_work
 from sequela.likelihood.cross_gradient import CrossGradient
 from sequela.likelihood.cross_times import COARSE
 from sequela.likelihood.decomposition import acting, decompose
 from sequela.likelihood.distinct import DistinctSamples
+from sequela.likelihood.drawn_histories import DrawnHistories
 from sequela.likelihood.exact import ExactWork, plan_blocks
 from sequela.likelihood.orders import OrderSampler, in_sampling_range
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.partial import lattices_of
-from sequela.likelihood.plan import Plan, Way, is_exact
+from sequela.likelihood.plan import COMPONENT_SECONDS, Plan, Way, is_exact
 from sequela.likelihood.reweighting import DrawKey, DrawnOrders
 from sequela.observation import phases_of
 from sequela.support.errors import BudgetError
@@ -30,6 +32,8 @@ from sequela.support.threads import run_all
 from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from sequela.data.dataset import Dataset
@@ -44,6 +48,10 @@ __all__ = ["Objective", "Work"]
 # Operations for all components together, per evaluation: about 10 ms. Of 5e6 to 1e8 this value gave
 # the best optima of the glioblastoma data with 50 to 410 items, and the shortest fits.
 _QUICK_WORK = 1.5e7
+# Orders per chain at most.
+_MOST_KEPT = 64
+# Components may take so many times as long as lattices and drawn orders of the same sets.
+_MOST_OF_ORDERS = 4.0
 
 
 class Work(NamedTuple):
@@ -88,6 +96,7 @@ class Objective:
         self.n = data.n_items
         self.observation = observation
         self.settings = settings
+        self.threads = settings.threads  # asked for at every evaluation
         # The spread between chains is the error that a fit is held to.
         positive_integer("sampling chains", settings.sampling.chains, least=2)
         self.distinct = DistinctSamples.of(data, partial=True)
@@ -97,6 +106,7 @@ class Objective:
         self.draws = 0
         self.effective = 1.0
         self._orders: dict[int, DrawnOrders] = {}
+        self._missing_parts: list[DrawnCompletions | DrawnHistories] = []
         self.prepare(np.eye(self.n, dtype=np.bool_))
         self._refuse_timed()
 
@@ -113,9 +123,24 @@ class Objective:
         self._sets = [self.distinct.items(int(s)) for s in self.by_components]
         self._decomposition = decompose(support, self._sets) if self._sets else None
         self._integral_work = integral_work(self._sets)
-        sampled = [int(s) for s in np.nonzero(~is_exact(ways))[0]]
+        self._has_lattices_with_missing = self.distinct.has_missing and any(
+            (known := self.distinct.known(int(s))) is not None and known.missing.size > 0
+            for s in np.flatnonzero(self.distinct.partial & (ways == Way.EXACT))
+        )
+        self._prepare_drawn(ways)
+        sampled = [int(s) for s in np.nonzero(~is_exact(ways) & ~self.distinct.partial)[0]]
         self._orders = {s: self._orders.get(s) or self._undrawn(s) for s in sampled}
         self.large = [self._orders[s] for s in sampled]
+
+    def _prepare_drawn(self, ways: NDArray[np.str_]) -> None:
+        """Prepare the samples whose missing cells are drawn; they are the same on all supports."""
+        if self._missing_parts:
+            return
+        for way, kind in ((Way.COMPLETIONS, DrawnCompletions), (Way.HISTORIES, DrawnHistories)):
+            places = np.flatnonzero(ways == way)
+            if places.size:
+                known = [k for s in places if (k := self.distinct.known(int(s))) is not None]
+                self._missing_parts.append(kind(known, self.distinct.weights[places], self.n))
 
     def _undrawn(self, s: int) -> DrawnOrders:
         return DrawnOrders(self.distinct.items(s), float(self.distinct.weights[s]))
@@ -123,12 +148,17 @@ class Objective:
     @property
     def is_sampled(self) -> bool:
         """Whether any set is sampled."""
-        return bool(self.large)
+        return bool(self.large or self._missing_parts)
+
+    @property
+    def most_kept(self) -> int:
+        """Draws per chain beyond which more are not worth their time."""
+        return min((part.most_kept for part in self._missing_parts), default=_MOST_KEPT)
 
     @property
     def is_partial(self) -> bool:
         """Whether a gradient is complete on the prepared support alone, unless asked in full."""
-        return bool(self._sets) or self.distinct.has_missing
+        return bool(self._sets) or self._has_lattices_with_missing
 
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
         """Tell whether the sets that go by components now could do so quickly on a support.
@@ -137,6 +167,21 @@ class Objective:
         """
         limit = max(_QUICK_WORK, self._integral_work)
         return self.plan.component_work(support, self.by_components) <= limit
+
+    def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:
+        """Tell whether components on a support take much longer than lattices and drawn orders.
+
+        Then a fit had better let all entries move: components make the fit exact, but not at any
+        price. Sampled fits take more evaluations, which the factor stands for. Partly known sets
+        are exact on a small support alone, so that fits with such sets keep it.
+        """
+        if self.plan.partial.places.size:
+            return False
+        work = self.plan.component_work(support, self.by_components)
+        by_components = COMPONENT_SECONDS * min(work, self.settings.budget.work)
+        return by_components > _MOST_OF_ORDERS * self.plan.seconds_without_components(
+            self.by_components
+        )
 
     def work(self) -> Work:
         """Return what one evaluation takes on the prepared support."""
@@ -179,18 +224,18 @@ class Objective:
         if not theta.max() <= LARGEST_LOG_RATE:  # NaN is no better
             return nowhere
         exact = self._exact_work(theta, full=full)
-        run_all(exact.pieces, self.settings.threads)
+        run_all(exact.pieces, self.threads)
         loss, gradient = self._finish(exact)
         parameters = exact.parameters
         columns = [parameters.columns(large.items) for large in self.large]
         if exact.beyond or not all(map(in_sampling_range, columns)):
             return nowhere
-        if self._sets:
-            more, slope = self._components(parameters, full=full)
+        for more, slope in self._other_parts(parameters, full=full):
             if not np.isfinite(more):
                 return nowhere
             loss += more
             gradient += slope
+        weighed: list[Weighed] = []
         if self.large:
             weighed = self._weigh(columns)
             stacks = self._chain_gradients(columns, weighed)
@@ -200,7 +245,20 @@ class Objective:
                 parameters.spread(columns[place], stacks[place].sum(axis=0), part)
                 gradient -= large.weight * part
             self.effective = min(found.effective for found in weighed)
+        if self._missing_parts:
+            shares = [found.effective for found in weighed]
+            self.effective = min([*shares, *(part.effective for part in self._missing_parts)])
         return loss, gradient
+
+    def _other_parts(
+        self, parameters: Parameters, *, full: bool
+    ) -> Iterator[tuple[float, NDArray[np.float64]]]:
+        """Yield loss and gradient of components, and of samples whose missing cells are drawn."""
+        if self._sets:
+            yield self._components(parameters, full=full)
+        for part in self._missing_parts:
+            value, slope = part.evaluate(parameters, self.settings.threads)
+            yield (-value if np.isfinite(value) else np.inf), -slope
 
     def _components(
         self, parameters: Parameters, *, full: bool
@@ -210,7 +268,7 @@ class Objective:
         if not all(in_component_range(parameters, c) for c in self._decomposition.components):
             return np.inf, np.zeros((self.n, self.n))
         solved = ComponentSets(parameters, self._decomposition, self._sets)
-        threads = self.settings.threads
+        threads = self.threads
         solved.solve(threads)
         if not solved.is_accurate:
             return np.inf, np.zeros((self.n, self.n))
@@ -226,7 +284,7 @@ class Objective:
         Theta is diagonal: partly known sets always have a lattice there.
         """
         exact = self._exact_work(theta, full=True)
-        run_all(exact.pieces, self.settings.threads)
+        run_all(exact.pieces, self.threads)
         return self._finish(exact)
 
     def _exact_work(self, theta: NDArray[np.float64], *, full: bool) -> ExactWork:
@@ -250,12 +308,13 @@ class Objective:
         return self._lattices[key]
 
     def _finish(self, exact: ExactWork) -> tuple[float, NDArray[np.float64]]:
-        gradient = exact.finish(self.settings.threads)
+        gradient = exact.finish(self.threads)
         assert gradient is not None  # noqa: S101 - it was asked for
         parts = exact.log_p * self.distinct.weights
         total = float(parts.sum())
         # Sets without a lattice of their own have no log p here.
-        return -(float(np.nansum(parts)) if np.isnan(total) else total), -gradient
+        loss = -(float(np.nansum(parts)) if np.isnan(total) else total)
+        return loss, np.negative(gradient, out=gradient)
 
     def gradient_error(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the Monte Carlo standard error of the gradient where orders were just drawn."""
@@ -270,6 +329,10 @@ class Objective:
                 part = np.zeros((self.n, self.n))
                 parameters.spread_variance(columns[place], spread, part)
                 variance += large.weight**2 * part
+        for missing in self._missing_parts:
+            variance += missing.gradient_variance(
+                Parameters(theta, self.observation), self.settings.threads
+            )
         return np.sqrt(variance)
 
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
@@ -278,9 +341,11 @@ class Objective:
         The chains go on from where they stand. Before the first draw they start from the model
         without interactions, whose log p(S) is known; from then on its estimate is carried along.
         """
-        if not self.large:
+        if not self.is_sampled:
             return
         parameters = Parameters(theta, self.observation, any_times=True)
+        for part in self._missing_parts:
+            part.draw(parameters, kept, self.settings, (0, self.start, self.draws))
         columns = [parameters.columns(large.items) for large in self.large]
         drawn = all(large.states.size for large in self.large)
         carried = [found.log_p for found in self._weigh(columns)] if drawn else None
@@ -292,7 +357,7 @@ class Objective:
                 for s, large in enumerate(self.large)
                 for c in range(sampling.chains)
             ],
-            self.settings.threads,
+            self.threads,
         )
         self.draws += 1
         for s, large in enumerate(self.large):
@@ -307,7 +372,7 @@ class Objective:
                 for s, large in enumerate(self.large)
                 for c in range(len(large.states))
             ],
-            self.settings.threads,
+            self.threads,
         )
         each = iter(done)
         return [
@@ -325,7 +390,7 @@ class Objective:
                 for s, large in enumerate(self.large)
                 for c in range(len(large.states))
             ],
-            self.settings.threads,
+            self.threads,
         )
         each = iter(done)
         return [np.stack([next(each) for _ in range(len(large.states))]) for large in self.large]
@@ -336,6 +401,7 @@ class Objective:
         self.draws = 0
         self.effective = 1.0
         self._orders = {}
+        self._missing_parts = []
         self.prepare(np.eye(self.n, dtype=np.bool_))
 
     def arrays(self) -> dict[str, Any]:
@@ -350,6 +416,8 @@ class Objective:
             state[f"large_{s}_orders"] = large.orders
             state[f"large_{s}_drawn"] = large.drawn
             state[f"large_{s}_offset"] = np.array(large.offset)
+        for part in self._missing_parts:
+            state |= part.arrays()
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -362,3 +430,5 @@ class Objective:
             large.orders = state[f"large_{s}_orders"]
             large.drawn = state[f"large_{s}_drawn"]
             large.offset = float(state[f"large_{s}_offset"])
+        for part in self._missing_parts:
+            part.restore(state)

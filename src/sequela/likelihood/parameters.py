@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["Columns", "Parameters"]
 
 _NONE = np.empty(0, dtype=np.int64)
+
+
+@lru_cache(maxsize=8)
+def _row_starts(n: int) -> NDArray[np.int64]:
+    """Return where the rows of an n x n array begin and end: a fit asks at every evaluation."""
+    return np.arange(0, n * n + 1, n)
 
 
 @dataclass(frozen=True)
@@ -116,22 +122,23 @@ class Parameters:
             self.stop_rate = _constant_rate(observation)
         # Beyond the range of a double they are infinite, and the sets are found out of range.
         with np.errstate(over="ignore"):
-            self.rate = np.exp(np.diagonal(theta))
-            W = np.exp(theta)
-        np.fill_diagonal(W, 1.0)  # an item has no effect on itself
-        present = theta != 0.0
-        np.fill_diagonal(present, val=False)
-        places = present.ravel().nonzero()[0]
+            W = np.exp(theta, order="C")
+        self.rate = W.diagonal().copy()
+        W.ravel()[:: n + 1] = 1.0  # an item has no effect on itself
+        present = (theta != 0.0).ravel()
+        present[:: n + 1] = False
+        places = present.nonzero()[0]
         self.shared = self.rate <= SHORTCUT_LIMIT * self.stop_rate
+        all_shared = bool(self.shared.all())  # as in most models
         self.tables = ThetaTables(
             theta=theta,
             W=W,
             rate=self.rate,
-            row_start=np.searchsorted(places, np.arange(0, n * n + 1, n)),
+            row_start=places.searchsorted(_row_starts(n)),
             row_item=places % n,
             shared=self.shared,
-            constant=float(self.rate[self.shared].sum()),
-            fast=np.nonzero(~self.shared)[0].astype(np.int64),
+            constant=float((self.rate if all_shared else self.rate[self.shared]).sum()),
+            fast=_NONE if all_shared else np.nonzero(~self.shared)[0].astype(np.int64),
             stop_rate=self.stop_rate,
         )
 

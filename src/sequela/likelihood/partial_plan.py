@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.budget import LARGEST_EXACT_SET, Budget
-from sequela.likelihood.partial import lattices_of
+from sequela.budget import Budget
+from sequela.likelihood.partial import lattices_of, passage_in_range
 from sequela.support.errors import BudgetError, InputError
 
 if TYPE_CHECKING:
@@ -20,8 +20,24 @@ if TYPE_CHECKING:
 
     from sequela.data.dataset import Dataset
     from sequela.likelihood.distinct import DistinctSamples
+    from sequela.likelihood.parameters import Parameters
+    from sequela.likelihood.partial import PartialSet
+    from sequela.likelihood.passage import Passage
 
-__all__ = ["PartialPlan"]
+__all__ = ["PartialPlan", "partial_passage"]
+
+
+def partial_passage(parameters: Parameters, known: PartialSet, budget: Budget) -> Passage:
+    """Return the lattice of what matters of a partly known sample; raise if it is too large."""
+    matter = known.that_matter(parameters.children)
+    size = known.present.size + len(matter)
+    if size > 1 and not budget.exact_fits(size, parameters.n):
+        raise BudgetError(
+            f"a sample has {known.present.size} items and {len(matter)} missing cells that matter: "
+            "more than the budget allows to be exact, and the times and orders of partly known "
+            "samples are not drawn. Raise the budget, or leave the sample out"
+        )
+    return passage_in_range(parameters, known, matter)
 
 
 class PartialPlan:
@@ -46,7 +62,7 @@ class PartialPlan:
 
     def require(self, method: str) -> None:
         """Refuse methods that are for complete samples."""
-        if self.places.size and method not in ("auto", "exact"):
+        if self.places.size and method not in ("auto", "exact", "completions", "histories"):
             raise InputError(
                 f"method {method!r} is for complete samples, but {self._name(int(self.places[0]))} "
                 "has missing cells or a known order; use 'auto'"
@@ -151,11 +167,6 @@ class PartialPlan:
                 f"{found}: more than the budget allows to be exact, and cells of a sample with "
                 f"{obstacle} are not drawn. Raise the budget, or leave the sample or its "
                 f"{'order' if 'order' in obstacle else 'time'} out"
-            )
-        if size > LARGEST_EXACT_SET // 2 or not self.budget.exact_fits(size, self.data.n_items):
-            raise BudgetError(
-                f"{found}: its known items alone are more than the budget allows to be exact. "
-                "Raise the budget, or leave the sample out"
             )
 
     def _name(self, s: int) -> str:

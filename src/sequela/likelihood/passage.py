@@ -17,6 +17,7 @@ from sequela.kernels.passage import (
     passage_gradient,
     passage_moments,
 )
+from sequela.likelihood.careful_times import LARGEST_CAREFUL_SET, careful_set
 from sequela.support.errors import InputError
 from sequela.support.jit import call
 
@@ -26,6 +27,15 @@ if TYPE_CHECKING:
     from sequela.likelihood.parameters import Columns, Parameters
 
 __all__ = ["Known", "Passage", "in_range", "out_of_range"]
+
+
+# Exit rates times the time above which a result in doubles is checked; below, it is right.
+_RISKY = 1e4
+# What the check allows: of the time, and between results with exit rates that differ by up to 256
+# units in the last place.
+_LOST = 1e-10
+_NUDGE = 256 * 2.2e-16
+_SAME = 1e-8
 
 
 def in_range(columns: Columns) -> bool:
@@ -38,7 +48,8 @@ def out_of_range(columns: Columns, t: float = np.nan) -> InputError:
     if in_range(columns) and not np.isnan(t):
         return InputError(
             f"the likelihood of a set of {columns.k} items at time {t:g} is beyond double "
-            "precision: rates times the time are too large; scale times or theta down"
+            "precision: rates times the time are too large, and the digits of their differences "
+            "are lost; scale times or theta down"
         )
     return InputError(
         f"theta adds up to a log-rate of {columns.highest:.0f} for a set of {columns.k} "
@@ -159,7 +170,30 @@ class Passage:
         return moments
 
     def timed(self, t: float, *, want_gradient: bool) -> tuple[float, NDArray[np.float64] | None]:
-        """Return log p(S | t), NaN if it is beyond double precision, and its n x n gradient."""
+        """Return log p(S | t), NaN if it is beyond double precision, and its n x n gradient.
+
+        Where exit rates are large for the time, the result is checked; if doubles are not enough,
+        it is computed in decimals for small sets, and NaN for others.
+        """
+        risky = self.k > 0 and float(self.lattice.Q.max()) * t > _RISKY
+        value, G, lost = self._in_doubles(t, want_gradient=want_gradient or risky)
+        if risky and not self._is_sound(value, G, lost, t):
+            value, G = np.nan, None
+            if self.k <= LARGEST_CAREFUL_SET:
+                value, G = careful_set(
+                    self.parameters, self.columns, t, want_gradient=want_gradient
+                )
+        if not np.isfinite(value):
+            return np.nan, None
+        return value, self._spread(G) if want_gradient and G is not None else None
+
+    def _in_doubles(
+        self, t: float, *, want_gradient: bool, nudge: float = 0.0
+    ) -> tuple[float, NDArray[np.float64] | None, float]:
+        """Return log p(S | t), G, and the share of the time that the states do not add up to.
+
+        The exit rates are changed by the relative size `nudge`, up and down.
+        """
         states = 1 << self.k
         wide = max(self.k, 1)
         steps = np.zeros((states, wide))
@@ -175,15 +209,42 @@ class Passage:
         # differences of exit rates would drown in it. Q is shifted in place.
         lattice = self.lattice._replace(Q=np.empty(states))
         call(exit_rates, lattice, 0.0)
+        if nudge:
+            # Multiples of the golden ratio: no two states that compete change alike.
+            lattice.Q[:] *= 1.0 + nudge * (2.0 * (np.arange(states) * 0.6180339887498949 % 1) - 1.0)
         value, tilt = call(transient_set, t, lattice, self.log_F, steps, room, want_gradient)
-        value -= self.columns.rest * t
-        if not np.isfinite(value):
-            return np.nan, None
-        if not want_gradient:
-            return float(value), None
+        value = float(value - self.columns.rest * t)
+        if not np.isfinite(value) or not want_gradient:
+            return value, None, 0.0
         G = np.empty((self.k + 1, lattice.m + 1))
         call(transient_gradient, G, room, lattice, tilt)
-        return float(value), self._spread(G)
+        spent = float(np.sum(room.times / (tilt + lattice.Q)))
+        return value, G, abs(spent / t - 1.0)
+
+    def _is_sound(self, value: float, G: NDArray[np.float64] | None, lost: float, t: float) -> bool:
+        """Tell whether a result can be trusted to about nine digits.
+
+        The times spent in all states must add up to t, which fails if the path of integration was
+        unsuitable. Exit rates that differ by a few units in the last place, as their rounding
+        errors do, must give the same.
+        """
+        if G is None or not lost < _LOST:
+            return False
+        other, other_G, _ = self._in_doubles(t, want_gradient=True, nudge=_NUDGE)
+        if other_G is None or abs(other - value) > _SAME * max(1.0, abs(value)):
+            return False
+        return bool((np.abs(other_G - G) <= _SAME * np.maximum(1.0, np.abs(G))).all())
+
+    def log_step(self, before: int, c: int) -> float:
+        """Return the log-rate of c in a state, with what is known about the order."""
+        lattice = self.lattice
+        high, low = before >> lattice.low, before & ((1 << lattice.low) - 1)
+        log_rate = float(lattice.high_log[c, high] + lattice.low_log[c, low])
+        if lattice.guided:
+            if before & int(lattice.must[c]) != lattice.must[c]:
+                return -np.inf
+            log_rate += float(lattice.guide_high[c, high] + lattice.guide_low[c, low])
+        return log_rate
 
     def end_shares(self) -> NDArray[np.float64]:
         """Return the probability of each state at the observation, after `log_p`."""

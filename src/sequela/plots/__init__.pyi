@@ -12,6 +12,7 @@ from .order_tree import plot_order_tree as plot_order_tree
 from .path import plot_path as plot_path
 from .positions import plot_positions as plot_positions
 from .set_sizes import plot_set_sizes as plot_set_sizes
+from .study_plan import plot_study_plan as plot_study_plan
 from .style import save_figure as save_figure
 from .survival import plot_survival as plot_survival
 from .survival import risk_groups as risk_groups

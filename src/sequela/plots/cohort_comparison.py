@@ -17,6 +17,7 @@ from sequela.plots.style import (
     open_axes,
     settle,
 )
+from sequela.questions.compared_orders import compared_orders
 from sequela.questions.order import Orders
 from sequela.support.errors import InputError
 from sequela.support.validation import is_number, positive_integer
@@ -71,25 +72,8 @@ def plot_cohort_comparison(
     if not (is_number(different) and 0.0 <= different <= 1.0):
         raise InputError(f"different is {different!r}; expected a number from 0 to 1")
     max_labels = positive_integer("max_labels", max_labels, least=0)
-    shared = [item for item in first.probability.index if item in set(second.probability.index)]
-    if len(shared) < 2:
-        raise InputError(
-            f"the cohorts share {len(shared)} items; expected at least two with the same labels"
-        )
-    upper = np.triu_indices(len(shared), 1)
-    x, y = (
-        orders.probability.loc[shared, shared].to_numpy(dtype=float)[upper]
-        for orders in (first, second)
-    )
-    known = np.isfinite(x) & np.isfinite(y)
-    if not known.any():
-        raise InputError("no pair has a known order in both cohorts; use more draws")
-    x, y = x[known], y[known]
-    # Each pair is turned so that its order is at least one half in the first cohort.
-    turned = x < 0.5
-    a = np.where(turned, upper[1][known], upper[0][known])
-    b = np.where(turned, upper[0][known], upper[1][known])
-    x, y = np.where(turned, 1.0 - x, x), np.where(turned, 1.0 - y, y)
+    table = compared_orders(first, second)
+    x, y = table["first"].to_numpy(), table["second"].to_numpy()
     far = np.abs(x - y) > different
     own = ax is None
     ax = open_axes(ax, 5.6, 5.2)
@@ -109,13 +93,14 @@ def plot_cohort_comparison(
     ax.spines[["top", "right"]].set_visible(False)
     agree = float(np.mean(y >= 0.5))
     ax.set_title(
-        f"{x.size} pairs of {len(shared)} items; same order in {100 * agree:.0f}%",
+        f"{x.size} pairs of {table.attrs['items']} items; same order in {100 * agree:.0f}%",
         fontsize=SMALL, loc="right",
     )  # fmt: skip
     if own:
         settle(ax)
     ranked = [int(k) for k in np.argsort(-np.abs(x - y), kind="stable") if far[k]]
-    texts = [(k, f"{shorten(shared[a[k]], 12)} → {shorten(shared[b[k]], 12)}") for k in ranked]
+    a, b = table["a"].tolist(), table["b"].tolist()
+    texts = [(k, f"{shorten(a[k], 12)} → {shorten(b[k], 12)}") for k in ranked]
     place_beside(
         ax, np.column_stack([x, y]), texts, size=SMALL, color="0.15", max_labels=max_labels
     )

@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from sequela.plots.style import SMALL, TEXT, check_columns, open_axes, series
-from sequela.questions.survival import kaplan_meier, log_rank
-from sequela.support.errors import InputError
-from sequela.support.validation import positive_integer
+from sequela.questions.survival_groups import risk_groups, survival_groups
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 __all__ = ["plot_survival", "risk_groups"]
-
-_FEWEST = 2  # samples in a group
-_NAMES = {2: ("low", "high"), 3: ("low", "middle", "high")}
-
-
-def risk_groups(risk: pd.Series[float], groups: int = 2) -> pd.Series[int]:
-    """Split samples into groups of about equal size by risk: 0 for the lowest, and so on.
-
-    Samples of equal risk are in the same group.
-
-    Examples
-    --------
-    >>> risk_groups(pd.Series([0.1, 0.4, 0.2, 0.9])).tolist()
-    [0, 1, 0, 1]
-    """
-    groups = positive_integer("groups", groups)
-    values = risk.to_numpy(dtype=float)
-    if not np.isfinite(values).all():
-        raise InputError("risk has values that are not finite numbers; leave those samples out")
-    cuts = np.quantile(values, np.arange(1, groups) / groups) if values.size else np.array([])
-    return pd.Series(np.searchsorted(cuts, values, side="left"), index=risk.index, name="group")
 
 
 def plot_survival(
@@ -61,6 +36,7 @@ def plot_survival(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> from matplotlib.figure import Figure
     >>> ids = [f"s{k}" for k in range(8)]
     >>> clinical = pd.DataFrame({"time": range(1, 9), "event": [True, False] * 4}, index=ids)
@@ -69,57 +45,32 @@ def plot_survival(
     'share that survives'
     """
     clinical = check_columns("clinical", clinical, ("time", "event"), "read_clinical(...)")
-    if not isinstance(risk, pd.Series):
-        raise InputError(f"risk is of type {type(risk).__name__}; expected a Series by sample")
-    known = clinical.dropna(subset=["time", "event"])
-    shared = known.index.intersection(risk.dropna().index)
-    if shared.empty:
-        raise InputError(
-            "clinical and risk have no sample in common; check how the ids are written "
-            f"(the first ones are {_first(clinical.index)} and {_first(risk.index)})"
-        )
-    times = known.loc[shared, "time"].to_numpy(dtype=float)
-    events = known.loc[shared, "event"].to_numpy(dtype=bool)
-    group = risk_groups(risk.loc[shared].astype(float), groups).to_numpy()
-    sizes = np.bincount(group, minlength=groups)
-    if (sizes < _FEWEST).any():
-        raise InputError(
-            f"{shared.size} samples with survival times and risk do not fill {groups} groups; use "
-            "fewer groups"
-        )
+    found = survival_groups(clinical, risk, groups)
     ax = open_axes(ax, 6.0, 4.2)
-    names = _NAMES.get(groups, tuple(f"group {k + 1}" for k in range(groups)))
-    for k in range(groups):
-        here = group == k
-        curve = kaplan_meier(times[here], events[here])
-        colour, style, _ = series(k)
-        steps = curve["survival"]
+    for k, group in enumerate(found.groups):
+        curve, (colour, style, _) = group.curve, series(k)
         ax.step(
-            steps.index, steps, where="post", color=colour, linestyle=style, linewidth=1.6,
-            label=f"{names[k]} risk (n = {sizes[k]}, {int(events[here].sum())} events)",
+            curve.index, curve["survival"], where="post", color=colour, linestyle=style,
+            linewidth=1.6, label=f"{group.name} (n = {group.samples}, {group.events} events)",
         )  # fmt: skip
         ax.fill_between(
             curve.index, curve["low"], curve["high"], step="post", color=colour, alpha=0.15,
             linewidth=0,
         )  # fmt: skip
-        lost = np.sort(times[here][~events[here]])
-        if lost.size:
-            at = steps.to_numpy()[np.searchsorted(steps.index.to_numpy(), lost, side="right") - 1]
-            ax.plot(lost, at, linestyle="none", marker="|", markersize=5, color=colour, alpha=0.7)
-    if groups > 1:
-        p = log_rank(times, events, group).p_value
+        if group.lost.size:
+            ax.plot(
+                group.lost, group.survival_at(group.lost), linestyle="none", marker="|",
+                markersize=5, color=colour, alpha=0.7,
+            )  # fmt: skip
+    if found.p_value is not None:
+        p = found.p_value
         said = f"p = {p:.2g}" if p >= 1e-4 else "p < 0.0001"
         ax.set_title(f"log-rank test: {said}", fontsize=SMALL, loc="right")
     ax.legend(frameon=False, fontsize=SMALL, loc="best")
     ax.set_ylim(0.0, 1.02)
     ax.set_xlim(left=0.0)
-    unit = clinical.attrs.get("unit", "")
-    ax.set_xlabel(f"time ({unit})" if unit else "time", fontsize=TEXT)
+    ax.set_xlabel(f"time ({found.unit})" if found.unit else "time", fontsize=TEXT)
     ax.set_ylabel("share that survives", fontsize=TEXT)
     ax.tick_params(labelsize=SMALL)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
-
-
-def _first(index: pd.Index[Any]) -> str:
-    return repr(index[0]) if len(index) else "none"

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from sequela import __version__
 from sequela.support.errors import InputError
 from sequela.support.files import replacing
+from sequela.support.schema import Count, Digest, Place, parse_json, read_fields
 
 if TYPE_CHECKING:
     import os
@@ -23,7 +25,17 @@ if TYPE_CHECKING:
 __all__ = ["read_file", "write_file"]
 
 _FORMAT = "sequela posterior"
-_VERSION = 1
+_VERSION = 2  # since version 2 the header has a checksum, too
+_REMEDY = "Copy it again, or sample anew"
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What the header of every posterior file has."""
+
+    version: Count
+    checksum: Digest
+    checksums: dict[str, Digest]
 
 
 def write_file(
@@ -38,6 +50,7 @@ def write_file(
         "checksums": {name: _checksum(content) for name, content in members.items()},
         **header,
     }
+    full["checksum"] = _checksum(json.dumps(full).encode())
     try:
         with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             archive.writestr("header.json", json.dumps(full))
@@ -59,10 +72,16 @@ def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, N
         raise InputError(f"{name} cannot be read ({error.strerror or error})") from None
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            header: Any = json.loads(archive.read("header.json"))
+            header: Any = parse_json(archive.read("header.json"), Place(path, _REMEDY))
             _refuse(header, name)
+            known = read_fields(_Header, header, Place(path, _REMEDY))
+            del header["checksum"]
+            if _checksum(json.dumps(header).encode()) != known.checksum:
+                raise InputError(  # noqa: TRY301 - the same advice as for other damage
+                    f"{name} is damaged: its header was changed since it was written. {_REMEDY}"
+                )
             arrays = {}
-            for member, checksum in header["checksums"].items():
+            for member, checksum in known.checksums.items():
                 raw = archive.read(member)
                 if _checksum(raw) != checksum:
                     raise InputError(  # noqa: TRY301 - the same advice as for other damage
@@ -84,9 +103,9 @@ def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, N
 def _refuse(header: Any, name: str) -> None:
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
         raise InputError(f"{name} is not a posterior of sequela; give a file of Posterior.save")
-    if header["version"] != _VERSION:
+    if header.get("version") != _VERSION:
         raise InputError(
-            f"{name} has format version {header['version']} (written by sequela "
+            f"{name} has format version {header.get('version')!r:.40} (written by sequela "
             f"{header.get('sequela')}); this is sequela {__version__}, which reads version "
             f"{_VERSION}. Install the version that wrote it, or sample anew"
         )

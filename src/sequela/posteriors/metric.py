@@ -1,4 +1,7 @@
-"""The metric of Hamiltonian trajectories: what the prior and the data say about each direction."""
+"""The metric of Hamiltonian trajectories: what the prior and the data say about each direction.
+
+Together with a centre it is the normal distribution that trajectories take as their reference.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,19 @@ if TYPE_CHECKING:
     from sequela.kernels.arguments import PosteriorState
     from sequela.posteriors.problem import Problem
 
-__all__ = ["Metric", "estimate_metric", "unit_metric"]
+__all__ = ["Metric", "estimate_metric", "refine_metric", "unit_metric"]
 
-# Directions of which the data know less than a hundredth of what the prior knows count as the rest.
-_LEAST_INFORMATION = 1e-2
+# Directions of which the data know less than a fifth of what the prior knows are left to the prior:
+# they would cost as much as others, and help little.
+_LEAST_INFORMATION = 0.2
 _MOST_DIRECTIONS = 400
+# Scores of all sets at the states of all chains are used up to this number of rows.
+_MOST_ROWS = 2000
+# Draws change the metric along directions whose variance it has wrong by more than this factor, and
+# count as if there were so much prior information (in units of one draw's) that it is right.
+_LEAST_FACTOR = 1.3
+_LEAST_INFORMED = -0.9
+_TRUST = 0.2
 
 
 @dataclass(frozen=True)
@@ -32,7 +43,8 @@ class Metric:
     directions : array (rank, n * n + 1)
         Orthonormal rows in the coordinates of the prior: of theta, then of its scale.
     information : array (rank,)
-        Information of the data along each of them; that of the prior is 1.
+        Information of the data along each of them; that of the prior is 1. It is negative along
+        directions that are wider in the posterior than in the prior.
     """
 
     directions: NDArray[np.float64]
@@ -40,7 +52,7 @@ class Metric:
 
     def shrink(self, power: float) -> NDArray[np.float64]:
         """Return by how much the variance along each direction is below 1, at a power."""
-        informed = power * self.information
+        informed = np.maximum(power * self.information, _LEAST_INFORMED)
         return informed / (1.0 + informed)
 
 
@@ -52,16 +64,18 @@ def unit_metric(n: int) -> Metric:
 def estimate_metric(problem: Problem, states: list[PosteriorState]) -> Metric:
     """Return the metric from the empirical Fisher information at the states of several chains.
 
-    Every chain contributes another share of the sets, so that the cost does not grow with them.
+    If there are many sets, every chain contributes another share of them, so that the cost does
+    not grow with the number of chains.
     """
     lattice = problem.target.lattice
+    every = lattice.size * len(states) <= _MOST_ROWS
     rows = []
     for place, state in enumerate(states):
-        chosen = lattice[place :: len(states)]
+        chosen = lattice if every else lattice[place :: len(states)]
         theta, slope = problem.theta(state)
         scores = np.zeros((chosen.size, problem.n**2 + 1))
         call(set_scores, scores, theta, slope, problem.target, chosen)
-        rows.append(scores)
+        rows.append(scores / np.sqrt(len(states)) if every else scores)
     G = np.concatenate(rows)
     m, d = G.shape
     if m == 0:
@@ -77,3 +91,61 @@ def estimate_metric(problem: Problem, states: list[PosteriorState]) -> Metric:
     if m < d:
         directions = (directions @ G) / np.sqrt(information)[:, None]
     return Metric(np.ascontiguousarray(directions), information)
+
+
+def refine_metric(
+    metric: Metric, positions: NDArray[np.float64], forces: NDArray[np.float64], power: float = 1.0
+) -> Metric:
+    """Return a metric that draws (m, d) and the gradients of the log-density there (m, d) ask for.
+
+    For a normal distribution with the covariance C, positions x and gradients a fulfil x = -C a, so
+    that few draws determine C. In general the covariance of the positions and the inverse of that
+    of the gradients differ, and their geometric mean is taken, as nutpie's low-rank metric does, in
+    the coordinates in which the present metric is the identity.
+
+    Positions and gradients are those of a likelihood with the given power.
+    """
+    m = len(positions)
+    if m < 10:
+        return metric
+    root = 1.0 / np.sqrt(1.0 - metric.shrink(power))
+    x = _stretched(positions - positions.mean(axis=0), root - 1.0, metric.directions)
+    a = _stretched(forces - forces.mean(axis=0), 1.0 / root - 1.0, metric.directions)
+    basis = np.linalg.qr(np.concatenate([x, a]).T)[0]  # (d, at most 2 m)
+    wide, steep = (
+        part.T @ part / m + _TRUST * np.eye(basis.shape[1]) for part in (x @ basis, a @ basis)
+    )
+    factors, vectors = np.linalg.eigh(_geometric_mean(wide, steep))
+    kept = np.abs(np.log(factors)) > np.log(_LEAST_FACTOR)
+    factors, vectors = factors[kept], basis @ vectors[:, kept]
+    # The covariance root^-1 (1 + vectors (factors - 1) vectors^T) root^-1, in the space of both.
+    both = np.linalg.qr(np.concatenate([metric.directions.T, vectors], axis=1))[0]
+    inside = _stretched(both.T, 1.0 / root - 1.0, metric.directions)
+    along = inside @ vectors
+    covariance = inside @ inside.T + (along * (factors - 1.0)) @ along.T
+    variances, turned = np.linalg.eigh(covariance)
+    information = 1.0 / variances - 1.0
+    order = np.argsort(-np.abs(np.log(variances)))[:_MOST_DIRECTIONS]
+    order = order[np.abs(np.log(variances[order])) > np.log1p(_LEAST_INFORMATION)]
+    if not order.size:
+        return unit_metric(int(np.sqrt(positions.shape[1] - 1)))
+    directions = (both @ turned[:, order]).T
+    return Metric(np.ascontiguousarray(directions), information[order] / power)
+
+
+def _stretched(
+    rows: NDArray[np.float64], factors: NDArray[np.float64], directions: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return rows whose parts along each direction are multiplied by 1 plus a factor."""
+    return rows + ((rows @ directions.T) * factors) @ directions
+
+
+def _geometric_mean(wide: NDArray[np.float64], steep: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the symmetric S with S steep S = wide: the mean of wide and the inverse of steep."""
+    values, vectors = np.linalg.eigh(steep)
+    root = (vectors * np.sqrt(values)) @ vectors.T
+    inverse = (vectors / np.sqrt(values)) @ vectors.T
+    values, vectors = np.linalg.eigh(root @ wide @ root)
+    mean = inverse @ ((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T) @ inverse
+    symmetric: NDArray[np.float64] = 0.5 * (mean + mean.T)
+    return symmetric

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.kernels.arguments import PosteriorState, PosteriorTarget
-from sequela.kernels.posterior_sweep import log_likelihoods, read_theta
+from sequela.kernels.arguments import PosteriorState, PosteriorTarget, Trajectory
+from sequela.kernels.posterior_sweep import COUNTS, advance, read_theta
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.posteriors.priors import prior_shape
 from sequela.support.errors import InputError
@@ -47,8 +47,8 @@ class Problem:
         How samples are observed.
     target : PosteriorTarget
         The posterior, with power 1.
-    jump_pairs : array of int, (m, 2)
-        Pairs of items for jumps, repeated according to how strongly they are associated.
+    pair_copies : arrays of int, (m, 2) and (m,)
+        Pairs of items for jumps, and how often each is tried: by how strongly they are associated.
     together : array of int, (n, n)
         Number of samples that have both items.
     largest_lattice : int
@@ -59,7 +59,7 @@ class Problem:
     prior: Prior
     observation: Observation
     target: PosteriorTarget
-    jump_pairs: NDArray[np.int64]
+    pair_copies: tuple[NDArray[np.int64], NDArray[np.int64]]
     together: NDArray[np.int64]
     largest_lattice: int
 
@@ -106,7 +106,7 @@ class Problem:
             prior=prior,
             observation=observation,
             target=target,
-            jump_pairs=_jump_pairs(together, len(data)),
+            pair_copies=_pair_copies(together, len(data)),
             together=together.astype(np.int64),
             largest_lattice=largest_lattice,
         )
@@ -120,6 +120,11 @@ class Problem:
     def pairs(self) -> NDArray[np.int64]:
         """The pairs of items, (m, 2), that at least one sample has both of."""
         return np.argwhere(np.triu(self.together, 1) > 0).astype(np.int64)
+
+    @property
+    def jump_pairs(self) -> NDArray[np.int64]:
+        """Pairs of items for jumps, each repeated as often as `pair_copies` says."""
+        return np.repeat(*self.pair_copies, axis=0)
 
     def theta(self, state: PosteriorState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return theta at a state, and its slopes in the coordinates of the prior."""
@@ -155,7 +160,7 @@ class Problem:
         )
         off = ~np.eye(n, dtype=bool)
         for _ in range(_MOST_SHRINKS):
-            if self._in_range(state):
+            if self._in_range(state, rng):
                 return state
             state.z[off] *= 0.8
         raise InputError(
@@ -163,11 +168,13 @@ class Problem:
             f"wide: {self.prior!r}"
         )
 
-    def _in_range(self, state: PosteriorState) -> bool:
-        theta, slope = np.empty((2, self.n, self.n))
-        if not call(read_theta, theta, slope, state.z, state.scale, self.target.prior):
-            return False
-        return bool(call(log_likelihoods, state.values, theta, self.target, state.orders))
+    def _in_range(self, state: PosteriorState, rng: np.random.Generator) -> bool:
+        """Evaluate a state; tell whether it is in range."""
+        size = self.n**2 + 1
+        nowhere = Trajectory(1.0, 1, 1, np.zeros(size), np.zeros((1, size)), np.zeros(1))
+        pairs = np.empty((0, 2), dtype=np.int64)
+        counts, force = np.zeros(len(COUNTS)), np.empty(0)
+        return bool(call(advance, state, self.target, nowhere, pairs, 0, 0, counts, force, rng))
 
 
 def _refuse_weighted_orders(data: Dataset, largest_lattice: int) -> None:
@@ -183,15 +190,17 @@ def _refuse_weighted_orders(data: Dataset, largest_lattice: int) -> None:
         )
 
 
-def _jump_pairs(together: NDArray[np.float64], total: int) -> NDArray[np.int64]:
-    """Return pairs of items that occur together, repeated by the strength of their association.
+def _pair_copies(
+    together: NDArray[np.float64], total: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return pairs of items that occur together, and copies by the strength of their association.
 
     Whether two orders are both plausible matters most for pairs that depend on each other, so they
     are tried more often, in proportion to the likelihood-ratio statistic of their 2 x 2 table.
     """
     first, second = np.nonzero(np.triu(together, 1) > 0)
     if not first.size:
-        return np.empty((0, 2), dtype=np.int64)
+        return np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int64)
     count = np.diagonal(together)
     both = together[first, second]
     table = np.stack(
@@ -218,4 +227,4 @@ def _jump_pairs(together: NDArray[np.float64], total: int) -> NDArray[np.int64]:
     weight = 1.0 + np.minimum(statistic[kept], 100.0)
     copies = np.maximum(1, np.round(_MOST_COPIES * weight / weight.max())).astype(np.int64)
     pairs = np.stack([first[kept], second[kept]], axis=1).astype(np.int64)
-    return np.repeat(pairs, copies, axis=0)
+    return pairs, copies

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from sequela.data._reading import read_labels
 from sequela.model import Model
 from sequela.observation import read_observation
 from sequela.posteriors.diagnostics import effective_size, judge, r_hat
 from sequela.posteriors.files import read_file, write_file
 from sequela.posteriors.priors import prior_to_json, read_prior
 from sequela.support.errors import InputError
+from sequela.support.schema import Count, Place, read_fields
 from sequela.support.validation import is_number, positive_integer
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -108,6 +111,8 @@ class Posterior:
         Checksum of the data.
     chain_states : tuple of a dict and a dict of arrays
         Where the chains stand: what `sequela.posterior(..., continue_from=...)` goes on from.
+    interrupted : bool
+        Whether a signal ended the run before its time.
     """
 
     items: tuple[str, ...]
@@ -120,6 +125,7 @@ class Posterior:
     rates: tuple[float, float, float]
     fingerprint: str
     chain_states: tuple[dict[str, Any], dict[str, NDArray[Any]]] = field(repr=False)
+    interrupted: bool = field(default=False, compare=False)
 
     def __repr__(self) -> str:
         chains, draws = self.draws.scale.shape
@@ -283,14 +289,20 @@ class Posterior:
     def load(cls, path: str | os.PathLike[str]) -> Posterior:
         """Read a file that `save` wrote."""
         header, arrays = read_file(path)
+        place = Place(path, "Sample anew")
+        stored = read_fields(_Stored, header, place)
+        if stored.chain_states:
+            read_fields(_StoredStates, stored.chain_states, place.at("chain_states"))
         try:
+            items = read_labels("items", stored.items)
+            _check_arrays(arrays, len(items), place)
             states = {
                 name.removeprefix("chain_"): array
                 for name, array in arrays.items()
                 if name.startswith("chain_")
             }
             return cls(
-                items=tuple(map(str, header["items"])),
+                items=items,
                 draws=Draws(*(arrays[name] for name in Draws.__dataclass_fields__)),
                 pairs=arrays["pairs"],
                 together=arrays["together"],
@@ -301,7 +313,11 @@ class Posterior:
                 fingerprint=str(header["fingerprint"]),
                 chain_states=(header["chain_states"], states),
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except InputError as error:
+            if str(path) in str(error):
+                raise
+            raise InputError(f"{str(path)!r} cannot be used as a posterior: {error}") from None
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise InputError(
                 f"{str(path)!r} cannot be used as a posterior ({type(error).__name__}: {error}); "
                 "sample anew"
@@ -340,6 +356,67 @@ class Posterior:
     def but(self, **changes: Any) -> Posterior:
         """Return this posterior with some attributes changed."""
         return replace(self, **changes)
+
+
+@dataclass(frozen=True)
+class _StoredPlan:
+    """The numbers of the plan that are read before the chains are."""
+
+    warm_up: Count
+    draws: Count
+    chains: Count = 1
+    replicas: Count = 1
+
+
+@dataclass(frozen=True)
+class _StoredStates:
+    """The state of the chains; `stored_walkers` reads it."""
+
+    plan: _StoredPlan
+    seed: Count
+    done: Count
+    gap: float
+    steps: list[dict[str, float]]
+    generators: list[list[dict[str, Any]]]
+    largest_lattice: Count
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """The header of a posterior file."""
+
+    items: list[str]
+    prior: dict[str, Any]
+    observation: dict[str, Any]
+    seed: Count
+    rates: list[float | None]
+    fingerprint: str
+    chain_states: dict[str, Any]
+
+
+def _check_arrays(arrays: Mapping[str, NDArray[Any]], n: int, place: Place) -> None:
+    """Refuse arrays that do not fit one another, or of the wrong kind."""
+    pairs, theta = arrays["pairs"], arrays["theta"]
+    chains, draws = theta.shape[:2] if theta.ndim == 4 else (0, 0)
+    shapes = {
+        "theta": (chains, draws, n, n),
+        "scale": (chains, draws),
+        "log_likelihood": (chains, draws),
+        "orders": (chains, draws, len(pairs)),
+        "pairs": (len(pairs), 2),
+        "together": (len(pairs),),
+    }
+    for name, shape in shapes.items():
+        found = arrays[name]
+        kind = "iu" if name == "pairs" else "iuf"
+        if found.shape != shape or found.dtype.kind not in kind:
+            raise place.at(name).error(
+                f"is an array of {found.dtype} with shape {found.shape}", f"shape {shape}"
+            )
+    if len(pairs) and not 0 <= pairs.min() <= pairs.max() < n:
+        raise place.at("pairs").error("has items that do not exist", f"numbers below {n}")
+    if not np.isfinite(theta).all():
+        raise place.at("theta").error("has entries that are not finite", "finite numbers")
 
 
 def _log_odds(share: float, effective: float) -> float:

@@ -41,6 +41,10 @@ __all__ = ["NotConvergedWarning", "PosteriorKeywords", "posterior"]
 
 # Seconds between two checkpoints.
 _BETWEEN_CHECKPOINTS = 30.0
+# A run until convergence is judged after so many draws per chain, then after ever more: judging too
+# often would sooner or later find a moment at which chance makes it look good.
+_FIRST_CHECK = 250
+_CHECK_GROWTH = 1.3
 
 
 class PosteriorKeywords(TypedDict, total=False):
@@ -48,7 +52,8 @@ class PosteriorKeywords(TypedDict, total=False):
 
     chains: int
     replicas: int
-    draws: int
+    draws: int | None
+    most_draws: int
     warm_up: int | None
     thin: int | None
     jumps: int
@@ -87,16 +92,18 @@ def posterior(
     observation : Observation or None
         How samples are observed; None: at an exponential time with rate 1.
     continue_from : Posterior, path or None
-        Draw more: `draws` per chain in addition to those of an earlier run with the same data. The
-        result has all of them, and its numbers are those of a single longer run.
+        Draw more: `draws` per chain in addition to those of an earlier run with the same data, or
+        until all have converged. The result has all of them, and its numbers are those of a single
+        longer run.
     checkpoint : path or None
         A file to which the state is saved every half minute. If it exists, the run goes on from
         it, to the same bits as a run that was not interrupted.
     **options
-        `draws` per chain (500), `chains` (4), `warm_up` (half of `draws`; discarded), `thin`
-        (sweeps per draw; 2 to 10, the more the fewer items there are), `jumps` (per sweep, 12),
-        `replicas` (heated copies that exchange states with each chain; 1: none),
-        `largest_lattice` (12), `random_state`, `n_threads`.
+        `draws` per chain (None: until R-hat is at most 1.01 and at least 400 draws are effective
+        for every order, but no more than `most_draws`, 4000), `chains` (4), `warm_up` (draws that
+        are discarded: 250, or half of `draws`), `thin` (sweeps per draw; 2 to 10, the more the
+        fewer items there are), `jumps` (per sweep, 12), `replicas` (heated copies that exchange
+        states with each chain; 1: none), `largest_lattice` (12), `random_state`, `n_threads`.
 
     Returns
     -------
@@ -130,8 +137,10 @@ class _Run:
     walkers: Walkers
     draws: Draws | None
     end: int
+    until_converged: bool
     checkpoint: Path | None
     fresh: list[tuple[NDArray[np.float64], ...]] = field(default_factory=list)
+    interrupted: bool = False
 
     @classmethod
     def prepare(  # the arguments of `posterior`
@@ -156,9 +165,10 @@ class _Run:
             )
             _refuse_changes(options, "an earlier run")
             problem = _same_problem(earlier, data, prior, observation)
-            draws = positive_integer("draws", options.get("draws", Plan.draws))
+            draws, until = _read_draws(options)
             run = cls.resume(problem, earlier, draws, place)
             run.end = run.walkers.done + draws
+            run.until_converged = until
             return run
         chosen = as_prior(prior)
         plan = _read_plan(options, data.n_items)
@@ -173,7 +183,7 @@ class _Run:
         problem = Problem.of(data, chosen, as_observation(observation), largest)
         seed = materialise_seed(options.get("random_state"))
         walkers = Walkers.begin(problem, plan, seed)
-        return cls(problem, walkers, None, plan.warm_up + plan.draws, place)
+        return cls(problem, walkers, None, plan.warm_up + plan.draws, plan.until_converged, place)
 
     @classmethod
     def resume(
@@ -181,7 +191,9 @@ class _Run:
     ) -> _Run:
         """Go on from an earlier run."""
         walkers = restore_walkers(problem, *earlier.chain_states)
-        return cls(problem, walkers, earlier.draws, walkers.plan.warm_up + draws, checkpoint)
+        end = walkers.plan.warm_up + draws
+        until = walkers.plan.until_converged
+        return cls(problem, walkers, earlier.draws, end, until, checkpoint)
 
     def sample(self, threads: int) -> None:
         """Advance the chains to the end; a signal stops in good order."""
@@ -189,7 +201,7 @@ class _Run:
         walkers = self.walkers
         first = walkers.done
         with graceful_stop() as stop, WorkProgress("models", self.end - first) as bar:
-            while walkers.done < self.end and not stop:
+            while walkers.done < self.end and not stop and not self._is_enough():
                 counts = walkers.is_warm
                 walkers.advance(threads)
                 if counts:
@@ -198,8 +210,16 @@ class _Run:
                 if self.checkpoint and time.monotonic() - saved > _BETWEEN_CHECKPOINTS:
                     self.result().save(self.checkpoint)
                     saved = time.monotonic()
+        self.interrupted = bool(stop) and walkers.done < self.end
         if self.checkpoint:
             self.result().save(self.checkpoint)
+
+    def _is_enough(self) -> bool:
+        """Tell whether a run until convergence has converged, at the times when it is judged."""
+        drawn = self.walkers.done - self.walkers.plan.warm_up
+        return (
+            self.until_converged and drawn in _checks(drawn) and self.result().convergence.converged
+        )
 
     def result(self) -> Posterior:
         """Return the posterior as far as it was sampled."""
@@ -220,6 +240,7 @@ class _Run:
             rates=self.walkers.rates(),
             fingerprint=fingerprint(problem.data),
             chain_states=(header, arrays),
+            interrupted=self.interrupted,
         )
 
     def _gather(self) -> None:
@@ -239,27 +260,52 @@ class _Run:
             )
 
 
+def _checks(last: int) -> set[int]:
+    """Return the numbers of draws, up to the last, after which convergence is judged."""
+    checks, at = set(), _FIRST_CHECK
+    while at <= last:
+        checks.add(at)
+        at = int(np.ceil(at * _CHECK_GROWTH))
+    return checks
+
+
+def _read_draws(options: Mapping[str, Any]) -> tuple[int, bool]:
+    """Return the number of draws, or the largest one, and whether to end on convergence."""
+    draws = options.get("draws")
+    if draws is None:
+        most = options.get("most_draws", Plan.draws)
+        return positive_integer("most_draws", most), True
+    if "most_draws" in options:
+        raise InputError(
+            f"draws={draws!r} and most_draws={options['most_draws']!r} contradict each other; "
+            "expected draws for a fixed number, or most_draws for a run until convergence"
+        )
+    return positive_integer("draws", draws), False
+
+
 def _read_plan(options: Mapping[str, Any], n_items: int) -> Plan:
     """Return the plan that the options describe; every number is checked."""
     given = {k: v for k, v in options.items() if v is not None}
     # Sweeps of few items cost little, and their draws are correlated as much as those of many.
     given.setdefault("thin", int(np.clip(40 // max(n_items, 1), 2, 10)))
+    given["draws"], given["until_converged"] = _read_draws(options)
     plan = build_options(Plan, given)
-    for name in ("chains", "replicas", "draws", "thin"):
+    for name in ("chains", "replicas", "thin"):
         positive_integer(name, getattr(plan, name))
     positive_integer("jumps", plan.jumps, least=0)
     warm_up = options.get("warm_up")
     if warm_up is None:
-        return replace(plan, warm_up=max(plan.draws // 2, 50))
+        usual = Plan.warm_up if plan.until_converged else max(plan.draws // 2, 50)
+        return replace(plan, warm_up=usual)
     return replace(plan, warm_up=positive_integer("warm_up", warm_up, least=10))
 
 
 def _refuse_changes(options: Mapping[str, Any], what: str) -> None:
-    fixed = set(options) - {"draws", "n_threads"}
+    fixed = set(options) - {"draws", "most_draws", "n_threads"}
     if fixed:
         raise InputError(
-            f"{sorted(fixed)[0]} cannot be changed when going on from {what}; expected draws and "
-            "n_threads alone"
+            f"{sorted(fixed)[0]} cannot be changed when going on from {what}; expected draws, "
+            "most_draws and n_threads alone"
         )
 
 

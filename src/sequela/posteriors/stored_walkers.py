@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sequela.kernels.arguments import PosteriorState
+from sequela.posteriors.jump_choice import PairTracks
 from sequela.posteriors.metric import Metric
 from sequela.posteriors.step_size import StepSize
 from sequela.posteriors.walkers import Plan, Walkers
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from sequela.posteriors.problem import Problem
 
 __all__ = ["restore_walkers", "store_walkers"]
+
+# What `Walkers` holds as an array.
+_ARRAYS = ("centres", "window", "jump_pairs", "counts", "swaps")
 
 
 def store_walkers(walkers: Walkers) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -38,8 +42,10 @@ def store_walkers(walkers: Walkers) -> tuple[dict[str, Any], dict[str, NDArray[A
         )
         for name in PosteriorState._fields
     }
-    arrays["counts"] = walkers.counts
-    arrays["swaps"] = walkers.swaps
+    for name in _ARRAYS:
+        arrays[name] = getattr(walkers, name)
+    arrays["track_sums"] = walkers.tracks.sums
+    arrays["track_last"] = walkers.tracks.last
     for k, metric in enumerate(walkers.metrics):
         arrays[f"directions_{k}"] = metric.directions
         arrays[f"information_{k}"] = metric.information
@@ -68,8 +74,8 @@ def restore_walkers(
         generators=[[_generator(header["generators"][c][k]) for k in replicas] for c in chains],
         steps=[StepSize(**stored) for stored in header["steps"]],
         metrics=[Metric(arrays[f"directions_{k}"], arrays[f"information_{k}"]) for k in replicas],
-        counts=arrays["counts"].copy(),
-        swaps=arrays["swaps"].copy(),
+        **{name: arrays[name].copy() for name in _ARRAYS},
+        tracks=PairTracks(arrays["track_sums"].copy(), arrays["track_last"].copy()),
         gap=float(header["gap"]),
         done=int(header["done"]),
     )

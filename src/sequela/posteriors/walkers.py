@@ -17,7 +17,8 @@ import numpy as np
 from sequela.kernels.arguments import PosteriorState, Trajectory
 from sequela.kernels.posterior_sweep import COUNTS, advance
 from sequela.kernels.sample_orders import sum_sample_orders
-from sequela.posteriors.metric import Metric, estimate_metric, unit_metric
+from sequela.posteriors.jump_choice import PairTracks, choose_pairs, order_shares
+from sequela.posteriors.metric import Metric, estimate_metric, refine_metric, unit_metric
 from sequela.posteriors.step_size import StepSize
 from sequela.support.errors import SequelaError
 from sequela.support.jit import call
@@ -32,9 +33,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "Walkers"]
 
-# Shares of the warm-up after which the metric is estimated anew.
-_METRIC_AT = (0.1, 0.25, 0.5, 0.75)
-_STEP_AFTER_METRIC = 0.3
+# Shares of the warm-up after which the metric is estimated anew: the first time by the information
+# of the data alone, because the chains have not settled yet, then by the draws since, too.
+_METRIC_AT = (0.1, 0.3, 0.6)
+_STEP_AFTER_METRIC = 0.5
+# Trajectories rotate around the centre of their reference by angles between about a quarter of the
+# largest and the largest, three quarters of pi: on average by a right angle, which would forget the
+# start if the reference were all.
+_LARGEST_ANGLE = 2.4
+_LEAST_SHARE = 0.25
 # The exchange of neighbours is accepted about as often as this, by the choice of the gap.
 _SWAP_TARGET = 0.3
 _FIRST_GAP = 0.1
@@ -50,7 +57,9 @@ class Plan:
     chains, replicas : int
         Independent chains, and replicas of each; 1 replica: no exchange.
     warm_up, draws : int
-        Draws per chain that are discarded while the sampler adapts, and that are kept.
+        Draws per chain that are discarded while the sampler adapts, and that are kept, at most.
+    until_converged : bool
+        Whether the run ends as soon as it has converged.
     thin : int
         Sweeps per draw.
     jumps : int
@@ -62,10 +71,11 @@ class Plan:
     chains: int = 4
     replicas: int = 1
     warm_up: int = 250
-    draws: int = 500
+    draws: int = 4000
+    until_converged: bool = False
     thin: int = 2
     jumps: int = 12
-    most_steps: int = 12
+    most_steps: int = 24
 
 
 @dataclass
@@ -88,6 +98,14 @@ class Walkers:
         By replica; chains share them.
     metrics : list of Metric
         By replica.
+    centres : array (replicas, n * n + 1)
+        Where the references of trajectories are centred: means of the coordinates in the warm-up.
+    window : array (draws, replicas, chains, 2, n * n + 1)
+        Coordinates, and gradients of the log-density there, since the metric was last estimated.
+    tracks : PairTracks
+        How slowly the orders of pairs change.
+    jump_pairs : array (m, 2)
+        Pairs that jumps choose from, repeated.
     counts : array (replicas, len(COUNTS))
         What was tried and accepted since the end of the warm-up.
     swaps : array (replicas - 1, 2)
@@ -103,6 +121,10 @@ class Walkers:
     generators: list[list[np.random.Generator]]
     steps: list[StepSize]
     metrics: list[Metric]
+    centres: NDArray[np.float64]
+    window: NDArray[np.float64]
+    tracks: PairTracks
+    jump_pairs: NDArray[np.int64]
     counts: NDArray[np.float64]
     swaps: NDArray[np.float64]
     gap: float = _FIRST_GAP
@@ -123,6 +145,10 @@ class Walkers:
             generators=generators,
             steps=[StepSize() for _ in range(plan.replicas)],
             metrics=[unit_metric(problem.n) for _ in range(plan.replicas)],
+            centres=np.zeros((plan.replicas, problem.n**2 + 1)),
+            window=np.empty((0, plan.replicas, plan.chains, 2, problem.n**2 + 1)),
+            tracks=PairTracks.begin(plan.chains, len(problem.pair_copies[0])),
+            jump_pairs=problem.jump_pairs,
             counts=np.zeros((plan.replicas, len(COUNTS))),
             swaps=np.zeros((max(plan.replicas - 1, 0), 2)),
         )
@@ -140,40 +166,53 @@ class Walkers:
     def advance(self, n_threads: int) -> None:
         """Advance all chains by one draw: sweeps, exchanges, and adaptation during warm-up."""
         with blas_on_one_thread():
-            counts = self._sweep(n_threads)
+            forces = np.empty((self.plan.chains, self.plan.replicas, self.problem.n**2 + 1))
+            if self.is_warm:
+                forces = forces[:, :, :0]
+            counts = self._sweep(n_threads, forces)
             if self.plan.replicas > 1:
                 self._exchange()
             if self.is_warm:
                 self.counts += counts.sum(axis=0)
             else:
-                self._adapt(counts)
+                self._adapt(counts, forces)
         self.done += 1
 
-    def _sweep(self, n_threads: int) -> NDArray[np.float64]:
-        """Sweep all replicas; return the counts (chains, replicas, ...)."""
+    def _sweep(self, n_threads: int, forces: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sweep all replicas; return the counts (chains, replicas, ...).
+
+        `forces` (chains, replicas, ...) receives gradients of the log-density, if there is room.
+        """
         plan = self.plan
         powers = self.powers()
         counts = np.zeros((plan.chains, plan.replicas, len(COUNTS)))
         pieces = []
         for k in range(plan.replicas):
-            metric = self.metrics[k]
-            trajectory = Trajectory(
-                step=self.steps[k].step,
-                most_steps=plan.most_steps,
-                directions=metric.directions,
-                shrink=metric.shrink(float(powers[k])),
-            )
+            trajectory = self._trajectory(k, float(powers[k]))
             target = self.problem.target._replace(power=float(powers[k]))
             pieces += [
                 partial(
-                    call, advance, self.states[c][k], target, trajectory, self.problem.jump_pairs,
-                    plan.jumps, plan.thin, counts[c, k], self.generators[c][k],
+                    call, advance, self.states[c][k], target, trajectory, self.jump_pairs,
+                    plan.jumps, plan.thin, counts[c, k], forces[c, k], self.generators[c][k],
                 )
                 for c in range(plan.chains)
             ]  # fmt: skip
         if not all(run_all(pieces, n_threads)):
             raise SequelaError("a chain over theta has left the range of the arithmetic")
         return counts
+
+    def _trajectory(self, k: int, power: float) -> Trajectory:
+        """Return how the trajectories of a replica run."""
+        step = self.steps[k].step
+        most = int(np.clip(round(_LARGEST_ANGLE / step), 1, self.plan.most_steps))
+        return Trajectory(
+            step=step,
+            fewest_steps=max(1, round(_LEAST_SHARE * most)),
+            most_steps=most,
+            centre=self.centres[k],
+            directions=self.metrics[k].directions,
+            shrink=self.metrics[k].shrink(power),
+        )
 
     def _exchange(self) -> None:
         """Offer neighbouring replicas an exchange, even and odd pairs in turn."""
@@ -197,19 +236,47 @@ class Walkers:
             gap = np.log(self.gap) + rate * (np.mean(accepted) - _SWAP_TARGET)
             self.gap = float(np.clip(np.exp(gap), *_GAP_RANGE))
 
-    def _adapt(self, counts: NDArray[np.float64]) -> None:
-        """Adapt step sizes, and estimate the metric at its times."""
-        plan = self.plan
+    def _adapt(self, counts: NDArray[np.float64], forces: NDArray[np.float64]) -> None:
+        """Adapt step sizes; estimate the metric and choose pairs for jumps at their times."""
+        plan, problem = self.plan, self.problem
+        pairs = problem.pair_copies[0]
         for k in range(plan.replicas):
             tried, accepted = counts[:, k, :2].sum(axis=0)
             self.steps[k] = self.steps[k].update(float(accepted / max(tried, 1.0)))
-        now = self.done + 1
-        if now in {int(share * plan.warm_up) for share in _METRIC_AT}:
-            for k in range(plan.replicas):
-                self.metrics[k] = estimate_metric(self.problem, [row[k] for row in self.states])
-                self.steps[k] = self.steps[k].restart(_STEP_AFTER_METRIC)
-        if now == plan.warm_up:
+        places = [[np.append(state.z, state.scale) for state in row] for row in self.states]
+        now = np.stack([places, forces], axis=2).swapaxes(0, 1)
+        self.window = np.concatenate([self.window, now[None]])
+        thetas = [problem.theta(row[0])[0] for row in self.states]
+        rate = problem.target.stop_rate
+        self.tracks.add(np.array([order_shares(theta, pairs, rate) for theta in thetas]))
+        times = [int(share * plan.warm_up) for share in _METRIC_AT]
+        if self.done + 1 in times:
+            self._learn(settled=self.done + 1 > times[0])
+        if self.done + 1 == plan.warm_up:
             self.steps = [step.finish() for step in self.steps]
+            self.window = self.window[:0]
+
+    def _learn(self, *, settled: bool) -> None:
+        """Set metrics, centres and the pairs for jumps by the draws since the last time."""
+        pairs, copies = self.problem.pair_copies
+        powers = self.powers()
+        for k in range(self.plan.replicas):
+            metric = estimate_metric(self.problem, [row[k] for row in self.states])
+            positions, forces = np.moveaxis(self.window[:, k], 2, 0)
+            size = positions.shape[-1]
+            if settled:
+                metric = refine_metric(
+                    metric,
+                    positions.reshape(-1, size),
+                    forces.reshape(-1, size),
+                    float(powers[k]),
+                )
+            self.metrics[k] = metric
+            self.centres[k] = positions.reshape(-1, size).mean(axis=0)
+            self.steps[k] = self.steps[k].restart(_STEP_AFTER_METRIC)
+        self.window = self.window[:0]
+        self.jump_pairs = choose_pairs(pairs, copies, self.tracks.draws_to_forget())
+        self.tracks = PairTracks.begin(self.plan.chains, len(pairs))
 
     def rates(self) -> tuple[float, float, float]:
         """Return the acceptance of trajectories, jumps and exchanges since the warm-up."""

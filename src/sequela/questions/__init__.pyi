@@ -7,6 +7,7 @@ from .clock_information import clock_items as clock_items
 from .cohort import CohortOrders as CohortOrders
 from .cohort import OrderBranch as OrderBranch
 from .cohort import cohort_orders as cohort_orders
+from .compared_orders import compared_orders as compared_orders
 from .comparison import Comparison as Comparison
 from .comparison import compare as compare
 from .distributions import item_frequencies as item_frequencies
@@ -19,6 +20,7 @@ from .fit_check import check_fit as check_fit
 from .goodness import GoodnessOfFit as GoodnessOfFit
 from .goodness import PosteriorGoodness as PosteriorGoodness
 from .goodness import goodness_of_fit as goodness_of_fit
+from .imputation import impute as impute
 from .next_item import NextStep as NextStep
 from .next_item import PosteriorNextStep as PosteriorNextStep
 from .next_item import items_within as items_within
@@ -39,9 +41,15 @@ from .rivals import rival_orders as rival_orders
 from .samples import SamplePosteriors as SamplePosteriors
 from .samples import sample_arrivals as sample_arrivals
 from .samples import sample_posteriors as sample_posteriors
+from .study_plan import StudyPlan as StudyPlan
+from .study_plan import plan_study as plan_study
 from .survival import LogRank as LogRank
 from .survival import kaplan_meier as kaplan_meier
 from .survival import log_rank as log_rank
+from .survival_groups import SurvivalGroup as SurvivalGroup
+from .survival_groups import SurvivalGroups as SurvivalGroups
+from .survival_groups import risk_groups as risk_groups
+from .survival_groups import survival_groups as survival_groups
 from .theory import TwoItemFamily as TwoItemFamily
 from .theory import identical_items_posterior as identical_items_posterior
 from .theory import time_constants as time_constants

@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 
 from sequela.data.dataset import Dataset
+from sequela.samples import as_samples
 from sequela.support.errors import InputError
+from sequela.support.labels import compose
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +28,7 @@ _SHOWN = 5
 
 def find_item(model: Model, label: Any) -> int:
     """Return the place of one item; an unknown name is an error with the closest matches."""
-    text = str(label)
+    text = compose(str(label))
     if isinstance(label, (str, int, np.integer)) and text in model.items:
         return model.items.index(text)
     folded: dict[str, list[str]] = {}
@@ -84,8 +86,17 @@ def one_sample(
 ) -> tuple[NDArray[np.int64], Dataset]:
     """Return the places of the items of a sample, in the model's order, and it as a data set.
 
+    The sample may be a data set of one sample, which may have missing cells and a known order.
     `what` is the name of the argument, for errors.
     """
+    if isinstance(sample, Dataset):
+        if sample.n_samples != 1:
+            raise InputError(
+                f"{what} is a data set of {sample.n_samples} samples; expected one, such as "
+                "data.select_samples(['id'])"
+            )
+        data = as_samples(model, sample)
+        return np.flatnonzero(data.values[0]).astype(np.int64), data
     present = np.sort(find_items(model, sample, what))
     row = np.zeros((1, model.n_items), dtype=np.bool_)
     row[0, present] = True
@@ -108,7 +119,10 @@ def _is_row(model: Model, labels: Any, listed: list[Any], what: str) -> bool:
     if not (truths or numbers):
         return False
     if len(known) < len(listed):
-        raise InputError(f"{what} has missing entries; expected true or false for every item")
+        raise InputError(
+            f"{what} has missing entries; expected true or false for every item, or a Dataset of "
+            "one sample, which may have missing cells"
+        )
     texts = set(map(str, listed))
     if not (truths or named) and len(texts) == len(listed) and texts <= set(model.items):
         raise InputError(

@@ -17,6 +17,7 @@ import pandas as pd
 
 from sequela.kernels.contour import tilted_moments
 from sequela.kernels.passage import LANES, laplace_transform
+from sequela.likelihood.component_cost import has_small_components
 from sequela.likelihood.components import ComponentSets
 from sequela.likelihood.decomposition import decompose_by
 from sequela.likelihood.distinct import DistinctSamples
@@ -24,11 +25,11 @@ from sequela.likelihood.grid_distribution import GridDistribution, quantiles_on_
 from sequela.likelihood.histories import OrderMoments, chain_error
 from sequela.likelihood.orders import OrderSampler, draw_orders, sampled_columns
 from sequela.likelihood.parameters import Parameters
+from sequela.likelihood.partial_plan import partial_passage
 from sequela.likelihood.passage import Passage
 from sequela.likelihood.plan import (
     Way,
     choose_way,
-    has_small_components,
 )
 from sequela.model import as_model
 from sequela.observation import phases_of
@@ -211,8 +212,11 @@ def time_posterior(
     """
     how = read_settings(settings)
     model = as_model(model, instead="pseudo_times(posterior, [sample])")
-    present, _ = one_sample(model, sample)
+    present, data = one_sample(model, sample)
     parameters = Parameters.of(model)
+    known = DistinctSamples.of(data.without_times(), partial=True).known(0)
+    if known is not None:
+        return _exact(partial_passage(parameters, known, how.budget))
     return until_precise(
         lambda draws: _posterior(parameters, present, settings_for_orders(how, draws), 0),
         lambda posterior: posterior.mean_se,
@@ -290,11 +294,16 @@ def pseudo_times(
     if phases_of(model.observation) is not None:
         return phase_times(model, samples, dict(zip(names, wanted.tolist(), strict=True)), how)
     parameters = Parameters.of(model)
-    distinct = DistinctSamples.of(samples.without_times())
+    distinct = DistinctSamples.of(samples.without_times(), partial=True)
     of_orders = settings_for_orders(how, _TABLE_ORDERS if how.draws is None else how.draws)
 
     def work(piece: NDArray[np.int64]) -> list[_Summary]:
         items = [distinct.items(int(s)) for s in piece]
+        known = distinct.known(int(piece[0]))
+        if known is not None:
+            nothing = np.full(wanted.size, np.nan)
+            exact = _exact(partial_passage(parameters, known, how.budget))
+            return [_summary(exact, wanted, nothing)]
         times = np.full((piece.size, wanted.size), np.nan)
         if wanted.size and has_small_components(parameters, items[0]):
             times = quantiles_on_grid(parameters, items, wanted)
@@ -347,7 +356,7 @@ def _pieces(parameters: Parameters, distinct: DistinctSamples) -> list[NDArray[n
     together: list[int] = []
     for s in distinct.largest_first():
         items = distinct.items(int(s))
-        if not has_small_components(parameters, items):
+        if distinct.partial[s] or not has_small_components(parameters, items):
             pieces.append(np.array([s]))
             continue
         together.append(int(s))
@@ -410,7 +419,8 @@ def _exact(passage: Passage) -> TimePosterior:
         seed=None,
         _distribution=lambda: Inverse(
             transform, float(mean), float(np.sqrt(variance)), float(exits.min()),
-            0.0 if k else float(exits[0]),
+            # The density at time 0, where nothing has happened yet.
+            float(passage.end_shares()[0] * exits[0]),
         ),
     )  # fmt: skip
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.parameters import Parameters
+from sequela.likelihood.partial import passage_in_range
 from sequela.likelihood.passage import Passage, in_range
 from sequela.model import as_model
 from sequela.questions.order_search import best_orders
@@ -204,15 +205,22 @@ def cohort_orders(
     read = as_samples(model, data).without_times()
     max_size = min(positive_integer("max_size", max_size), _MAX_SIZE)
     parameters = Parameters.of(model)
-    distinct = DistinctSamples.of(read)
+    distinct = DistinctSamples.of(read, partial=True)
     largest = _affordable(distinct.sizes, max_size)
     labels = model.items
 
     def work(s: int) -> tuple[tuple[str, ...], float, dict[str, float]] | None:
         items = distinct.items(s)
-        if items.size > largest or not in_range(parameters.columns(items)):
+        known = distinct.known(s)
+        # The order of items of which some are not known has no single answer.
+        unknown = known is not None and known.missing.size > 0
+        if unknown or items.size > largest or not in_range(parameters.columns(items)):
             return None
-        passage = Passage.of(parameters, items)
+        passage = (
+            Passage.of(parameters, items)
+            if known is None
+            else passage_in_range(parameters, known, ())
+        )
         log_p = passage.log_p()
         weight, order = next(best_orders(passage))
         arrivals = passage.moments().arrival_mean

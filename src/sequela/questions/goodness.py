@@ -135,7 +135,7 @@ def goodness_of_fit(
         return _over_draws(model, data, how, check_level(level))
     how = read_settings(settings, unused=unused, posterior=True)
     model = as_model(model)
-    samples = as_samples(model, data).require_plain("goodness_of_fit")
+    samples = as_samples(model, data).without_orders().require_plain("goodness_of_fit")
     samples = samples.without_weights("goodness_of_fit")
     draws = DEFAULT_DRAWS if how.draws is None else how.draws
     drawn = simulate(model, draws, random_state=how.seed, n_threads=how.threads).to_dataset()
@@ -166,7 +166,9 @@ def _over_draws(
     posterior: Posterior, data: DataLike, settings: Settings, level: float
 ) -> PosteriorGoodness:
     """Draw a data set from each of several models and compare the counts."""
-    samples = as_samples(posterior.models(1)[0], data).require_plain("goodness_of_fit")
+    samples = (
+        as_samples(posterior.models(1)[0], data).without_orders().require_plain("goodness_of_fit")
+    )
     samples = samples.without_weights("goodness_of_fit")
     n = posterior.n_items
 

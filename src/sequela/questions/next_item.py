@@ -11,14 +11,16 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import expm_multiply
 from scipy.special import logsumexp
 
+from sequela.data.dataset import Dataset
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.plan import all_subsets_fit
 from sequela.model import Model, as_model
 from sequela.observation import Exponential
 from sequela.posteriors.result import Posterior, check_level
-from sequela.questions.arguments import find_items
+from sequela.questions.arguments import find_items, one_sample
 from sequela.questions.dependence import ancestors, given_state
 from sequela.questions.distributions import check_time
+from sequela.questions.imputation import completions
 from sequela.questions.over_draws import summarise_draws
 from sequela.questions.precision import fill_by_simulation
 from sequela.settings import read_settings
@@ -103,8 +105,9 @@ def next_items(
     ----------
     model : Model, fitted SetChain, theta, or Posterior
         The model. A posterior answers with means over all its draws, and intervals.
-    state : set of labels, or a true/false row
-        The items that are present.
+    state : set of labels, a true/false row, or a Dataset of one sample
+        The items that are present. A data set may have missing cells: then all numbers are means
+        over what they may be, given the known ones, at the time of the observation.
     level : float
         Probability of the intervals, for a posterior.
 
@@ -125,6 +128,11 @@ def next_items(
     if isinstance(model, Posterior):
         return _next_over_draws(model, state, check_level(level))
     model = as_model(model)
+    if isinstance(state, Dataset):
+        state, data = one_sample(model, state, "state")
+        if data.missing is not None:
+            return _next_with_missing(model, data)
+        state = [model.items[j] for j in state]
     present = find_items(model, state, "state")
     stop_log = float(np.log(Parameters.of(model).stop_rate))
     theta, absent = given_state(model.theta, present)
@@ -146,6 +154,34 @@ def next_items(
             observed_first=float(np.exp(stop_log - total_log)),
             waiting_time=float(np.exp(-total_log)),
             next_item_time=float(np.exp(-items_log)),
+        )
+
+
+def _next_with_missing(model: Model, data: Dataset) -> NextStep:
+    """Return the mean of what comes next over the missing cells of a sample."""
+    states, shares = completions(model, data)
+    theta = model.theta
+    effects = theta - np.diag(np.diagonal(theta))
+    logs = np.where(states, -np.inf, np.diagonal(theta) + states.astype(np.float64) @ effects)
+    stop_log = float(np.log(Parameters.of(model).stop_rate))
+    items_log = logsumexp(logs, axis=1)
+    total_log = np.logaddexp(items_log, stop_log)
+    asked = np.flatnonzero(~data.values[0])
+    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+        share = np.where(np.isfinite(items_log)[:, None], np.exp(logs - items_log[:, None]), 0.0)
+        table = pd.DataFrame(
+            {
+                "rate": (shares @ np.exp(logs))[asked],
+                "probability": (shares @ np.exp(logs - total_log[:, None]))[asked],
+                "share": (shares @ share)[asked],
+            },
+            index=pd.Index([model.items[j] for j in asked], name="item"),
+        )
+        return NextStep(
+            items=table.sort_values("probability", ascending=False, kind="stable"),
+            observed_first=float(shares @ np.exp(stop_log - total_log)),
+            waiting_time=float(shares @ np.exp(-total_log)),
+            next_item_time=float(shares @ np.exp(-items_log)),
         )
 
 

@@ -17,10 +17,12 @@ import numpy as np
 import pandas as pd
 
 from sequela.kernels.passage import log_best
+from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.evaluation import evaluate
 from sequela.likelihood.histories import OrderMoments
 from sequela.likelihood.orders import OrderSampler, draw_orders, sampled_columns
 from sequela.likelihood.parameters import Parameters
+from sequela.likelihood.partial_plan import partial_passage
 from sequela.likelihood.passage import Passage
 from sequela.likelihood.plan import Way, choose_way
 from sequela.model import as_model
@@ -84,11 +86,18 @@ def likely_orders(
     model = as_model(model, instead="order_matrix(posterior, given=sample)")
     present, data = one_sample(model, sample)
     max_orders = positive_integer("max_orders", max_orders)
+    if data.missing is not None:
+        data.require_plain("likely_orders")
     parameters = Parameters.of(model)
     draws, seed = 0, None
-    way = choose_way(parameters, present, how.budget)
+    known = DistinctSamples.of(data.without_times(), partial=True).known(0)
+    way = Way.EXACT if known is not None else choose_way(parameters, present, how.budget)
     if way is Way.EXACT:
-        passage = Passage.of(parameters, present)
+        passage = (
+            Passage.of(parameters, present)
+            if known is None
+            else partial_passage(parameters, known, how.budget)
+        )
         log_p, log_p_se = passage.log_p(), 0.0
         best = list(islice(best_orders(passage), max_orders))
     else:
@@ -120,7 +129,6 @@ def best_orders(passage: Passage) -> Iterator[tuple[float, tuple[int, ...]]]:
     lattice = passage.lattice
     best = np.empty(1 << passage.k)
     call(log_best, best, lattice, passage.stop_rate)
-    mask = (1 << lattice.low) - 1
     ties = count(1)
     full = (1 << passage.k) - 1
     # Each entry: what the settled steps have lost against the best order, a tie-breaker, the items
@@ -136,11 +144,11 @@ def best_orders(passage: Passage) -> Iterator[tuple[float, tuple[int, ...]]]:
         for c in range(passage.k):
             if state >> c & 1:
                 before = state ^ (1 << c)
-                log_rate = lattice.high_log[c, before >> lattice.low]
-                log_rate += lattice.low_log[c, before & mask]
-                steps.append((float(best[before] + log_rate), c, before))
+                steps.append((float(best[before] + passage.log_step(before, c)), c, before))
         top = max(weight for weight, _, _ in steps)
         for weight, c, before in steps:
+            if weight == -np.inf:  # against what is known about the order
+                continue
             heapq.heappush(heap, (lost + (top - weight), -next(ties), before, (c, *order)))
 
 

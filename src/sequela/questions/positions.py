@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from sequela.model import as_model
+from sequela.posteriors.result import Posterior
 from sequela.questions.arguments import find_items
+from sequela.questions.over_draws import ask_draws, chosen_draws
 from sequela.questions.precision import DEFAULT_DRAWS
 from sequela.settings import read_settings
 from sequela.simulation import simulate
@@ -18,18 +20,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Unpack
 
-    from sequela.model import ModelLike
-    from sequela.settings import SettingsKeywords
+    from numpy.typing import NDArray
+
+    from sequela.model import Model, ModelLike
+    from sequela.settings import Settings, SettingsKeywords
 
 __all__ = ["QUANTILES", "item_positions"]
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 # Items that were drawn less often have no quantiles worth drawing.
 _FEWEST = 20
+# Models of a posterior that are asked.
+_MAX_MODELS = 100
 
 
 def item_positions(
-    model: ModelLike, items: Iterable[Any] | None = None, **settings: Unpack[SettingsKeywords]
+    model: ModelLike | Posterior,
+    items: Iterable[Any] | None = None,
+    **settings: Unpack[SettingsKeywords],
 ) -> pd.DataFrame:
     """Return quantiles of the place in the order and of the arrival time of each item.
 
@@ -39,13 +47,14 @@ def item_positions(
 
     Parameters
     ----------
-    model : Model, fitted SetChain, or theta
-        The model.
+    model : Model, fitted SetChain, theta, or Posterior
+        The model. Of a posterior, the sequences are drawn from several of its models alike, so
+        that the quantiles count how uncertain the model is as well.
     items : list of labels or None
         None: all.
     **settings
         `draws` (number of simulated sequences, default 100,000), `random_state`, `n_threads`; see
-        `Settings`.
+        `Settings`. For a posterior also `max_models` (default 100).
 
     Returns
     -------
@@ -62,29 +71,62 @@ def item_positions(
     >>> positions["place_50"].to_dict()
     {'first': 2.0, 'second': 3.0}
     """
-    how = read_settings(settings, unused=("budget", "sampling", "target_se"))
-    model = as_model(model)
-    places = np.arange(model.n_items) if items is None else find_items(model, items)
+    how = read_settings(settings, unused=("budget", "sampling", "target_se"), posterior=True)
+    one = model.models(1)[0] if isinstance(model, Posterior) else as_model(model)
+    places = np.arange(one.n_items) if items is None else find_items(one, items)
     if not places.size:
         raise InputError("items is empty; expected at least one item, or None for all")
-    draws = DEFAULT_DRAWS if how.draws is None else how.draws
-    drawn = simulate(model, draws, random_state=how.seed, n_threads=how.threads)
-    place = np.arange(drawn.sequence.size) - np.repeat(drawn.indptr[:-1], drawn.set_sizes) + 1.0
-    order = np.argsort(drawn.sequence, kind="stable")
-    ends = np.searchsorted(drawn.sequence[order], np.arange(model.n_items + 1))
+    drawn = _over_draws(model, how) if isinstance(model, Posterior) else _arrivals(one, how)
+    order = np.argsort(drawn.item, kind="stable")
+    ends = np.searchsorted(drawn.item[order], np.arange(one.n_items + 1))
     names = [f"{what}_{round(100 * q):02d}" for what in ("place", "time") for q in QUANTILES]
     rows = np.full((places.size, len(names)), np.nan)
     for row, item in enumerate(places):
         here = order[ends[item] : ends[item + 1]]
         if here.size >= _FEWEST:
             # A place that occurs: the lower of two between which a quantile falls.
-            at_place = np.quantile(place[here], QUANTILES, method="inverted_cdf")
-            at_time = np.quantile(drawn.arrival_times[here], QUANTILES)
+            at_place = np.quantile(drawn.place[here], QUANTILES, method="inverted_cdf")
+            at_time = np.quantile(drawn.time[here], QUANTILES)
             rows[row] = np.concatenate([at_place, at_time])
     table = pd.DataFrame(
-        rows, columns=names, index=pd.Index([model.items[j] for j in places], name="item")
+        rows, columns=names, index=pd.Index([one.items[j] for j in places], name="item")
     )
-    table.insert(0, "observed", (ends[1:] - ends[:-1])[places] / draws)
+    table.insert(0, "observed", (ends[1:] - ends[:-1])[places] / drawn.sequences)
     table = table.sort_values(["place_50", "time_50"], kind="stable")
-    table.attrs.update(draws=draws, seed=how.seed)
+    table.attrs.update(draws=drawn.sequences, seed=how.seed)
     return table
+
+
+class _Arrivals(NamedTuple):
+    """Every arrival in a number of sequences: which item, at which place, at which time."""
+
+    item: NDArray[Any]
+    place: NDArray[Any]
+    time: NDArray[np.float64]
+    sequences: int
+
+
+def _arrivals(model: Model, how: Settings) -> _Arrivals:
+    draws = DEFAULT_DRAWS if how.draws is None else how.draws
+    drawn = simulate(model, draws, random_state=how.seed, n_threads=how.threads)
+    place = np.arange(drawn.sequence.size) - np.repeat(drawn.indptr[:-1], drawn.set_sizes) + 1.0
+    return _Arrivals(drawn.sequence, place, drawn.arrival_times, draws)
+
+
+def _over_draws(posterior: Posterior, how: Settings) -> _Arrivals:
+    """Draw as many sequences from each of several models of a posterior."""
+    draws = DEFAULT_DRAWS if how.draws is None else how.draws
+    most = max(_MAX_MODELS if how.max_models is None else how.max_models, 1)
+    settings = how.but(max_models=max(most, len(posterior.draws.scale)))
+    models = len(chosen_draws(posterior, settings.max_models))
+    each = -(-draws // models)
+    found = ask_draws(
+        posterior, lambda model, own: _arrivals(model, own.but(draws=each)), settings,
+        "sequences drawn from models",
+    ).answers  # fmt: skip
+    return _Arrivals(
+        item=np.concatenate([one.item for one in found]),
+        place=np.concatenate([one.place for one in found]),
+        time=np.concatenate([one.time for one in found]),
+        sequences=each * len(found),
+    )

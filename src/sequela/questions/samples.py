@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Unpack
 
+    from numpy.typing import NDArray
+
     from sequela.data.dataset import Dataset
     from sequela.model import Model, ModelLike
     from sequela.settings import Settings, SettingsKeywords
@@ -52,6 +54,16 @@ class SampleAnswer:
     seed: int | None
 
 
+def _complete(data: Dataset) -> NDArray[np.int64]:
+    """Return the positions of samples without missing cells and known orders: those may be drawn.
+
+    Partly known ones are exact, or an error, whatever the method.
+    """
+    missing = np.zeros(data.n_samples, dtype=bool) if data.missing is None else data.missing.any(1)
+    ordered = [False] * data.n_samples if data.orders is None else [bool(s) for s in data.orders]
+    return np.flatnonzero(~(missing | np.array(ordered)))
+
+
 def posterior_until_precise(
     model: Model,
     data: Dataset,
@@ -66,7 +78,7 @@ def posterior_until_precise(
     """
     if method == "exact":
         parameters = Parameters.of(model)
-        for row in data.values:
+        for row in data.values[_complete(data)]:
             items = np.nonzero(row)[0].astype(np.int64)
             choose_way(parameters, items, settings.budget, method=method, components=True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,17 @@ from sequela.data.dataset import Dataset
 from sequela.learning.checkpoint import fingerprint
 from sequela.support.errors import InputError
 from sequela.support.files import replacing
+from sequela.support.schema import Place, parse_json, read_fields
 
 __all__ = ["DATA_NAME", "fingerprint", "keep_data", "read_data"]
 
 DATA_NAME = "data.npz"
+
+
+@dataclass(frozen=True)
+class _Labels:
+    items: list[str]
+    samples: list[str]
 
 
 def keep_data(data: Dataset, folder: Path) -> None:
@@ -49,7 +57,9 @@ def read_data(path: str, digest: str) -> Dataset:
     try:
         # Through memory: a folder on a network disk could not be deleted while a file is open.
         with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as file:
-            labels = json.loads(str(file["labels"]))
+            where = Place(path, "Copy the original file again, or choose another folder", "labels")
+            stored = read_fields(_Labels, parse_json(str(file["labels"]), where), where)
+            labels = {"items": stored.items, "samples": stored.samples}
             values = np.unpackbits(file["values"], axis=1, count=len(labels["items"]))
             data = Dataset(
                 values.astype(bool),

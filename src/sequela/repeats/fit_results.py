@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +11,9 @@ import pandas as pd
 from sequela.model import Model
 from sequela.observation import take_recorded_observation
 from sequela.repeats.fit_task import TASK, item_places
-from sequela.repeats.records import read_plan, records, result_table
+from sequela.repeats.records import read_plan, record_path, records, result_table
 from sequela.support.errors import InputError
+from sequela.support.schema import AnyNumber, Count, Place, read_fields
 from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
@@ -62,7 +64,9 @@ def fit_table(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.Da
     >>> table[["penalty", "interactions"]].to_dict("list")
     {'penalty': [0.1, 0.02], 'interactions': [0, 7]}
     """
-    plan, _ = _read_fits(folder)
+    plan, data = _read_fits(folder)
+    for _ in _fit_records(plan, data, folder, partial):
+        pass
     return result_table(plan, folder, partial=partial, nested=False)
 
 
@@ -99,13 +103,55 @@ def _thetas(
     plan: Plan, data: Dataset, folder: str | os.PathLike[str], partial: bool
 ) -> Iterator[tuple[int, dict[str, Any], np.ndarray, list[str]]]:
     """Yield (repeat, record, theta, items) of each fit."""
-    for index, record in records(plan, folder, partial=partial):
+    for index, record in _fit_records(plan, data, folder, partial):
         case = record["case"]
         places = item_places(data, plan.common["plan_seed"], case.get("items"), case.get("subset"))
         theta = np.zeros((data.n_items, data.n_items))
         entries = record["result"]["theta"]
         theta[entries["rows"], entries["columns"]] = entries["values"]
         yield index, record, theta[np.ix_(places, places)], [data.items[i] for i in places]
+
+
+@dataclass(frozen=True)
+class _Entries:
+    """The entries of theta that are not zero."""
+
+    rows: list[Count]
+    columns: list[Count]
+    values: list[float]
+
+
+@dataclass(frozen=True)
+class _FitResult:
+    """What a fit of a plan leaves in its record; see `fit_task.learn`."""
+
+    objective: AnyNumber
+    objective_se: AnyNumber
+    kkt_residual: AnyNumber
+    converged: bool
+    interactions: Count
+    message: str
+    theta: _Entries
+    held_out: AnyNumber | None = None
+    held_out_samples: Count | None = None
+    orders: list[tuple[str, str, AnyNumber, AnyNumber]] | None = None
+
+
+def _fit_records(
+    plan: Plan, data: Dataset, folder: str | os.PathLike[str], partial: bool
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the records of fits, each checked."""
+    for index, record in records(plan, folder, partial=partial):
+        place = Place(record_path(folder, index), "Delete it and run again", "result")
+        theta = read_fields(_FitResult, record["result"], place).theta
+        lengths = {len(theta.rows), len(theta.columns), len(theta.values)}
+        largest = max([-1, *theta.rows, *theta.columns])
+        if len(lengths) > 1 or largest >= data.n_items:
+            raise place.at("theta").error(
+                f"has {len(theta.values)} values at up to position {largest}",
+                f"as many positions, below {data.n_items}",
+            )
+        yield index, record
 
 
 def _metadata(record: dict[str, Any]) -> dict[str, Any]:
@@ -218,7 +264,7 @@ def pair_orders(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.
     1       1  step 1  step 2
     2       2  step 1  step 2
     """
-    plan, _ = _read_fits(folder)
+    plan, data = _read_fits(folder)
     if "orders" not in plan.common:
         raise InputError(
             f"the plan in {str(folder)!r} records no orders; make one with orders=[...], or "
@@ -226,7 +272,7 @@ def pair_orders(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.
         )
     rows = [
         (index, *pair)
-        for index, record in records(plan, folder, partial=partial)
-        for pair in record["result"]["orders"]
+        for index, record in _fit_records(plan, data, folder, partial)
+        for pair in record["result"].get("orders") or []
     ]
     return pd.DataFrame(rows, columns=["repeat", "first", "second", "probability", "se"])

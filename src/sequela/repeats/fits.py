@@ -16,6 +16,7 @@ from sequela.repeats.fit_task import TASK, WARM_UP, QuietFit
 from sequela.repeats.plan import Plan
 from sequela.support.errors import InputError
 from sequela.support.keywords import build_options, check_keywords
+from sequela.support.labels import compose_all
 from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
@@ -266,7 +267,7 @@ def _fit_options(
 
 
 def _labels(data: Dataset, orders: Iterable[object]) -> list[str]:
-    labels = [str(label) for label in orders]
+    labels = compose_all(map(str, orders))
     for label in labels:
         if label not in data.items:
             raise InputError(

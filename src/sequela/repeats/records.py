@@ -6,8 +6,10 @@ continue after a job was killed.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ from sequela.repeats.errors import RepeatsError
 from sequela.repeats.plan import Plan
 from sequela.support.errors import InputError
 from sequela.support.files import replacing
+from sequela.support.schema import Count, Digest, Place, parse_json, read_fields
 
 if TYPE_CHECKING:
     import os
@@ -29,6 +32,7 @@ __all__ = [
     "missing",
     "open_folder",
     "read_plan",
+    "record_path",
     "records",
     "result_table",
     "write_record",
@@ -41,8 +45,9 @@ _VERSION = 1
 _OURS = re.compile(rf"\.?({re.escape(_PLAN_NAME)}|{re.escape(DATA_NAME)}|\d{{6,}}\.json)(\..*)?")
 
 
-def _path(folder: Path, index: int) -> Path:
-    return folder / f"{index:06d}.json"
+def record_path(folder: str | os.PathLike[str], index: int) -> Path:
+    """Return where the record of a repeat is."""
+    return Path(folder) / f"{index:06d}.json"
 
 
 def open_folder(plan: Plan, folder: str | os.PathLike[str]) -> Path:
@@ -50,7 +55,7 @@ def open_folder(plan: Plan, folder: str | os.PathLike[str]) -> Path:
     place = Path(folder).absolute()
     known = place / _PLAN_NAME
     if known.exists():
-        _refuse_another(plan, _read(known), folder)
+        _refuse_another(plan, _read(known, _ANOTHER), folder)
         if plan.data is not None:
             keep_data(plan.data, place)
         return place
@@ -112,14 +117,45 @@ def _difference(name: str, found: Any, expected: Any) -> str:
     return f"its {name} was {texts[0]}, here it is {texts[1]}"
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, remedy: str = "Delete it and run again") -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{str(path)!r} cannot be read ({error}); delete it") from None
+        text = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{str(path)!r} cannot be read ({error}). {remedy}") from None
+    content = parse_json(text, Place(path, remedy))
     if not isinstance(content, dict):
-        raise InputError(f"{str(path)!r} is not a record of repeats; delete it")
+        raise Place(path, remedy).wrong(content, "an object")
     return content
+
+
+_ANOTHER = "Start in another folder"
+_RECORD_REMEDY = "Delete it and run again"
+
+
+@dataclass(frozen=True)
+class _StoredPlan:
+    """The fields of plan.json."""
+
+    plan: Digest
+    task: str
+    seed: Count
+    warm_up: str | None
+    data: Digest | None
+    common: dict[str, Any]
+    cases: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class _StoredRecord:
+    """The fields of the record of a repeat."""
+
+    plan: Digest
+    index: Count
+    seed: Count
+    case: dict[str, Any]
+    seconds: float
+    result: dict[str, Any]
+    sha256: Digest | None = None  # of the result; records of version 0.1 have none
 
 
 def read_plan(folder: str | os.PathLike[str]) -> Plan:
@@ -140,24 +176,21 @@ def read_plan(folder: str | os.PathLike[str]) -> Plan:
         raise InputError(
             f"{str(folder)!r} holds no plan of repeats ({_PLAN_NAME}); give the folder of a plan"
         )
-    found = _read(path)
-    if found.get("format") != _FORMAT or found.get("version") != _VERSION:
+    content = _read(path, _ANOTHER)
+    if content.get("format") != _FORMAT or content.get("version") != _VERSION:
         raise InputError(
-            f"{str(path)!r} has format {found.get('format')!r}, version {found.get('version')!r}; "
-            f"expected {_FORMAT!r}, version {_VERSION}"
+            f"{str(path)!r} has format {content.get('format')!r:.40}, version "
+            f"{content.get('version')!r:.40}; expected {_FORMAT!r}, version {_VERSION}"
         )
+    found = read_fields(_StoredPlan, content, Place(path, _ANOTHER))
+    data = None
+    if found.data is not None:
+        data = read_data(str(place.absolute() / DATA_NAME), found.data)
     try:
-        data = None
-        if found["data"] is not None:
-            data = read_data(str(place.absolute() / DATA_NAME), found["data"])
-        plan = Plan(
-            found["task"], found["cases"], found["seed"], found["common"], data, found["warm_up"]
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{str(path)!r} is damaged ({type(error).__name__}: {error}); start in another folder"
-        ) from None
-    if plan.digest() != found.get("plan"):
+        plan = Plan(found.task, found.cases, found.seed, found.common, data, found.warm_up)
+    except InputError as error:
+        raise InputError(f"{str(path)!r} cannot be used: {error}. {_ANOTHER}") from None
+    if plan.digest() != found.plan:
         raise InputError(
             f"{str(path)!r} was changed since it was written (its checksum differs); start in "
             "another folder"
@@ -169,11 +202,11 @@ def write_record(folder: Path, plan: Plan, index: int, result: str, seconds: flo
     """Write the result of one repeat, which is JSON text."""
     head = {
         "plan": plan.digest(), "index": index, "seed": plan.seed_of(index),
-        "case": plan.cases[index], "seconds": seconds,
+        "case": plan.cases[index], "seconds": seconds, "sha256": _digest(result),
     }  # fmt: skip
     text = f'{json.dumps(head)[:-1]}, "result": {result}}}\n'
     try:
-        with replacing(_path(folder, index)) as file:
+        with replacing(record_path(folder, index)) as file:
             file.write(text.encode())
     except OSError as error:
         raise RepeatsError(
@@ -186,7 +219,7 @@ def write_record(folder: Path, plan: Plan, index: int, result: str, seconds: flo
 def missing(plan: Plan, folder: str | os.PathLike[str]) -> list[int]:
     """Return the repeats of a plan that are not done yet."""
     place = Path(folder)
-    return [index for index in range(len(plan)) if not _path(place, index).exists()]
+    return [index for index in range(len(plan)) if not record_path(place, index).exists()]
 
 
 def records(
@@ -202,12 +235,28 @@ def records(
         )
     digest = plan.digest()
     for index in sorted(set(range(len(plan))) - set(left)):
-        record = _read(_path(place, index))
+        path = record_path(place, index)
+        record = _read(path)
         if record.get("plan") != digest:
+            raise InputError(f"{str(path)!r} belongs to another plan; delete it and run again")
+        read_fields(_StoredRecord, record, Place(path, _RECORD_REMEDY))
+        for name, expected in (
+            ("index", index), ("seed", plan.seed_of(index)), ("case", plan.cases[index]),
+        ):  # fmt: skip
+            if record[name] != expected:
+                raise Place(path, _RECORD_REMEDY, name).wrong(
+                    record[name], f"{expected!r:.80}, as in the plan"
+                )
+        if "sha256" in record and record["sha256"] != _digest(json.dumps(record["result"])):
             raise InputError(
-                f"{str(_path(place, index))!r} belongs to another plan; delete it and run again"
+                f"the file {str(path)!r} was changed since it was written: the checksum of its "
+                f"result differs. {_RECORD_REMEDY}"
             )
         yield index, record
+
+
+def _digest(result: str) -> str:
+    return hashlib.sha256(result.encode()).hexdigest()
 
 
 def listed(indices: list[int], max_runs: int = 8) -> str:

@@ -8,6 +8,7 @@ one, before it reports it; the other repeats continue.
 from __future__ import annotations
 
 import contextlib
+import os
 import warnings
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
@@ -22,14 +23,13 @@ from sequela.repeats.cluster import (
 )
 from sequela.repeats.errors import RepeatsError
 from sequela.repeats.records import collect, listed, missing, open_folder, write_record
-from sequela.repeats.work import Done, Work, do, make_ready
+from sequela.repeats.work import Done, Work, do, end_with, make_ready
 from sequela.support.errors import InputError, SequelaError
 from sequela.support.progress import WorkProgress
 from sequela.support.threads import resolve_threads
 from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -138,9 +138,11 @@ class _Pool:
             with watching(self.client, made, only):
                 yield made
             return
+        processes = self.backend == "processes"
         yield joblib.Parallel(
             n_jobs=self.workers, backend=_BACKENDS[self.backend], batch_size=1,
             return_as="generator_unordered",
+            **({"initializer": end_with, "initargs": (os.getpid(),)} if processes else {}),
         )  # fmt: skip
 
     def elsewhere(self, failures: dict[int, Done]) -> list[str]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from sequela.repeats.plan import Plan
 
-__all__ = ["Done", "Work", "do", "make_ready", "where"]
+__all__ = ["Done", "Work", "do", "end_with", "make_ready", "where"]
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,7 @@ class Done(NamedTuple):
 def do(work: Work, index: int, case: Mapping[str, Any], seed: int) -> Done:
     """Run one repeat; an error is returned as text, since not all errors can be pickled."""
     if os.getpid() != work.parent:
+        end_with(work.parent)
         _leave_interrupts_to_the_parent()
     start = time.perf_counter()
     result = error = None
@@ -80,6 +81,28 @@ def do(work: Work, index: int, case: Mapping[str, Any], seed: int) -> Done:
     except (Exception, SystemExit):  # noqa: BLE001 - whatever a task raises is a failure of the task
         error = traceback.format_exc()
     return Done(index, result, error, time.perf_counter() - start, where())
+
+
+_watched: set[int] = set()
+_BETWEEN_LOOKS = 1.0  # seconds
+
+
+def end_with(parent: int) -> None:
+    """End this process when its parent does: a worker of a killed run must not go on alone.
+
+    Workers of a cluster have another parent, which looks after them.
+    """
+    if os.getppid() != parent or os.getpid() in _watched:
+        return
+    _watched.add(os.getpid())
+
+    def watch() -> None:
+        # The process gets another parent when its own has ended.
+        while os.getppid() == parent:
+            time.sleep(_BETWEEN_LOOKS)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="sequela parent watch", daemon=True).start()
 
 
 def make_ready(work: Work) -> None:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from sequela.support.errors import InputError
+from sequela.support.schema import Place, read_fields
 from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
@@ -49,6 +50,10 @@ class FitRunOptions:
         sample and weight.
     fixed : tuple of triples or None
         Interactions (from, to, value) that are not learned; see `SetChain`.
+    orders : str or None
+        The path of a table of what is known about orders; see `sequela.data.read_orders`.
+    missing : {"keep", "absent", "refuse"} or None
+        What cells without a value mean; see `sequela.read_table`.
     solver : {"auto", "newton", "adagrad"}
         See `SetChain`.
     max_iter : int
@@ -78,6 +83,8 @@ class FitRunOptions:
     seed: int | None = None
     weights: str | None = None
     fixed: tuple[tuple[str, str, float], ...] | None = None
+    orders: str | None = None
+    missing: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the options as plain values that JSON can hold."""
@@ -106,10 +113,8 @@ class FitRunOptions:
                 f"the run has the option {unknown[0]!r}, which this version of sequela does not "
                 "know; repeat the run with the version that run.json names"
             )
-        given = {"starts": 1, "check": False, **options}
-        if given.get("fixed") is not None:
-            given["fixed"] = tuple(tuple(entry) for entry in given["fixed"])
-        return cls(**given)
+        place = Place("run.json", "Restore it from a copy, or make the run again", "options")
+        return read_fields(cls, {"starts": 1, "check": False, **options}, place)
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sequela.budget import Budget
-from sequela.learning.cross_validation import SetChainCV
-from sequela.learning.estimator import SetChain
+from sequela.learning.forecast import fit_seconds
+from sequela.learning.learner import Learner
 from sequela.learning.observations import FAMILIES, compare_observations
 from sequela.learning.solvers.contract import Status
 from sequela.likelihood.distinct import DistinctSamples
-from sequela.likelihood.forecast import forecast_fit
+from sequela.likelihood.plan import Plan
 from sequela.observation import Exponential, Gamma, parse_observation
 from sequela.questions.order_ranges import order_ranges
 from sequela.report.fit_folder import write_fit
 from sequela.report.fit_options import Execution, FitRunOptions, OutputOptions
 from sequela.report.html_folder import write_report
 from sequela.report.reading import read_samples
-from sequela.report.run import MODEL_NAME, Run
+from sequela.report.run import MODEL_NAME, Run, checksum
 from sequela.report.tables import records
 from sequela.support.errors import InputError
 from sequela.support.folders import check_folder, new_folder
@@ -46,8 +46,8 @@ __all__ = ["FitReport", "FitResult", "repeat_run", "run_fit", "was_interrupted"]
 
 _COMMAND = "fit"
 _STRONGEST = 8
-# Starts by default, where one is predicted to take at most this many seconds of one core.
-_STARTS = ((5, 10.0), (3, 60.0))
+# Starts by default, where all are predicted to take at most this many seconds of one core.
+_STARTS = ((5, 50.0), (3, 100.0))
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class FitResult:
     theta_sha256: str
 
     @classmethod
-    def of(cls, learner: SetChain) -> FitResult:
+    def of(cls, learner: Learner) -> FitResult:
         """Return the numbers of a fitted learner."""
         return cls(
             objective=learner.objective_,
@@ -108,7 +108,7 @@ class FitReport:
         What it holds.
     options : FitRunOptions
         What the fit was told, with the seed that was used.
-    learner : SetChain
+    learner : Learner
         Fitted.
     result : FitResult
         Its numbers.
@@ -129,7 +129,7 @@ class FitReport:
     folder: Path
     files: tuple[str, ...]
     options: FitRunOptions
-    learner: SetChain = field(repr=False, compare=False)
+    learner: Learner = field(repr=False, compare=False)
     result: FitResult
     import_summary: ImportSummary = field(repr=False)
     order_ranges: OrderRanges | None = field(default=None, repr=False, compare=False)
@@ -151,8 +151,9 @@ class FitReport:
 
     @property
     def interrupted(self) -> bool:
-        """Whether a signal ended the fit before its time."""
-        return was_interrupted(self.learner)
+        """Whether a signal ended the fit, or the check of its orders, before its time."""
+        check = self.order_ranges
+        return was_interrupted(self.learner) or (check is not None and check.interrupted)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values that JSON can hold."""
@@ -230,14 +231,16 @@ def run_fit(
     options = options or FitRunOptions()
     output = output or OutputOptions()
     execution = execution or Execution()
-    check_folder(folder, force=output.force)
-    output.check_figures()
     if options.observation is not None and options.observation not in FAMILIES:
         parse_observation(options.observation)  # refuses a wrong one before the work
     table = Path(source)
+    force = output.force or _is_resumed(folder, table, options, execution)
+    check_folder(folder, force=force)
+    output.check_figures()
     found = read_samples(
-        table, times=options.times, most_frequent=options.most_frequent, weights=options.weights
-    )
+        table, times=options.times, most_frequent=options.most_frequent, weights=options.weights,
+        orders=options.orders, missing=options.missing,
+    )  # fmt: skip
     if options.starts is None:
         options = replace(options, starts=_default_starts(found.data, options))
     compared, options = _choose_observation(found.data, options, execution)
@@ -265,7 +268,7 @@ def run_fit(
         | ({} if described is None else {"fit_check": described.to_json()})
         | ({} if compared is None else {"observations": compared.to_json()}),
     )
-    with new_folder(folder, force=output.force, keep_with=MODEL_NAME) as made:
+    with new_folder(folder, force=force, keep_with=MODEL_NAME) as made:
         run.write(made)
         more = write_fit(
             made, learner, found.data, figures=output.figures,
@@ -341,28 +344,47 @@ def repeat_run(
     return replace(report, same_as_repeated=same)
 
 
-def was_interrupted(learner: SetChain) -> bool:
+def was_interrupted(learner: Learner) -> bool:
     """Tell whether a signal ended the fit of a learner before its time.
 
     Examples
     --------
     >>> from sequela import example_samples
-    >>> was_interrupted(SetChain(0.05).fit(example_samples().most_frequent(3)))
+    >>> was_interrupted(Learner(0.05).fit(example_samples().most_frequent(3)))
     False
     """
     return learner.status_ is Status.INTERRUPTED
 
 
+def _is_resumed(
+    folder: str | os.PathLike[str], table: Path, options: FitRunOptions, execution: Execution
+) -> bool:
+    """Tell whether a folder is of this very run, which goes on from its checkpoint.
+
+    A run that was stopped may have written its folder already.
+    """
+    checkpoint = execution.checkpoint
+    if checkpoint is None or not Path(checkpoint).is_file() or not table.is_file():
+        return False
+    try:
+        before = Run.read(folder)
+    except InputError:
+        return False
+    mine = options.to_json()
+    same = all(mine[name] in (None, before.options.get(name)) for name in mine)
+    return before.command == _COMMAND and same and before.data["sha256"] == checksum(table)
+
+
 def _default_starts(data: Dataset, options: FitRunOptions) -> int:
-    """Return 5 starts where a start is quick, fewer where it is not: the same on every machine."""
+    """Return 5 starts where they are quick, fewer where they are not: the same on every machine."""
     if options.solver == "adagrad":
         return 1
-    seconds = forecast_fit(DistinctSamples.of(data), data.n_items, Budget()).seconds
-    return next((starts for starts, most in _STARTS if seconds <= most), 1)
+    plan = Plan(data, DistinctSamples.of(data, partial=True), "auto", Budget())
+    return next((starts for starts, most in _STARTS if fit_seconds(plan, starts) <= most), 1)
 
 
 def _check_orders(
-    learner: SetChain, data: Dataset, notices: tuple[str, ...], execution: Execution
+    learner: Learner, data: Dataset, notices: tuple[str, ...], execution: Execution
 ) -> tuple[OrderRanges, tuple[str, ...]]:
     """Check which orders the data allow; a better model that it finds becomes the learner's."""
     if execution.announce is not None:
@@ -384,7 +406,11 @@ def _check_orders(
         )
     left = int((~check.table["checked"]).sum())
     if left:
-        why = "a signal ended the check" if check.interrupted else "the check would take too long"
+        why = (
+            "a signal ended the check (with --checkpoint, the same command finishes it)"
+            if check.interrupted
+            else "the check would take too long"
+        )
         more.append(
             f"{left} of {len(check.table)} orders were not checked, because {why}: "
             "`sequela.questions.order_ranges` takes pairs= and max_evaluations="
@@ -413,7 +439,7 @@ def _choose_observation(
 
 def _learn(
     data: Dataset, options: FitRunOptions, execution: Execution
-) -> tuple[SetChain, tuple[str, ...]]:
+) -> tuple[Learner, tuple[str, ...]]:
     """Return the fitted learner and what it warned of."""
     shared: dict[str, Any] = {
         "n_starts": options.starts,
@@ -427,11 +453,18 @@ def _learn(
         "checkpoint": execution.checkpoint,
         "progress": execution.progress,
     }
-    learner = SetChainCV(**shared) if options.cv else SetChain(options.penalty, **shared)
+    # SetChain itself would load scikit-learn, which takes longer than a small fit.
+    learner = _cross_validated(shared) if options.cv else Learner(options.penalty, **shared)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         learner.fit(data)
     return learner, tuple(dict.fromkeys(str(w.message) for w in caught))
+
+
+def _cross_validated(options: dict[str, Any]) -> Learner:
+    from sequela.learning.cross_validation import SetChainCV
+
+    return SetChainCV(**options)
 
 
 def _find_source(run: Run, place: Path) -> Path:

@@ -12,15 +12,20 @@ import base64
 import hashlib
 import html
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from sequela.report.html_payload import ReportContent, build_payload
+from sequela.report.html_cohorts import Comparison
+from sequela.report.html_payload import build_payload
+from sequela.support.errors import InputError
 from sequela.support.files import replacing
 
 if TYPE_CHECKING:
     import os
+
+    import pandas as pd
 
 __all__ = ["REPORT_NAME", "Report", "make_report", "render_page"]
 
@@ -73,15 +78,17 @@ def make_report(
     title: str = "Model",
     seed: int = 0,
     threads: int | None = None,
+    clinical: pd.DataFrame | None = None,
+    compare: Mapping[str, Any] | None = None,
 ) -> Report:
     """Make a report of a model, with the samples that it was learned from if they are given.
 
-    For the folder of a fit use `write_report`, which takes everything that is in it.
+    For the folder of a run use `write_report`, which takes everything that is in it.
 
     Parameters
     ----------
-    model : Model, fitted SetChain, or theta
-        The model.
+    model : Model, fitted SetChain, theta, or Posterior
+        The model, or all models that are plausible.
     data : Dataset, DataFrame, array, list of sets or None
         The samples.
     title : str
@@ -90,6 +97,12 @@ def make_report(
         Seed of what is simulated for the page.
     threads : int or None
         None uses all cores that this process may use.
+    clinical : DataFrame or None
+        Survival times of the samples, from `read_clinical`: the report compares the survival of
+        early and late samples.
+    compare : mapping or None
+        Another cohort to compare orders with: its name and its model, such as
+        ``{"validation cohort": other_model}``.
 
     Examples
     --------
@@ -99,32 +112,29 @@ def make_report(
     >>> len(report.payload["samples"]["labels"])
     50
     """
-    content = _content(model, data, title, seed, threads)
+    from sequela.report.html_content import model_content
+
+    content = replace(
+        model_content(model, data, title, seed=seed, threads=threads),
+        clinical=clinical,
+        comparison=_comparison(compare),
+    )
     return Report(build_payload(content, seed=seed, threads=threads))
 
 
-def _content(model: Any, data: Any, title: str, seed: int, threads: int | None) -> ReportContent:
+def _comparison(compare: Mapping[str, Any] | None) -> Comparison | None:
     from sequela.model import as_model
-    from sequela.questions.clock import pseudo_times
-    from sequela.questions.order import order_matrix
-    from sequela.report.html_verdicts import Verdicts
-    from sequela.samples import as_samples
+    from sequela.posteriors.result import Posterior
 
-    chain = as_model(model)
-    samples = None if data is None else as_samples(chain, data)
-    items = list(chain.items if samples is None else samples.frequencies.nlargest(20).index)[:20]
-    verdicts = Verdicts()
-    if len(items) > 1:
-        pairs = order_matrix(chain, items, random_state=seed, n_threads=threads).pairs()
-        verdicts = Verdicts(
-            pairs,
-            command="sequela fit samples.csv -o fit\n"
-            "sequela rivals fit samples.csv -o fit/rivals.csv\nsequela report fit",
+    if not compare:
+        return None
+    if not isinstance(compare, Mapping) or len(compare) != 1:
+        raise InputError(
+            f"compare is {compare!r:.80}; expected one name with its model, such as "
+            '{"validation cohort": model}'
         )
-    times = None
-    if samples is not None:
-        times = pseudo_times(chain, samples, random_state=seed, n_threads=threads)
-    return ReportContent(chain, samples, title, verdicts, pseudo_times=times)
+    name, other = next(iter(compare.items()))
+    return Comparison(other if isinstance(other, Posterior) else as_model(other), str(name))
 
 
 def render_page(payload: dict[str, Any]) -> str:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from sequela.model import Model
+from sequela.posteriors.result import Posterior
 from sequela.report.fit_options import Execution
 from sequela.report.html import REPORT_NAME, Report
+from sequela.report.html_cohorts import Comparison
+from sequela.report.html_content import posterior_content
 from sequela.report.html_payload import ReportContent, build_payload
 from sequela.report.html_verdicts import find_verdicts
-from sequela.report.run import MODEL_NAME, RUN_NAME, Run
+from sequela.report.run import MODEL_NAME, POSTERIOR_NAME, RUN_NAME, Run
 from sequela.support.errors import InputError
+from sequela.support.progress import lines_in_log
 from sequela.support.spreadsheets import unguarded
 
 if TYPE_CHECKING:
@@ -21,9 +27,38 @@ if TYPE_CHECKING:
 
     from sequela.data.dataset import Dataset
 
-__all__ = ["report_on_folder", "write_report"]
+__all__ = ["ReportExtras", "report_on_folder", "write_report"]
 
 _log = logging.getLogger("sequela")
+
+# The columns that each table of a run must have, columns of labels, and columns of numbers.
+_LABELS = {
+    "orders.csv": ("first", "second"),
+    "rivals.csv": ("first", "second"),
+    "interactions.csv": ("from", "to"),
+    "pseudo_times.csv": ("sample",),
+}
+_TEXT = {"first", "second", "from", "to", "sample", "baseline", "verdict"}
+_NUMBERS = {
+    "probability", "se", "observed", "low", "high", "evidence", "effect", "sign_probability",
+    "mean", "sd", "median", "lower", "upper", "rival_probability",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ReportExtras:
+    """What a report shows beside what is in its folder.
+
+    Attributes
+    ----------
+    clinical : DataFrame or None
+        Survival times, from `read_clinical`.
+    compare : path or None
+        The folder of another run, whose orders are shown beside these.
+    """
+
+    clinical: pd.DataFrame | None = None
+    compare: str | os.PathLike[str] | None = None
 
 
 def write_report(
@@ -32,20 +67,23 @@ def write_report(
     *,
     name: str | os.PathLike[str] | None = None,
     execution: Execution | None = None,
+    extras: ReportExtras | None = None,
 ) -> Path:
     """Write ``report.html`` into the folder of a run, and return its path.
 
     Parameters
     ----------
     folder : path
-        A folder that ``sequela fit`` made: the model, its tables, ``run.json``, and ``rivals.csv``
-        if it is there.
+        A folder that ``sequela fit`` or ``sequela posterior`` made: the model or the draws, tables,
+        ``run.json``, and ``rivals.csv`` if it is there.
     data : Dataset or None
         The samples; None reads them from where ``run.json`` says they were.
     name : path or None
         The folder as readers will know it, if it still has another name.
     execution : Execution or None
         Threads, and whom to tell what is being made.
+    extras : ReportExtras or None
+        Survival times, and another cohort to compare with.
 
     Examples
     --------
@@ -61,7 +99,8 @@ def write_report(
     'report.html'
     """
     target = Path(folder) / REPORT_NAME
-    report_on_folder(folder, data, name=name, execution=execution).save(target)
+    made = report_on_folder(folder, data, name=name, execution=execution, extras=extras)
+    made.save(target)
     return target
 
 
@@ -71,36 +110,70 @@ def report_on_folder(
     *,
     name: str | os.PathLike[str] | None = None,
     execution: Execution | None = None,
+    extras: ReportExtras | None = None,
 ) -> Report:
     """Return the report of the folder of a run; see `write_report`."""
-    from sequela.model import Model
-
     place = Path(folder)
-    if not (place / MODEL_NAME).exists():
-        raise InputError(
-            f"{str(folder)!r} holds no {MODEL_NAME}; name a folder that `sequela fit` made"
-        )
-    model = Model.load(place / MODEL_NAME)
+    found = _load(place)
     run = Run.read(place) if (place / RUN_NAME).exists() else None
     if data is None and run is not None:
         data = _read_data(run, place)
     shown = Path(folder if name is None else name).absolute().name
+    seed = 0 if run is None else int(run.options.get("seed") or 0)
+    how = execution or Execution()
+    more = extras or ReportExtras()
+    with lines_in_log(show=how.progress == "lines"):
+        if isinstance(found, Posterior):
+            if how.announce is not None and data is not None:
+                how.announce("report: times of the samples, averaged over draws")
+            content = posterior_content(found, data, shown, seed=found.seed, threads=how.threads)
+        else:
+            content = _fit_content(found, place, data, shown, run)
+        content = replace(
+            content, run=run, clinical=more.clinical, comparison=_comparison(more, shown)
+        )
+        payload = build_payload(content, seed=seed, threads=how.threads, announce=how.announce)
+    return Report(payload)
+
+
+def _load(place: Path) -> Model | Posterior:
+    """Return the model or the posterior of a folder."""
+    if (place / MODEL_NAME).exists():
+        return Model.load(place / MODEL_NAME)
+    if (place / POSTERIOR_NAME).exists():
+        return Posterior.load(place / POSTERIOR_NAME)
+    raise InputError(
+        f"{str(place)!r} holds no {MODEL_NAME} and no {POSTERIOR_NAME}; name a folder that "
+        "`sequela fit` or `sequela posterior` made"
+    )
+
+
+def _comparison(extras: ReportExtras, shown: str) -> Comparison | None:
+    if extras.compare is None:
+        return None
+    place = Path(extras.compare)
+    return Comparison(_load(place), place.absolute().name, shown)
+
+
+def _fit_content(
+    model: Model, place: Path, data: Dataset | None, shown: str, run: Run | None
+) -> ReportContent:
+    """Return what the tables of a fit say."""
     source = "samples.csv" if run is None else Path(run.data["path"]).name
-    content = ReportContent(
+    return ReportContent(
         model=model,
         data=data,
         title=shown,
         verdicts=find_verdicts(
-            _table(place, "orders.csv"), _table(place, "rivals.csv"), shown, source
+            _table(place, "orders.csv"),
+            _table(place, "rivals.csv"),
+            shown,
+            source,
+            _table(place, "order_ranges.csv"),
         ),
         certainty=_certainty(_table(place, "interactions.csv")),
         pseudo_times=_table(place, "pseudo_times.csv"),
-        run=run,
     )
-    seed = 0 if run is None else int(run.options.get("seed") or 0)
-    how = execution or Execution()
-    payload = build_payload(content, seed=seed, threads=how.threads, announce=how.announce)
-    return Report(payload)
 
 
 def _read_data(run: Run, place: Path) -> Dataset | None:
@@ -126,13 +199,34 @@ def _table(place: Path, name: str) -> pd.DataFrame | None:
     if not path.exists():
         return None
     try:
-        frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
+        frame = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=str)
     except (ValueError, OSError) as error:
         raise InputError(f"{str(path)!r} cannot be read as a table ({error})") from None
-    for column in ("first", "second", "from", "to", "sample", "baseline"):
-        if column in frame.columns:
-            frame[column] = [unguarded(str(label)) for label in frame[column]]
+    lacking = [column for column in _LABELS[name] if column not in frame.columns]
+    if lacking or frame.columns.duplicated().any():
+        what = f"no column {lacking[0]!r}" if lacking else "a column twice"
+        raise InputError(f"{str(path)!r} has {what}; make the run again, or delete the file")
+    for column in frame.columns:
+        if column in _TEXT:
+            frame[column] = [unguarded(str(label)) for label in frame[column].fillna("")]
+        else:
+            frame[column] = _column_of_numbers(frame[column], path)
     return frame
+
+
+def _column_of_numbers(column: pd.Series[Any], path: Path) -> pd.Series[Any]:
+    """Return a column of a table as numbers, or as text where it holds words such as verdicts."""
+    import pandas as pd
+
+    numbers = pd.to_numeric(column, errors="coerce")
+    wrong = numbers.isna() & column.notna() & ~column.isin(["nan", "NaN", "inf", "-inf"])
+    if column.name in _NUMBERS and wrong.any():
+        row = int(wrong.to_numpy().argmax())
+        raise InputError(
+            f"{str(path)!r}, row {row + 1}, column {column.name!r}: found "
+            f"{column.iloc[row]!r:.60}, expected a number. Make the run again, or delete the file"
+        )
+    return column if wrong.any() else numbers
 
 
 def _certainty(interactions: pd.DataFrame | None) -> pd.DataFrame | None:

@@ -13,17 +13,28 @@ from sequela.questions.goodness import goodness_of_fit
 from sequela.questions.order import order_matrix
 from sequela.questions.positions import QUANTILES, item_positions
 from sequela.report.citations import citation_texts
-from sequela.report.html_verdicts import Verdicts, baseline_firsts
-from sequela.samples import as_samples
+from sequela.report.html_cohorts import comparison_values, survival_values
+from sequela.report.html_posterior import (
+    encoded_draws,
+    posterior_edges,
+    posterior_orders,
+    sample_orders,
+)
+from sequela.report.html_verdicts import NUMBERS, Verdicts, baseline_firsts
+from sequela.report.repeat_command import repeat_command
+from sequela.samples import as_samples, complete_samples
+from sequela.support.schema import Place, read_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import pandas as pd
     from numpy.typing import NDArray
 
     from sequela.data.dataset import Dataset
     from sequela.model import Model
+    from sequela.posteriors.result import Posterior
+    from sequela.report.html_cohorts import Comparison
     from sequela.report.run import Run
 
 __all__ = ["FORMAT", "VERSION", "ReportContent", "build_payload"]
@@ -34,10 +45,13 @@ VERSION = 1
 _ORDER_DRAWS = 100_000
 _DRAWS = 40_000
 _LARGEST_SET = 14  # of which the most likely order is computed
+_LARGEST_DENSE = 12  # the same for draws of a posterior, which have no zeros
+_DATA_SETS = 100  # models of a posterior that draw a data set for the goodness of fit
 _MOST_ORDERED = 500  # items of the order matrix
 _MOST_PAIRS = 400  # worst pairs of the goodness of fit
 _MOST_PAIRED = 1500  # items; beyond it the table of all pairs is too large to be worth it
 _MOST_NAMES = 500
+_DIGITS = {"evidence": 3, "samples": 0, "effective": 0, "r_hat": 3}
 
 
 @dataclass(frozen=True)
@@ -60,6 +74,14 @@ class ReportContent:
         As `pseudo_times` returns it, one row for each sample; None computes nothing.
     run : Run or None
         How the model was learned.
+    posterior : Posterior or None
+        The draws, if the report is about a posterior; `model` is then the mean of theta.
+    clinical : DataFrame or None
+        Survival times, from `read_clinical`; shown if there are pseudo-times.
+    comparison : Comparison or None
+        Another cohort, whose orders are shown beside these.
+    findings : tuple of dict
+        What a check of the fit found: "severity" ("note" or "warning"), "text" and "advice" each.
     """
 
     model: Model
@@ -69,6 +91,10 @@ class ReportContent:
     certainty: pd.DataFrame | None = None
     pseudo_times: pd.DataFrame | None = None
     run: Run | None = None
+    posterior: Posterior | None = None
+    clinical: pd.DataFrame | None = None
+    comparison: Comparison | None = None
+    findings: tuple[dict[str, str], ...] = ()
 
 
 def build_payload(
@@ -98,30 +124,34 @@ def build_payload(
         shares = data.frequencies.loc[list(model.items)]
         frequency = np.asarray(shares, dtype=np.float64)
     goodness = None
-    if data is not None and model.n_items <= _MOST_PAIRED:
-        goodness = {**_goodness(model, data, how), "check": _fit_check(content.run)}
-    orders = _orders(model, content.verdicts.table, frequency, how)
-    positions = _positions(model, how)
+    complete = None if data is None else complete_samples(data)
+    if complete is not None and model.n_items <= _MOST_PAIRED:
+        goodness = {**_goodness(content, complete, how), "check": _fit_check(content.run)}
+    orders = _orders(content, frequency, how)
+    positions = _positions(content, how)
     samples = None
     if data is not None:
         tell("report: samples")
-        samples = _samples(model, data, content.pseudo_times, how)
+        samples = _samples(content, data, how)
     return {
         "format": FORMAT,
         "version": VERSION,
         "title": content.title,
-        "warnings": _warnings(content.run),
+        "warnings": _warnings(content),
         "items": {
             "labels": list(model.items),
             "frequency": None if frequency is None else _numbers(frequency, 5),
             "expected": positions["observed"],
         },
-        "model": _model(model, content.certainty),
+        "model": _model(content),
         "verdicts": _verdicts(content.verdicts, model, data),
         "orders": orders,
         "positions": positions,
         "samples": samples,
+        "survival": survival_values(content.clinical, content.pseudo_times),
+        "comparison": comparison_values(content.comparison, content.posterior or model, how),
         "goodness": goodness,
+        "findings": [*_fit_findings(content.run), *map(dict, content.findings)],
         "import": _import_summary(content.run),
         "made": _made(content.run),
     }
@@ -135,8 +165,18 @@ def _numbers(values: NDArray[Any] | pd.Series[Any], digits: int | None = None) -
     return [x if np.isfinite(x) else None for x in array.tolist()]
 
 
-def _model(model: Model, certainty: pd.DataFrame | None) -> dict[str, Any]:
+def _model(content: ReportContent) -> dict[str, Any]:
+    model, certainty = content.model, content.certainty
     theta = model.theta
+    about: dict[str, Any] = {
+        "base": np.diagonal(theta).tolist(),
+        "observation": model.observation.to_json(),
+        "stop_rate": model.observation.constant_rate,
+        "draws": None,
+    }
+    if content.posterior is not None:
+        draws = encoded_draws(content.posterior)
+        return {**about, "draws": draws, **posterior_edges(content.posterior)}
     effects = theta.copy()
     np.fill_diagonal(effects, 0.0)
     source, target = np.nonzero(effects)
@@ -148,12 +188,10 @@ def _model(model: Model, certainty: pd.DataFrame | None) -> dict[str, Any]:
         columns = [c for c in ("sign_probability", "low", "high") if c in rows.columns]
         sure = {name: _numbers(aligned[name], 4) for name in columns}
     return {
-        "base": np.diagonal(theta).tolist(),
+        **about,
         "from": source.tolist(),
         "to": target.tolist(),
         "effect": effects[source, target].tolist(),
-        "observation": model.observation.to_json(),
-        "stop_rate": model.observation.constant_rate,
         "certainty": sure,
     }
 
@@ -170,9 +208,9 @@ def _verdicts(verdicts: Verdicts, model: Model, data: Dataset | None) -> dict[st
         name: [place.get(label) for label in table[name]]
         for name in ("first", "second", "baseline")
     }
-    for name in ("probability", "se", "observed", "low", "high", "evidence"):
+    for name in NUMBERS:
         if table[name].notna().any():
-            rows[name] = _numbers(table[name], 5)
+            rows[name] = _numbers(table[name], _DIGITS.get(name, 5))
     rows["verdict"] = table["verdict"].tolist()
     return {
         "kind": verdicts.kind,
@@ -183,15 +221,16 @@ def _verdicts(verdicts: Verdicts, model: Model, data: Dataset | None) -> dict[st
 
 
 def _orders(
-    model: Model,
-    known: pd.DataFrame,
-    frequency: NDArray[np.float64] | None,
-    how: dict[str, Any],
+    content: ReportContent, frequency: NDArray[np.float64] | None, how: dict[str, Any]
 ) -> dict[str, Any] | None:
     """Return the upper triangle of the order matrix, in thousandths; null where it is unknown.
 
     Pairs that the table of orders has with a standard error, mostly 0, are taken from there.
     """
+    model, known = content.model, content.verdicts.table
+    if content.posterior is not None:
+        count = None if content.data is None else content.data.n_samples
+        return posterior_orders(content.posterior, count)
     n = model.n_items
     if n < 2:
         return None
@@ -220,8 +259,9 @@ def _orders(
     }
 
 
-def _positions(model: Model, how: dict[str, Any]) -> dict[str, Any]:
-    table = item_positions(model, draws=_DRAWS, **how).loc[list(model.items)]
+def _positions(content: ReportContent, how: dict[str, Any]) -> dict[str, Any]:
+    model = content.model
+    table = item_positions(content.posterior or model, draws=_DRAWS, **how).loc[list(model.items)]
     parts: dict[str, Any] = {}
     for name, what, digits in (("position", "place", 0), ("time", "time", 4)):
         columns = [f"{what}_{round(100 * q):02d}" for q in QUANTILES]
@@ -235,9 +275,8 @@ def _positions(model: Model, how: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _samples(
-    model: Model, data: Dataset, times: pd.DataFrame | None, how: dict[str, Any]
-) -> dict[str, Any]:
+def _samples(content: ReportContent, data: Dataset, how: dict[str, Any]) -> dict[str, Any]:
+    model, times, threads = content.model, content.pseudo_times, how["n_threads"]
     if model.observation.constant_rate is None:
         # Orders of single samples are not known yet for these observation times.
         return {
@@ -248,7 +287,15 @@ def _samples(
             "largest": 0,
             "time": None if times is None else _times(times, data),
         }
-    cohort = cohort_orders(model, data, max_size=_LARGEST_SET, n_threads=how["n_threads"])
+    orders: Sequence[Any]
+    found_arrivals: Sequence[Any]
+    if content.posterior is None:
+        cohort = cohort_orders(model, data, max_size=_LARGEST_SET, n_threads=threads)
+        orders, found_arrivals, largest = cohort.orders, cohort.arrivals, cohort.largest
+    else:
+        orders, found_arrivals, largest = sample_orders(
+            content.posterior, data, max_size=_LARGEST_DENSE, threads=threads
+        )
     place = {label: at for at, label in enumerate(model.items)}
     sets = [np.flatnonzero(row).tolist() for row in data.values]
     order = [data.items.index(label) for label in model.items]
@@ -256,16 +303,16 @@ def _samples(
         sets = [np.flatnonzero(row[order]).tolist() for row in data.values]
     arrivals = [
         None if found is None else [round(found[model.items[j]], 3) for j in items]
-        for found, items in zip(cohort.arrivals, sets, strict=True)
+        for found, items in zip(found_arrivals, sets, strict=True)
     ]
     return {
         "labels": list(data.samples),
         "sets": sets,
         "orders": [
-            None if found is None else [place[label] for label in found] for found in cohort.orders
+            None if found is None else [place[label] for label in found] for found in orders
         ],
         "arrivals": arrivals,
-        "largest": cohort.largest,
+        "largest": largest,
         "time": None if times is None else _times(times, data),
     }
 
@@ -279,8 +326,13 @@ def _times(times: pd.DataFrame, data: Dataset) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
-def _goodness(model: Model, data: Dataset, how: dict[str, Any]) -> dict[str, Any]:
-    found = goodness_of_fit(model, data, draws=_DRAWS, **how)
+def _goodness(content: ReportContent, data: Dataset, how: dict[str, Any]) -> dict[str, Any]:
+    model, posterior = content.model, content.posterior
+    if posterior is None:
+        found = goodness_of_fit(model, data, draws=_DRAWS, **how)
+    else:
+        most = max(_DATA_SETS, len(posterior.draws.scale))
+        found = goodness_of_fit(posterior, data, max_models=most, **how)
     place = {label: at for at, label in enumerate(model.items)}
     items = found.items.loc[list(model.items)]
     worst = found.pairs.head(_MOST_PAIRS)
@@ -298,10 +350,32 @@ def _goodness(model: Model, data: Dataset, how: dict[str, Any]) -> dict[str, Any
     }
 
 
+@dataclass(frozen=True)
+class _File:
+    path: str
+
+
+@dataclass(frozen=True)
+class _Part:
+    reason: str
+    names: list[str]
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """What the page reads of the import summary of a run."""
+
+    kind: str
+    files: list[_File] = field(default_factory=list)
+    dropped_samples: list[_Part] = field(default_factory=list)
+    dropped_items: list[_Part] = field(default_factory=list)
+
+
 def _import_summary(run: Run | None) -> dict[str, Any] | None:
     summary = None if run is None else run.data.get("import_summary")
     if not isinstance(summary, dict):
         return None
+    read_fields(_Summary, summary, Place("run.json", "Make the run again", "data.import_summary"))
     short = {**summary, "files": []}  # paths stay in run.json
     for file in summary.get("files", []):
         short["kind"] = short["kind"].replace(file["path"], Path(file["path"]).name)
@@ -316,13 +390,16 @@ def _import_summary(run: Run | None) -> dict[str, Any] | None:
 def _made(run: Run | None) -> dict[str, Any]:
     about: dict[str, Any] = {"citations": citation_texts()}
     if run is not None:
+        options = dict(run.options)
+        if "random_state" in options:
+            options["seed"] = options.pop("random_state")
         about.update(
-            options=run.options,
+            options=options,
             versions=run.versions,
             result=run.result,
             # The name alone: a report is shared, and where it was made is nobody's business.
             data={"path": Path(run.data["path"]).name, "sha256": run.data["sha256"]},
-            command=f"sequela {run.command} --repeat run.json -o again",
+            command=repeat_command(run),
         )
     return about
 
@@ -333,13 +410,25 @@ def _fit_check(run: Run | None) -> dict[str, Any] | None:
     return check if isinstance(check, dict) else None
 
 
-def _warnings(run: Run | None) -> list[str]:
+def _warnings(content: ReportContent) -> list[str]:
+    if content.posterior is not None:
+        state = content.posterior.convergence
+        return [] if state.converged else [state.message]
     warnings = []
+    run = content.run
     if run is not None and not run.result.get("converged", True):
         warnings.append(
             "The fit did not converge, so its numbers may still change. Run it again with more "
             "iterations (--max-iter)."
         )
-    check = _fit_check(run) or {}
-    warnings += [f"The model does not describe the data: {f}." for f in check.get("findings", [])]
+    if _fit_findings(run):
+        warnings.append(
+            'The model does not describe the data well: see "Does the model fit?" below.'
+        )
     return warnings
+
+
+def _fit_findings(run: Run | None) -> list[dict[str, str]]:
+    """Return what does not fit, as the fit recorded it."""
+    check = _fit_check(run) or {}
+    return [{"severity": "warning", "text": str(text)} for text in check.get("findings", [])]

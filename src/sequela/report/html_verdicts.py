@@ -13,9 +13,17 @@ low, high
     Where the probability may lie: over all models that explain the data almost as well (kind
     "range"), or the 90% interval of a posterior (kind "posterior").
 evidence
-    How much better the data go with this order than with its reverse, in nats.
+    How much better the data go with this order than with its reverse, in nats; of a posterior the
+    log odds that `first` usually comes first.
+usually_first
+    Of a posterior: the probability that `first` comes first in more than half of the samples.
+samples
+    Number of samples that have both.
+effective, r_hat
+    Of a posterior: effective number of draws, and R-hat.
 verdict
-    "yes", "no" or "unchecked"; if it is missing, it follows from low and high, or from evidence.
+    "yes", "suggests", "no" or "unchecked", or the words of `order_ranges` and `Posterior.orders`;
+    if it is missing, it follows from low and high, or from evidence.
 baseline
     The item that comes first by the mean set size of the samples that contain it.
 """
@@ -35,13 +43,30 @@ from sequela.support.errors import InputError
 if TYPE_CHECKING:
     from sequela.data.dataset import Dataset
 
-__all__ = ["DECIDED", "VERDICT_COLUMNS", "Verdicts", "baseline_firsts", "find_verdicts"]
+__all__ = [
+    "DECIDED",
+    "NUMBERS",
+    "VERDICT_COLUMNS",
+    "Verdicts",
+    "baseline_firsts",
+    "find_verdicts",
+    "with_checked",
+]
 
 VERDICT_COLUMNS = (
-    "first", "second", "probability", "se", "observed", "low", "high", "evidence", "verdict",
-    "baseline",
+    "first", "second", "probability", "se", "observed", "low", "high", "evidence",
+    "usually_first", "samples", "effective", "r_hat", "verdict", "baseline",
 )  # fmt: skip
-_NUMBERS = ("probability", "se", "observed", "low", "high", "evidence")
+NUMBERS = (
+    "probability", "se", "observed", "low", "high", "evidence", "usually_first", "samples",
+    "effective", "r_hat",
+)  # fmt: skip
+# Verdicts of the page, and what the tables of fits and posteriors call them.
+_WORDS = {
+    "yes": "yes", "suggests": "suggests", "no": "no", "unchecked": "unchecked",
+    "the data can tell": "yes", "the data suggest it": "suggests", "the data cannot tell": "no",
+    "not checked": "unchecked",
+}  # fmt: skip
 _KINDS = ("none", "evidence", "range", "posterior")
 DECIDED = 2.0  # nats
 
@@ -85,13 +110,15 @@ class Verdicts:
     def filled(self) -> pd.DataFrame:
         """Return the table with all columns, verdicts included; the clearest orders first."""
         table = pd.DataFrame({name: self.table.get(name) for name in VERDICT_COLUMNS})
-        for name in _NUMBERS:
+        for name in NUMBERS:
             table[name] = pd.to_numeric(table[name], errors="coerce")
-        given = table["verdict"].where(table["verdict"].isin(["yes", "no", "unchecked"]))
-        table["verdict"] = given.fillna(pd.Series(_verdicts(table), index=table.index))
-        clear = np.abs(table["probability"].to_numpy(dtype=float) - 0.5)
+        derived = _verdicts(table)
+        table["verdict"] = [
+            _WORDS.get(given, other) for given, other in zip(table["verdict"], derived, strict=True)
+        ]
+        sure = table["usually_first"].fillna(table["probability"]).to_numpy(dtype=float)
         unchecked = (table["verdict"] == "unchecked").to_numpy()
-        ranked = np.lexsort((-np.nan_to_num(clear), unchecked))
+        ranked = np.lexsort((-np.nan_to_num(np.abs(sure - 0.5)), unchecked))
         return table.iloc[ranked].reset_index(drop=True)
 
 
@@ -127,32 +154,43 @@ def baseline_firsts(table: pd.DataFrame, data: Dataset) -> list[str | None]:
 
 
 def find_verdicts(
-    orders: pd.DataFrame | None, rivals: pd.DataFrame | None, folder: str, source: str
+    orders: pd.DataFrame | None,
+    rivals: pd.DataFrame | None,
+    folder: str,
+    source: str,
+    ranges: pd.DataFrame | None = None,
 ) -> Verdicts:
     """Return what the tables of a folder say about the certainty of orders.
+
+    Every pair that was checked is in the result, also where its items are too rare for ``orders``.
 
     Parameters
     ----------
     orders : DataFrame or None
-        ``orders.csv``: the orders of a fit or a posterior; columns "low" and "high" are a range.
+        ``orders.csv``: the orders of a fit; columns "low" and "high" are a range.
     rivals : DataFrame or None
         ``rivals.csv``, as ``sequela rivals`` writes it.
     folder, source : str
         Names of the folder and of the data, for the command that computes what is missing.
+    ranges : DataFrame or None
+        ``order_ranges.csv``: the pairs that a fit checked.
     """
     table = pd.DataFrame(columns=["first", "second"]) if orders is None else orders
-    if {"low", "high"} <= set(table.columns) and table["low"].notna().any():
-        posterior = "draws" in table.columns or "ess" in table.columns
-        return Verdicts(table, "posterior" if posterior else "range")
+    notes: tuple[str, ...] = ()
     if rivals is not None and len(rivals):
-        return Verdicts(
-            _with_rivals(table, rivals),
-            "evidence",
-            notes=(
-                "Evidence and probabilities of the pairs that were checked are from the command "
-                "sequela rivals, which may have found a better model than the fit.",
-            ),
+        table = with_checked(table, rivals)
+        notes = (
+            "Evidence and probabilities of the pairs that were checked are from the command "
+            "sequela rivals, which may have found a better model than the fit.",
         )
+    if ranges is not None:
+        known = ranges.dropna(subset=["low", "high"])
+        table = with_checked(table, known, ("observed", "se")) if len(known) else table
+    if {"low", "high"} <= set(table.columns) and table["low"].notna().any():
+        mixed = "The evidence of pairs without a range is from the command sequela rivals."
+        return Verdicts(table, "range", notes=(mixed,) if notes else ())
+    if notes:
+        return Verdicts(table, "evidence", notes=notes)
     name, rival_file = shlex.quote(folder), shlex.quote(f"{folder}/rivals.csv")
     return Verdicts(
         table,
@@ -162,19 +200,30 @@ def find_verdicts(
     )
 
 
-def _with_rivals(orders: pd.DataFrame, rivals: pd.DataFrame) -> pd.DataFrame:
-    """Put the pairs that were checked before the others, each pair once."""
-    checked = {frozenset(pair) for pair in zip(rivals["first"], rivals["second"], strict=True)}
-    left = [
-        frozenset(pair) not in checked
-        for pair in zip(orders["first"], orders["second"], strict=True)
-    ]
-    observed: dict[Any, float] = {}
-    if "observed" in orders.columns:
-        pairs = zip(orders["first"], orders["second"], strict=True)
-        observed = dict(zip(map(frozenset, pairs), orders["observed"], strict=True))
-    rows = rivals[[name for name in VERDICT_COLUMNS if name in rivals.columns]].copy()
-    keys = [frozenset(pair) for pair in zip(rows["first"], rows["second"], strict=True)]
-    rows["observed"] = [observed.get(key, np.nan) for key in keys]
+def with_checked(
+    orders: pd.DataFrame, checked: pd.DataFrame, keep: tuple[str, ...] = ("observed",)
+) -> pd.DataFrame:
+    """Put the pairs that were checked before the others, each pair once.
+
+    Columns `keep` of pairs that are in both are those of `orders`.
+
+    Examples
+    --------
+    >>> orders = pd.DataFrame({"first": ["a"], "second": ["b"], "observed": [0.3]})
+    >>> checked = pd.DataFrame({"first": ["b", "c"], "second": ["a", "a"], "low": [0.4, 0.6]})
+    >>> with_checked(orders, checked)[["first", "second", "observed"]].values.tolist()
+    [['b', 'a', 0.3], ['c', 'a', nan]]
+    """
+    keys = _pairs(checked)
+    left = [key not in set(keys) for key in _pairs(orders)]
+    rows = checked[[name for name in VERDICT_COLUMNS if name in checked.columns]].copy()
+    for name in keep:
+        if name in orders.columns and name not in rows.columns:
+            known = dict(zip(_pairs(orders), orders[name], strict=True))
+            rows[name] = [known.get(key, np.nan) for key in keys]
     rest = orders[left]
     return pd.concat([rows, rest], ignore_index=True) if len(rest) else rows
+
+
+def _pairs(table: pd.DataFrame) -> list[frozenset[Any]]:
+    return [frozenset(pair) for pair in zip(table["first"], table["second"], strict=True)]

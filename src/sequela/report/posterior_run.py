@@ -1,4 +1,4 @@
-"""The folder of ``sequela posterior``: draws, tables of orders and interactions, and run.json.
+"""The folder of ``sequela posterior``: draws, tables, ``report.html`` and ``run.json``.
 
 The file of the draws is also the checkpoint: it is written every half minute, and a run that was
 stopped goes on from it.
@@ -7,28 +7,29 @@ stopped goes on from it.
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sequela.posteriors.priors import as_prior, prior_to_json
+from sequela.posteriors.priors import as_prior, prior_to_json, read_prior
 from sequela.posteriors.result import Posterior
 from sequela.posteriors.sampling import NotConvergedWarning, posterior
+from sequela.report.html_folder import write_report
 from sequela.report.reading import read_samples
-from sequela.report.run import Run, checksum
+from sequela.report.run import POSTERIOR_NAME, RUN_NAME, Run, checksum
 from sequela.report.tables import records, write_table
 from sequela.support.errors import InputError
 from sequela.support.folders import check_folder
+from sequela.support.random import materialise_seed
 
 if TYPE_CHECKING:
     import os
 
     from sequela.data.importing import Imported
     from sequela.posteriors.priors import Prior
+    from sequela.report.fit_options import Execution
 
 __all__ = ["POSTERIOR_NAME", "PosteriorReport", "PosteriorRunOptions", "run_posterior"]
-
-POSTERIOR_NAME = "posterior.npz"
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ def run_posterior(
     *,
     proceed: bool = False,
     force: bool = False,
+    execution: Execution | None = None,
 ) -> PosteriorReport:
     """Sample the posterior of theta for a table, and leave everything in a folder.
 
@@ -104,6 +106,9 @@ def run_posterior(
         Go on with the run in the folder: to its end if it was stopped, else with more draws.
     force : bool
         Replace the folder of an earlier run.
+    execution : Execution or None
+        Threads of the report, and whom to tell what is being made; the draws take their threads
+        from the options.
 
     Returns
     -------
@@ -113,7 +118,10 @@ def run_posterior(
     chosen = options or PosteriorRunOptions()
     target = Path(folder)
     place = target / POSTERIOR_NAME
-    if proceed:
+    if proceed and not place.exists() and (target / RUN_NAME).exists():
+        # It was stopped before it had saved anything.
+        proceed, chosen = False, _recorded_options(target, chosen)
+    elif proceed:
         if not place.exists():
             raise InputError(
                 f"there is no {POSTERIOR_NAME!r} in {str(target)!r}; expected the folder of an "
@@ -131,7 +139,23 @@ def run_posterior(
     _write_tables(found, target)
     run = _run(found, imported, data, chosen)
     run.write(target)
+    write_report(target, imported.data, execution=execution)
     return PosteriorReport(found, target)
+
+
+def _recorded_options(folder: Path, options: PosteriorRunOptions) -> PosteriorRunOptions:
+    """Return the options with which a run was begun, the number of threads apart."""
+    run = Run.read(folder)
+    if run.command != "posterior" or run.result:
+        raise InputError(
+            f"{str(folder)!r} is the folder of a finished `sequela {run.command}` without "
+            f"{POSTERIOR_NAME!r}; expected a `sequela posterior` that was stopped"
+        )
+    stored = dict(run.options)
+    prior = read_prior(stored.pop("prior", {}))
+    most_frequent = stored.pop("most_frequent", None)
+    threads = {k: v for k, v in options.settings.items() if k == "n_threads"}
+    return PosteriorRunOptions(prior, most_frequent, {**stored, **threads})
 
 
 def _begin(
@@ -139,6 +163,8 @@ def _begin(
 ) -> Posterior:
     """Make the folder and begin; an earlier file of draws is replaced."""
     as_prior(options.prior)  # refused before anything is written
+    seed = materialise_seed(options.settings.get("random_state"))
+    options = replace(options, settings={**options.settings, "random_state": seed})
     folder.mkdir(exist_ok=True)
     (folder / POSTERIOR_NAME).unlink(missing_ok=True)
     Run("posterior", _plain_options(options), _described(imported, data)).write(folder)
@@ -151,17 +177,20 @@ def _proceed(imported: Imported, place: Path, options: PosteriorRunOptions) -> P
     """Finish a run that was stopped, or draw more."""
     earlier = Posterior.load(place)
     stored = earlier.chain_states[0]
-    planned = stored["plan"]["warm_up"] + stored["plan"]["draws"]
-    missing = planned - stored["done"]
-    settings = {k: v for k, v in options.settings.items() if k in ("draws", "n_threads")}
+    plan = stored["plan"]
+    settings = {
+        k: v for k, v in options.settings.items() if k in ("draws", "most_draws", "n_threads")
+    }
     others = sorted(set(options.settings) - set(settings))
     if others or options.prior is not None:
         name = others[0] if others else "prior"
         raise InputError(f"{name} cannot be changed when an earlier run goes on; leave it out")
-    if missing > 0:
-        settings["draws"] = missing
-    else:
-        settings.setdefault("draws", stored["plan"]["draws"])
+    missing = plan["warm_up"] + plan["draws"] - stored["done"]
+    if not plan["until_converged"]:
+        if missing > 0:
+            settings["draws"] = missing
+        elif "most_draws" not in settings:
+            settings.setdefault("draws", plan["draws"])
     return posterior(imported.data, continue_from=earlier, checkpoint=place, **settings)
 
 
@@ -175,7 +204,7 @@ def _plain_options(options: PosteriorRunOptions) -> dict[str, Any]:
 
 def _described(imported: Imported, data: str | os.PathLike[str]) -> dict[str, Any]:
     return {
-        "path": str(data),
+        "path": str(Path(data).absolute()),
         "sha256": checksum(data),
         "samples": imported.data.n_samples,
         "items": imported.data.n_items,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sequela.data._text_files import source_file
 from sequela.data._weights import read_weight_file
 from sequela.data.importing import Imported
+from sequela.data.orders import read_orders, with_orders
 from sequela.data.tables import read_table
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ def read_samples(
     times: str | None = None,
     most_frequent: int | None = None,
     weights: str | None = None,
+    orders: str | None = None,
+    missing: str | None = None,
 ) -> Imported:
     """Read a table, and log what an analysis of it should mention.
 
@@ -43,6 +46,10 @@ def read_samples(
     weights : str or None
         The column with the weights of the samples, or the path of a table with two columns,
         sample and weight.
+    orders : str or None
+        The path of a table of what is known about orders; see `sequela.data.read_orders`.
+    missing : {"keep", "absent", "refuse"} or None
+        What cells without a value mean; see `read_table`.
 
     Examples
     --------
@@ -52,11 +59,23 @@ def read_samples(
     """
     in_file = weights is not None and Path(weights).is_file()
     column = None if in_file else weights
-    found = read_table(path, times=times, most_frequent=most_frequent, weights=column)
+    found = read_table(
+        path, times=times, most_frequent=most_frequent, weights=column, missing=missing
+    )
     if in_file and weights is not None:
         data = found.data.with_weights(read_weight_file(weights, found.data.samples))
         files = (*found.summary.files, source_file(weights))
         found = Imported(data, replace(found.summary, files=files))
+    if orders is not None:
+        dropped = {label for part in found.summary.dropped_items for label in part.names}
+        statements = read_orders(orders, found.data, ignored=dropped)
+        data, sentence = with_orders(found.data, statements)
+        summary = replace(
+            found.summary,
+            files=(*found.summary.files, source_file(orders)),
+            notes=(*found.summary.notes, sentence),
+        )
+        found = Imported(data, summary)
     for notice in found.summary.notices():
         _log.warning("%s: %s", Path(path).name, notice)
     return found

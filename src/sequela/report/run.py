@@ -13,17 +13,50 @@ from typing import TYPE_CHECKING, Any
 from sequela import __version__
 from sequela.support.errors import InputError
 from sequela.support.files import replacing
+from sequela.support.schema import Count, Digest, Place, parse_json, read_fields
 
 if TYPE_CHECKING:
     import os
 
-__all__ = ["MODEL_NAME", "RUN_NAME", "Run", "checksum", "package_versions", "processor"]
+__all__ = [
+    "MODEL_NAME", "POSTERIOR_NAME", "RUN_NAME", "Run", "checksum", "package_versions", "processor",
+]  # fmt: skip
 
 RUN_NAME = "run.json"
 MODEL_NAME = "model.npz"
+POSTERIOR_NAME = "posterior.npz"
 _FORMAT = "sequela run"
 _VERSION = 1
+_REMEDY = "Restore it from a copy, or make the run again"
 _PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class _StoredData:
+    """What a run.json says about the table, as far as it is read."""
+
+    path: str
+    sha256: Digest
+
+
+@dataclass(frozen=True)
+class _StoredOptions:
+    """The options that other commands than the repetition read."""
+
+    seed: Count | None = None
+    times: str | None = None
+    most_frequent: Count | None = None
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """The fields of a run.json."""
+
+    command: str
+    options: dict[str, Any]
+    data: dict[str, Any]
+    result: dict[str, Any]
+    versions: dict[str, str]
 
 
 def package_versions() -> dict[str, str]:
@@ -93,30 +126,24 @@ class Run:
         if place.is_dir():
             place = place / RUN_NAME
         try:
-            content = json.loads(place.read_text("utf-8"))
+            text = place.read_bytes()
         except FileNotFoundError:
             raise InputError(f"there is no file {str(place)!r}") from None
-        except (OSError, ValueError) as error:
+        except OSError as error:
             raise InputError(f"{str(place)!r} cannot be read as a run ({error})") from None
+        where = Place(place, _REMEDY)
+        content = parse_json(text, where)
         if not isinstance(content, dict) or content.get("format") != _FORMAT:
             raise InputError(f"{str(place)!r} is not the run.json of a sequela run")
         if content.get("version") != _VERSION:
             raise InputError(
-                f"{str(place)!r} has version {content.get('version')!r}; this sequela reads "
+                f"{str(place)!r} has version {content.get('version')!r:.40}; this sequela reads "
                 f"{_VERSION}"
             )
-        parts: dict[str, Any] = {
-            name: content.get(name) for name in ("command", "options", "data", "result", "versions")
-        }
-        wrong = [
-            name
-            for name, value in parts.items()
-            if not isinstance(value, str if name == "command" else dict)
-        ]
-        wrong = wrong or [name for name in ("path", "sha256") if name not in parts["data"]]
-        if wrong:
-            raise InputError(f"{str(place)!r} has no {wrong[0]!r}; it is damaged")
-        return cls(**parts)
+        found = read_fields(_Stored, content, where)
+        read_fields(_StoredOptions, found.options, where.at("options"))
+        data = {**found.data, **asdict(read_fields(_StoredData, found.data, where.at("data")))}
+        return cls(found.command, found.options, data, found.result, found.versions)
 
     def check_data(self, path: str | os.PathLike[str]) -> None:
         """Refuse data that are not those of this run."""

@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from sequela.data.dataset import Dataset
     from sequela.simulation import Simulation
 
-__all__ = ["arrivals_table", "records", "samples_table", "table_text", "write_table"]
+__all__ = [
+    "arrivals_table",
+    "records",
+    "samples_table",
+    "statements_table",
+    "table_text",
+    "write_table",
+]
 
 
 def _safe(value: Any) -> Any:
@@ -70,7 +77,7 @@ def _plain(value: Any) -> Any:
 
 
 def samples_table(data: Dataset) -> pd.DataFrame:
-    """Return samples as a table of 0 and 1, after a column "time" if they have times.
+    """Return samples as a table of 0, 1 and NA, after a column "time" if they have times.
 
     Examples
     --------
@@ -79,11 +86,35 @@ def samples_table(data: Dataset) -> pd.DataFrame:
     sample,a,b
     0,0,1
     """
-    table = data.to_frame().astype("int8")
+    table = data.to_frame()
+    if data.missing is None:
+        table = table.astype("int8")
+    else:
+        table = table.astype("Int8").astype(object).where(table.notna(), "NA")
     table.index.name = "sample"
     if data.times is not None:
         table.insert(0, "time", data.times)
     return table
+
+
+def statements_table(data: Dataset) -> pd.DataFrame:
+    """Return what is known about orders: one row per statement, with its probability.
+
+    Examples
+    --------
+    >>> from sequela import Dataset
+    >>> data = Dataset([[1, 1]], items=["a", "b"], samples=["s"], orders=[[("b", "a")]])
+    >>> statements_table(data).values.tolist()
+    [['s', 'b', 'a', 1.0]]
+    """
+    import pandas as pd
+
+    rows = [
+        (sample, *statement)
+        for sample, statements in zip(data.samples, data.orders or [()] * len(data), strict=True)
+        for statement in statements
+    ]
+    return pd.DataFrame(rows, columns=["sample", "before", "after", "probability"])
 
 
 def arrivals_table(drawn: Simulation) -> pd.DataFrame:

@@ -8,6 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from sequela.support.owners import sweep, temporary_prefix, temporary_suffix
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -33,10 +35,14 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file beside `path` that takes its place when the block ends well.
 
     The content is on disk (fsync) before the rename, so that a crash leaves one of the two whole.
-    If the block fails, the temporary file is removed and `path` is as it was.
+    If the block fails, the temporary file is removed and `path` is as it was. The first file that
+    a process writes to a folder also removes what killed processes left there (`owners.sweep`).
     """
     target = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    sweep(target.parent)
+    handle, name = tempfile.mkstemp(
+        prefix=temporary_prefix(target.name), suffix=temporary_suffix, dir=target.parent
+    )
     try:
         with os.fdopen(handle, "wb") as file:
             yield file

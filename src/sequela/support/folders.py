@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import itertools
 import logging
 import os
@@ -12,6 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sequela.support.errors import InputError
+from sequela.support.owners import (
+    is_gone,
+    owner_mark,
+    sweep,
+    temporary_prefix,
+    temporary_suffix,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["check_folder", "new_folder"]
 
 _log = logging.getLogger("sequela")
+# In an unfinished folder: which process is at it.
+_OWNER = ".owner"
 
 
 def check_folder(path: str | os.PathLike[str], *, force: bool) -> Path:
@@ -55,20 +65,21 @@ def new_folder(
 
     If the block fails, nothing is left and an existing folder is as it was. Only if the block had
     written the file `keep_with` by then, the unfinished folder is kept. It is called
-    ``NAME.incomplete`` from the beginning, so that it is found even if the process is killed.
+    ``NAME.incomplete`` from the beginning, so that it is found even if the process is killed. It
+    is removed when a later run to the same folder has ended well.
     """
     target = check_folder(path, force=force)
     parent = target.absolute().parent
-    if keep_with is None:
-        made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=parent))
-    else:
-        made = _make_incomplete(target)
+    sweep(parent)
+    kept = keep_with is not None
+    made = _make_incomplete(target) if kept else _temporary_folder(target.name, parent)
     try:
         yield made
         _open_to_others(made)
+        (made / _OWNER).unlink(missing_ok=True)
         aside = None
         if target.exists():
-            aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.old.", dir=parent))
+            aside = _temporary_folder(f"{target.name}.old", parent)
             target.rename(aside / target.name)
         try:
             made.rename(target)
@@ -78,6 +89,7 @@ def new_folder(
             raise
         if aside is not None:
             shutil.rmtree(aside, ignore_errors=True)
+        _remove_incomplete(target)
     except BaseException:
         if keep_with is not None and (made / keep_with).exists():
             _log.warning(
@@ -102,5 +114,20 @@ def _make_incomplete(target: Path) -> Path:
         made = target.with_name(f"{target.name}.incomplete{'' if number == 1 else f'-{number}'}")
         with contextlib.suppress(FileExistsError):
             made.mkdir()
+            (made / _OWNER).write_text(owner_mark())
             return made
     raise AssertionError  # the numbers do not end
+
+
+def _remove_incomplete(target: Path) -> None:
+    """Remove the unfinished folders of earlier runs to `target` that were killed or failed."""
+    for old in target.absolute().parent.glob(f"{glob.escape(target.name)}.incomplete*"):
+        with contextlib.suppress(OSError):
+            mark = (old / _OWNER).read_text()
+            if is_gone(mark):
+                shutil.rmtree(old, ignore_errors=True)
+
+
+def _temporary_folder(name: str, parent: Path) -> Path:
+    made = tempfile.mkdtemp(prefix=temporary_prefix(name), suffix=temporary_suffix, dir=parent)
+    return Path(made)

@@ -1,7 +1,8 @@
 """Everything about Numba in one place: options, disk cache, and the notice while it compiles.
 
 Compiled functions that Python calls are decorated with `kernel`, those that only kernels call with
-`helper`, and nothing else, so that a change of option is one line. The options and their reasons:
+`helper` or `inlined`, and nothing else, so that a change of option is one line. The options and
+their reasons:
 
 - ``nogil``: our own threads run kernels side by side (never ``parallel=True``, which aborts when
   two threads call it under the workqueue layer, and dies after a fork under OpenMP);
@@ -33,7 +34,7 @@ from numba.core import event
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["call", "helper", "kernel"]
+__all__ = ["call", "helper", "inlined", "kernel"]
 
 _log = logging.getLogger("sequela")
 
@@ -108,6 +109,16 @@ def helper(function: Callable[..., Any]) -> Any:
     saved. Python must not call it: Numba does not check, the process would crash.
     """
     return numba.njit(**_OPTIONS, **_INSIDE_ONLY)(function)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """Copy `function` into the kernels and helpers that call it.
+
+    For what lies between a large kernel and its callers: Numba optimises everything that a function
+    calls once more for that function, so that each layer in between would cost as much compile time
+    as the large kernel itself.
+    """
+    return numba.njit(inline="always", **_OPTIONS, **_INSIDE_ONLY)(function)
 
 
 def _announce(name: str) -> None:

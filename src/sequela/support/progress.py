@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import sys
+import threading
 import time
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from sequela.support.labels import visible
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
-__all__ = ["WorkProgress", "lines_in_log", "no_progress", "somebody_watches"]
+__all__ = [
+    "Ticker", "WorkProgress", "bar_is_shown", "hide_bar", "lines_in_log", "no_progress",
+    "say_line", "show_bar", "shows_lines", "somebody_watches",
+]  # fmt: skip
 
 # Shorter work shows nothing.
 _PATIENCE = 2.0
@@ -21,6 +28,9 @@ _BETWEEN_LINES = 10.0
 
 _lines: ContextVar[bool] = ContextVar("lines", default=False)
 _hidden: ContextVar[bool] = ContextVar("hidden", default=False)
+
+# The bars on the screen, the last one on top; lines are printed above it.
+_bars: list[Any] = []
 
 
 @contextlib.contextmanager
@@ -44,14 +54,99 @@ def no_progress() -> Iterator[None]:
 
 
 def somebody_watches() -> bool:
-    """Tell whether this is a terminal or a notebook."""
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    """Tell whether this is a terminal or a notebook that can show a bar."""
+    return sys.stderr.isatty() or (_in_notebook() and _has_widgets())
+
+
+def shows_lines() -> bool:
+    """Tell whether progress is shown as plain lines: where that was asked for, or in a notebook.
+
+    A notebook shows a bar if ipywidgets is installed; without it a bar would be control characters.
+    """
+    return not somebody_watches() and (_lines.get() or _in_notebook())
+
+
+def _in_notebook() -> bool:
+    return "ipykernel" in sys.modules
+
+
+def _has_widgets() -> bool:
+    return importlib.util.find_spec("ipywidgets") is not None
+
+
+def show_bar(*columns: Any) -> Any:
+    """Return a new bar of rich on standard error, which vanishes at its end; start it yourself.
+
+    Close it with `hide_bar`. Until then `say_line` prints above it.
+    """
+    from rich.console import Console
+    from rich.progress import Progress
+
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar.start()
+    _bars.append(bar)
+    return bar
+
+
+def hide_bar(bar: Any) -> None:
+    """Remove a bar from the screen."""
+    if bar in _bars:
+        _bars.remove(bar)
+    bar.stop()
+
+
+def bar_is_shown() -> bool:
+    """Tell whether there is a bar on the screen."""
+    return bool(_bars)
+
+
+def say_line(text: str) -> None:
+    """Write a line to standard error, escaped: above the bar, if there is one."""
+    text = visible(text)  # it may quote a file
+    if _bars:
+        _bars[-1].console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
+        return
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+class Ticker:
+    """Calls a function after two seconds, and then again and again, until it is stopped.
+
+    Parameters
+    ----------
+    act : function
+        What to call; in a thread of its own, so that it is called also while a single piece of
+        work takes long.
+    between : float or None
+        Seconds between two calls; None: only one call.
+    """
+
+    def __init__(self, act: Callable[[], None], between: float | None = None) -> None:
+        self._act = act
+        self._between = between
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(_PATIENCE,), daemon=True)
+        self._thread.start()
+
+    def _run(self, first: float) -> None:
+        wait: float | None = first
+        while wait is not None and not self._over.wait(min(wait, threading.TIMEOUT_MAX)):
+            self._act()
+            wait = self._between
+
+    def stop(self) -> None:
+        """Stop; no call begins after this."""
+        self._over.set()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
 
 
 class WorkProgress:
     """Counts pieces of work that are done; shows a bar once they have taken two seconds.
 
-    Inside `lines_in_log` it writes a line every ten seconds instead, where nobody watches.
+    Inside `lines_in_log`, where nobody watches, it writes a line after two seconds and then every
+    ten seconds instead. Both also show while the first piece is still under way.
 
     Parameters
     ----------
@@ -62,18 +157,23 @@ class WorkProgress:
     """
 
     def __init__(self, description: str, total: int) -> None:
-        self._description = description
+        self._description = visible(description, one_line=True)  # may name a file
         self._total = total
         shown = bool(description) and not _hidden.get()
         self._watched = shown and somebody_watches()
-        self._lines = shown and not self._watched and _lines.get()
+        self._lines = shown and shows_lines()
         self._started = time.monotonic()
-        self._last_line = self._started
         self._done = 0
+        self._lock = threading.Lock()
         self._bar: Any = None
         self._task: Any = None
+        self._ticker: Ticker | None = None
 
     def __enter__(self) -> WorkProgress:
+        if self._watched:
+            self._ticker = Ticker(self._begin)
+        elif self._lines:
+            self._ticker = Ticker(self._write_line, _BETWEEN_LINES)
         return self
 
     def __exit__(
@@ -82,8 +182,10 @@ class WorkProgress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._ticker is not None:
+            self._ticker.stop()
         if self._bar is not None:
-            self._bar.stop()
+            hide_bar(self._bar)
 
     def advance(self) -> None:
         """One more piece is done."""
@@ -92,25 +194,31 @@ class WorkProgress:
     def reach(self, done: int) -> None:
         """So many pieces are done."""
         self._done = done
-        if self._lines:
-            self._write_line()
-        if not self._watched:
-            return
-        if self._bar is None:
-            if time.monotonic() - self._started < _PATIENCE:
-                return
-            from rich.console import Console
-            from rich.progress import Progress
+        late = time.monotonic() - self._started >= _PATIENCE
+        if self._watched and late:
+            self._begin()
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._done)
 
-            self._bar = Progress(console=Console(stderr=True), transient=True)
-            self._task = self._bar.add_task(self._description, total=self._total)
-            self._bar.start()
-        self._bar.update(self._task, completed=self._done)
+    def _begin(self) -> None:
+        """Show the bar, if it is not there yet."""
+        with self._lock:
+            if self._bar is not None:
+                return
+            from rich.progress import (
+                BarColumn,
+                TaskProgressColumn,
+                TextColumn,
+                TimeElapsedColumn,
+                TimeRemainingColumn,
+            )
+
+            bar = show_bar(
+                TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(),
+                TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+            )  # fmt: skip
+            self._task = bar.add_task(self._description, total=self._total, completed=self._done)
+            self._bar = bar
 
     def _write_line(self) -> None:
-        now = time.monotonic()
-        if now - self._last_line < _BETWEEN_LINES:
-            return
-        self._last_line = now
-        sys.stderr.write(f"{self._description}: {self._done:,} of {self._total:,} done\n")
-        sys.stderr.flush()
+        say_line(f"{self._description}: {self._done:,} of {self._total:,} done")

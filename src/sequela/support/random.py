@@ -77,9 +77,11 @@ class Purpose(IntEnum):
     SAMPLED_POSTERIOR = 6  # orders of large sets for posteriors of times and orders
     POSTERIOR_CHAIN = 7  # a Markov chain over theta
     POSTERIOR_SWAP = 8  # exchanges between replicas of a chain over theta
-    FIT_CHECK = 9  # data sets that are compared with the data of a fit
     EXPERIMENT = 10  # whatever an experiment of the paper draws itself
     QUESTION_TO_DRAW = 11  # the seed of a question to one draw of a posterior
+    COMPLETIONS = 12  # missing cells of samples
+    STUDY = 13  # a data set that a planned study might find
+    FIT_CHECK = 14  # data sets that are compared with the data of a fit
 
 
 def stream(seed: int, purpose: Purpose, *index: int) -> np.random.Generator:

@@ -9,6 +9,7 @@ import numpy as np
 
 from sequela.support.errors import InputError
 from sequela.support.frames import is_frame
+from sequela.support.labels import compose_all
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,8 +74,8 @@ def check_theta(theta: Any, items: Sequence[str] | None = None) -> NDArray[np.fl
 
 
 def _in_order(theta: pd.DataFrame, items: Sequence[str] | None) -> NDArray[Any]:
-    rows = [str(label) for label in theta.index]
-    columns = [str(label) for label in theta.columns]
+    rows = compose_all(map(str, theta.index))
+    columns = compose_all(map(str, theta.columns))
     if rows != columns:
         raise InputError(
             "the rows and columns of theta are labelled differently: rows "
@@ -86,9 +87,10 @@ def _in_order(theta: pd.DataFrame, items: Sequence[str] | None) -> NDArray[Any]:
             f"theta has labels that occur more than once, for example {twice[:5]}; expected each "
             "item once"
         )
-    if items is None or rows == [str(item) for item in items]:
+    if items is not None:
+        items = compose_all(map(str, items))
+    if items is None or rows == items:
         return theta.to_numpy()
-    items = [str(item) for item in items]
     surplus, lacking = sorted(set(rows) - set(items)), sorted(set(items) - set(rows))
     if surplus or lacking:
         found = [f"only theta has {surplus[:5]}"] if surplus else []

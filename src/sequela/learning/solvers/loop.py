@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FIRST_KEPT", "SIGMAS", "begin", "descend_by_gradients", "solve"]
 
-# Orders per chain in use: at first, and at most.
+# Orders per chain in use at first; the objective says how many there may be at most.
 FIRST_KEPT = 4
-_MOST_KEPT = 64
 _MOST_ROUNDS = 60
 # With fewer effective orders than this share, weights are dominated by a few of them.
 _LEAST_EFFECTIVE = 0.5
@@ -58,8 +57,10 @@ def begin(
     objective.draw(theta, FIRST_KEPT)
     state = solver.init(objective, theta)
     if objective.is_partial:
-        # The first look at all entries comes at once.
-        state = replace(state, free=free, inner_tol=float("inf"))
+        state = replace(state, free=free)
+        if solver.may_widen(state):
+            # The first look at all entries comes at once.
+            state = replace(state, inner_tol=float("inf"))
     return state, Info(evaluations=1)
 
 
@@ -96,9 +97,12 @@ def solve(
             spent = info.iterations >= limits.max_iter
             if not (arrived or spent or objective.effective < _LEAST_EFFECTIVE):
                 moved, evaluations = solver.step(objective, state, info.residual)
-                info = replace(info, evaluations=info.evaluations + evaluations)
+                info = replace(
+                    info, evaluations=info.evaluations + evaluations,
+                    iterations=info.iterations + (moved is not None),
+                )  # fmt: skip
                 if moved is not None:
-                    state, info = moved, replace(info, iterations=info.iterations + 1)
+                    state = moved
                     continue
                 if state.steps:
                     # The quadratic model may be to blame: forget it and try a plain step.
@@ -131,9 +135,9 @@ def _end_round(
     if not objective.is_sampled:
         return state, replace(info, status=_ending(arrived=arrived, spent=spent))
     state, info = _fresh(solver, objective, state, info)
-    status = _sampled_ending(state, info, limits, arrived=arrived)
+    status = _sampled_ending(state, info, limits, arrived=arrived, most_kept=objective.most_kept)
     if arrived and status is Status.RUNNING:
-        state = replace(state, kept=min(2 * state.kept, _MOST_KEPT))
+        state = replace(state, kept=min(2 * state.kept, objective.most_kept))
     return state, replace(info, status=status)
 
 
@@ -184,6 +188,8 @@ def _widen(
     state = replace(state, loss=loss, gradient=gradient, free=None)
     info = _look(solver, state, replace(info, evaluations=info.evaluations + 1))
     free = _enter(objective, *solver.violated(state))
+    if info.residual > limits.tol and objective.is_slower_than_orders(free):
+        free = np.isfinite(solver.penalty.weights(free.shape[0]))
     sampled = objective.is_sampled
     objective.prepare(free)
     if objective.is_sampled or sampled:
@@ -191,6 +197,8 @@ def _widen(
         objective.draw(state.theta, max(state.kept, FIRST_KEPT))
         loss, gradient = objective.evaluate(state.theta)
         state = replace(state, loss=loss, gradient=gradient)
+    if not objective.is_partial:  # all entries of the gradient come with the others
+        return replace(state, free=None, inner_tol=0.0), info
     inner = max(_TIGHTEST * limits.tol, _INNER_SHARE * info.residual)
     return replace(state, free=free, inner_tol=inner), info
 
@@ -218,10 +226,12 @@ def _fresh(
     return state, replace(info, floor=float(SIGMAS * objective.gradient_error(state.theta).max()))
 
 
-def _sampled_ending(state: NewtonState, info: Info, limits: Limits, *, arrived: bool) -> Status:
+def _sampled_ending(
+    state: NewtonState, info: Info, limits: Limits, *, arrived: bool, most_kept: int
+) -> Status:
     """Return how a run with sampled sets ends after a fresh draw; RUNNING if it goes on."""
     optimal = arrived and info.residual <= max(limits.tol, info.floor)
-    if optimal and (info.floor <= limits.tol or state.kept >= _MOST_KEPT):
+    if optimal and (info.floor <= limits.tol or state.kept >= most_kept):
         return Status.AT_MONTE_CARLO_FLOOR
     if info.iterations >= limits.max_iter or state.rounds >= _MOST_ROUNDS:
         return Status.ABOVE_MONTE_CARLO_FLOOR

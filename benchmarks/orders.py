@@ -1,0 +1,191 @@
+"""Which method gives the best orders? Posterior, penalised fit, and two guesses, side by side.
+
+Random sparse models with known orders are simulated, and each method states, for every pair of
+items, how probable it is that the first came before the second in the samples that have both:
+
+- posterior: the mean over the draws of `sequela.posterior` with its default prior;
+- fit: the model of `SetChain` (penalty 0.01, five starts);
+- mean set size: items of small samples came early (`questions.order_baseline`);
+- frequency: frequent items came early.
+
+The two guesses are orders, not probabilities. They become probabilities by a logistic curve whose
+slope is the best one for them in hindsight, over all data sets together: more than a user has.
+
+    python -m benchmarks.orders -o FOLDER [--sets 40]
+    python -m benchmarks.orders -o FOLDER --summary
+
+Log loss is per sample and pair, in nats (0.693: a coin). A call is right if the item that is stated
+to come first does so in more than half of the sequences of the true model. Errors are over data
+sets. The first command goes on from what the folder has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+RESULTS = Path(__file__).parent / "results" / "orders.json"
+SIZES = [(6, 300), (8, 200), (6, 600), (8, 400), (10, 300)]
+METHODS = ("posterior", "fit", "mean set size", "frequency")
+# Pairs that fewer samples have both items of are left out.
+LEAST_TOGETHER = 10
+
+
+def truth(seed):
+    """Return a random theta: base rates around exp(-1.5), as many effects as items, of 1 to 3."""
+    n, samples = SIZES[seed % len(SIZES)]
+    rng = np.random.default_rng(seed)
+    theta = np.diag(rng.normal(-1.5, 0.8, n))
+    for _ in range(n):
+        i, j = rng.choice(n, 2, replace=False)
+        theta[i, j] = rng.choice([-1, 1], p=[0.3, 0.7]) * rng.uniform(1, 3)
+    return theta, samples
+
+
+def sample_orders(theta, data):
+    """Return P(a before b) averaged over the samples that have both, and their number."""
+    from sequela.kernels.sample_orders import sum_sample_orders
+    from sequela.observation import Exponential
+    from sequela.posteriors.priors import as_prior
+    from sequela.posteriors.problem import Problem
+
+    problem = Problem.of(data, as_prior(None), Exponential(), 16)
+    before = np.empty(theta.shape)
+    assert sum_sample_orders(before, theta, problem.target, problem.target.large_items)
+    with np.errstate(invalid="ignore"):
+        return before / problem.together, problem.together
+
+
+def one_data_set(seed):
+    """Return one row per pair: what is true, and what each method states."""
+    from sequela import Dataset, SetChain, posterior, simulate
+    from sequela.questions import order_baseline
+
+    began = time.process_time()
+    theta, samples = truth(seed)
+    drawn = simulate(theta, samples, random_state=seed)
+    data = Dataset(drawn.to_dataset().without_times().to_frame())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = posterior(data, draws=150, warm_up=100, thin=4, random_state=seed, n_threads=1)
+        fitted = SetChain(0.01, n_starts=5, random_state=seed, progress=False).fit(data)
+    actual = np.zeros(theta.shape)
+    for s in range(samples):
+        sequence = drawn.sequence[drawn.indptr[s] : drawn.indptr[s + 1]]
+        for place, first in enumerate(sequence):
+            actual[first, sequence[place + 1 :]] += 1
+    true, together = sample_orders(theta, data)
+    of_fit, _ = sample_orders(fitted.model_.theta, data)
+    sizes = order_baseline(data).set_index("item")["mean_size"].reindex(list(data.items)).to_numpy()
+    shares = np.asarray(data.values).mean(axis=0)
+    mean = found.draws.orders.mean(axis=(0, 1))
+    rows = [
+        {"together": int(together[a, b]), "actual": float(actual[a, b]), "true": float(true[a, b]),
+         "posterior": float(mean[k]), "fit": float(of_fit[a, b]),
+         "mean set size": float(sizes[b] - sizes[a]),
+         "frequency": float(np.log(shares[a] / shares[b]))}
+        for k, (a, b) in enumerate(found.pairs)
+        if together[a, b] >= LEAST_TOGETHER
+    ]  # fmt: skip
+    return {
+        "seed": seed, "n": len(theta), "samples": samples, "r_hat": found.convergence.r_hat,
+        "effective": found.convergence.effective, "pairs": rows,
+        "cpu": time.process_time() - began,
+    }  # fmt: skip
+
+
+def log_loss(p, actual, together):
+    """Return the log loss of all samples of each pair."""
+    p = np.clip(p, 1e-4, 1.0 - 1e-4)
+    return -(actual * np.log(p) + (together - actual) * np.log1p(-p))
+
+
+def ratio(numerator, denominator, groups):
+    """Return a ratio of sums, and its standard error over groups."""
+    value = numerator.sum() / denominator.sum()
+    sums = np.bincount(groups, numerator - value * denominator)
+    return float(value), float(np.sqrt((sums**2).sum()) / denominator.sum())
+
+
+def summarise(records):
+    """Return log loss and share of right calls of each method, and their differences."""
+    from scipy.optimize import minimize_scalar
+    from scipy.special import expit
+
+    groups = np.concatenate([np.full(len(r["pairs"]), k) for k, r in enumerate(records)])
+    rows = [row for r in records for row in r["pairs"]]
+    column = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    actual, together = column["actual"], column["together"].astype(float)
+    first = column["true"] > 0.5
+    found = {"data_sets": len(records), "pairs": len(rows), "methods": {}}
+    found["r_hat_above_1.05"] = sum(r["r_hat"] > 1.05 for r in records)
+    losses, rights = {}, {}
+    for name in METHODS:
+        p = column[name]
+        if name in METHODS[2:]:
+            score = p / p.std()
+
+            def loss(slope, score=score):
+                return log_loss(expit(slope * score), actual, together).sum()
+
+            p = expit(minimize_scalar(loss, bounds=(0.0, 10.0), method="bounded").x * score)
+        losses[name] = log_loss(p, actual, together)
+        rights[name] = np.where(p == 0.5, 0.5, (p > 0.5) == first)
+        one = np.ones(len(rows))
+        found["methods"][name] = {
+            "log_loss": ratio(losses[name], together, groups),
+            "right": ratio(rights[name], one, groups),
+            "log_loss_above_posterior": ratio(losses[name] - losses["posterior"], together, groups),
+            "right_below_posterior": ratio(rights["posterior"] - rights[name], one, groups),
+        }
+    found["log_loss_of_the_truth"] = ratio(
+        log_loss(column["true"], actual, together), together, groups
+    )
+    return found
+
+
+def show(found):
+    """Print all methods side by side."""
+    print(f"{found['data_sets']} data sets, {found['pairs']} pairs; R-hat of the posterior above "
+          f"1.05 in {found['r_hat_above_1.05']}")  # fmt: skip
+    print(f"{'':14}  {'log loss':>15}  {'above posterior':>16}  {'right calls':>15}  "
+          f"{'below posterior':>16}")  # fmt: skip
+    for name, row in found["methods"].items():
+        text = "  ".join(
+            f"{row[key][0]:7.3f} +- {row[key][1]:.3f}"
+            for key in (
+                "log_loss", "log_loss_above_posterior", "right", "right_below_posterior",
+            )
+        )  # fmt: skip
+        print(f"{name:14} {text}")
+    value, error = found["log_loss_of_the_truth"]
+    print(f"{'true model':14} {value:7.3f} +- {error:.3f}")
+
+
+def main():
+    """Run what is missing, or summarise."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--sets", type=int, default=40)
+    parser.add_argument("--summary", action="store_true", help="only write the results")
+    options = parser.parse_args()
+    options.output.mkdir(exist_ok=True, parents=True)
+    if not options.summary:
+        for seed in range(options.sets):
+            path = options.output / f"{seed:04d}.json"
+            if not path.exists():
+                path.write_text(json.dumps(one_data_set(seed)))
+    records = [json.loads(p.read_text()) for p in sorted(options.output.glob("*.json"))]
+    found = summarise(records)
+    show(found)
+    if options.summary:
+        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

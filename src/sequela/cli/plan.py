@@ -1,0 +1,183 @@
+"""``sequela plan``: how much more data would help to tell which of two items came first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sequela.cli.inputs import (
+    check_output,
+    data_argument,
+    force_option,
+    load_data,
+    load_posterior,
+    run_options,
+)
+from sequela.cli.output import json_option, make_console, print_json, print_table
+
+if TYPE_CHECKING:
+    from sequela.questions.study_plan import StudyPlan
+
+__all__ = ["plan"]
+
+
+@click.command(
+    epilog="\b\nExample:\n"
+    "  sequela posterior samples.csv -o certainty --most-frequent 20 --seed 1\n"
+    "  sequela plan certainty samples.csv TP53 IDH1 --samples 0,400 --clocks 0,20\n"
+    "  sequela plan certainty samples.csv TP53 IDH1 -o plan.csv --plot plan.png --seed 1"
+)
+@click.argument("posterior_path", metavar="POSTERIOR", type=click.Path(path_type=Path))
+@data_argument
+@click.argument("first")
+@click.argument("second")
+@click.option(
+    "--samples", metavar="N,N,...",
+    help="Numbers of new samples. Default: 0, as many as DATA has, and three times as many.",
+)  # fmt: skip
+@click.option(
+    "--clocks", metavar="M,M,...",
+    help="Numbers of additional clock items in all samples. Default: 0,10,40 (check: 0,20).",
+)  # fmt: skip
+@click.option(
+    "--clock-frequency", type=float,
+    help="Share of the samples that have a clock item. Default: the median of the other items.",
+)  # fmt: skip
+@click.option(
+    "--method", type=click.Choice(["auto", "reweight", "check"]), default="auto",
+    show_default=True,
+    help="Weight the draws of POSTERIOR (up to 4 items), or fit and check each simulated data set.",
+)  # fmt: skip
+@click.option(
+    "--certainty", type=float, default=0.95, show_default=True,
+    help="Posterior probability at which an order is called.",
+)  # fmt: skip
+@click.option(
+    "--studies", type=click.IntRange(min=2),
+    help="Simulated studies of each size. Default: 400 (check: 20).",
+)  # fmt: skip
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Also write the table here (CSV)."
+)
+@click.option(
+    "--plot", type=click.Path(path_type=Path),
+    help="Also draw the plan to this file; it ends in .png, .svg or .pdf.",
+)  # fmt: skip
+@force_option
+@run_options
+@json_option
+def plan(
+    posterior_path: Path,
+    data: Path,
+    output: Path | None,
+    plot: Path | None,
+    force: bool,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Predict how well a larger study would tell whether FIRST or SECOND came first.
+
+    POSTERIOR is the folder of `sequela posterior`, and DATA the table that it was made from. Models
+    are drawn from POSTERIOR; each is taken to be true in turn, and larger studies are simulated
+    from it. The answer is how often the right order would be called, how often the wrong one, and
+    the expected evidence in nats. Clock items are independent of all other items.
+    """
+    from sequela.questions import plan_study
+    from sequela.report.tables import records, write_table
+
+    for path in (output, plot):
+        check_output(path, force=force)
+    _check_picture(plot)
+    settings = asked.pop("settings")
+    options = {name: value for name, value in {**asked, **settings}.items() if value is not None}
+    for name in ("samples", "clocks"):
+        options[name] = _numbers(name, options.get(name))
+    found = plan_study(
+        load_posterior(posterior_path), load_data(data), options.pop("first"),
+        options.pop("second"), **options,
+    )  # fmt: skip
+    if output is not None:
+        write_table(found.table, output, index=False)
+    if plot is not None:
+        _draw(found, plot)
+    if as_json:
+        report = {
+            name: getattr(found, name)
+            for name in found.__dataclass_fields__
+            if name != "table"
+        }  # fmt: skip
+        print_json({**report, "table": records(found.table)})
+    else:
+        show(found)
+
+
+def _numbers(name: str, text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise click.UsageError(
+            f"--{name} is {text!r}; expected whole numbers separated by commas, such as 0,100,400"
+        ) from None
+
+
+def _check_picture(path: Path | None) -> None:
+    from sequela.support.errors import InputError
+
+    if path is not None and path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise InputError(f"{str(path)!r} has no known format; end it in .png, .svg or .pdf")
+
+
+def _draw(found: StudyPlan, path: Path) -> None:
+    from sequela.plots import plot_study_plan, save_figure
+    from sequela.plots.style import load
+
+    axes = plot_study_plan(found)
+    save_figure(axes, path)
+    load("matplotlib.pyplot").close(axes.figure)
+
+
+def show(found: StudyPlan) -> None:
+    """Print the plan, one row for each size of the study."""
+    console = make_console()
+    console.print(
+        f"Now, with {found.samples} samples: {found.first} usually before {found.second} with "
+        f"probability {found.now:.2f}.\n",
+        soft_wrap=True,
+    )
+    rows = [
+        [
+            str(row.samples), str(row.clocks), _with_error(row.evidence, row.evidence_se),
+            _with_error(row.right, row.right_se), _with_error(row.wrong, row.wrong_se),
+            f"{row.open:.2f}", "yes" if row.reliable else "no",
+        ]
+        for row in found.table.itertuples(index=False)
+    ]  # fmt: skip
+    columns = {
+        "new samples": True, "clock items": True, "evidence (nats)": True,
+        "right order called": True, "wrong order": True, "neither": True, "reliable": False,
+    }  # fmt: skip
+    print_table(console, columns, rows)
+    called = (
+        f"a posterior probability of {found.certainty:g}"
+        if found.method == "reweight"
+        else "the check of a fit (`sequela.questions.order_ranges`)"
+    )
+    console.print(
+        f"\nOrders are called by {called}. A clock item is in {found.clock_frequency:.1%} of the "
+        f"samples. {found.studies} simulated studies of each size, seed {found.seed}.",
+        soft_wrap=True,
+    )
+    if not found.table["reliable"].all():
+        console.print(
+            "Rows that are not reliable rest on too few draws of the posterior: draw more with "
+            "`sequela posterior --continue`, plan a smaller study, or use --method check.",
+            soft_wrap=True,
+        )
+
+
+def _with_error(value: Any, error: Any) -> str:
+    return f"{value:.2f} +- {error:.2f}"

@@ -1,0 +1,58 @@
+"""How large a file may be; environment variables raise the limits.
+
+A file that is far larger than any table is nearly always something else, and would take minutes or
+all memory before it is refused. Limits are checked as early as possible: by the size of the file,
+the first lines, or while it is read.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from sequela.support.errors import InputError
+
+__all__ = ["BLANK_LIMIT", "COLUMNS", "MERGE_SIZE", "ROWS", "Limit"]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit, and the environment variable that changes it."""
+
+    what: str
+    default: int
+    variable: str
+
+    @property
+    def most(self) -> int:
+        """The largest number that is allowed."""
+        given = os.environ.get(self.variable, "").strip()
+        if not given:
+            return self.default
+        if not given.isdecimal() or int(given) < 1:
+            raise InputError(
+                f"the environment variable {self.variable} is {given!r:.60}; expected the largest "
+                f"number of {self.what}, such as {self.default}"
+            )
+        return int(given)
+
+    def refuse(self, count: int, where: str, *, about: bool = False) -> None:
+        """Raise if a file has more than is allowed.
+
+        Examples
+        --------
+        >>> COLUMNS.refuse(1000, "'table.csv'")
+        """
+        if count > self.most:
+            raise InputError(
+                f"{where} has {'about ' if about else 'more than '}"
+                f"{count if about else self.most:,} {self.what}; expected at most {self.most:,}. "
+                f"Is it a table? To read it all the same, set {self.variable} to a larger number."
+            )
+
+
+ROWS = Limit("rows", 20_000_000, "SEQUELA_MAX_ROWS")
+COLUMNS = Limit("columns", 2_000_000, "SEQUELA_MAX_COLUMNS")
+MERGE_SIZE = Limit("bytes", 1 << 24, "SEQUELA_MAX_MERGE_BYTES")
+# Bytes of nothing but blank lines, one after the other.
+BLANK_LIMIT = Limit("bytes of blank lines in a row", 1 << 22, "SEQUELA_MAX_BLANK_BYTES")

@@ -1,0 +1,119 @@
+"""Missing cells drawn from their posterior, a few items at a time.
+
+Given all other items of a completed sample, the probabilities of all states of a few missing items
+are forward weights of one lattice (see `lattice`): that of the items that the sample has, and of
+these few. They are drawn together, which mixes faster than one by one.
+"""
+
+import numpy as np
+
+from sequela.kernels.arguments import ColumnRoom
+from sequela.kernels.columns import choose_columns
+from sequela.support.jit import helper, kernel
+
+# Missing items that are drawn together: eight states for the price of three bits of a lattice.
+TOGETHER = 3
+
+
+@helper
+def forward_weights(F, exits, rates, items, k, tables, room):
+    """Fill F over the subsets of the first k `items`; `exits` and `rates` are scratch."""
+    W = tables.W
+    states = 1 << k
+    m, rest = choose_columns(items[:k], tables, room)
+    columns = room.columns
+    for R in range(states):
+        exits[R] = tables.stop_rate + rest
+        F[R] = 0.0
+    for c in range(m):
+        # The rates of the items of the set are kept for the steps, of others only their sum.
+        row = rates[min(c, k)]
+        j = columns[c]
+        row[0] = tables.rate[j]
+        for b in range(k):
+            half = 1 << b
+            factor = 0.0 if b == c else W[columns[b], j]
+            for R in range(half):
+                row[half + R] = row[R] * factor
+        for R in range(states):
+            exits[R] += row[R]
+    F[0] = 1.0
+    for R in range(states):
+        F[R] /= exits[R]
+        here = F[R]
+        for c in range(k):
+            if not R >> c & 1:
+                F[R | (1 << c)] += here * rates[c, R]
+
+
+@helper
+def draw_together(state, chosen, scratch, sample, tables, room, rng):
+    """Draw the missing items at the places `chosen` anew; return False out of range."""
+    F, exits, rates, items = scratch
+    present, missing = sample
+    fixed = present.shape[0]
+    for b in range(fixed):
+        items[b] = present[b]
+    for at in range(missing.shape[0]):
+        taken = False
+        for place in chosen:
+            taken = taken or place == at
+        if state[at] and not taken:
+            items[fixed] = missing[at]
+            fixed += 1
+    count = chosen.shape[0]
+    for b in range(count):
+        items[fixed + b] = missing[chosen[b]]
+    k = fixed + count
+    if 1 << k > F.shape[0]:
+        return False
+    forward_weights(F, exits, rates, items, k, tables, room)
+    need = (1 << fixed) - 1
+    total = 0.0
+    for v in range(1 << count):
+        total += F[need | v << fixed]
+    if not 0.0 < total < np.inf:
+        return False
+    left = rng.random() * total
+    v = 0
+    while v < (1 << count) - 1:
+        left -= F[need | v << fixed]
+        if left < 0.0:
+            break
+        v += 1
+    for b in range(count):
+        state[chosen[b]] = v >> b & 1
+    return True
+
+
+@kernel
+def draw_completions(kept, states, present, missing, tables, most_items, burn_in, rng):
+    """Draw the missing cells of one sample by several chains; return False out of range.
+
+    ``states[chain]`` (0 or 1 for each missing item) is where a chain stands, and is moved on;
+    ``kept[chain, draw]`` receives the draws, one per sweep over all missing items, after `burn_in`
+    sweeps. A completed sample has at most `most_items` items.
+    """
+    n = tables.rate.shape[0]
+    count = missing.shape[0]
+    size = min(present.shape[0] + count, most_items)
+    room = ColumnRoom(np.empty(n, np.int64), np.empty(n), np.empty(n), np.zeros(n, np.int64))
+    F = np.empty(1 << size)
+    exits = np.empty(1 << size)
+    rates = np.empty((size + 1, 1 << size))
+    items = np.empty(present.shape[0] + count, np.int64)
+    scratch = (F, exits, rates, items)
+    order = np.arange(count)
+    for chain in range(states.shape[0]):
+        state = states[chain]
+        for sweep in range(burn_in + kept.shape[1]):
+            for at in range(count - 1, 0, -1):
+                other = int(rng.random() * (at + 1))
+                order[at], order[other] = order[other], order[at]
+            for start in range(0, count, TOGETHER):
+                chosen = order[start : start + TOGETHER]
+                if not draw_together(state, chosen, scratch, (present, missing), tables, room, rng):
+                    return False
+            if sweep >= burn_in:
+                kept[chain, sweep - burn_in] = state
+    return True

@@ -1,0 +1,163 @@
+"""A set at a known time in decimal arithmetic: slow, and right where doubles are not enough.
+
+If a chain lingers in a state that it should have left millions of times, the likelihood depends on
+differences of exit rates that are lost in the rounding of the rates. The closed form of section
+4.2, a sum of exponentials with coefficients that cancel, is evaluated here with as many digits as
+the cancellation can cost. The number of digits and of terms grows quickly with the set, so this is
+for small sets; `Passage.timed` decides.
+"""
+
+from __future__ import annotations
+
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sequela.likelihood.parameters import Columns, Parameters
+
+__all__ = ["LARGEST_CAREFUL_SET", "careful_set"]
+
+LARGEST_CAREFUL_SET = 6
+# Equal exit rates would divide by zero. Apart by this much (times the observation time), they
+# change log p by less than a double can show.
+_APART = 22
+_GUARD_DIGITS = 40
+
+
+def careful_set(
+    parameters: Parameters, columns: Columns, t: float, *, want_gradient: bool
+) -> tuple[float, NDArray[np.float64] | None]:
+    """Return log p(S | t) and the gradient G of the set, in the layout of `lattice.gradient`."""
+    highest = max(columns.highest + np.log(t), 0.0) / np.log(10.0) + np.log10(columns.n_columns + 1)
+    digits = int((columns.k + 1) * (highest + _APART + 0.4 * columns.k)) + _GUARD_DIGITS
+    with localcontext(Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN)) as context:
+        context.clear_traps()
+        sums = _Exponentials(parameters, columns, t)
+        value = sums.log_p()
+        if not want_gradient or not np.isfinite(value):
+            return value, None
+        return value, sums.gradient()
+
+
+class _Exponentials:
+    """Forward and backward probabilities of all states as sums of exponentials of the time."""
+
+    def __init__(self, parameters: Parameters, columns: Columns, t: float) -> None:
+        self.k = k = columns.k
+        self.m = columns.n_columns
+        self.t = t
+        self.rest = Decimal(columns.rest) * Decimal(t)
+        self.states = range(1 << k)
+        self.rates = _rates(parameters.theta, columns, t)
+        exits = [
+            sum((rate for rate in self.rates[R] if rate is not None), Decimal(0))
+            + (R + 1) * Decimal(10) ** -_APART
+            for R in self.states
+        ]
+        self.least = min(exits)
+        self.exits = [one - self.least for one in exits]
+        self.decay = [(-one).exp() for one in self.exits]
+        self.forward = self._forward()
+        self.p = self._at_end(self.forward[-1])
+
+    def _forward(self) -> list[dict[int, Decimal]]:
+        """Return a[R][T] with P(in R at s) = sum over T of a[R][T] exp(-exit(T) s)."""
+        found: list[dict[int, Decimal]] = [{0: Decimal(1)}]
+        for R in self.states[1:]:
+            here: dict[int, Decimal] = {}
+            for c in range(self.k):
+                if R >> c & 1:
+                    before = R ^ (1 << c)
+                    for T, a in found[before].items():
+                        here[T] = here.get(T, Decimal(0)) + self._rate(before, c) * a
+            found.append(self._balanced(here, R))
+        return found
+
+    def _backward(self) -> list[dict[int, Decimal]]:
+        """Return b[R][U] with P(from R to S in s) = sum over U of b[R][U] exp(-exit(U) s)."""
+        last = len(self.states) - 1
+        found: list[dict[int, Decimal]] = [{} for _ in self.states]
+        found[last] = {last: Decimal(1)}
+        for R in reversed(self.states[:-1]):
+            here: dict[int, Decimal] = {}
+            for c in range(self.k):
+                if not R >> c & 1:
+                    for U, b in found[R | 1 << c].items():
+                        here[U] = here.get(U, Decimal(0)) + self._rate(R, c) * b
+            found[R] = self._balanced(here, R)
+        return found
+
+    def _rate(self, R: int, c: int) -> Decimal:
+        rate = self.rates[R][c]
+        assert rate is not None  # noqa: S101 - c is not in R
+        return rate
+
+    def _balanced(self, here: dict[int, Decimal], R: int) -> dict[int, Decimal]:
+        """Divide by the differences of exit rates; the sum at time 0 is 0."""
+        here = {T: a / (self.exits[R] - self.exits[T]) for T, a in here.items()}
+        here[R] = -sum(here.values(), Decimal(0))
+        return here
+
+    def _at_end(self, coefficients: dict[int, Decimal]) -> Decimal:
+        return sum((a * self.decay[T] for T, a in coefficients.items()), Decimal(0))
+
+    def log_p(self) -> float:
+        """Return log p(S | t)."""
+        if not self.p > 0:
+            return float("nan")
+        return float(self.p.ln() - self.least - self.rest)
+
+    def gradient(self) -> NDArray[np.float64]:
+        """Return G: for each column what its log-rate changes, in all states and in those with b.
+
+        The last column is the time spent in these states.
+        """
+        backward = self._backward()
+        G = [[Decimal(0)] * (self.m + 1) for _ in range(self.k + 1)]
+        for R in self.states:
+            time = self._overlap(self.forward[R], backward[R]) / self.p
+            row = [-time * rate if rate is not None else None for rate in self.rates[R]]
+            for c in range(self.k):
+                if not R >> c & 1:
+                    crossed = self._overlap(self.forward[R], backward[R | 1 << c]) / self.p
+                    row[c] = self._rate(R, c) * (crossed - time)
+            for b in (*(b for b in range(self.k) if R >> b & 1), self.k):
+                for c, g in enumerate(row):
+                    if g is not None:
+                        G[b][c] += g
+                G[b][self.m] += time * Decimal(self.t)
+        return np.array([[float(g) for g in row] for row in G])
+
+    def _overlap(self, forward: dict[int, Decimal], backward: dict[int, Decimal]) -> Decimal:
+        """Return the integral over s in (0, 1) of forward(s) * backward(1 - s)."""
+        total = Decimal(0)
+        for T, a in forward.items():
+            for U, b in backward.items():
+                if T == U:
+                    total += a * b * self.decay[T]
+                else:
+                    gap = self.exits[U] - self.exits[T]
+                    total += a * b * (self.decay[T] - self.decay[U]) / gap
+        return total
+
+
+def _rates(theta: NDArray[np.float64], columns: Columns, t: float) -> list[list[Decimal | None]]:
+    """Return the rate times t of each column in each state; None for items that are present."""
+    k, items = columns.k, columns.items.tolist()
+    scale = Decimal(t)
+    base = [Decimal(float(theta[j, j])).exp() * scale for j in items]
+    factor = [[Decimal(float(theta[i, j])).exp() for j in items] for i in items[:k]]
+    # Each state from the one without its lowest item.
+    all_rates: list[list[Decimal]] = [base]
+    for R in range(1, 1 << k):
+        b = (R & -R).bit_length() - 1
+        before = all_rates[R & (R - 1)]
+        all_rates.append([x if c == b else x * factor[b][c] for c, x in enumerate(before)])
+    return [
+        [None if c < k and R >> c & 1 else x for c, x in enumerate(row)]
+        for R, row in enumerate(all_rates)
+    ]

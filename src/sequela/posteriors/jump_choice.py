@@ -1,0 +1,96 @@
+"""Which pairs of items jumps are tried for: those whose order changes slowly, more often.
+
+During the warm-up the share of the orders "a first" of each pair (see `family_jump`) is followed in
+all chains. A pair whose share is nearly the same from draw to draw, compared with how much it
+varies over all chains, is what the run waits for; jumps are what changes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["PairTracks", "choose_pairs", "order_shares"]
+
+# Part of the tries that stays with the association of the pairs in the data.
+_FLOOR = 0.3
+# Draws that a pair takes to be forgotten, at most: longer ones are not known that well.
+_MOST_DRAWS = 40.0
+# Rows of the list of pairs that are given out by weight, beside one for each pair.
+_ROWS = 4000
+
+
+def order_shares(
+    theta: NDArray[np.float64], pairs: NDArray[np.int64], stop_rate: float
+) -> NDArray[np.float64]:
+    """Return the share of the orders "a first" in models of two items alone, for all pairs."""
+    a, b = pairs[:, 0], pairs[:, 1]
+    one, two = theta[a, a] - np.log(stop_rate), theta[b, b] - np.log(stop_rate)
+    # The odds are [a / (1 + 1 / late b)] / [b / (1 + 1 / late a)], in logarithms.
+    late_two, late_one = two + theta[a, b], one + theta[b, a]
+    odds = one - np.logaddexp(0.0, -late_two) - two + np.logaddexp(0.0, -late_one)
+    shares: NDArray[np.float64] = 0.5 + 0.5 * np.tanh(0.5 * odds)
+    return shares
+
+
+@dataclass
+class PairTracks:
+    """Sums over the shares of all pairs, for their correlation between successive draws.
+
+    Attributes
+    ----------
+    sums : array (4, pairs)
+        Number of shares, their sum, the sum of squares, and that of products of successive ones.
+    last : array (chains, pairs)
+        The shares of the last draw; NaN before the first.
+    """
+
+    sums: NDArray[np.float64]
+    last: NDArray[np.float64]
+
+    @classmethod
+    def begin(cls, chains: int, pairs: int) -> PairTracks:
+        """Begin without draws."""
+        return cls(np.zeros((4, pairs)), np.full((chains, pairs), np.nan))
+
+    def add(self, shares: NDArray[np.float64]) -> None:
+        """Add the shares (chains, pairs) of one draw."""
+        known = np.isfinite(self.last)
+        self.sums[0] += known.sum(axis=0)
+        self.sums[1] += np.where(known, 0.5 * (shares + self.last), 0.0).sum(axis=0)
+        self.sums[2] += np.where(known, 0.5 * (shares**2 + self.last**2), 0.0).sum(axis=0)
+        self.sums[3] += np.where(known, shares * self.last, 0.0).sum(axis=0)
+        self.last = shares
+
+    def draws_to_forget(self) -> NDArray[np.float64]:
+        """Return how many draws are worth an independent one, for each pair; 1 if unknown."""
+        count, total, squares, products = self.sums
+        count = np.maximum(count, 1.0)
+        mean = total / count
+        variance = squares / count - mean**2
+        covariance = products / count - mean**2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            correlation = np.where(variance > 1e-12, covariance / variance, 0.0)
+        most = (_MOST_DRAWS - 1.0) / (_MOST_DRAWS + 1.0)
+        correlation = np.clip(correlation, 0.0, most)
+        draws: NDArray[np.float64] = (1.0 + correlation) / (1.0 - correlation)
+        return draws
+
+
+def choose_pairs(
+    pairs: NDArray[np.int64], copies: NDArray[np.int64], draws_to_forget: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Return the rows that jumps choose from: slow pairs more often.
+
+    `copies` says how often each pair was tried by its association in the data.
+    """
+    slow = draws_to_forget - 1.0
+    if not len(pairs) or not slow.sum() > 0.0:
+        return np.repeat(pairs, copies, axis=0)
+    weight = _FLOOR * copies / copies.sum() + (1.0 - _FLOOR) * slow / slow.sum()
+    return np.repeat(pairs, 1 + np.round(_ROWS * weight).astype(np.int64), axis=0)

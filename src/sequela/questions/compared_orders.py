@@ -1,0 +1,65 @@
+"""The orders of two cohorts beside each other, for the items that both have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from sequela.support.errors import InputError
+
+if TYPE_CHECKING:
+    from sequela.questions.order_answers import Orders
+
+__all__ = ["compared_orders"]
+
+
+def compared_orders(first: Orders, second: Orders) -> pd.DataFrame:
+    """Return P(a before b) in two cohorts, for all pairs of items that both have.
+
+    Parameters
+    ----------
+    first, second : Orders
+        From `order_matrix`, one for each cohort.
+
+    Returns
+    -------
+    DataFrame
+        "a", "b" and the probabilities "first" and "second", one row per pair whose order both
+        know. Pairs are turned so that "first" is at least one half. ``attrs`` holds "items", the
+        number of items that both have.
+
+    Examples
+    --------
+    >>> from sequela import example_theta, order_matrix
+    >>> orders = order_matrix(example_theta(), ["first", "second"])
+    >>> compared_orders(orders, orders)[["a", "b"]].values.tolist()
+    [['first', 'second']]
+    """
+    shared = [item for item in first.probability.index if item in set(second.probability.index)]
+    if len(shared) < 2:
+        raise InputError(
+            f"the cohorts share {len(shared)} items; expected at least two with the same labels"
+        )
+    upper = np.triu_indices(len(shared), 1)
+    x, y = (
+        orders.probability.loc[shared, shared].to_numpy(dtype=float)[upper]
+        for orders in (first, second)
+    )
+    known = np.isfinite(x) & np.isfinite(y)
+    if not known.any():
+        raise InputError("no pair has a known order in both cohorts; use more draws")
+    x, y = x[known], y[known]
+    turned = x < 0.5
+    labels = np.array(shared, dtype=object)
+    table = pd.DataFrame(
+        {
+            "a": labels[np.where(turned, upper[1][known], upper[0][known])],
+            "b": labels[np.where(turned, upper[0][known], upper[1][known])],
+            "first": np.where(turned, 1.0 - x, x),
+            "second": np.where(turned, 1.0 - y, y),
+        }
+    )
+    table.attrs["items"] = len(shared)
+    return table

@@ -1,0 +1,250 @@
+"""How much more data would help to tell which of two items came first.
+
+Models are drawn from the posterior, and each is taken to be true in turn. From each a larger study
+is simulated: new samples, and clock items (items that are independent of all others) added to all
+samples, old and new. Then the order of the pair is inferred anew, and counted as right, wrong or
+open. So the answer counts all that is uncertain now: the order itself and how strong effects are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from sequela.data.dataset import Dataset
+from sequela.posteriors.result import Posterior
+from sequela.questions.study_checks import checked_studies
+from sequela.questions.study_problem import read_problem
+from sequela.questions.study_reweighting import reweighted_studies
+from sequela.settings import SettingsKeywords, read_settings
+from sequela.support.errors import InputError
+from sequela.support.validation import is_number, positive_integer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Unpack
+
+    from numpy.typing import NDArray
+
+    from sequela.data.dataset import DataLike
+    from sequela.questions.study_problem import Outcomes
+
+__all__ = ["LEAST_EFFECTIVE", "StudyPlan", "plan_study"]
+
+Method = Literal["auto", "reweight", "check"]
+_METHODS = ("auto", "reweight", "check")
+# With more items the weights of a larger study concentrate on a few draws.
+_MOST_ITEMS_TO_REWEIGHT = 4
+# Studies per design by default.
+_STUDIES = {"reweight": 400, "check": 20}
+# Nine tenths of the studies must rest on at least this many effective draws.
+LEAST_EFFECTIVE = 40.0
+
+
+class StudyKeywords(SettingsKeywords, total=False):
+    """The options of `plan_study` beside settings."""
+
+    method: Method
+    clock_frequency: float | None
+    certainty: float
+    studies: int | None
+    penalty: float
+
+
+@dataclass(frozen=True)
+class StudyPlan:
+    """What larger studies would probably tell about the order of two items.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row for each number of new "samples" and of additional "clocks". "evidence": expected
+        evidence for the true order, in nats (log of the posterior odds, or profile log-likelihood
+        ratio, see `method`). "probability": expected posterior probability of the true order.
+        "right" and "wrong": probability that the true order, or the wrong one, would be called;
+        "open": that neither would. Columns that end in "_se" are Monte Carlo standard errors.
+        "effective": the effective number of draws that at least 90% of the simulated studies rest
+        on, and "reliable": whether it is large enough. NaN: this method has no such number.
+    first, second : str
+        The pair.
+    now : float
+        Posterior probability that `first` usually comes first, with the data that are there.
+    samples : int
+        Number of samples that are there.
+    method : str
+        "reweight" (posterior probabilities, by weights of the draws) or "check" (a fit to each
+        simulated data set, with the check of `order_ranges`).
+    certainty : float
+        An order is called at this posterior probability. "check" calls it if the opposite order is
+        more than 2 nats worse.
+    clock_frequency : float
+        Share of the samples that have a given additional clock item.
+    studies : int
+        Number of simulated studies per row.
+    seed : int
+        Repeats the numbers.
+    """
+
+    table: pd.DataFrame = field(repr=False)
+    first: str
+    second: str
+    now: float
+    samples: int
+    method: str
+    certainty: float
+    clock_frequency: float
+    studies: int
+    seed: int
+
+    def sentences(self) -> list[str]:
+        """Return the plan in words, one sentence for each size of the study."""
+        told = []
+        for row in self.table.itertuples(index=False):
+            text = (
+                f"{row.samples} more samples and {row.clocks} more clock items: the right order is "
+                f"called with probability {row.right:.2f}, the wrong one with {row.wrong:.2f}"
+            )
+            told.append(text if row.reliable else f"{text} (not reliable)")
+        return told
+
+
+def plan_study(
+    posterior: Posterior,
+    data: DataLike,
+    first: str,
+    second: str,
+    *,
+    samples: Iterable[int] | None = None,
+    clocks: Iterable[int] | None = None,
+    **options: Unpack[StudyKeywords],
+) -> StudyPlan:
+    """Return how well larger studies would probably tell which of two items came first.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        From `sequela.posterior`.
+    data : Dataset, DataFrame, array or list of sets
+        The samples that it was sampled from.
+    first, second : str
+        The pair of items; at least one sample has both.
+    samples : list of int or None
+        Numbers of new samples; None: none, as many as there are, and three times as many.
+    clocks : list of int or None
+        Numbers of additional clock items, independent of all other items, that are measured in all
+        samples, new and old; None: 0, 10 and 40 (method "check": 0 and 20).
+    **options
+        `method`: "reweight" weights the draws of the posterior, which is exact up to Monte Carlo
+        error but needs more and more draws with more items and larger studies; "check" fits a
+        model to each simulated data set, with `penalty` (0.01), and asks `order_ranges`. "auto":
+        "reweight" for up to 4 items. `clock_frequency`: share of the samples that have a given
+        clock item (None: the median of the other items of the data; 0.1 if there are none).
+        `certainty` (0.95): the posterior probability at which an order is called. `studies`:
+        number of simulated studies per row (400; method "check": 20). `random_state` and
+        `n_threads` as in `Settings`.
+
+    Returns
+    -------
+    StudyPlan
+
+    Examples
+    --------
+    >>> import sequela
+    >>> theta = [[0.0, 4.0], [0.0, -4.0]]  # item "0" comes first and promotes item "1"
+    >>> sets = sequela.simulate(theta, 200, random_state=1).to_dataset().without_times()
+    >>> draws = sequela.posterior(sets, draws=300, random_state=1)
+    >>> plan = plan_study(draws, sets, "0", "1", samples=[0, 400], clocks=[0, 40], random_state=1)
+    >>> plan.table["right"].round(1).tolist()
+    [0.0, 0.6, 0.0, 0.8]
+    """
+    given: dict[str, Any] = dict(options)
+    method = given.pop("method", "auto")
+    if method not in _METHODS:
+        raise InputError(f"method is {method!r}; expected one of {', '.join(map(repr, _METHODS))}")
+    if method == "auto":
+        few = isinstance(posterior, Posterior) and posterior.n_items <= _MOST_ITEMS_TO_REWEIGHT
+        method = "reweight" if few else "check"
+    frequency = given.pop("clock_frequency", None)
+    certainty = _read_share("certainty", given.pop("certainty", 0.95))
+    penalty = _read_penalty(given.pop("penalty", 0.01))
+    wanted = given.pop("studies", None)
+    studies = positive_integer("studies", _STUDIES[method] if wanted is None else wanted, least=2)
+    how = read_settings(given, unused=("draws", "target_se", "sampling", "budget"))
+    table = Dataset.coerce(data)
+    problem = read_problem(posterior, table, (str(first), str(second)), frequency, studies)
+    total = len(table)
+    sizes = _read_numbers("samples", samples, [0, total, 3 * total])
+    added = _read_numbers("clocks", clocks, [0, 10, 40] if method == "reweight" else [0, 20])
+    rows = []
+    for m in added:
+        if method == "reweight":
+            outcomes = reweighted_studies(problem, sizes, m, certainty, how)
+        else:
+            outcomes = checked_studies(problem, sizes, m, penalty, how)
+        rows += [
+            {"samples": size, "clocks": m, **_summary(found)}
+            for size, found in zip(sizes, outcomes, strict=True)
+        ]
+    ratio = problem.clock_rate / problem.stop_rate
+    return StudyPlan(
+        table=pd.DataFrame(rows),
+        first=problem.items[0],
+        second=problem.items[1],
+        now=float(problem.ahead.mean()),
+        samples=total,
+        method=method,
+        certainty=certainty,
+        clock_frequency=ratio / (1.0 + ratio),
+        studies=studies,
+        seed=how.seed,
+    )
+
+
+def _summary(found: Outcomes) -> dict[str, Any]:
+    """Return one row of the table: means over studies, with their errors."""
+    row: dict[str, Any] = {}
+    for name in ("evidence", "probability", "right", "wrong"):
+        row |= {name: _mean(getattr(found, name)), f"{name}_se": _error(getattr(found, name))}
+    neither = ~(found.right | found.wrong)
+    row |= {"open": _mean(neither)}
+    effective = float(np.quantile(found.effective, 0.1))
+    return row | {
+        "effective": effective,
+        "reliable": bool(np.isnan(effective) or effective >= LEAST_EFFECTIVE),
+    }
+
+
+def _mean(values: NDArray[Any]) -> float:
+    return float(values.mean())
+
+
+def _error(values: NDArray[Any]) -> float:
+    return float(values.std(ddof=1) / np.sqrt(values.size))
+
+
+def _read_share(name: str, value: Any) -> float:
+    if not is_number(value) or not 0.5 < value < 1.0:
+        raise InputError(f"{name} is {value!r}; expected a probability above 0.5, such as 0.95")
+    return float(value)
+
+
+def _read_penalty(penalty: Any) -> float:
+    if not is_number(penalty) or not 0.0 <= penalty < np.inf:
+        raise InputError(f"penalty is {penalty!r}; expected a number of at least 0, such as 0.01")
+    return float(penalty)
+
+
+def _read_numbers(name: str, numbers: Any, default: list[int]) -> list[int]:
+    """Return sorted numbers, each once."""
+    if numbers is None:
+        return default
+    try:
+        listed = list(numbers)
+    except TypeError:
+        raise InputError(f"{name} is {numbers!r}; expected a list, such as [{numbers!r}]") from None
+    if not listed:
+        raise InputError(f"{name} is empty; expected at least one number")
+    return sorted({positive_integer(name, number, least=0) for number in listed})

@@ -1,0 +1,149 @@
+"""What a planned study starts from, and what the data sets that it might find would tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela.kernels.clock_lattice import clock_lattice
+from sequela.learning.checkpoint import fingerprint
+from sequela.posteriors.result import Posterior
+from sequela.questions.arguments import find_items
+from sequela.support.errors import InputError
+from sequela.support.jit import call
+from sequela.support.validation import is_number
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sequela.data.dataset import Dataset
+
+__all__ = ["Outcomes", "StudyProblem", "joint_probabilities", "read_problem"]
+
+# Of a clock item, where the data have no item beside the two.
+_CLOCK_FREQUENCY = 0.1
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What simulated studies of one size would tell; arrays have one entry for each study.
+
+    Attributes
+    ----------
+    evidence : array
+        For the true order, in nats; below 0: for the wrong one.
+    probability : array
+        Probability of the true order after the study; NaN where the method has none.
+    right, wrong : array of bool
+        Whether the true order, or the wrong one, would be called.
+    effective : array
+        Effective number of draws of the posterior; NaN where the method has none.
+    """
+
+    evidence: NDArray[np.float64]
+    probability: NDArray[np.float64]
+    right: NDArray[np.bool_]
+    wrong: NDArray[np.bool_]
+    effective: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class StudyProblem:
+    """A pair of items, what is known about its order, and which models are taken to be true.
+
+    Attributes
+    ----------
+    posterior : Posterior
+        What is known.
+    data : Dataset
+        The samples that it is known from.
+    items : tuple of two str
+        The pair.
+    ahead : array of bool, (chains, draws)
+        Whether the first item of the pair usually comes first, by draw.
+    clock_rate : float
+        Rate of an additional clock item.
+    truths : array of int, (studies, 2)
+        Chain and draw of the model that each simulated study takes to be true.
+    """
+
+    posterior: Posterior
+    data: Dataset
+    items: tuple[str, str]
+    ahead: NDArray[np.bool_]
+    clock_rate: float
+    truths: NDArray[np.int64]
+
+    @property
+    def stop_rate(self) -> float:
+        """The rate of the observation."""
+        rate = self.posterior.observation.constant_rate
+        assert rate is not None  # noqa: S101 - posteriors have no other
+        return rate
+
+
+def read_problem(
+    posterior: Posterior,
+    data: Dataset,
+    pair: tuple[str, str],
+    clock_frequency: float | None,
+    studies: int,
+) -> StudyProblem:
+    """Check what a study is planned from; errors say what does not fit."""
+    if not isinstance(posterior, Posterior):
+        raise InputError(
+            f"posterior is of type {type(posterior).__name__}; expected what sequela.posterior "
+            "returns: a single model does not say how uncertain its orders are"
+        )
+    i, j = (int(place) for place in find_items(posterior.models(1)[0], pair, "the pair"))
+    if set(posterior.items) <= set(data.items):
+        data = data.select_items(list(posterior.items))
+    if fingerprint(data) != posterior.fingerprint:
+        raise InputError(
+            "these are not the data that the posterior was sampled from; expected the same samples "
+            "and items in the same order, without observation times"
+        )
+    column = np.nonzero((posterior.pairs == sorted((i, j))).all(axis=1))[0]
+    if column.size == 0:
+        raise InputError(
+            f"no sample has both {pair[0]!r} and {pair[1]!r}; expected a pair that was seen "
+            "together at least once"
+        )
+    share = posterior.draws.orders[:, :, int(column[0])]
+    chains, draws = share.shape
+    if chains * draws < 2:
+        raise InputError("the posterior has fewer than two draws; sample more")
+    chosen = ((np.arange(studies) + 0.5) * (chains * draws / studies)).astype(np.int64)
+    frequency = _frequency(data, (i, j)) if clock_frequency is None else clock_frequency
+    if not is_number(frequency) or not 0.0 < frequency < 1.0:
+        raise InputError(
+            f"clock_frequency is {frequency!r}; expected the share of the samples that have a "
+            "clock item, between 0 and 1, such as 0.1"
+        )
+    rate = posterior.observation.constant_rate or 1.0
+    return StudyProblem(
+        posterior=posterior,
+        data=data,
+        items=(posterior.items[i], posterior.items[j]),
+        ahead=share > 0.5 if i < j else share < 0.5,
+        clock_rate=rate * float(frequency) / (1.0 - float(frequency)),
+        truths=np.stack([chosen // draws, chosen % draws], axis=1),
+    )
+
+
+def _frequency(data: Dataset, pair: tuple[int, int]) -> float:
+    """Return the median frequency of the other items, within what can serve as a clock."""
+    others = np.delete(np.asarray(data.values, dtype=np.float64).mean(axis=0), pair)
+    middle = float(np.median(others)) if others.size else _CLOCK_FREQUENCY
+    return float(np.clip(middle, 1.0 / (len(data) + 1.0), 0.9))
+
+
+def joint_probabilities(
+    problem: StudyProblem, theta: NDArray[np.float64], items: NDArray[np.int64], clocks: int
+) -> NDArray[np.float64]:
+    """Return P(subset of `items`, number of clock items), (2^k, clocks + 1), at one theta."""
+    p: NDArray[np.float64] = np.empty((1 << items.size, clocks + 1))
+    call(clock_lattice, p, theta, items, problem.clock_rate, problem.stop_rate)
+    return p

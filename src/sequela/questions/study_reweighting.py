@@ -1,0 +1,152 @@
+"""What a study would tell, by weights of the draws of a posterior.
+
+A draw k of the posterior given the data D is taken to be true, and a study D' is simulated from it.
+The posterior given both, D and D', has the draws of the posterior given D, each with a weight
+proportional to p(D' | theta). So no new chains are needed, and the answer is exact up to Monte
+Carlo error, as long as the weights are spread over many draws. The draws of the chain that k came
+from are left out: they are close to k, and would pretend that the truth was among the candidates.
+
+New samples come with clock items. Samples that are there already get the clock items added, so that
+they contribute p(clock items | set, theta).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sequela.posteriors.diagnostics import effective_size
+from sequela.questions.study_problem import Outcomes, joint_probabilities
+from sequela.support.errors import BudgetError
+from sequela.support.random import Purpose, stream
+from sequela.support.threads import run_pieces
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from sequela.questions.study_problem import StudyProblem
+    from sequela.settings import Settings
+
+__all__ = ["reweighted_studies"]
+
+# Cells of all lattices together: about a minute of one core.
+_MOST_CELLS = 3e9
+_SMALLEST = 1e-300
+
+
+def reweighted_studies(
+    problem: StudyProblem, samples: list[int], clocks: int, certainty: float, settings: Settings
+) -> list[Outcomes]:
+    """Return what studies with these numbers of new samples, all with `clocks`, would tell.
+
+    `samples` increase; a smaller study is the beginning of a larger one.
+    """
+    theta = problem.posterior.theta
+    n = problem.posterior.n_items
+    _check_work(len(theta) * 2.0**n * (clocks + 1) * max(n, 1), n)
+    items = np.arange(n)
+    known = _known_counts(problem)
+    studies = _simulate(problem, known, samples, clocks, settings)
+
+    def work(draw: int) -> NDArray[np.float64]:
+        p = joint_probabilities(problem, theta[draw], items, clocks)
+        log_p = np.log(np.maximum(p, _SMALLEST))
+        log_set = np.log(np.maximum(p.sum(axis=1), _SMALLEST))
+        values: NDArray[np.float64] = studies @ log_p.ravel()
+        # The sets of the samples that are there already have been counted by the posterior.
+        return values - (known @ log_set if clocks else 0.0)
+
+    rows = run_pieces(work, range(len(theta)), settings.threads, "weights of models")
+    log_weights = np.stack(rows).reshape(len(theta), len(problem.truths), len(samples))
+    return [_outcomes(problem, log_weights[:, :, k], certainty) for k in range(len(samples))]
+
+
+def _check_work(cells: float, n: int) -> None:
+    if cells > _MOST_CELLS:
+        raise BudgetError(
+            f"weights of all draws would take lattices of {n} items with {cells:.1g} operations, "
+            f"more than {_MOST_CELLS:.1g}; use method='check', fewer clock items, or a posterior "
+            "of fewer items"
+        )
+
+
+def _known_counts(problem: StudyProblem) -> NDArray[np.float64]:
+    """Return how many samples have each set; sets count in bits."""
+    values = np.asarray(problem.data.values, dtype=np.int64)
+    codes = values @ (1 << np.arange(values.shape[1]))
+    return np.bincount(codes, minlength=1 << values.shape[1]).astype(np.float64)
+
+
+def _simulate(
+    problem: StudyProblem,
+    known: NDArray[np.float64],
+    samples: list[int],
+    clocks: int,
+    settings: Settings,
+) -> Any:
+    """Return counts of (set, number of clock items) as a sparse matrix, a row for each study.
+
+    Rows of one truth follow one another, with more and more new samples.
+    """
+    from scipy.sparse import csr_array, vstack
+
+    everything = np.arange(problem.posterior.n_items)
+
+    def work(study: int) -> Any:
+        rng = stream(settings.seed, Purpose.STUDY, study, clocks)
+        chain, draw = problem.truths[study]
+        theta = problem.posterior.draws.theta[chain, draw]
+        p = joint_probabilities(problem, theta, everything, clocks)
+        counts = np.zeros(p.shape)
+        if clocks:
+            for code in np.nonzero(known)[0]:
+                share = p[code] / p[code].sum()
+                counts[code] += rng.multinomial(int(known[code]), share)
+        flat = p.ravel() / p.sum()
+        rows = []
+        before = 0
+        total = counts.ravel()
+        for size in samples:
+            total = total + rng.multinomial(size - before, flat)
+            before = size
+            rows.append(csr_array(total[None, :]))
+        return vstack(rows)
+
+    studies = run_pieces(work, range(len(problem.truths)), settings.threads, "simulated studies")
+    return csr_array(vstack(studies))
+
+
+def _outcomes(
+    problem: StudyProblem, log_weights: NDArray[np.float64], certainty: float
+) -> Outcomes:
+    """Read the weights (draws, studies) of one size of a study."""
+    chains, draws = problem.ahead.shape
+    chain_of = np.repeat(np.arange(chains), draws)
+    ahead = problem.ahead.ravel()
+    own_chain = chain_of[:, None] == problem.truths[None, :, 0]
+    if chains == 1:
+        own_chain = np.arange(draws)[:, None] == problem.truths[None, :, 1]
+    log_weights = np.where(own_chain, -np.inf, log_weights)
+    weights = np.exp(log_weights - log_weights.max(axis=0))
+    weights /= weights.sum(axis=0)
+    truly_ahead = problem.ahead[problem.truths[:, 0], problem.truths[:, 1]]
+    probability = np.where(ahead[:, None] == truly_ahead[None, :], weights, 0.0).sum(axis=0)
+    effective = _independent_share(problem) / (weights**2).sum(axis=0)
+    # Log-odds cannot be larger than what so many draws can show.
+    room = 0.5 / np.maximum(effective, 1.0)
+    evidence = np.log(probability + room) - np.log(np.maximum(1.0 - probability, 0.0) + room)
+    return Outcomes(
+        evidence=evidence,
+        probability=probability,
+        right=probability >= certainty,
+        wrong=1.0 - probability >= certainty,
+        effective=effective,
+    )
+
+
+def _independent_share(problem: StudyProblem) -> float:
+    """Return how many independent draws a draw of the posterior is worth, for this order."""
+    values = problem.ahead.astype(np.float64)
+    size = float(effective_size(values[:, :, None])[0])
+    return min(size / values.size, 1.0) if np.isfinite(size) else 1.0

@@ -1,0 +1,86 @@
+"""What a report is about, where only a model or a posterior is given and perhaps the samples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sequela.model import as_model
+from sequela.posteriors.result import Posterior
+from sequela.questions.clock import pseudo_times
+from sequela.questions.order import order_matrix
+from sequela.report.html_payload import ReportContent
+from sequela.report.html_posterior import mean_model, posterior_verdicts
+from sequela.report.html_verdicts import Verdicts
+from sequela.samples import as_samples
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from sequela.data.dataset import DataLike, Dataset
+    from sequela.model import ModelLike
+
+__all__ = ["model_content", "posterior_content", "posterior_times"]
+
+# Items of which the orders are listed: a hundred items have 4,950 pairs.
+_ORDERED_ITEMS = 20
+# Models of a posterior that are asked for the times of samples; quantiles of dense models are slow.
+_TIME_MODELS = 12
+_QUANTILES = (0.05, 0.95)
+
+
+def model_content(
+    model: ModelLike | Posterior,
+    data: DataLike | None,
+    title: str,
+    *,
+    seed: int,
+    threads: int | None,
+) -> ReportContent:
+    """Return what a report of a model or a posterior is about."""
+    if isinstance(model, Posterior):
+        return posterior_content(model, data, title, seed=seed, threads=threads)
+    chain = as_model(model)
+    samples = None if data is None else as_samples(chain, data)
+    ranked = chain.items if samples is None else samples.frequencies.nlargest(_ORDERED_ITEMS).index
+    items = list(ranked)[:_ORDERED_ITEMS]
+    verdicts = Verdicts()
+    if len(items) > 1:
+        pairs = order_matrix(chain, items, random_state=seed, n_threads=threads).pairs()
+        verdicts = Verdicts(
+            pairs,
+            command="sequela fit samples.csv -o fit\n"
+            "sequela rivals fit samples.csv -o fit/rivals.csv\nsequela report fit",
+        )
+    times = None
+    if samples is not None:
+        times = pseudo_times(chain, samples, random_state=seed, n_threads=threads)
+    return ReportContent(chain, samples, title, verdicts, pseudo_times=times)
+
+
+def posterior_content(
+    posterior: Posterior,
+    data: DataLike | None,
+    title: str,
+    *,
+    seed: int,
+    threads: int | None,
+) -> ReportContent:
+    """Return what a report of a posterior is about."""
+    model = mean_model(posterior)
+    samples = None if data is None else as_samples(model, data)
+    times = None
+    if samples is not None:
+        times = posterior_times(posterior, samples, seed=seed, threads=threads)
+    return ReportContent(
+        model, samples, title, posterior_verdicts(posterior), pseudo_times=times,
+        posterior=posterior,
+    )  # fmt: skip
+
+
+def posterior_times(
+    posterior: Posterior, samples: Dataset, *, seed: int, threads: int | None
+) -> pd.DataFrame:
+    """Return the pseudo-times of samples, averaged over some draws of a posterior."""
+    settings: dict[str, Any] = {"random_state": seed, "n_threads": threads}
+    most = max(_TIME_MODELS, len(posterior.draws.scale))
+    return pseudo_times(posterior, samples, quantiles=_QUANTILES, max_models=most, **settings)

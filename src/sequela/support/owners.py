@@ -1,0 +1,120 @@
+"""Who made a temporary file: a name that says so, and whether that process still runs.
+
+A process that is killed leaves its temporary files behind. The next one that writes to the same
+folder removes them, but never those of a process that still runs, here or on another machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+from pathlib import Path
+
+__all__ = ["is_gone", "owner_mark", "sweep", "temporary_prefix", "temporary_suffix"]
+
+temporary_suffix = ".tmp"
+_MARK = r"(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-(?P<start>\d+)"
+_OURS = re.compile(rf"\..+\.{_MARK}\.[^.]+{re.escape(temporary_suffix)}", re.DOTALL)
+_swept: set[tuple[int, str]] = set()
+
+
+def owner_mark() -> str:
+    """Return a text that names this process: machine, number and start.
+
+    Examples
+    --------
+    >>> is_gone(owner_mark())
+    False
+    """
+    return f"{_host()}-{os.getpid()}-{_start(os.getpid())}"
+
+
+def temporary_prefix(name: str) -> str:
+    """Return how the name of a temporary file for `name` begins."""
+    # File systems limit names to 255 bytes.
+    return f".{name.encode()[:120].decode(errors='ignore')}.{owner_mark()}."
+
+
+def is_gone(mark: str) -> bool:
+    """Tell whether the process of an `owner_mark` was on this machine and has ended.
+
+    Examples
+    --------
+    >>> is_gone("00000000-1-0")
+    False
+    """
+    found = re.fullmatch(_MARK, mark)
+    if found is None or found["host"] != _host():
+        return False
+    pid, start = int(found["pid"]), found["start"]
+    return not _is_running(pid) or (start != "0" and _start(pid) not in ("0", start))
+
+
+def sweep(folder: str | os.PathLike[str]) -> None:
+    """Remove temporary files and folders of ended processes, once per process and folder."""
+    place = str(Path(folder).absolute())
+    if (os.getpid(), place) in _swept:
+        return
+    _swept.add((os.getpid(), place))
+    try:
+        entries = list(os.scandir(place))
+    except OSError:
+        return
+    for entry in entries:
+        found = _OURS.fullmatch(entry.name)
+        if found is None or not is_gone(f"{found['host']}-{found['pid']}-{found['start']}"):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            _remove_folder(Path(entry.path))
+        else:
+            _remove_file(Path(entry.path))
+
+
+def _remove_file(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return  # of somebody else; it does not disturb
+
+
+def _remove_folder(path: Path) -> None:
+    """Remove a temporary folder; what was put aside goes back if nothing took its place."""
+    inside = list(path.iterdir())
+    if len(inside) == 1 and path.name.startswith(f".{inside[0].name}.old."):
+        target = path.parent / inside[0].name
+        if not target.exists():
+            inside[0].rename(target)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _host() -> str:
+    return hashlib.sha256(platform.node().encode()).hexdigest()[:8]
+
+
+def _is_running(pid: int) -> bool:
+    if os.name != "posix":
+        return True  # cannot be asked without ending it
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return _status(pid)[:1] != ["Z"]
+
+
+def _start(pid: int) -> str:
+    """Return when a process started, in ticks of the system; 0 where that is not known."""
+    status = _status(pid)
+    return status[19] if len(status) > 19 else "0"
+
+
+def _status(pid: int) -> list[str]:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return []
+    return text.rpartition(")")[2].split()

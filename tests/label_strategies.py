@@ -1,0 +1,18 @@
+"""Labels for Hypothesis: anything that a table, a data set or a model accepts."""
+
+from hypothesis import strategies as st
+
+from sequela.support.labels import _look, compose, find_unfit
+
+
+def usable(label):
+    return bool(label.strip()) and find_unfit([label]) is None
+
+
+def labels(max_size=8, **options):
+    return st.text(max_size=max_size, **options).map(compose).filter(usable)
+
+
+def distinct(strategy, **sizes):
+    """Lists of labels of which no two look the same."""
+    return st.lists(strategy, unique_by=_look, **sizes)

@@ -1,0 +1,71 @@
+"""Which pairs jumps are tried for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import reference as ref
+from posteriors import twins
+from sequela.posteriors.jump_choice import PairTracks, choose_pairs, order_shares
+
+PAIRS = np.array([[0, 1], [0, 2], [1, 2]])
+
+
+@pytest.mark.parametrize("stop_rate", [0.5, 1.0, 3.0])
+def test_shares_are_those_of_models_of_two_items(stop_rate):
+    theta = ref.random_theta(np.random.default_rng(1), 3, 1.5)
+    found = order_shares(theta, PAIRS, stop_rate)
+    for share, pair in zip(found, PAIRS, strict=True):
+        p = twins.two_item_sets(theta[np.ix_(pair, pair)], stop_rate)
+        assert share == pytest.approx(p[3] / (p[3] + p[4]), rel=1e-12)
+
+
+def test_shares_of_extreme_rates_are_finite():
+    theta = np.diag([39.0, -300.0, 0.0])
+    theta[1, 0] = 35.0
+    shares = order_shares(theta, PAIRS, 1.0)
+    assert ((shares >= 0.0) & (shares <= 1.0)).all()
+
+
+def autoregressive(rng, correlation, draws):
+    """A Gaussian process with the given correlation of successive values, mean 0.5."""
+    x = np.empty(draws)
+    x[0] = rng.standard_normal()
+    for t in range(1, draws):
+        x[t] = correlation * x[t - 1] + np.sqrt(1.0 - correlation**2) * rng.standard_normal()
+    return 0.5 + 0.01 * x
+
+
+def test_draws_to_forget_follow_from_the_correlation():
+    """Of independent, of correlated, and of constant shares; chains that disagree are slow."""
+    rng = np.random.default_rng(2)
+    series = np.stack(
+        [
+            [autoregressive(rng, 0.0, 3000), autoregressive(rng, 0.6, 3000), np.full(3000, 0.3),
+             c + 0.01 * rng.standard_normal(3000)]
+            for c in range(2)
+        ],
+        axis=1,
+    )  # fmt: skip
+    tracks = PairTracks.begin(2, 4)
+    np.testing.assert_array_equal(tracks.draws_to_forget(), 1.0)
+    for t in range(3000):
+        tracks.add(series[:, :, t].T)
+    found = tracks.draws_to_forget()
+    assert found[0] == pytest.approx(1.0, abs=0.1)
+    assert found[1] == pytest.approx(4.0, rel=0.15)
+    assert found[2] == 1.0
+    assert found[3] == pytest.approx(40.0)
+
+
+def test_slow_pairs_are_chosen_more_often_and_none_is_left_out():
+    copies = np.array([60, 1, 1])
+    rows = choose_pairs(PAIRS, copies, np.array([1.0, 1.0, 9.0]))
+    _, counts = np.unique(rows, axis=0, return_counts=True)
+    np.testing.assert_allclose(
+        counts / len(rows), [0.3 * 60 / 62, 0.3 / 62, 0.7 + 0.3 / 62], atol=2e-3
+    )
+    same = choose_pairs(PAIRS, copies, np.ones(3))
+    np.testing.assert_array_equal(same, np.repeat(PAIRS, copies, axis=0))
+    assert choose_pairs(PAIRS[:0], copies[:0], np.ones(0)).shape == (0, 2)
