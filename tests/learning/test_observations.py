@@ -13,12 +13,15 @@ from sequela import (
     HeavyTailed,
     InputError,
     Model,
+    ObservationEffects,
+    SetChainCV,
+    fit,
     log_likelihood,
     order_matrix,
     pseudo_times,
     simulate,
 )
-from sequela.learning import compare_observations
+from sequela.learning import compare_observations, penalty_max
 from sequela.observation import parse_observation
 from sequela.questions import item_frequencies, time_posterior
 
@@ -96,6 +99,26 @@ def test_shape_1_has_the_times_of_the_exponential_model():
     found = phase_times(near, data, {"q50": 0.5}, Settings()).iloc[0]
     assert found["mean"] == pytest.approx(plain["mean"], rel=1e-6)
     assert found["q50"] == pytest.approx(plain["q50"], rel=2e-3)
+
+
+def test_the_penalty_is_chosen_at_these_times_too():
+    data = drawn(Gamma(3.0), 200, 4)
+    largest = penalty_max(data, observation=Gamma(3.0))
+    assert len(fit(data, penalty=1.02 * largest, observation=Gamma(3.0)).interactions()) == 0
+    assert len(fit(data, penalty=0.9 * largest, observation=Gamma(3.0)).interactions()) > 0
+    learner = SetChainCV(observation=Gamma(3.0), penalties=[0.02], folds=2, random_state=1).fit(
+        data
+    )
+    assert learner.model_.observation == Gamma(3.0)
+
+
+def test_a_fit_takes_effects_on_the_observation_that_are_given():
+    effects = ObservationEffects([0.5, 0.0, -0.5])
+    data = drawn(effects, 200, 5)
+    learned = fit(data, penalty=0.0, observation=effects, tol=1e-5)
+    plain = fit(data, penalty=0.0, tol=1e-5)
+    assert log_likelihood(learned, data) == pytest.approx(log_likelihood(plain, data), abs=1e-6)
+    assert learned.observation == effects
 
 
 def test_orders_and_frequencies_are_simulated():

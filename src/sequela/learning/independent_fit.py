@@ -170,5 +170,7 @@ def fit_independent(
         LARGEST_LOG_RATE / unit,
         tol=tol,
     )
-    log_rates = found.x * unit - np.log(as_observation(observation).mean_time)
+    mean = as_observation(observation).mean_time
+    # Where the mean time depends on theta, the rates are those of a mean of 1.
+    log_rates = found.x * unit - (np.log(mean) if np.isfinite(mean) else 0.0)
     return IndependentFit(log_rates=log_rates, value=-found.value)
