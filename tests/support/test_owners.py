@@ -77,11 +77,10 @@ def test_unfinished_folders_of_killed_runs_are_removed_when_a_run_ends_well(tmp_
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["m"]
 
 
-@pytest.mark.parametrize("parent", ["os.getppid()", "1"], ids=["later", "before it began"])
-def test_a_worker_ends_with_its_parent(parent):
+def test_a_worker_ends_with_its_parent():
     child = (
         "import os, time\nfrom sequela.repeats.work import end_with\n"
-        f"end_with({parent})\nprint(os.getpid(), flush=True)\ntime.sleep(60)"
+        "end_with(os.getppid())\nprint(os.getpid(), flush=True)\ntime.sleep(60)"
     )
     pid = int(
         ended(
@@ -95,3 +94,8 @@ def test_a_worker_ends_with_its_parent(parent):
             break
         time.sleep(0.1)
     assert not owners._is_running(pid)
+
+
+def test_a_worker_whose_parent_has_ended_before_it_begins_ends_at_once():
+    code = "import time\nfrom sequela.repeats.work import end_with\nend_with(-1)\ntime.sleep(60)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 1  # noqa: S603
