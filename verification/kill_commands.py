@@ -82,7 +82,9 @@ FIT = (
     "fit", "table.csv", "-o", "out", "--seed", "1", "--figures", "none", "--penalty", "0.02",
     "--checkpoint", "fit.npz", "--threads", "2",
 )  # fmt: skip
-POSTERIOR = ("posterior", "table.csv", "-o", "out", "--threads", "2")
+POSTERIOR = (
+    "posterior", "table.csv", "-o", "out", "--threads", "2", "--most-frequent", "4",
+)  # fmt: skip
 REPEAT = (
     "repeat", "table.csv", "-o", "out", "--bootstraps", "6", "--penalty", "0.02", "--seed", "1",
     "--backend", "processes", "--workers", "2",
@@ -94,7 +96,7 @@ COMMANDS = {
         (sys.executable, "-c", SAMPLED), (sys.executable, "-c", SAMPLED), ("theta.npy",)
     ),
     "posterior": Command(
-        (*SEQUELA, *POSTERIOR, "--seed", "1", "--draws", "60"),
+        (*SEQUELA, *POSTERIOR, "--seed", "1", "--draws", "300", "--chains", "2"),
         (*SEQUELA, *POSTERIOR, "--continue"),
         ("out/posterior.npz", "out/orders.csv"),
     ),

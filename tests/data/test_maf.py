@@ -177,7 +177,7 @@ def test_lines_that_are_short_but_have_what_is_needed(tmp_path):
 
 
 def test_a_table_that_would_not_fit_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("sequela.data.importing._LARGEST_TABLE", 3)
+    monkeypatch.setattr("sequela.data.importing.LARGEST_TABLE", 3)
     rows = [("A", "Splice_Site", "s1", ""), ("B", "Splice_Site", "s2", "")]
     with pytest.raises(InputError, match="2 samples and 2 items"):
         read_maf(put(tmp_path, rows))

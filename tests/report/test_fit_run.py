@@ -417,3 +417,28 @@ def test_a_better_model_of_the_check_is_the_result(tmp_path, monkeypatch):
     assert any("found a model that is better by" in notice for notice in found.notices)
     assert found.result.objective > good.result.objective - 0.01
     assert sequela.Model.load(tmp_path / "fit" / "model.npz") == found.model
+
+
+def test_a_run_that_goes_on_from_its_checkpoint_replaces_its_own_folder(table, tmp_path):
+    folder, how = tmp_path / "fit", Execution(checkpoint=tmp_path / "fit.npz", progress=False)
+    options = FitRunOptions(penalty=0.05, times="time", most_frequent=3, starts=1, check=False)
+    first = run_fit(table, folder, options, output=PLAIN, execution=how)
+    again = run_fit(table, folder, options, output=PLAIN, execution=how)
+    assert again.result == first.result
+    for other in (replace(options, penalty=0.1), replace(options, seed=first.options.seed + 1)):
+        with pytest.raises(sequela.InputError, match="exists and is not empty"):
+            run_fit(table, folder, other, output=PLAIN, execution=how)
+    with pytest.raises(sequela.InputError, match="exists and is not empty"):
+        run_fit(table, folder, options, output=PLAIN)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fit", "fit.npz"]
+
+
+def test_a_check_that_a_signal_ended_counts_as_interrupted(table, tmp_path, monkeypatch):
+    original = sequela.report.fit_run.order_ranges
+
+    def stopped(*arguments, **options):
+        return replace(original(*arguments, **options), interrupted=True)
+
+    monkeypatch.setattr(sequela.report.fit_run, "order_ranges", stopped)
+    options = FitRunOptions(penalty=0.05, times="time", most_frequent=3, starts=1, seed=1)
+    assert run_fit(table, tmp_path / "fit", options, output=PLAIN).interrupted

@@ -65,7 +65,7 @@ def test_lines_and_tabs_stay_where_they_may():
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("caf\xe9", "cafe\u0301"), ("a b", "a\xa0b"), ("❤️", "❤"), ("한", "\u1112\u1161\u11ab")],
+    [("n\xe9", "ne\u0301"), ("a b", "a\xa0b"), ("❤️", "❤"), ("한", "\u1112\u1161\u11ab")],
 )
 def test_two_labels_that_look_the_same_are_refused_with_both_named(one, other):
     assert find_disguised(["x", one, other]) == (1, 2)
@@ -76,17 +76,17 @@ def test_two_labels_that_look_the_same_are_refused_with_both_named(one, other):
 
 
 def test_one_spelling_in_files_and_questions(tmp_path):
-    (tmp_path / "t.csv").write_text("sample,cafe\u0301,b\ns\u0301,1,0\n", encoding="utf-8")
-    data = read_table(tmp_path / "t.csv", items=["caf\xe9"]).data
-    assert data.items == ("caf\xe9",)
+    (tmp_path / "t.csv").write_text("sample,ne\u0301,b\ns\u0301,1,0\n", encoding="utf-8")
+    data = read_table(tmp_path / "t.csv", items=["n\xe9"]).data
+    assert data.items == ("n\xe9",)
     assert data.select_samples(["s\u0301"]).samples == ("\u015b",)
-    assert data.select_items(["cafe\u0301"]).items == data.items
-    model = Model([[0.0, 1.0], [0.0, 0.0]], ["cafe\u0301", "b"])
-    assert order_probability(model, "caf\xe9", "b") == order_probability(model, "cafe\u0301", "b")
+    assert data.select_items(["ne\u0301"]).items == data.items
+    model = Model([[0.0, 1.0], [0.0, 0.0]], ["ne\u0301", "b"])
+    assert order_probability(model, "n\xe9", "b") == order_probability(model, "ne\u0301", "b")
 
 
 @pytest.mark.parametrize(
-    "text", ["sample,caf\xe9,cafe\u0301\ns,1,0\n", "sample,a\ne\u0301,1\n\xe9,0\n"]
+    "text", ["sample,n\xe9,ne\u0301\ns,1,0\n", "sample,a\ne\u0301,1\n\xe9,0\n"]
 )
 def test_the_same_label_twice_in_a_table_is_refused(text, tmp_path):
     (tmp_path / "t.csv").write_text(text, encoding="utf-8")

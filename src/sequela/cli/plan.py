@@ -179,5 +179,5 @@ def show(found: StudyPlan) -> None:
         )
 
 
-def _with_error(value: float, error: float) -> str:
+def _with_error(value: Any, error: Any) -> str:
     return f"{value:.2f} +- {error:.2f}"

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sequela.cli.errors import INTERRUPTED
 from sequela.cli.fit import execution_for
 from sequela.cli.inputs import data_argument, most_frequent_option, run_options
-from sequela.cli.output import json_option, make_console, print_json, print_table
+from sequela.cli.output import echo, json_option, make_console, print_json, print_table
 
 if TYPE_CHECKING:
     from sequela.posteriors.priors import Prior
@@ -88,6 +89,9 @@ def posterior(
         print_json(report.to_json())
     else:
         show(report)
+    if report.posterior.interrupted:
+        echo("sequela: stopped by a signal; --continue goes on", err=True)
+        click.get_current_context().exit(INTERRUPTED)
 
 
 def read_prior(name: str | None, scale: float | None) -> Prior | str | None:

@@ -52,7 +52,7 @@ class Limit:
 
 
 ROWS = Limit("rows", 20_000_000, "SEQUELA_MAX_ROWS")
-COLUMNS = Limit("columns", 1_000_000, "SEQUELA_MAX_COLUMNS")
+COLUMNS = Limit("columns", 2_000_000, "SEQUELA_MAX_COLUMNS")
 MERGE_SIZE = Limit("bytes", 1 << 24, "SEQUELA_MAX_MERGE_BYTES")
 # Bytes of nothing but blank lines, one after the other.
 BLANK_LIMIT = Limit("bytes of blank lines in a row", 1 << 22, "SEQUELA_MAX_BLANK_BYTES")

@@ -225,7 +225,7 @@ def orders_from_fractions(
         present = np.flatnonzero(values[i] > 0.0)
         p = _larger(values[i, present], variance[i, present])
         p = np.minimum(reliability * p + (1.0 - reliability) * (1.0 - p), _MOST_CERTAIN)
-        labels = [str(fractions.columns[j]) for j in present]
+        labels = [str(fractions.columns[int(j)]) for j in present]
         statements = _reduced(p, threshold, labels)
         if statements:
             found[str(sample)] = statements

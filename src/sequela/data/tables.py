@@ -342,13 +342,7 @@ def _collect(
         if not any(row) and len(row) <= 1:
             blank = blank or line
             continue
-        if blank is not None and width == 1:
-            raise InputError(
-                f"{name}, line {blank}: no value (column {columns.labels[0]!r:.80}), so that all "
-                "cells of the sample are missing. Remove the sample, or fill in the value."
-            )
-        if len(row) != width:
-            _refuse_ragged([(line, row)], width, name)
+        _check_row(line, row, blank, columns, name)
         cells = row[picked[0] :] if whole else [row[j] for j in picked]
         values = bytes(map(memory.__getitem__, cells))
         if max(values) > 1:
@@ -356,8 +350,7 @@ def _collect(
         codes += values
         lines.append(line)
         if len(lines) > most:
-            ROWS.refuse(len(lines), name)
-            refuse_too_large(len(lines), len(picked), name)
+            _refuse_size(len(lines), len(picked), name)
         if columns.ids is not None:
             ids.append(row[columns.ids])
         if columns.time is not None:
@@ -378,6 +371,24 @@ def _collect(
         weights=np.array(weights) if columns.weight is not None else None,
         notes=notes,
     )
+
+
+def _check_row(line: int, row: list[str], blank: int | None, columns: Columns, name: str) -> None:
+    """Refuse a row of another width, and one after a line without its only value."""
+    width = len(columns.labels)
+    if blank is not None and width == 1:
+        raise InputError(
+            f"{name}, line {blank}: no value (column {columns.labels[0]!r:.80}), so that all "
+            "cells of the sample are missing. Remove the sample, or fill in the value."
+        )
+    if len(row) != width:
+        _refuse_ragged([(line, row)], width, name)
+
+
+def _refuse_size(n_rows: int, n_items: int, name: str) -> None:
+    """Refuse a table that is too large: in rows, or in cells."""
+    ROWS.refuse(n_rows, name)
+    refuse_too_large(n_rows, n_items, name)
 
 
 def _weights(

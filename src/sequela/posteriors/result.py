@@ -111,6 +111,8 @@ class Posterior:
         Checksum of the data.
     chain_states : tuple of a dict and a dict of arrays
         Where the chains stand: what `sequela.posterior(..., continue_from=...)` goes on from.
+    interrupted : bool
+        Whether a signal ended the run before its time.
     """
 
     items: tuple[str, ...]
@@ -123,6 +125,7 @@ class Posterior:
     rates: tuple[float, float, float]
     fingerprint: str
     chain_states: tuple[dict[str, Any], dict[str, NDArray[Any]]] = field(repr=False)
+    interrupted: bool = field(default=False, compare=False)
 
     def __repr__(self) -> str:
         chains, draws = self.draws.scale.shape

@@ -66,7 +66,6 @@ class Done(NamedTuple):
 def do(work: Work, index: int, case: Mapping[str, Any], seed: int) -> Done:
     """Run one repeat; an error is returned as text, since not all errors can be pickled."""
     if os.getpid() != work.parent:
-        end_with(work.parent)
         _leave_interrupts_to_the_parent()
     start = time.perf_counter()
     result = error = None
@@ -83,21 +82,17 @@ def do(work: Work, index: int, case: Mapping[str, Any], seed: int) -> Done:
     return Done(index, result, error, time.perf_counter() - start, where())
 
 
-_watched: set[int] = set()
 _BETWEEN_LOOKS = 1.0  # seconds
 
 
 def end_with(parent: int) -> None:
     """End this process when its parent does: a worker of a killed run must not go on alone.
 
-    Workers of a cluster have another parent, which looks after them.
+    For processes on this machine; workers of a cluster have a parent that looks after them.
     """
-    if os.getppid() != parent or os.getpid() in _watched:
-        return
-    _watched.add(os.getpid())
 
     def watch() -> None:
-        # The process gets another parent when its own has ended.
+        # The process gets another parent when its own has ended, perhaps before this begins.
         while os.getppid() == parent:
             time.sleep(_BETWEEN_LOOKS)
         os._exit(1)

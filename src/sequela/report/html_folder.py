@@ -35,6 +35,7 @@ _log = logging.getLogger("sequela")
 _LABELS = {
     "orders.csv": ("first", "second"),
     "rivals.csv": ("first", "second"),
+    "order_ranges.csv": ("first", "second"),
     "interactions.csv": ("from", "to"),
     "pseudo_times.csv": ("sample",),
 }
@@ -199,34 +200,32 @@ def _table(place: Path, name: str) -> pd.DataFrame | None:
     if not path.exists():
         return None
     try:
-        frame = pd.read_csv(path, keep_default_na=False, na_values=[""], dtype=str)
+        frame = pd.read_csv(path, keep_default_na=False, na_values=[""])
     except (ValueError, OSError) as error:
         raise InputError(f"{str(path)!r} cannot be read as a table ({error})") from None
-    lacking = [column for column in _LABELS[name] if column not in frame.columns]
+    lacking = [column for column in _LABELS.get(name, ()) if column not in frame.columns]
     if lacking or frame.columns.duplicated().any():
         what = f"no column {lacking[0]!r}" if lacking else "a column twice"
         raise InputError(f"{str(path)!r} has {what}; make the run again, or delete the file")
     for column in frame.columns:
         if column in _TEXT:
-            frame[column] = [unguarded(str(label)) for label in frame[column].fillna("")]
-        else:
-            frame[column] = _column_of_numbers(frame[column], path)
+            frame[column] = [unguarded(str(label)) for label in frame[column]]
+        elif column in _NUMBERS:
+            _refuse_text(frame[column], path)
     return frame
 
 
-def _column_of_numbers(column: pd.Series[Any], path: Path) -> pd.Series[Any]:
-    """Return a column of a table as numbers, or as text where it holds words such as verdicts."""
+def _refuse_text(column: pd.Series[Any], path: Path) -> None:
+    """Refuse a column of numbers that holds something else."""
     import pandas as pd
 
-    numbers = pd.to_numeric(column, errors="coerce")
-    wrong = numbers.isna() & column.notna() & ~column.isin(["nan", "NaN", "inf", "-inf"])
-    if column.name in _NUMBERS and wrong.any():
+    wrong = pd.to_numeric(column, errors="coerce").isna() & column.notna()
+    if wrong.any():
         row = int(wrong.to_numpy().argmax())
         raise InputError(
             f"{str(path)!r}, row {row + 1}, column {column.name!r}: found "
             f"{column.iloc[row]!r:.60}, expected a number. Make the run again, or delete the file"
         )
-    return column if wrong.any() else numbers
 
 
 def _certainty(interactions: pd.DataFrame | None) -> pd.DataFrame | None:
