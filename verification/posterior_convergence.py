@@ -122,7 +122,7 @@ def log_density(q, problem):
     if not theta.max() < 40.0 or not log_likelihoods(
         values, gradient, theta, problem.target, np.empty(0, dtype=np.int64)
     ):
-        raise ValueError("out of range")
+        return -np.inf, np.zeros(q.size)
     away = (np.diagonal(x) - shape.base_mean) / shape.base_sd
     value = values.sum() - 0.5 * (away**2).sum() - np.abs(x[off]).sum()
     slope = np.where(off, unit * gradient - np.sign(x), gradient)
@@ -154,7 +154,6 @@ def sample_nuts(data, prior, seed, draws=1000):
         ndim=size, make_logp_fn=lambda: partial(log_density, problem=problem),
         make_expand_fn=lambda *_: lambda x: {"q": x}, expanded_dtypes=[np.dtype("float64")],
         expanded_shapes=[(size,)], expanded_names=["q"], make_initial_point_fn=start,
-        raise_logp_errors=False,
     )  # fmt: skip
     begun, cpu = time.monotonic(), cpu_seconds()
     trace = nutpie.sample(

@@ -38,6 +38,9 @@ from .likelihood.evaluation import evaluate as evaluate
 from .likelihood.evaluation import log_likelihood as log_likelihood
 from .model import Model as Model
 from .observation import Exponential as Exponential
+from .observation import Gamma as Gamma
+from .observation import HeavyTailed as HeavyTailed
+from .observation import ObservationEffects as ObservationEffects
 from .posteriors.result import Posterior as Posterior
 from .posteriors.sampling import posterior as posterior
 from .questions.clock import pseudo_times as pseudo_times

@@ -11,18 +11,20 @@ from sequela import __version__
 from sequela.data._reading import read_labels
 from sequela.model_files import (
     FORMAT,
+    OBSERVATION_ROW,
     VERSION,
     content,
     json_object,
     mhn_meta_path,
     naming,
     plain_metadata,
+    read_mhn_table,
     read_table,
     table_text,
     unpack,
     writing,
 )
-from sequela.observation import as_observation, read_observation
+from sequela.observation import ObservationEffects, as_observation, read_observation
 from sequela.support.errors import InputError
 from sequela.support.frames import is_frame
 from sequela.support.spreadsheets import guarded, unguarded
@@ -94,6 +96,13 @@ class Model:
         matrix.flags.writeable = False
         self._theta = matrix
         self._items = tuple(map(str, range(len(matrix)))) if items is None else tuple(items)
+        if isinstance(self._observation, ObservationEffects):
+            count = len(self._observation.omega)
+            if count != len(matrix):
+                raise InputError(
+                    f"the observation has effects of {count} items, and theta {len(matrix)} items; "
+                    "expected one effect per item"
+                )
         self.metadata: dict[str, Any] = dict(metadata or {})
 
     @property
@@ -127,7 +136,27 @@ class Model:
         if tuple(items) == self._items:
             return self
         theta = check_theta(self.to_frame(), items)
-        return Model(theta, items, self.metadata, observation=self._observation)
+        observation = self._observation
+        if isinstance(observation, ObservationEffects):
+            observation = observation.in_order([self._items.index(str(item)) for item in items])
+        return Model(theta, items, self.metadata, observation=observation)
+
+    def without_observation_effects(self) -> Model:
+        """Return the model without effects on the observation that is the same for sets and orders.
+
+        Times differ: those of the returned model are measured in observation rates. A model
+        without such effects is returned as it is.
+
+        Examples
+        --------
+        >>> from sequela import ObservationEffects
+        >>> model = Model([[0.0, 4.0], [0.0, -4.0]], observation=ObservationEffects([1.0, 0.0]))
+        >>> model.without_observation_effects().theta.tolist()
+        [[0.0, 3.0], [0.0, -4.0]]
+        """
+        if not isinstance(self._observation, ObservationEffects):
+            return self
+        return Model(self._observation.absorb(self._theta), self._items, self.metadata)
 
     def to_frame(self) -> pd.DataFrame:
         """Return theta as a table: rows act on columns, the diagonal holds log base rates."""
@@ -306,15 +335,19 @@ class Model:
         theirs = rest.pop("mhn", {})
         # What from_mhn put under "mhn" goes back to where it was.
         meta = {**theirs, **rest} if isinstance(theirs, dict) else {"mhn": theirs, **rest}
-        rate = self._observation.constant_rate
+        theirs_theta = self._theta.T.copy()
+        effects = isinstance(self._observation, ObservationEffects)
+        rate = 1.0 if effects else self._observation.constant_rate
         if rate is None:
             raise InputError(
                 f"mhn has no observation of kind {self._observation.kind!r}; only models whose "
                 "observation has a constant rate can be written for it"
             )
-        theirs_theta = self._theta.T.copy()
         theirs_theta[np.diag_indices(self.n_items)] -= np.log(rate)
-        table = table_text("", self._items, theirs_theta)
+        extra = None
+        if isinstance(self._observation, ObservationEffects):
+            extra = (OBSERVATION_ROW, np.array(self._observation.omega))
+        table = table_text("", self._items, theirs_theta, extra)
         with writing(path) as file:
             file.write(table)
         with writing(mhn_meta_path(path)) as file:
@@ -322,7 +355,7 @@ class Model:
 
     @classmethod
     def from_mhn(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model that the Python package `mhn` saved (a classical one, ``MHN``, ``cMHN``).
+        """Read a model that the Python package `mhn` saved, ``cMHN`` or ``oMHN``.
 
         Parameters
         ----------
@@ -333,7 +366,8 @@ class Model:
         Returns
         -------
         Model
-            With theta transposed to our convention: rows act on columns.
+            With theta transposed to our convention: rows act on columns. The row "Observation" of
+            an ``oMHN`` becomes the model's `ObservationEffects`.
 
         Examples
         --------
@@ -347,7 +381,7 @@ class Model:
             from      to  effect
         0  first  second     4.0
         """
-        corner, labels, theta = read_table(path)
+        corner, labels, theta, omega = read_mhn_table(path)
         if corner == _CORNER:
             raise InputError(
                 f"{str(path)!r} is a table of sequela, whose rows act on columns; mhn's is its "
@@ -359,7 +393,8 @@ class Model:
             with naming(beside):
                 metadata["mhn"] = json_object(content(beside))
         with naming(path):
-            return cls(theta.T, labels, metadata)
+            observation = None if omega is None else ObservationEffects(tuple(omega.tolist()))
+            return cls(theta.T, labels, metadata, observation=observation)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):

@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMAT",
+    "OBSERVATION_ROW",
     "VERSION",
     "content",
     "json_object",
     "mhn_meta_path",
     "naming",
     "plain_metadata",
+    "read_mhn_table",
     "read_table",
     "table_text",
     "unpack",
@@ -41,6 +43,7 @@ __all__ = [
 
 FORMAT = "sequela model"
 _REMEDY = "It was not written by Model.save. Make it anew with that"
+OBSERVATION_ROW = "Observation"  # in tables of mhn: effects of the items on the observation
 VERSION = 2  # to be raised when a reader of the older version would misread the file
 
 
@@ -168,13 +171,20 @@ def _refuse_header(header: Any, name: str) -> None:
 # --- Tables ---------------------------------------------------------------------------------------
 
 
-def table_text(corner: str, labels: Sequence[str], matrix: NDArray[np.float64]) -> bytes:
-    """Return a labelled matrix as CSV, with all digits of its numbers."""
+def table_text(
+    corner: str,
+    labels: Sequence[str],
+    matrix: NDArray[np.float64],
+    extra: tuple[str, NDArray[np.float64]] | None = None,
+) -> bytes:
+    """Return a labelled matrix as CSV, with all digits of its numbers; `extra` is a last row."""
     buffer = io.StringIO(newline="")
     # All text in quotation marks: before Python 3.13 a carriage return would go without.
     writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     writer.writerow([corner, *labels])
     writer.writerows([label, *row] for label, row in zip(labels, matrix.tolist(), strict=True))
+    if extra is not None:
+        writer.writerow([extra[0], *extra[1].tolist()])
     try:
         return buffer.getvalue().encode()
     except UnicodeEncodeError as error:
@@ -186,6 +196,42 @@ def table_text(corner: str, labels: Sequence[str], matrix: NDArray[np.float64]) 
 
 def read_table(path: str | os.PathLike[str]) -> tuple[str, list[str], NDArray[np.float64]]:
     """Return (first cell, labels, numbers) of a square comma-separated table."""
+    name = repr(str(path))
+    corner, rows, columns, values = _read_cells(path)
+    if len(rows) == len(columns) + 1:
+        raise InputError(
+            f"{name} has one row more than columns ({rows[-1]!r}). If it is a model of mhn with "
+            "effects on the observation (oMHN), read it with Model.from_mhn"
+        )
+    _check_square(name, rows, columns)
+    return corner, rows, values
+
+
+def read_mhn_table(
+    path: str | os.PathLike[str],
+) -> tuple[str, list[str], NDArray[np.float64], NDArray[np.float64] | None]:
+    """Return (first cell, labels, numbers, effects on the observation) of a table of mhn.
+
+    A model with effects on the observation (oMHN) has one more row, "Observation"; the effects of
+    others are None. Without labels mhn numbers rows and columns.
+    """
+    corner, rows, columns, values = _read_cells(path)
+    omega = None
+    if len(rows) == len(columns) + 1:
+        if rows[-1] not in (OBSERVATION_ROW, str(len(columns))):
+            raise InputError(
+                f"{str(path)!r} has one row more than columns, {rows[-1]!r}; a model of mhn with "
+                f"effects on the observation has the row {OBSERVATION_ROW!r} there"
+            )
+        rows, values, omega = rows[:-1], values[:-1], values[-1]
+    _check_square(repr(str(path)), rows, columns)
+    return corner, rows, values, omega
+
+
+def _read_cells(
+    path: str | os.PathLike[str],
+) -> tuple[str, list[str], list[str], NDArray[np.float64]]:
+    """Return (first cell, rows, columns, numbers) of a comma-separated table."""
     name = repr(str(path))
     try:
         text = content(path).decode("utf-8-sig")  # spreadsheets put a mark in front
@@ -218,12 +264,10 @@ def read_table(path: str | os.PathLike[str]) -> tuple[str, list[str], NDArray[np
                     "expected a number such as -1.5"
                 ) from None
     rows = [row[0] for _, row in lines[1:]]
-    if len(rows) == len(columns) + 1:
-        raise InputError(
-            f"{name} has one row more than columns ({rows[-1]!r}). If it is a model of mhn with "
-            "effects on the observation (oMHN): sequela does not support observation effects; in "
-            "mhn, get_equivalent_classical_mhn() gives a model with the same distribution of sets"
-        )
+    return corner, rows, columns, values
+
+
+def _check_square(name: str, rows: list[str], columns: list[str]) -> None:
     if rows != columns:
         k = next((k for k, x in enumerate(rows) if [x] != columns[k : k + 1]), len(rows))
         raise InputError(
@@ -231,7 +275,6 @@ def read_table(path: str | os.PathLike[str]) -> tuple[str, list[str], NDArray[np
             f"rows {rows[k : k + 3]} and the columns {columns[k : k + 3]}; expected the same items "
             "in the same order. The file may be incomplete"
         )
-    return corner, rows, values
 
 
 def mhn_meta_path(path: str | os.PathLike[str]) -> Path:

@@ -2,7 +2,7 @@
 
 A model says how items accumulate (theta) and when a sample is looked at (its observation). The
 likelihood, the simulation and the files ask the observation object and nothing else, so a new
-kind is one class here that satisfies `Observation`, and an entry in `KINDS`.
+kind is one class that satisfies `Observation`, and an entry in `KINDS`.
 """
 
 from __future__ import annotations
@@ -13,17 +13,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
+from sequela.observation_effects import ObservationEffects
+from sequela.observation_times import Gamma, HeavyTailed
 from sequela.support.errors import InputError
 from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from sequela.kernels.arguments import PhaseTables
+
 __all__ = [
     "KINDS",
     "Exponential",
+    "Gamma",
+    "HeavyTailed",
     "Observation",
+    "ObservationEffects",
     "as_observation",
+    "parse_observation",
+    "phases_of",
     "read_observation",
     "take_recorded_observation",
 ]
@@ -137,7 +146,50 @@ class Exponential:
         return {"kind": self.kind, "rate": self.rate}
 
 
-KINDS: dict[str, type[Exponential]] = {Exponential.kind: Exponential}
+KINDS: dict[str, type[Exponential | Gamma | HeavyTailed | ObservationEffects]] = {
+    kind.kind: kind for kind in (Exponential, Gamma, HeavyTailed, ObservationEffects)
+}
+
+
+def phases_of(observation: Observation) -> PhaseTables | None:
+    """Return the phases of an observation whose rate is not constant; None if it has none.
+
+    Examples
+    --------
+    >>> phases_of(Gamma(3.0)).stages
+    2
+    >>> phases_of(Exponential()) is None
+    True
+    """
+    if observation.constant_rate is not None:
+        return None
+    make = getattr(observation, "phases", None)
+    phases: PhaseTables | None = None if make is None else make()
+    return phases
+
+
+def parse_observation(text: str) -> Observation:
+    """Read an observation as the command line names it: "gamma:2", "heavy:3", "exponential".
+
+    Examples
+    --------
+    >>> parse_observation("gamma:2")
+    Gamma(shape=2.0, mean=1.0)
+    """
+    name, _, value = text.partition(":")
+    kinds: dict[str, Any] = {"gamma": Gamma, "heavy": HeavyTailed}
+    try:
+        if name == "exponential" and not value:
+            return Exponential()
+        made: Observation = kinds[name](float(value))
+    except (KeyError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"observation is {text!r}; expected 'exponential', 'gamma:SHAPE' or 'heavy:SHAPE', "
+            "such as 'gamma:2'"
+        ) from None
+    return made
 
 
 def as_observation(observation: Observation | None) -> Observation:

@@ -1,13 +1,13 @@
 """Draws from a model: which items arrive, in which order, when, and when it is all observed.
 
-Each draw starts with nothing, and items arrive until the observation time, which is exponential.
+Each draw starts with nothing, and items arrive until the observation time.
 This is the paper's Algorithm 1 with two corrections: the item that would arrive after the
 observation time is not added, and a draw ends when no item is left.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from sequela.data.dataset import Dataset
 from sequela.kernels import simulate as _kernel
 from sequela.kernels.limits import PRODUCT_LOG_RANGE
 from sequela.model import as_model
+from sequela.observation import ObservationEffects, phases_of
 from sequela.support.errors import InputError
 from sequela.support.jit import call
 from sequela.support.random import materialise_seed, simulation_stream
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-    from sequela.model import Model, ModelLike
+    from sequela.model import ModelLike
     from sequela.support.random import RandomState
 
 __all__ = ["Simulation", "simulate"]
@@ -205,7 +206,22 @@ def simulate(
     """
     drawn_from = as_model(model, None if items is None else read_labels("items", items))
     labels = drawn_from.items
-    rate = _constant_rate(drawn_from)
+    observation = drawn_from.observation
+    if isinstance(observation, ObservationEffects):
+        # Drawn without the effects, at another speed of time; see `_in_own_time`.
+        return _in_own_time(
+            simulate(
+                drawn_from.without_observation_effects(), size, random_state=random_state,
+                n_threads=n_threads,
+            ),
+            np.array(observation.omega),
+        )  # fmt: skip
+    rate = observation.constant_rate
+    if rate is None and phases_of(observation) is None:
+        raise InputError(
+            f"an observation of kind {observation.kind!r} cannot be simulated; use one with a "
+            "constant rate, such as sequela.Exponential()"
+        )
     size = positive_integer("size", size)
     threads = resolve_threads(n_threads)
     seed = materialise_seed(random_state)
@@ -220,12 +236,14 @@ def simulate(
         sequence = np.empty(max(_ROOM, len(labels)), dtype=np.int32)
         arrivals = np.empty(len(sequence))
         rng = simulation_stream(seed, chunk)
+        if rate is None:
+            times[:] = np.minimum(observation.draw_times(len(times), rng), _kernel.LARGEST)
         parts = []
         done = 0
         while done < len(sizes):
             done, filled = call(
                 _kernel.simulate,
-                *(base, effects, in_logs, rate, done, sizes, times, sequence, arrivals, rng),
+                *(base, effects, in_logs, rate or 0.0, done, sizes, times, sequence, arrivals, rng),
             )
             parts.append((sequence[:filled].copy(), arrivals[:filled].copy()))
         return parts
@@ -243,14 +261,29 @@ def simulate(
     )
 
 
-def _constant_rate(model: Model) -> float:
-    rate = model.observation.constant_rate
-    if rate is None:
-        raise InputError(
-            f"an observation of kind {model.observation.kind!r} cannot be simulated; use one with "
-            "a constant rate, such as sequela.Exponential()"
-        )
-    return rate
+def _in_own_time(drawn: Simulation, omega: npt.NDArray[np.float64]) -> Simulation:
+    """Return draws in which the time in each state runs as slowly as the state is observed.
+
+    In a state that is observed at the rate d all rates were divided by d, so that a holding time is
+    d times too long.
+    """
+    count = drawn.set_sizes
+    effect = omega[drawn.sequence]
+    # Sums of effects within each draw, before and after each arrival.
+    total = np.concatenate([[0.0], np.cumsum(effect)])
+    first = np.repeat(total[drawn.indptr[:-1]], count)
+    held = drawn.holding_times() * np.exp(first - total[:-1])
+    elapsed = np.concatenate([[0.0], np.cumsum(held)])
+    arrivals = elapsed[1:] - np.repeat(elapsed[drawn.indptr[:-1]], count)
+    last = np.zeros(len(drawn))
+    some = count > 0
+    ends = drawn.indptr[1:][some] - 1
+    last[some] = drawn.arrival_times[ends]
+    rest = (drawn.observation_times - last) * np.exp(
+        total[drawn.indptr[:-1]] - total[drawn.indptr[1:]]
+    )
+    last[some] = arrivals[ends]
+    return replace(drawn, arrival_times=arrivals, observation_times=last + rest)
 
 
 def _tables(

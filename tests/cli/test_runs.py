@@ -362,3 +362,25 @@ def test_the_embedded_example_is_what_it_says():
     assert true.items == samples.items
     drawn = sequela.simulate(true.theta, 400, random_state=20211).to_dataset()
     assert np.array_equal(drawn.values, samples.values)
+
+
+def test_a_fit_has_its_observation_times_and_says_whether_it_fits(tmp_path):
+    made = tmp_path / "gamma"
+    options = ("--observation", "gamma:3", "--seed", 1, "--figures", "none", "--starts", 1)
+    options = (*options, "--most-frequent", 3)
+    shown = json.loads(
+        run("fit", example_path("samples.csv"), "-o", made, "--json", *options).stdout
+    )
+    assert shown["fit_check"]["tests"]
+    assert any("not checked" in notice for notice in shown["notices"])
+    model = sequela.Model.load(made / "model.npz")
+    assert model.observation == sequela.Gamma(3.0)
+    record = json.loads((made / "run.json").read_text())
+    assert record["options"]["observation"] == "gamma:3"
+    assert record["result"]["fit_check"]["data_sets"] == 999
+    assert "fit_check" in (made / "report.html").read_text("utf-8")
+    repeated = run("fit", "-o", tmp_path / "again", "--repeat", made, "--json", "--figures", "none")
+    assert json.loads(repeated.stdout)["same_as_repeated"]
+    refused = run("fit", example_path("samples.csv"), "-o", tmp_path / "no", "--observation", "x:1",
+                  code=2)  # fmt: skip
+    assert "gamma:SHAPE" in refused.output

@@ -124,6 +124,9 @@ class Closed:
     def prepare(self, support):
         """Nothing depends on the support."""
 
+    def is_slower_than_orders(self, support):  # noqa: ARG002 - never
+        return False
+
     def is_affordable(self, support):  # noqa: ARG002 - always
         return True
 

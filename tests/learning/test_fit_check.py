@@ -95,6 +95,16 @@ def test_known_times_are_left_out():
     assert check.table.empty
 
 
+def test_missing_cells_are_missing_from_the_simulated_data_sets_too():
+    drawn = simulate(theta_of(1), 300, random_state=7).to_dataset().values.astype(float)
+    drawn[:150, :5] = np.nan
+    check = check_fit(theta_of(1), drawn, random_state=1)
+    assert check.fits
+    assert check.samples == 300
+    absent = np.nan_to_num(drawn)
+    assert not check_fit(theta_of(1), absent, random_state=1).fits
+
+
 def test_one_item_and_one_sample_are_enough():
     assert check_fit([[0.0]], [[True]], random_state=1).samples == 1
 

@@ -9,7 +9,7 @@ import pytest
 
 from sequela import Dataset, Settings
 from sequela.learning.forecast import Forecast, announce, forecast
-from sequela.learning.progress import FitProgress
+from sequela.learning.progress import FitProgress, announce_preparation
 from sequela.likelihood.objective import Objective
 from sequela.observation import as_observation
 
@@ -78,3 +78,12 @@ def test_lines_begin_at_once_where_a_fit_takes_long(capsys, long):
     with FitProgress("lines", 1e-4, long=long) as progress:
         progress.begin("fit")
     assert capsys.readouterr().err == ("fit: begins\n" if long else "")
+
+
+@pytest.mark.parametrize(
+    ("show", "cells", "said"),
+    [("lines", 1_000_000, True), ("lines", 5000, False), (True, 1_000_000, False)],
+)
+def test_many_cells_are_announced_before_they_are_prepared(capsys, show, cells, said):
+    announce_preparation(show, cells)
+    assert bool(capsys.readouterr().err) == said

@@ -194,3 +194,22 @@ def test_a_path_with_sampled_sets_ends_each_model_within_its_error():
     for penalty, theta in zip(found.table["penalty"], found.thetas, strict=True):
         gradient = evaluate(theta, data, method="exact").gradient
         assert kkt_residual(theta, gradient, penalty) < 1.5e-2
+
+
+def test_a_fit_that_gives_up_components_ends_at_its_floor(monkeypatch):
+    """From then on all entries are free, and large sets are sampled, as with a small budget."""
+    rng = np.random.default_rng(5)
+    X = rng.random((60, 30)) < 0.1
+    X[:, 1] |= X[:, 0]
+    X[0, :25] = True  # no lattice within the budget
+    exact = SetChain(0.02, random_state=1, progress=False).fit(X)
+    assert exact.kkt_floor_ == 0.0
+    monkeypatch.setattr(Objective, "is_slower_than_orders", lambda *_: True)
+    sampled = SetChain(0.02, random_state=1, progress=False, chains=4).fit(X)
+    assert sampled.converged_
+    assert sampled.kkt_floor_ > 0.0
+    assert sampled.objective_ == pytest.approx(
+        exact.objective_, abs=5.0 * sampled.objective_se_ + 0.02
+    )
+    gradient = evaluate(sampled.theta_, X).gradient  # by components
+    assert kkt_residual(sampled.theta_, gradient, 0.02) <= 1e-4 + sampled.kkt_floor_

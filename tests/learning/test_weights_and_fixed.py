@@ -43,6 +43,26 @@ def test_integer_weights_are_repeated_samples(rows, seed):
     assert scaled.value == pytest.approx(one.value, abs=1e-12)
 
 
+def test_weights_count_partly_known_samples_as_others():
+    rng = np.random.default_rng(4)
+    data = Dataset(
+        np.where(rng.random((20, 4)) < 0.2, np.nan, rng.integers(0, 2, (20, 4))),
+        orders=None,
+    )
+    weights = rng.integers(0, 3, 20)
+    theta = rng.normal(size=(4, 4))
+    one = evaluate(theta, data, sample_weight=weights)
+    two = evaluate(theta, repeated(data, weights))
+    assert one.value == pytest.approx(two.value, abs=1e-12)
+    np.testing.assert_allclose(one.gradient, two.gradient, atol=1e-12)
+    with quiet():
+        models = [
+            fit(data.with_weights(weights), penalty=0.02),
+            fit(repeated(data, weights), penalty=0.02),
+        ]
+    np.testing.assert_allclose(models[0].theta, models[1].theta, atol=1e-9)
+
+
 def test_fits_to_weights_are_fits_to_repeated_samples():
     data = simulated(5, 120, 3)
     rng = np.random.default_rng(1)

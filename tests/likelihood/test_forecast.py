@@ -9,11 +9,12 @@ from sequela import Budget, Dataset
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.forecast import (
     Forecast,
-    forecast_fit,
+    evaluation_seconds,
     forecast_histories,
     within_seconds,
 )
 from sequela.likelihood.parameters import Parameters
+from sequela.likelihood.plan import Plan
 from sequela.questions import pseudo_times
 
 
@@ -67,15 +68,26 @@ def test_components_are_predicted_to_be_faster_than_lattices():
     assert costs[1].memory < costs[0].memory
 
 
-def test_a_fit_of_more_or_larger_samples_takes_longer():
+def plan_of(values, times=None):
+    data = Dataset(values, times=times)
+    return Plan(data, DistinctSamples.of(data), "auto", Budget())
+
+
+def test_evaluations_of_more_or_larger_samples_take_longer():
     rng = np.random.default_rng(1)
-    costs = []
-    for samples, share, n in ((100, 0.2, 20), (400, 0.2, 20), (400, 0.5, 20), (400, 0.5, 60)):
-        data = Dataset(rng.random((samples, n)) < share)
-        costs.append(forecast_fit(DistinctSamples.of(data), n, Budget()).seconds)
+    costs = [
+        evaluation_seconds(plan_of(rng.random((samples, n)) < share), dense=False)
+        for samples, share, n in ((100, 0.2, 20), (400, 0.2, 20), (400, 0.5, 20), (400, 0.5, 60))
+    ]
     assert sorted(costs) == costs
-    timed = Dataset(rng.random((400, 20)) < 0.5, times=rng.random(400))
-    assert forecast_fit(DistinctSamples.of(timed), 20, Budget()).seconds > costs[2]
+    timed = plan_of(rng.random((400, 20)) < 0.5, times=rng.random(400))
+    assert evaluation_seconds(timed, dense=False) > costs[2]
+
+
+def test_large_sets_take_longer_where_all_items_interact():
+    rng = np.random.default_rng(1)
+    plan = plan_of(rng.random((30, 80)) < 0.5)
+    assert evaluation_seconds(plan, dense=True) > 3.0 * evaluation_seconds(plan, dense=False)
 
 
 @pytest.mark.parametrize(

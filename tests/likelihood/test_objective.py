@@ -370,3 +370,18 @@ def test_items_at_time_zero_are_refused_by_name():
     data = Dataset(table(3, [1], [0, 2]), samples=["early", "late"], times=[2.0, 0.0])
     with pytest.raises(InputError, match=r"'late' \(row 1\).*time 0"):
         Objective(data, Exponential(), Settings())
+
+
+# --- Components or orders -------------------------------------------------------------------------
+
+
+def test_large_components_are_slower_than_orders_and_small_ones_are_not():
+    """A chain of items that act on one another makes one component, as large as its length."""
+    n = 40
+    objective = objective_of(table(n, [0], [1, 2], range(30)))
+    slower = []
+    for length in (1, 2, 8, 16, 20):
+        support = np.eye(n, dtype=bool)
+        support[np.arange(length - 1), np.arange(1, length)] = True
+        slower.append(objective.is_slower_than_orders(support))
+    assert slower == [False, False, False, True, True]

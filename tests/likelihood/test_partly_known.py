@@ -151,7 +151,8 @@ def test_items_that_nothing_missing_interacts_with_cost_nothing():
     assert evaluate(theta, [row], gradient=False).methods.tolist() == ["exact"]
 
 
-def test_drawn_cells_agree_with_the_sum_over_them():
+@pytest.mark.parametrize("method", ["completions", "histories"])
+def test_drawn_cells_agree_with_the_sum_over_them(method):
     """Values and gradients within their errors; a false alarm of a z beyond 5 has odds of 2e-6."""
     rng = np.random.default_rng(6)
     theta = reference.random_theta(rng, 9, scale=1.0, sparsity=0.3)
@@ -159,10 +160,10 @@ def test_drawn_cells_agree_with_the_sum_over_them():
     X[rng.random((60, 9)) < 0.4] = np.nan
     X[:, 0] = 1.0
     exact = evaluate(theta, X)
-    drawn = evaluate(theta, X, method="completions", random_state=1)
+    drawn = evaluate(theta, X, method=method, random_state=1)
     some = np.isnan(X).any(axis=1)
     assert set(exact.methods) == {"exact"}
-    assert set(drawn.methods[some]) == {"completions"}
+    assert set(drawn.methods[some]) == {method}
     z = (drawn.log_likelihoods - exact.log_likelihoods)[some] / drawn.standard_errors[some]
     assert np.abs(z).max() < 5.0
     assert abs(drawn.value - exact.value) < 5.0 * drawn.value_se
@@ -171,7 +172,7 @@ def test_drawn_cells_agree_with_the_sum_over_them():
     off = (drawn.gradient - exact.gradient)[drawn.gradient_se > 0]
     assert np.sqrt(np.mean(off**2)) < 1.5 * np.sqrt(np.mean(drawn.gradient_se**2))
     assert np.abs(off).max() < 0.02
-    again = evaluate(theta, X, method="completions", random_state=1, n_threads=1)
+    again = evaluate(theta, X, method=method, random_state=1, n_threads=1)
     assert again.value == drawn.value
     np.testing.assert_array_equal(again.gradient, drawn.gradient)
 

@@ -187,3 +187,12 @@ def test_a_number_of_draws_and_a_limit_contradict_each_other(data):
         sequela.posterior(data, draws=5, most_draws=10)
     with pytest.raises(sequela.InputError, match="most_draws"):
         sequela.posterior(data, most_draws=0)
+
+
+def test_the_warm_up_of_a_run_until_convergence_is_counted_in_sweeps():
+    assert module._read_plan({}, 5) == module.Plan(
+        warm_up=62, draws=4000, until_converged=True, thin=8
+    )
+    assert module._read_plan({}, 50).warm_up == 250
+    assert module._read_plan({"draws": 300}, 5).warm_up == 150
+    assert module._read_plan({"warm_up": 77}, 5).warm_up == 77

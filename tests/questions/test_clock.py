@@ -17,8 +17,8 @@ from questions.enumeration import observed
 from sequela import BudgetError, Dataset, InputError, Model, questions
 from sequela.budget import Budget
 from sequela.likelihood import components, grid_distribution
+from sequela.likelihood.component_cost import has_small_components
 from sequela.likelihood.parameters import Parameters
-from sequela.likelihood.plan import has_small_components
 
 quick = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 SAMPLED = Budget(work=1.0)

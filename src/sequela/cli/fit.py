@@ -50,6 +50,12 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     default=None,
     help="Number of starts; all but the first are random. Default: 5, fewer for large data.",
 )
+@click.option(
+    "--observation",
+    metavar="KIND",
+    help="Observation times: exponential (default), gamma:SHAPE or heavy:SHAPE; gamma, heavy or "
+    "any choose the shape by held-out likelihood.",
+)
 @click.option("--no-check", is_flag=True, help="Do not check which orders the data allow.")
 @times_option
 @weights_option
@@ -200,6 +206,7 @@ def show(report: FitReport) -> None:
         f"{found.interactions} interactions; objective {found.objective:.6f}{error}, {reached}\n",
         soft_wrap=True,
     )
+    _show_observations(report, console)
     print_table(
         console,
         {"Strongest interactions": False, "Effect on the rate": True},
@@ -248,3 +255,18 @@ def _show_check(report: FitReport, console: Any) -> None:
     console.print("\nThe model does not describe the data:", soft_wrap=True)
     for finding in check.findings:
         console.print(f"- {finding}", soft_wrap=True, markup=False)
+
+
+def _show_observations(report: FitReport, console: Any) -> None:
+    """Print the comparison of observation times, if there was one."""
+    if report.observations is None:
+        return
+    print_table(
+        console,
+        {"Observation times": False, "Held-out gain (nats)": True, "": False},
+        [
+            (row["observation"], f"{row['gain']:.1f} +- {row['se']:.1f}", "*" * int(row["chosen"]))
+            for row in report.observations.table.to_dict("records")
+        ],
+    )
+    console.print("")

@@ -69,9 +69,10 @@ class PanelGenes:
             else:
                 covered = self.genes[panel]
                 rows[panel] = np.array([gene not in covered for gene in genes], dtype=np.bool_)
-        if not panels:
-            return np.zeros((0, len(genes)), dtype=np.bool_)
-        return np.stack([rows[panel] for panel in panels])
+        table = np.zeros((len(panels), len(genes)), dtype=np.bool_)
+        for i, panel in enumerate(panels):
+            table[i] = rows[panel]
+        return table
 
 
 def read_matrix(path: Path, header: list[str], profile: str) -> SamplePanels:

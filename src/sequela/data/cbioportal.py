@@ -310,11 +310,11 @@ def _side_by_side(first: Draft, second: Draft, order: list[int]) -> np.ndarray |
 
 
 def _both_panels(first: Draft, second: Draft, order: list[int]) -> list[str] | None:
-    if first.panels is None or second.panels is None:
-        if first.panels is not None:
-            return list(first.panels)
-        return None if second.panels is None else [second.panels[i] for i in order]
-    others = [second.panels[i] for i in order]
+    others = None if second.panels is None else [second.panels[i] for i in order]
+    if first.panels is None:
+        return others
+    if others is None:
+        return list(first.panels)
     pairs = zip(first.panels, others, strict=True)
     return [one if one == other else f"{one}, {other}" for one, other in pairs]
 

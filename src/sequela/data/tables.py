@@ -355,9 +355,7 @@ def _collect(
             ids.append(row[columns.ids])
         if columns.time is not None:
             times.append(_time(row[columns.time], line, columns, name, decimal_comma=decimal_comma))
-        if columns.weight is not None:
-            where = f"{name}, line {line}, column {columns.labels[columns.weight]!r:.80}"
-            weights.append(read_weight(row[columns.weight], where, decimal_comma=decimal_comma))
+        weights += _weights(line, row, columns, name, decimal_comma=decimal_comma)
     table = np.frombuffer(codes, dtype=np.uint8).reshape(len(lines), len(picked))
     missing = table == _MISSING_CODE
     if columns.ids is None:
@@ -391,6 +389,16 @@ def _refuse_size(n_rows: int, n_items: int, name: str) -> None:
     """Refuse a table that is too large: in rows, or in cells."""
     ROWS.refuse(n_rows, name)
     refuse_too_large(n_rows, n_items, name)
+
+
+def _weights(
+    line: int, row: list[str], columns: Columns, name: str, *, decimal_comma: bool
+) -> list[float]:
+    """Return the weight of a row, if there is a column of weights."""
+    if columns.weight is None:
+        return []
+    where = f"{name}, line {line}, column {columns.labels[columns.weight]!r:.80}"
+    return [read_weight(row[columns.weight], where, decimal_comma=decimal_comma)]
 
 
 def _check_ids(ids: list[str], lines: list[int], name: str) -> list[str]:

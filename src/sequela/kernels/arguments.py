@@ -15,6 +15,7 @@ __all__ = [
     "LogLattice",
     "Moments",
     "PanelPoints",
+    "PhaseTables",
     "Places",
     "PosteriorState",
     "PosteriorTarget",
@@ -55,6 +56,19 @@ class SetList(NamedTuple):
     start: NDArray[np.int64]
     items: NDArray[np.int64]
     weights: NDArray[np.float64]
+
+
+class PhaseTables(NamedTuple):
+    """An observation time as phases: a mixture of exponential times, then equal stages.
+
+    The mixture has the exponential `rates` with `weights` that add up to 1; it is followed by
+    `stages` exponential times with the rate `stage_rate`. See `phases`.
+    """
+
+    rates: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    stages: int
+    stage_rate: float
 
 
 class BlockSums(NamedTuple):

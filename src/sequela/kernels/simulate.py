@@ -94,8 +94,8 @@ def simulate(base, effects, in_logs, stop_rate, first, sizes, observed, sequence
 
     `sequence` and `arrivals` are filled from their beginning, one sequence after the other, and
     must have room for n entries at least; `sizes[s]` and `observed[s]` receive the length and the
-    observation time of sequence s. Returns the number of the next sequence to draw, and how many
-    entries were filled.
+    observation time of sequence s. If `stop_rate` is 0, `observed` holds the times. Returns the
+    number of the next sequence to draw, and how many entries were filled.
     """
     n, padded = effects.shape
     logs = np.empty(padded)
@@ -105,7 +105,7 @@ def simulate(base, effects, in_logs, stop_rate, first, sizes, observed, sequence
     for s in range(first, sizes.shape[0]):
         if filled + n > sequence.shape[0]:
             return s, filled
-        end = rng.standard_exponential() / stop_rate
+        end = rng.standard_exponential() / stop_rate if stop_rate > 0.0 else observed[s]
         if not end < LARGEST:  # the observation rate is next to nothing
             end = LARGEST
         slowness = 1.0

@@ -5,6 +5,9 @@ from .largest_penalty import penalty_max as penalty_max
 from .learner import SeparationWarning as SeparationWarning
 from .learner import SeveralOptimaWarning as SeveralOptimaWarning
 from .learner import fit as fit
+from .observation_effects import fit_observation_effects as fit_observation_effects
+from .observations import ObservationComparison as ObservationComparison
+from .observations import compare_observations as compare_observations
 from .penalty_path import PenaltyPath as PenaltyPath
 from .penalty_path import path as path
 from .refitting import Refit as Refit

@@ -354,6 +354,9 @@ def _restore(
             _array(arrays, f"state_{name}", (len(state[name]), n * n), np.float64, place)
     if "free" in state:
         objective.prepare(state["free"])
+    elif kind is NewtonState and not objective.plan.partial.places.size:  # all entries are free
+        n = objective.n
+        objective.prepare(np.ones((n, n), dtype=np.bool_))
     objective.restore(arrays)
     return finished, Running(
         state, running.numbers, running.info.info(), running.phase, running.history

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from sequela.learning.checkpoint import Checkpoint
-from sequela.learning.learner import Learner, weighted_data
-from sequela.learning.optima import differing_entries, distinct_optima
-from sequela.samples import as_samples
-from sequela.support.errors import InputError
-from sequela.support.validation import check_theta
+from sequela.learning.learner import Learner
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from numpy.typing import ArrayLike
+    import pandas as pd
 
     from sequela.data.dataset import DataLike, Dataset
-    from sequela.learning.fit_check import FitCheck
     from sequela.support.random import RandomState
 
 __all__ = ["SetChain"]
@@ -118,81 +108,12 @@ class SetChain(Learner, BaseEstimator):
     {'from': ['step 2'], 'to': ['step 3']}
     """
 
-    def add_start(
-        self,
-        X: DataLike,
-        theta: ArrayLike,
-        *,
-        times: Iterable[object] | None = None,
-        sample_weight: Iterable[object] | None = None,
-    ) -> Self:
-        """Learn once more, from `theta`; if that ends at a better model, it becomes the result.
-
-        Parameters
-        ----------
-        X, times, sample_weight
-            What the learner was fitted to.
-        theta : array (n, n)
-            Where the new start begins, such as a rival that `questions.order_ranges` found.
-
-        Examples
-        --------
-        >>> from sequela import example_samples
-        >>> data = example_samples().most_frequent(3)
-        >>> learner = SetChain(0.02, random_state=1).fit(data)
-        >>> len(learner.add_start(data, np.eye(3)).starts_)
-        2
-        """
-        check_is_fitted(self)
-        start = check_theta(theta)
-        if start.shape != self.theta_.shape:
-            raise InputError(
-                f"theta has shape {start.shape}; expected {self.theta_.shape}, that of the "
-                "fitted model"
-            )
-        data = weighted_data(as_samples(self.model_, X, times), None, sample_weight)
-        fitter = self._fitter(data, self.model_.metadata["penalty"], self.seed_)
-        fitter.run_options = replace(fitter.run_options, checkpoint=None)
-        fitter.checkpoint = Checkpoint(None, self.checkpoint_every, data, fitter.options)
-        return self._store(fitter, fitter.go_on(start, self.starts_))
-
-    @property
-    def misfit_(self) -> FitCheck:
-        """Whether the model describes the data that it was learned from: see `check_fit`."""
-        from sequela.learning.fit_check import check_fit
-
-        check_is_fitted(self)
-        if self._misfit_ is None:
-            if self._samples_ is None:
-                raise InputError(
-                    "a learner that was read from a file has no samples; use "
-                    "sequela.questions.check_fit(learner, data)"
-                )
-            self._misfit_ = check_fit(
-                self.model_, self._samples_, random_state=self.seed_, n_threads=self.n_threads
-            )
-        return self._misfit_
-
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled: all but the samples, which may be confidential."""
         state = dict(super().__getstate__())
         if "_samples_" in state:
             state["_samples_"] = None
         return state
-
-    @property
-    def history_(self) -> pd.DataFrame:
-        """Every iteration of the best start."""
-        best = max(self.starts_, key=lambda start: start.objective)
-        return pd.DataFrame(
-            best.history,
-            columns=["evaluations", "objective", "kkt_residual", "interactions", "seconds"],
-        )
-
-    @property
-    def optima_(self) -> pd.DataFrame:
-        """The distinct ends among the starts, the best first."""
-        return distinct_optima(self.starts_)
 
     def score(
         self,
@@ -203,12 +124,12 @@ class SetChain(Learner, BaseEstimator):
         times: Iterable[object] | None = None,
     ) -> float:
         """Return the mean log-likelihood of `X` (without the penalty), larger is better."""
-        check_is_fitted(self)
+        self._require_fit()
         return float(self.evaluate(X, times, sample_weight).value)
 
     def score_samples(self, X: DataLike, *, times: Iterable[object] | None = None) -> pd.Series:
         """Return the log-likelihood of every sample."""
-        check_is_fitted(self)
+        self._require_fit()
         samples: pd.Series = self.evaluate(X, times).samples["log_likelihood"]
         return samples
 
@@ -216,22 +137,8 @@ class SetChain(Learner, BaseEstimator):
         """Draw new sets from the learned model, with their observation times."""
         from sequela.simulation import simulate
 
-        check_is_fitted(self)
+        self._require_fit()
         drawn = simulate(
             self.model_, n_samples, random_state=random_state, n_threads=self.n_threads
         )
         return drawn.to_dataset()
-
-    def differences(self, within: float = np.inf, max_entries: int = 20) -> pd.DataFrame:
-        """Return the entries of theta that differ most between starts.
-
-        Parameters
-        ----------
-        within : float
-            Only starts whose objective is at most this far below the best.
-        max_entries : int
-            Return at most this many entries.
-        """
-        check_is_fitted(self)
-        near = [s.theta for s in self.starts_ if self.objective_ - s.objective <= within]
-        return differing_entries(near, self.model_.items, max_entries)

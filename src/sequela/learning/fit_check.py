@@ -139,7 +139,8 @@ def check_fit(
     """Test whether a model describes the data, and say in plain words where it does not.
 
     Set sizes, the number of empty and of very large sets, and the items that occur together are
-    compared with simulated data sets. Samples with a known observation time are left out.
+    compared with simulated data sets, in which the same cells are missing. Samples with a known
+    observation time are left out, and data with sample weights are not tested.
 
     Parameters
     ----------
@@ -177,11 +178,11 @@ def check_fit(
     if not (is_number(level) and 0.0 < level < 1.0):
         raise InputError(f"level is {level!r}; expected a number between 0 and 1, such as 0.05")
     checked = as_model(model)
-    values = _comparable(as_samples(checked, data), how.seed)
+    values, missing = _comparable(as_samples(checked, data), how.seed)
     if not len(values):
         return FitCheck((), (), float(level), 0, 0, how.seed)
     counts = _Counts(checked, values)
-    simulated = _simulate(checked, counts, len(values), how)
+    simulated = _simulate(checked, counts, values.shape, missing, how)
     tests = _tests(counts, counts.of(values), simulated)
     bound = level / max(1, len(tests))
     found = [test for test in tests if test.p <= bound]
@@ -195,18 +196,19 @@ def check_fit(
     )
 
 
-def _comparable(data: Dataset, seed: int) -> NDArray[np.bool_]:
-    """Return the complete samples at unknown times, or a random part of very many."""
-    usable = np.ones(data.n_samples, dtype=np.bool_)
-    if data.missing is not None:
-        usable &= ~data.missing.any(axis=1)
+def _comparable(data: Dataset, seed: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
+    """Return the samples at unknown times and their missing cells; a random part of very many."""
+    rows = np.arange(data.n_samples)
+    if data.weights is not None:
+        rows = rows[:0]
     if data.times is not None:
-        usable &= np.isnan(data.times)
-    values = data.values[usable]
-    if len(values) > _MOST_SAMPLES:
-        chosen = stream(seed, Purpose.FIT_CHECK).choice(len(values), _MOST_SAMPLES, replace=False)
-        values = values[np.sort(chosen)]
-    return values
+        rows = rows[np.isnan(data.times[rows])]
+    if len(rows) > _MOST_SAMPLES:
+        chosen = stream(seed, Purpose.FIT_CHECK).choice(len(rows), _MOST_SAMPLES, replace=False)
+        rows = rows[np.sort(chosen)]
+    missing = None if data.missing is None else data.missing[rows]
+    values = data.values[rows]
+    return (values if missing is None else values & ~missing), missing
 
 
 class _Counts:
@@ -245,9 +247,14 @@ class _Counts:
 
 
 def _simulate(
-    model: Model, counts: _Counts, size: int, settings: Settings
+    model: Model,
+    counts: _Counts,
+    shape: tuple[int, ...],
+    missing: NDArray[np.bool_] | None,
+    settings: Settings,
 ) -> list[tuple[NDArray[np.float64], ...]]:
-    """Return the counts of simulated data sets, each of `size` samples."""
+    """Return the counts of simulated data sets, each of this shape and with the missing cells."""
+    size = shape[0]
     cells = float(size * model.n_items)
     number = int(np.clip(_CELLS / cells, _FEWEST, _MOST))
     at_once = max(1, int(_CELLS_AT_ONCE / cells))
@@ -257,7 +264,9 @@ def _simulate(
         seed = int(stream(settings.seed, Purpose.FIT_CHECK, 1, first).integers(2**53))
         drawn = simulate(model, here * size, random_state=seed, n_threads=settings.threads)
         values = drawn.to_dataset().values
-        found += [counts.of(values[at * size : (at + 1) * size]) for at in range(here)]
+        for at in range(here):
+            one = values[at * size : (at + 1) * size]
+            found.append(counts.of(one if missing is None else one & ~missing))
     return found
 
 

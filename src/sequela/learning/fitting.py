@@ -14,7 +14,7 @@ from sequela.learning.fixed import apply_fixed, read_fixed
 from sequela.learning.forecast import announce, forecast
 from sequela.learning.interrupt import graceful_stop
 from sequela.learning.penalties import OffDiagonalL1, with_fixed
-from sequela.learning.progress import FitProgress
+from sequela.learning.progress import FitProgress, announce_preparation
 from sequela.learning.solvers.adagrad import AdaGrad
 from sequela.learning.solvers.contract import Info, Limits, Status
 from sequela.learning.solvers.loop import SIGMAS, begin, descend_by_gradients, solve
@@ -50,6 +50,7 @@ class Fitter:
     """One fit: its objective, its options, and how far it has come."""
 
     def __init__(self, data: Dataset, options: FitOptions, run: RunOptions) -> None:
+        announce_preparation(run.progress, data.n_samples * data.n_items)
         self.data = data
         self.options = options
         self.run_options = run
@@ -63,7 +64,7 @@ class Fitter:
         self.forecast = forecast(self.objective, options.n_starts)
         if options.solver != "adagrad":
             announce(self.forecast)
-        self.base = apply_fixed(independent_theta(self.objective), self.fixed)
+        self.base = apply_fixed(independent_theta(self.objective, options.tol), self.fixed)
         self.solver = ProximalNewton(self.penalty, units(self.objective))
         self.checkpoint = Checkpoint(run.checkpoint, run.checkpoint_every, data, options)
         self.finished: list[Start] = []
@@ -246,7 +247,7 @@ class _Watcher:
     def __call__(self, state: NewtonState | AdaGradState, info: Info) -> bool:
         fitter = self.fitter
         theta = state.theta
-        interactions = int(np.count_nonzero(theta) - np.count_nonzero(np.diag(theta)))
+        interactions = int(np.count_nonzero(theta) - np.count_nonzero(theta.diagonal()))
         spent = time.monotonic() - fitter._began  # noqa: SLF001 - part of the fitter
         history = fitter._history  # noqa: SLF001
         history.append((info.evaluations, info.objective, info.residual, interactions, spent))

@@ -11,21 +11,18 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sequela.likelihood.forecast import evaluation_seconds
+
 if TYPE_CHECKING:
     from sequela.likelihood.objective import Objective
+    from sequela.likelihood.plan import Plan
 
-__all__ = ["Forecast", "announce", "forecast"]
+__all__ = ["Forecast", "announce", "fit_seconds", "forecast"]
 
 _log = logging.getLogger("sequela")
 
 # Evaluations of one start; fits took 28 to 144.
 _EVALUATIONS = 60
-# Seconds on one core: per operation on lattices, per operation of integrals over time, per set that
-# will have components, and per item and column of sampled sets.
-_LATTICE = 7e-11
-_INTEGRALS = 2e-9
-_COMPONENTS = 4e-4
-_SAMPLED = 1.4e-6
 # Shorter fits say nothing, and those below the second show nothing at first.
 _LEAST_SECONDS = 60.0
 _LONG_SECONDS = 10.0
@@ -71,15 +68,26 @@ class Forecast:
         )
 
 
+def fit_seconds(plan: Plan, n_starts: int) -> float:
+    """Predict a fit in seconds of one core, the same on every machine.
+
+    The first start is the model without interactions. In the others all items interact at first,
+    so that large sets have no small components.
+    """
+    first = evaluation_seconds(plan, dense=False)
+    others = evaluation_seconds(plan, dense=True) if n_starts > 1 else 0.0
+    return _EVALUATIONS * (first + (n_starts - 1) * others)
+
+
 def forecast(objective: Objective, n_starts: int) -> Forecast:
     """Predict what a fit takes, from the way in which each set is evaluated at first."""
     work = objective.work()
     n = objective.n
-    seconds = _LATTICE * work.lattices + _INTEGRALS * work.integrals + _SAMPLED * work.sampled
-    seconds += _COMPONENTS * objective.by_components.size
+    evaluations = _EVALUATIONS * n_starts
+    seconds = fit_seconds(objective.plan, n_starts) / objective.threads
     return Forecast(
-        evaluation_seconds=seconds / objective.settings.threads,
-        evaluations=_EVALUATIONS * n_starts,
+        evaluation_seconds=seconds / evaluations,
+        evaluations=evaluations,
         memory=_PROCESS + 8.0 * (_SQUARES * n * n + work.table),
     )
 

@@ -29,6 +29,9 @@ __all__ = ["IndependentFit", "fit_independent", "grid_posterior"]
 # The error of the rule falls as exp(-2 pi^2 (width / step)^2): e^-79 for half the width.
 _WIDEST_STEP = 0.05
 _STEP_OF_WIDTH = 0.5
+# Where a few digits are enough: rates that are far apart are then right to 1e-4.
+_ROUGH_TOL = 1e-5
+_ROUGH_STEP = 0.1
 _FIRST_U, _LAST_U = -3.8, 4.7
 
 # An item that is always (never) present has no finite best rate: its log-rate stops here.
@@ -58,9 +61,9 @@ class _Grid(NamedTuple):
 
 
 @lru_cache(maxsize=8)
-def _grid(largest: int) -> _Grid:
+def _grid(largest: int, widest: float = _WIDEST_STEP) -> _Grid:
     """Return times and log-weights that serve sets of up to so many items."""
-    step = min(_WIDEST_STEP, _STEP_OF_WIDTH / np.sqrt(max(largest, 1)))
+    step = min(widest, _STEP_OF_WIDTH / np.sqrt(max(largest, 1)))
     u = np.arange(_FIRST_U, _LAST_U, step)
     t = np.exp(u - np.exp(-u))
     return _Grid(t, np.log(t * (1.0 + np.exp(-u)) * step))
@@ -108,6 +111,7 @@ def fit_independent(
     observation: Observation | None = None,
     *,
     missing: NDArray[np.float64] | None = None,
+    tol: float = 1e-7,
 ) -> IndependentFit:
     """Fit the diagonal model to distinct sets with their shares of the samples.
 
@@ -121,6 +125,8 @@ def fit_independent(
         How samples are observed; None: at an exponential time with rate 1.
     missing : array (distinct sets, n) or None
         1 where a cell is missing (and 0 in `sets`).
+    tol : float
+        Largest derivative of the mean log-likelihood, in units of its curvature, at which to stop.
 
     Examples
     --------
@@ -135,7 +141,8 @@ def fit_independent(
     # About the curvature of each item's likelihood: in these units L-BFGS needs few steps.
     unit = 1.0 / np.sqrt(share * (1.0 - share))
 
-    grid = _grid(int(sets.sum(axis=1).max(initial=0.0)))
+    widest = _ROUGH_STEP if tol >= _ROUGH_TOL else _WIDEST_STEP
+    grid = _grid(int(sets.sum(axis=1).max(initial=0.0)), widest)
     weighted = (weights[:, None] * sets).T
     lacking = None if missing is None else (weights[:, None] * missing).T
 
@@ -161,6 +168,9 @@ def fit_independent(
         np.clip(start, SMALLEST_LOG_RATE, LARGEST_LOG_RATE) / unit,
         SMALLEST_LOG_RATE / unit,
         LARGEST_LOG_RATE / unit,
+        tol=tol,
     )
-    log_rates = found.x * unit - np.log(as_observation(observation).mean_time)
+    mean = as_observation(observation).mean_time
+    # Where the mean time depends on theta, the rates are those of a mean of 1.
+    log_rates = found.x * unit - (np.log(mean) if np.isfinite(mean) else 0.0)
     return IndependentFit(log_rates=log_rates, value=-found.value)

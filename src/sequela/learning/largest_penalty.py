@@ -126,9 +126,11 @@ def penalty_max(
 def best_without_interactions(objective: Objective) -> NDArray[np.float64]:
     """Return the diagonal theta of largest likelihood, with the times and orders that are known."""
     theta = independent_theta(objective)
-    if objective.data.times is None and objective.data.orders is None:
+    known = objective.data.times is not None or objective.data.orders is not None
+    if not known and objective.observation.constant_rate is not None:
         return theta
-    # Only unknown times and orders have a closed form. At this penalty only base rates move.
+    # Only unknown times and orders, and a constant rate of observation, have a closed form. At
+    # this penalty only base rates move.
     solver = ProximalNewton(OffDiagonalL1(_PROHIBITIVE), units(objective))
     diagonal = WithoutInteractions(objective)
     state, _ = solve(
@@ -156,7 +158,7 @@ class WithoutInteractions:
         """Return loss and gradient at a diagonal theta."""
         loss, gradient = self.objective.evaluate_lattices(theta)
         rates = np.exp(np.diagonal(theta))
-        stop_rate = Parameters(theta, self.objective.observation).stop_rate
+        stop_rate = Parameters(theta, self.objective.observation, any_times=True).stop_rate
         for items, weight in self.objective.beyond_lattice():
             others = float(np.delete(rates, items).sum())
             loss -= weight * log_p_independent(rates[items], others, stop_rate)
@@ -169,6 +171,10 @@ class WithoutInteractions:
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:  # noqa: ARG002 - always
         """Return True: interactions stay at zero."""
         return True
+
+    def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:  # noqa: ARG002 - never
+        """Return False: interactions stay at zero."""
+        return False
 
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
         """Do nothing: there are no orders to draw."""

@@ -11,22 +11,25 @@ import numpy as np
 from sequela import __version__
 from sequela.budget import Budget, check_budget
 from sequela.data.dataset import Dataset
-from sequela.learning.checkpoint import check_place, recorded_seed
+from sequela.learning.checkpoint import Checkpoint, check_place, recorded_seed
 from sequela.learning.fit_values import FitOptions, RunOptions, Start
 from sequela.learning.fitting import Fitter
 from sequela.learning.fixed import fixed_entries, read_fixed
-from sequela.learning.optima import differing_entries, group_starts
+from sequela.learning.optima import differing_entries, distinct_optima, group_starts
 from sequela.learning.penalties import OffDiagonalL1
 from sequela.learning.solvers.contract import Status
 from sequela.model import Model
 from sequela.observation import as_observation
 from sequela.support.errors import InputError
 from sequela.support.random import RandomState, materialise_seed
-from sequela.support.validation import check_tolerance, is_number, positive_integer
+from sequela.support.validation import check_theta, check_tolerance, is_number, positive_integer
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Sequence
+
+    import pandas as pd
+    from numpy.typing import ArrayLike
 
     from sequela.data.dataset import DataLike
     from sequela.learning.fit_check import FitCheck
@@ -52,6 +55,10 @@ class Learner:
 
     scikit-learn takes longer to load than a small fit takes to run, so it stays out of here.
     """
+
+    seed_: int
+    _samples_: Dataset | None
+    _misfit_: FitCheck | None
 
     def __init__(
         self,
@@ -143,6 +150,102 @@ class Learner:
             budget=self.budget, random_state=self.seed_, n_threads=self.n_threads,
         )  # fmt: skip
 
+    def add_start(
+        self,
+        X: DataLike,
+        theta: ArrayLike,
+        *,
+        times: Iterable[object] | None = None,
+        sample_weight: Iterable[object] | None = None,
+    ) -> Self:
+        """Learn once more, from `theta`; if that ends at a better model, it becomes the result.
+
+        Parameters
+        ----------
+        X, times, sample_weight
+            What the learner was fitted to.
+        theta : array (n, n)
+            Where the new start begins, such as a rival that `questions.order_ranges` found.
+
+        Examples
+        --------
+        >>> from sequela import example_samples
+        >>> data = example_samples().most_frequent(3)
+        >>> learner = Learner(0.02, random_state=1).fit(data)
+        >>> len(learner.add_start(data, np.eye(3)).starts_)
+        2
+        """
+        from sequela.samples import as_samples
+
+        self._require_fit()
+        start = check_theta(theta)
+        if start.shape != self.theta_.shape:
+            raise InputError(
+                f"theta has shape {start.shape}; expected {self.theta_.shape}, that of the "
+                "fitted model"
+            )
+        data = weighted_data(as_samples(self.model_, X, times), None, sample_weight)
+        fitter = self._fitter(data, self.model_.metadata["penalty"], self.seed_)
+        fitter.run_options = replace(fitter.run_options, checkpoint=None)
+        fitter.checkpoint = Checkpoint(None, self.checkpoint_every, data, fitter.options)
+        return self._store(fitter, fitter.go_on(start, self.starts_))
+
+    @property
+    def misfit_(self) -> FitCheck:
+        """Whether the model describes the data that it was learned from: see `check_fit`."""
+        from sequela.learning.fit_check import check_fit
+
+        self._require_fit()
+        if self._misfit_ is None:
+            if self._samples_ is None:
+                raise InputError(
+                    "a learner that was read from a file has no samples; use "
+                    "sequela.questions.check_fit(learner, data)"
+                )
+            self._misfit_ = check_fit(
+                self.model_, self._samples_, random_state=self.seed_, n_threads=self.n_threads
+            )
+        return self._misfit_
+
+    @property
+    def history_(self) -> pd.DataFrame:
+        """Every iteration of the best start."""
+        import pandas as pd
+
+        best = max(self.starts_, key=lambda start: start.objective)
+        return pd.DataFrame(
+            best.history,
+            columns=["evaluations", "objective", "kkt_residual", "interactions", "seconds"],
+        )
+
+    @property
+    def optima_(self) -> pd.DataFrame:
+        """The distinct ends among the starts, the best first."""
+        return distinct_optima(self.starts_)
+
+    def differences(self, within: float = np.inf, max_entries: int = 20) -> pd.DataFrame:
+        """Return the entries of theta that differ most between starts.
+
+        Parameters
+        ----------
+        within : float
+            Only starts whose objective is at most this far below the best.
+        max_entries : int
+            Return at most this many entries.
+        """
+        self._require_fit()
+        near = [s.theta for s in self.starts_ if self.objective_ - s.objective <= within]
+        return differing_entries(near, self.model_.items, max_entries)
+
+    def _require_fit(self) -> None:
+        """Raise unless there is a result."""
+        if not hasattr(self, "theta_"):
+            from sklearn.exceptions import NotFittedError
+
+            raise NotFittedError(
+                f"this {type(self).__name__} instance is not fitted yet; call fit() first"
+            )
+
     def _seed(self) -> int:
         """Return the seed; where none is given, that of the fit which the checkpoint goes on."""
         if self.random_state is None and self.checkpoint is not None:
@@ -190,8 +293,8 @@ class Learner:
     def _store(self, fitter: Fitter, starts: list[Start]) -> Self:
         """Keep the result, and warn of what the user should know."""
         data, options = fitter.data, fitter.options
-        self._samples_: Dataset | None = data
-        self._misfit_: FitCheck | None = None
+        self._samples_ = data
+        self._misfit_ = None
         self.starts_ = starts
         best: Start = max(starts, key=lambda start: start.objective)
         self.theta_ = best.theta

@@ -19,10 +19,26 @@ from sequela.support.progress import (
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["FitProgress"]
+__all__ = ["FitProgress", "announce_preparation"]
 
 # Seconds between two lines in a log.
 _BETWEEN_LINES = 5.0
+# Samples times items, above which preparation takes a second or more.
+_MANY_CELLS = 300_000
+
+
+def announce_preparation(show: bool | str | None, n_cells: int) -> None:
+    """Write a line before the data are prepared, where that takes seconds and lines are wanted.
+
+    Parameters
+    ----------
+    show : bool, "lines" or None
+        As in `FitProgress`.
+    n_cells : int
+        Samples times items.
+    """
+    if show == "lines" and n_cells >= _MANY_CELLS:
+        say_line("fit: preparing the data")
 
 
 class FitProgress:
@@ -108,6 +124,8 @@ class FitProgress:
 
     def update(self, objective: float, residual: float, interactions: int) -> None:
         """Show where the fit stands."""
+        if not self._lines and self._bar is None:
+            return
         state = f"objective {objective:.6g}, residual {residual:.1e}, {interactions} interactions"
         if self._lines and time.monotonic() - self._last_line >= _BETWEEN_LINES:
             self._write(state)

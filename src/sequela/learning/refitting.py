@@ -124,6 +124,10 @@ class WithRidge:
         """Tell whether evaluations on a support would be quick."""
         return self.objective.is_affordable(support)
 
+    def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:
+        """Tell whether evaluations on a support take longer than with all entries free."""
+        return self.objective.is_slower_than_orders(support)
+
     def evaluate(
         self, theta: NDArray[np.float64], *, full: bool = False
     ) -> tuple[float, NDArray[np.float64]]:

@@ -26,15 +26,16 @@ def presence(distinct: DistinctSamples, n: int) -> NDArray[np.float64]:
     return table
 
 
-def independent_theta(objective: Objective) -> NDArray[np.float64]:
+def independent_theta(objective: Objective, tol: float = 1e-7) -> NDArray[np.float64]:
     """Return the diagonal theta of largest likelihood, times taken as unknown.
 
-    Where times are known it is still a good place to begin.
+    Where times are known it is still a good place to begin. A fit that goes on from here needs no
+    more digits than its own tolerance; in a fit of 20 items they would take a tenth of the time.
     """
     distinct = objective.distinct
     fit = fit_independent(
         presence(distinct, objective.n), distinct.weights, objective.observation,
-        missing=distinct.missing_table(objective.n),
+        missing=distinct.missing_table(objective.n), tol=tol,
     )  # fmt: skip
     return np.diag(fit.log_rates)
 

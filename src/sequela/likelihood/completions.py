@@ -37,7 +37,14 @@ if TYPE_CHECKING:
     from sequela.likelihood.partial import PartialSet
     from sequela.settings import Settings
 
-__all__ = ["CHAINS", "CompletedSets", "DrawnCompletions", "SampledCompletions"]
+__all__ = [
+    "CHAINS",
+    "CompletedSets",
+    "DrawnCompletions",
+    "SampledCompletions",
+    "draw_cells",
+    "independent_log_p",
+]
 
 # Independent chains per sample; their spread is the error.
 CHAINS = 4
@@ -220,7 +227,9 @@ class DrawnCompletions:
     ) -> None:
         """Draw the missing cells at theta, to be used from here on."""
         if self._completed is None:
-            self._offset = np.array([_independent(parameters, known) for known in self.partials])
+            self._offset = np.array(
+                [independent_log_p(parameters, known) for known in self.partials]
+            )
         else:
             self._offset = self._weigh(parameters, settings.threads)[1]
         draws = draw_cells(
@@ -314,7 +323,7 @@ def _variance_over_chains(
     return stack.mean(axis=0), stack.var(axis=0, ddof=1) / CHAINS
 
 
-def _independent(parameters: Parameters, known: PartialSet) -> float:
+def independent_log_p(parameters: Parameters, known: PartialSet) -> float:
     """Return log p of a sample without interactions, where missing items do not matter."""
     rates = parameters.rate
     outside = np.ones(parameters.n, dtype=np.bool_)
@@ -401,4 +410,6 @@ def _values(
     mean = weight.mean(axis=1)
     count = weight.shape[1]
     log_p = top[:, 0] + np.log(mean)
-    return log_p, weight.var(axis=1, ddof=1) / (count * mean**2)
+    variance = weight.var(axis=1, ddof=1) / (count * mean**2)
+    # If all proposals agree, another one might still not: it would have been about one of them.
+    return log_p, np.maximum(variance, 0.25 / count**2)

@@ -14,6 +14,7 @@ from sequela.likelihood.components import ComponentSets
 from sequela.likelihood.cross_gradient import CrossGradient
 from sequela.likelihood.decomposition import decompose
 from sequela.likelihood.distinct import DistinctSamples
+from sequela.likelihood.drawn_histories import sample_histories
 from sequela.likelihood.exact import ExactWork, plan_blocks
 from sequela.likelihood.orders import OrderSampler, sampled_columns
 from sequela.likelihood.parameters import Parameters
@@ -25,7 +26,7 @@ from sequela.settings import read_settings
 from sequela.support.threads import run_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Unpack
 
     import pandas as pd
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from sequela.data.dataset import DataLike
     from sequela.model import ModelLike
+    from sequela.observation import Observation
     from sequela.settings import SettingsKeywords
 
 __all__ = ["Evaluation", "Likelihood", "evaluate", "log_likelihood"]
@@ -108,11 +110,11 @@ class Likelihood:
     sample_weight : array or None
         How much each sample counts in the mean; None takes the weights of a `Dataset`, if any.
     method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform", \
-"completions"}
+"completions", "histories"}
         How sets are evaluated. "auto" is exact within the budget, on the lattice of a set or by
         its components, and samples beyond it: by block relocation, or, at known times, by
         Metropolis-Hastings; of samples with too many missing cells these are drawn. "completions"
-        draws all missing cells that can be drawn.
+        and "histories" draw all missing cells that can be drawn, the latter with their orders.
     **settings
         `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 
@@ -155,10 +157,12 @@ class Likelihood:
             What is wanted. Without `value` the (costly) values of sampled sets are left out.
         """
         distinct = self.distinct
-        parameters = Parameters.of(as_model(model, self.data.items))
+        read = as_model(model, self.data.items)
+        observation = read.observation
+        parameters = Parameters.for_sets(read)
         ways = self.plan.ways(parameters, full_gradient=gradient)
         exact = ExactWork(parameters, distinct, self._exact_blocks(ways), want_gradient=gradient)
-        large = [int(s) for s in np.nonzero(~is_exact(ways) & (ways != Way.COMPLETIONS))[0]]
+        large = [int(s) for s in np.nonzero(~is_exact(ways) & ~self.distinct.partial)[0]]
         runs = self._prepare_chains(parameters, large, ways)
         # One pool for all kinds of work, the long pieces first; sums are made in a fixed order.
         pieces: list[Callable[[], Any]] = [*exact.pieces]
@@ -176,9 +180,9 @@ class Likelihood:
         self._add_components(parameters, ways, log_p, total)
         variance = np.zeros(len(distinct))
         total_variance = None if total is None else np.zeros_like(total)
-        drawn = self._draw_completions(parameters, ways, value=value, gradient=gradient)
-        if drawn is not None:
-            places = ways == Way.COMPLETIONS
+        for places, drawn in self._draw_missing(
+            parameters, observation, ways, value=value, gradient=gradient
+        ):
             log_p[places], variance[places] = drawn.log_p, drawn.variance
             if drawn.gradient is not None and drawn.gradient_variance is not None:
                 assert total is not None  # noqa: S101 - wanted together
@@ -206,18 +210,32 @@ class Likelihood:
             data=self.data,
         )
 
-    def _draw_completions(
-        self, parameters: Parameters, ways: NDArray[np.str_], *, value: bool, gradient: bool
-    ) -> SampledCompletions | None:
-        """Draw the missing cells of the samples that are evaluated in this way, if any."""
-        places = np.flatnonzero(ways == Way.COMPLETIONS)
-        if not places.size:
-            return None
-        known = [self.distinct.known(int(s)) for s in places]
-        return SampledCompletions.of(
-            parameters, [k for k in known if k is not None], self.distinct.weights[places],
-            self.settings, value=value, gradient=gradient,
-        )  # fmt: skip
+    def _draw_missing(
+        self,
+        parameters: Parameters,
+        observation: Observation,
+        ways: NDArray[np.str_],
+        *,
+        value: bool,
+        gradient: bool,
+    ) -> Iterator[tuple[NDArray[np.int64], SampledCompletions]]:
+        """Yield the places of samples whose missing cells are drawn, and what was found of them."""
+        for way in (Way.COMPLETIONS, Way.HISTORIES):
+            places = np.flatnonzero(ways == way)
+            if not places.size:
+                continue
+            partials = [k for s in places if (k := self.distinct.known(int(s))) is not None]
+            weights = self.distinct.weights[places]
+            if way is Way.COMPLETIONS:
+                yield (
+                    places,
+                    SampledCompletions.of(
+                        parameters, partials, weights, self.settings, value=value, gradient=gradient
+                    ),
+                )
+            else:
+                found = sample_histories(parameters, partials, weights, observation, self.settings)
+                yield places, SampledCompletions(*found, [])
 
     def _add_components(
         self,
@@ -354,11 +372,11 @@ def log_likelihood(
     return_gradient : bool
         Also return the n x n gradient with respect to theta.
     method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform", \
-"completions"}
+"completions", "histories"}
         "auto" sums exactly over all orders where the budget allows, on the lattice of a set or by
         its components, and samples other sets; "exact" refuses these; "components" uses
-        components alone; "completions" draws missing cells where it can; the others sample every
-        set of two or more items.
+        components alone; "completions" and "histories" draw missing cells where they can; the
+        others sample every set of two or more items.
     **settings
         `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 

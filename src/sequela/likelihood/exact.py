@@ -10,6 +10,7 @@ import numpy as np
 
 from sequela.kernels.arguments import BlockSums
 from sequela.kernels.lattice import evaluate_block
+from sequela.kernels.phases import evaluate_phases
 from sequela.likelihood.partial import evaluate_partial, lattices_of
 from sequela.likelihood.passage import Passage, in_range
 from sequela.support.jit import call
@@ -149,6 +150,13 @@ class ExactWork:
         return bool(self.distinct.timed[s] or self.distinct.partial[s])
 
     def _together(self, block: NDArray[np.int64], sums: BlockSums) -> None:
+        phases = self.parameters.phases
+        if phases is not None:
+            call(
+                evaluate_phases, self.parameters.tables, self.distinct.sets, block, sums, phases,
+                self.want_gradient,
+            )  # fmt: skip
+            return
         call(
             evaluate_block, self.parameters.tables, self.distinct.sets, block, sums,
             self.want_gradient,
@@ -181,8 +189,9 @@ class ExactWork:
     def finish(self, n_threads: int) -> NDArray[np.float64] | None:
         """Return the weighted gradient; first do the sets that the blocks left out of range."""
         done = self._carefully(n_threads)
-        lacking = np.isnan(self.log_p)
-        if self.blocks and lacking.any():
+        # One NaN makes the sum NaN.
+        if self.blocks and np.isnan(self.log_p.sum()):
+            lacking = np.isnan(self.log_p)
             places = np.concatenate(self.blocks)
             self.beyond = places[lacking[places]].tolist()
         if not self.want_gradient:
@@ -203,7 +212,8 @@ class ExactWork:
 
     def _in_logs(self, s: int) -> NDArray[np.float64] | None:
         columns = self.parameters.columns(self.distinct.items(s))
-        if not in_range(columns):
+        # Phases are not added up in logarithms: what leaves the range stays there.
+        if not in_range(columns) or self.parameters.phases is not None:
             return None
         passage = Passage(self.parameters, columns)
         self.log_p[s] = passage.log_p()
@@ -219,8 +229,8 @@ class ExactWork:
         for sums in self._sums[1:]:
             gradient += sums.gradient
             present += sums.present
-        diagonal = gradient.diagonal().copy()
         rate = np.where(parameters.shared, parameters.rate, 0.0)
+        diagonal = gradient.diagonal() - present[n] * rate
         gradient -= present[:n, None] * rate
-        np.fill_diagonal(gradient, diagonal - present[n] * rate)
+        gradient.ravel()[:: n + 1] = diagonal
         return gradient

@@ -13,15 +13,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sequela.budget import Budget
-from sequela.likelihood.plan import Way, choose_way, component_cost
+from sequela.likelihood.component_cost import component_cost
+from sequela.likelihood.components import integral_work
+from sequela.likelihood.plan import (
+    LATTICE_SECONDS,
+    ORDER_SECONDS,
+    Way,
+    choose_way,
+    is_exact,
+)
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from sequela.likelihood.distinct import DistinctSamples
     from sequela.likelihood.parameters import Parameters
+    from sequela.likelihood.plan import Plan
 
-__all__ = ["LONG", "Forecast", "forecast_fit", "forecast_histories", "within_seconds"]
+__all__ = ["LONG", "Forecast", "evaluation_seconds", "forecast_histories", "within_seconds"]
 
 # What takes longer than so many seconds is announced with its time and memory.
 LONG = 60.0
@@ -38,13 +45,10 @@ _SAMPLED_SECONDS = {False: (5e-3, 8e-4), True: (2e-2, 1.5e-3)}
 _MOST_HALVINGS = 14
 # Bytes per thread that a table may take.
 _MOST_MEMORY = 4e8
-# A fit: evaluations of value and gradient, operations per second on plain lattices, and seconds of
-# an evaluation of a larger set by components, in a model of up to 50 items.
-_EVALUATIONS = 100
-_FIT_SPEED = 2e10
-_FIT_COMPONENT_SECONDS = 3e-4
-_FIT_COMPONENT_ITEMS = 50.0
-_LARGEST_SMALL_SET = 12
+# An evaluation in a fit, beside lattices and drawn orders: seconds per operation of an integral
+# over time, and of a set that will have components.
+_INTEGRAL_SECONDS = 2e-9
+_FIT_COMPONENT_SECONDS = 4e-4
 
 
 @dataclass(frozen=True)
@@ -158,18 +162,26 @@ def _excess(cost: Forecast, seconds: float) -> float:
     return max(cost.seconds / seconds, cost.memory / _MOST_MEMORY)
 
 
-def forecast_fit(distinct: DistinctSamples, n_items: int, budget: Budget) -> Forecast:
-    """Predict a fit, roughly: nobody knows beforehand which interactions it will find."""
-    sizes: NDArray[np.float64] = distinct.sizes.astype(np.float64)
-    lattice = Budget.exact_work(np.minimum(sizes, 60.0), np.full(sizes.size, float(n_items)))
-    alone = lattice / _FIT_SPEED
-    components = _FIT_COMPONENT_SECONDS * max(1.0, n_items / _FIT_COMPONENT_ITEMS)
-    each = np.where(sizes <= _LARGEST_SMALL_SET, alone, np.minimum(alone, components))
-    timed = Budget.exact_work(
-        np.minimum(sizes, 60.0), np.full(sizes.size, float(n_items)), timed=True
+def evaluation_seconds(plan: Plan, *, dense: bool) -> float:
+    """Predict one value and gradient in a fit, in seconds of one core.
+
+    Parameters
+    ----------
+    plan : Plan
+        How sets are evaluated.
+    dense : bool
+        Whether all items may interact, as after a random start; otherwise the fit begins without
+        interactions, and few are expected.
+    """
+    n = plan.data.n_items
+    support = np.ones((n, n), dtype=np.bool_) if dense else np.eye(n, dtype=np.bool_)
+    ways = plan.ways_on_support(support)
+    sizes = plan.distinct.sizes
+    by_components = np.nonzero(ways == Way.COMPONENTS)[0]
+    integrals = integral_work([plan.distinct.items(int(s)) for s in by_components])
+    return (
+        LATTICE_SECONDS * plan.lattice_work(np.nonzero(ways == Way.EXACT)[0])
+        + _INTEGRAL_SECONDS * integrals
+        + _FIT_COMPONENT_SECONDS * by_components.size
+        + ORDER_SECONDS * float(sizes[~is_exact(ways)].sum()) * n
     )
-    # At known times there are no components; beyond the budget sets are sampled.
-    each = np.where(distinct.timed, np.minimum(timed, budget.work) / _FIT_SPEED, each)
-    fitting = [int(k) for k in set(distinct.sizes.tolist()) if budget.exact_fits(int(k), n_items)]
-    memory = max((Budget.exact_memory(k, n_items) for k in fitting), default=0.0)
-    return Forecast(_EVALUATIONS * float(each.sum()), memory + 8.0 * 4.0 * n_items**2)

@@ -19,12 +19,14 @@ from sequela.likelihood.cross_gradient import CrossGradient
 from sequela.likelihood.cross_times import COARSE
 from sequela.likelihood.decomposition import acting, decompose
 from sequela.likelihood.distinct import DistinctSamples
+from sequela.likelihood.drawn_histories import DrawnHistories
 from sequela.likelihood.exact import ExactWork, plan_blocks
 from sequela.likelihood.orders import OrderSampler, in_sampling_range
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.partial import lattices_of
-from sequela.likelihood.plan import Plan, Way, is_exact
+from sequela.likelihood.plan import COMPONENT_SECONDS, Plan, Way, is_exact
 from sequela.likelihood.reweighting import DrawKey, DrawnOrders
+from sequela.observation import phases_of
 from sequela.support.errors import BudgetError
 from sequela.support.threads import run_all
 from sequela.support.validation import positive_integer
@@ -48,6 +50,8 @@ __all__ = ["Objective", "Work"]
 _QUICK_WORK = 1.5e7
 # Orders per chain at most.
 _MOST_KEPT = 64
+# Components may take so many times as long as lattices and drawn orders of the same sets.
+_MOST_OF_ORDERS = 4.0
 
 
 class Work(NamedTuple):
@@ -92,15 +96,17 @@ class Objective:
         self.n = data.n_items
         self.observation = observation
         self.settings = settings
+        self.threads = settings.threads  # asked for at every evaluation
         # The spread between chains is the error that a fit is held to.
         positive_integer("sampling chains", settings.sampling.chains, least=2)
         self.distinct = DistinctSamples.of(data, partial=True)
         self.plan = Plan(data, self.distinct, "auto", settings.budget)
+        self._phases = phases_of(observation)
         self.start = 0
         self.draws = 0
         self.effective = 1.0
         self._orders: dict[int, DrawnOrders] = {}
-        self._completions: DrawnCompletions | None = None
+        self._missing_parts: list[DrawnCompletions | DrawnHistories] = []
         self.prepare(np.eye(self.n, dtype=np.bool_))
         self._refuse_timed()
 
@@ -109,7 +115,7 @@ class Objective:
 
         The gradient of the entries of the support is then complete; see `evaluate`.
         """
-        ways = self.plan.ways_on_support(support)
+        ways = self.plan.ways_on_support(support, self._phases)
         self._children = acting(support)
         self._lattices: dict[tuple[int, bool], list[PartialLattice]] = {}
         self.blocks = plan_blocks(self.distinct, np.nonzero(ways == Way.EXACT)[0], self.n)
@@ -121,18 +127,20 @@ class Objective:
             (known := self.distinct.known(int(s))) is not None and known.missing.size > 0
             for s in np.flatnonzero(self.distinct.partial & (ways == Way.EXACT))
         )
-        self._draw_cells(np.flatnonzero(ways == Way.COMPLETIONS))
-        sampled = [int(s) for s in np.nonzero(~is_exact(ways) & (ways != Way.COMPLETIONS))[0]]
+        self._prepare_drawn(ways)
+        sampled = [int(s) for s in np.nonzero(~is_exact(ways) & ~self.distinct.partial)[0]]
         self._orders = {s: self._orders.get(s) or self._undrawn(s) for s in sampled}
         self.large = [self._orders[s] for s in sampled]
 
-    def _draw_cells(self, places: NDArray[np.int64]) -> None:
+    def _prepare_drawn(self, ways: NDArray[np.str_]) -> None:
         """Prepare the samples whose missing cells are drawn; they are the same on all supports."""
-        if self._completions is None and places.size:
-            known = [self.distinct.known(int(s)) for s in places]
-            self._completions = DrawnCompletions(
-                [k for k in known if k is not None], self.distinct.weights[places], self.n
-            )
+        if self._missing_parts:
+            return
+        for way, kind in ((Way.COMPLETIONS, DrawnCompletions), (Way.HISTORIES, DrawnHistories)):
+            places = np.flatnonzero(ways == way)
+            if places.size:
+                known = [k for s in places if (k := self.distinct.known(int(s))) is not None]
+                self._missing_parts.append(kind(known, self.distinct.weights[places], self.n))
 
     def _undrawn(self, s: int) -> DrawnOrders:
         return DrawnOrders(self.distinct.items(s), float(self.distinct.weights[s]))
@@ -140,12 +148,12 @@ class Objective:
     @property
     def is_sampled(self) -> bool:
         """Whether any set is sampled."""
-        return bool(self.large) or self._completions is not None
+        return bool(self.large or self._missing_parts)
 
     @property
     def most_kept(self) -> int:
         """Draws per chain beyond which more are not worth their time."""
-        return _MOST_KEPT if self._completions is None else self._completions.most_kept
+        return min((part.most_kept for part in self._missing_parts), default=_MOST_KEPT)
 
     @property
     def is_partial(self) -> bool:
@@ -159,6 +167,21 @@ class Objective:
         """
         limit = max(_QUICK_WORK, self._integral_work)
         return self.plan.component_work(support, self.by_components) <= limit
+
+    def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:
+        """Tell whether components on a support take much longer than lattices and drawn orders.
+
+        Then a fit had better let all entries move: components make the fit exact, but not at any
+        price. Sampled fits take more evaluations, which the factor stands for. Partly known sets
+        are exact on a small support alone, so that fits with such sets keep it.
+        """
+        if self.plan.partial.places.size:
+            return False
+        work = self.plan.component_work(support, self.by_components)
+        by_components = COMPONENT_SECONDS * min(work, self.settings.budget.work)
+        return by_components > _MOST_OF_ORDERS * self.plan.seconds_without_components(
+            self.by_components
+        )
 
     def work(self) -> Work:
         """Return what one evaluation takes on the prepared support."""
@@ -201,7 +224,7 @@ class Objective:
         if not theta.max() <= LARGEST_LOG_RATE:  # NaN is no better
             return nowhere
         exact = self._exact_work(theta, full=full)
-        run_all(exact.pieces, self.settings.threads)
+        run_all(exact.pieces, self.threads)
         loss, gradient = self._finish(exact)
         parameters = exact.parameters
         columns = [parameters.columns(large.items) for large in self.large]
@@ -222,9 +245,9 @@ class Objective:
                 parameters.spread(columns[place], stacks[place].sum(axis=0), part)
                 gradient -= large.weight * part
             self.effective = min(found.effective for found in weighed)
-        if self._completions is not None:
-            small = min((found.effective for found in weighed), default=1.0)
-            self.effective = min(self._completions.effective, small)
+        if self._missing_parts:
+            shares = [found.effective for found in weighed]
+            self.effective = min([*shares, *(part.effective for part in self._missing_parts)])
         return loss, gradient
 
     def _other_parts(
@@ -233,8 +256,8 @@ class Objective:
         """Yield loss and gradient of components, and of samples whose missing cells are drawn."""
         if self._sets:
             yield self._components(parameters, full=full)
-        if self._completions is not None:
-            value, slope = self._completions.evaluate(parameters, self.settings.threads)
+        for part in self._missing_parts:
+            value, slope = part.evaluate(parameters, self.settings.threads)
             yield (-value if np.isfinite(value) else np.inf), -slope
 
     def _components(
@@ -245,7 +268,7 @@ class Objective:
         if not all(in_component_range(parameters, c) for c in self._decomposition.components):
             return np.inf, np.zeros((self.n, self.n))
         solved = ComponentSets(parameters, self._decomposition, self._sets)
-        threads = self.settings.threads
+        threads = self.threads
         solved.solve(threads)
         if not solved.is_accurate:
             return np.inf, np.zeros((self.n, self.n))
@@ -261,11 +284,11 @@ class Objective:
         Theta is diagonal: partly known sets always have a lattice there.
         """
         exact = self._exact_work(theta, full=True)
-        run_all(exact.pieces, self.settings.threads)
+        run_all(exact.pieces, self.threads)
         return self._finish(exact)
 
     def _exact_work(self, theta: NDArray[np.float64], *, full: bool) -> ExactWork:
-        parameters = Parameters(theta, self.observation)
+        parameters = Parameters(theta, self.observation, any_times=True)
         return ExactWork(
             parameters, self.distinct, self.blocks, want_gradient=True,
             lattices=self._whole_lattices if full else self._support_lattices,
@@ -285,18 +308,19 @@ class Objective:
         return self._lattices[key]
 
     def _finish(self, exact: ExactWork) -> tuple[float, NDArray[np.float64]]:
-        gradient = exact.finish(self.settings.threads)
+        gradient = exact.finish(self.threads)
         assert gradient is not None  # noqa: S101 - it was asked for
         parts = exact.log_p * self.distinct.weights
         total = float(parts.sum())
         # Sets without a lattice of their own have no log p here.
-        return -(float(np.nansum(parts)) if np.isnan(total) else total), -gradient
+        loss = -(float(np.nansum(parts)) if np.isnan(total) else total)
+        return loss, np.negative(gradient, out=gradient)
 
     def gradient_error(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the Monte Carlo standard error of the gradient where orders were just drawn."""
         variance = np.zeros((self.n, self.n))
         if self.large:
-            parameters = Parameters(theta, self.observation)
+            parameters = Parameters(theta, self.observation, any_times=True)
             columns = [parameters.columns(large.items) for large in self.large]
             stacks = self._chain_gradients(columns, self._weigh(columns))
             for place, large in enumerate(self.large):
@@ -305,8 +329,8 @@ class Objective:
                 part = np.zeros((self.n, self.n))
                 parameters.spread_variance(columns[place], spread, part)
                 variance += large.weight**2 * part
-        if self._completions is not None:
-            variance += self._completions.gradient_variance(
+        for missing in self._missing_parts:
+            variance += missing.gradient_variance(
                 Parameters(theta, self.observation), self.settings.threads
             )
         return np.sqrt(variance)
@@ -319,9 +343,9 @@ class Objective:
         """
         if not self.is_sampled:
             return
-        parameters = Parameters(theta, self.observation)
-        if self._completions is not None:
-            self._completions.draw(parameters, kept, self.settings, (0, self.start, self.draws))
+        parameters = Parameters(theta, self.observation, any_times=True)
+        for part in self._missing_parts:
+            part.draw(parameters, kept, self.settings, (0, self.start, self.draws))
         columns = [parameters.columns(large.items) for large in self.large]
         drawn = all(large.states.size for large in self.large)
         carried = [found.log_p for found in self._weigh(columns)] if drawn else None
@@ -333,7 +357,7 @@ class Objective:
                 for s, large in enumerate(self.large)
                 for c in range(sampling.chains)
             ],
-            self.settings.threads,
+            self.threads,
         )
         self.draws += 1
         for s, large in enumerate(self.large):
@@ -348,7 +372,7 @@ class Objective:
                 for s, large in enumerate(self.large)
                 for c in range(len(large.states))
             ],
-            self.settings.threads,
+            self.threads,
         )
         each = iter(done)
         return [
@@ -366,7 +390,7 @@ class Objective:
                 for s, large in enumerate(self.large)
                 for c in range(len(large.states))
             ],
-            self.settings.threads,
+            self.threads,
         )
         each = iter(done)
         return [np.stack([next(each) for _ in range(len(large.states))]) for large in self.large]
@@ -377,7 +401,7 @@ class Objective:
         self.draws = 0
         self.effective = 1.0
         self._orders = {}
-        self._completions = None
+        self._missing_parts = []
         self.prepare(np.eye(self.n, dtype=np.bool_))
 
     def arrays(self) -> dict[str, Any]:
@@ -392,8 +416,8 @@ class Objective:
             state[f"large_{s}_orders"] = large.orders
             state[f"large_{s}_drawn"] = large.drawn
             state[f"large_{s}_offset"] = np.array(large.offset)
-        if self._completions is not None:
-            state |= self._completions.arrays()
+        for part in self._missing_parts:
+            state |= part.arrays()
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -406,5 +430,5 @@ class Objective:
             large.orders = state[f"large_{s}_orders"]
             large.drawn = state[f"large_{s}_drawn"]
             large.offset = float(state[f"large_{s}_offset"])
-        if self._completions is not None:
-            self._completions.restore(state)
+        for part in self._missing_parts:
+            part.restore(state)

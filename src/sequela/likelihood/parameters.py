@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from sequela.kernels.arguments import ColumnRoom, SetColumns, ThetaTables
 from sequela.kernels.columns import SHORTCUT_LIMIT, choose_columns
 from sequela.likelihood.decomposition import acting
-from sequela.observation import Exponential
+from sequela.observation import Exponential, ObservationEffects, phases_of
 from sequela.support.errors import InputError
 from sequela.support.jit import call
 
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["Columns", "Parameters"]
 
 _NONE = np.empty(0, dtype=np.int64)
+
+
+@lru_cache(maxsize=8)
+def _row_starts(n: int) -> NDArray[np.int64]:
+    """Return where the rows of an n x n array begin and end: a fit asks at every evaluation."""
+    return np.arange(0, n * n + 1, n)
 
 
 @dataclass(frozen=True)
@@ -85,31 +91,54 @@ class Parameters:
         Checked; it is not checked again here.
     observation : Observation or None
         How samples are observed; None: exponential with rate 1.
+    any_times : bool
+        Whether the caller knows `phases`: otherwise an observation without a constant rate is
+        refused.
+
+    Attributes
+    ----------
+    phases : PhaseTables or None
+        The observation time as phases, if the rate of the observation is not constant;
+        `stop_rate` is then one over the mean time, which only sets a scale.
     """
 
-    def __init__(self, theta: NDArray[np.float64], observation: Observation | None = None) -> None:
+    def __init__(
+        self,
+        theta: NDArray[np.float64],
+        observation: Observation | None = None,
+        *,
+        any_times: bool = False,
+    ) -> None:
+        if any_times and isinstance(observation, ObservationEffects):
+            # The same sets at the same probabilities; the derivatives by theta are the same, too.
+            theta, observation = observation.absorb(theta), None
         n = theta.shape[0]
         self.theta = theta
         self.n = n
-        self.stop_rate = _constant_rate(observation)
+        self.phases = None if not any_times or observation is None else phases_of(observation)
+        if self.phases is not None and observation is not None:
+            self.stop_rate = 1.0 / observation.mean_time
+        else:
+            self.stop_rate = _constant_rate(observation)
         # Beyond the range of a double they are infinite, and the sets are found out of range.
         with np.errstate(over="ignore"):
-            self.rate = np.exp(np.diagonal(theta))
-            W = np.exp(theta)
-        np.fill_diagonal(W, 1.0)  # an item has no effect on itself
-        present = theta != 0.0
-        np.fill_diagonal(present, val=False)
-        places = present.ravel().nonzero()[0]
+            W = np.exp(theta, order="C")
+        self.rate = W.diagonal().copy()
+        W.ravel()[:: n + 1] = 1.0  # an item has no effect on itself
+        present = (theta != 0.0).ravel()
+        present[:: n + 1] = False
+        places = present.nonzero()[0]
         self.shared = self.rate <= SHORTCUT_LIMIT * self.stop_rate
+        all_shared = bool(self.shared.all())  # as in most models
         self.tables = ThetaTables(
             theta=theta,
             W=W,
             rate=self.rate,
-            row_start=np.searchsorted(places, np.arange(0, n * n + 1, n)),
+            row_start=places.searchsorted(_row_starts(n)),
             row_item=places % n,
             shared=self.shared,
-            constant=float(self.rate[self.shared].sum()),
-            fast=np.nonzero(~self.shared)[0].astype(np.int64),
+            constant=float((self.rate if all_shared else self.rate[self.shared]).sum()),
+            fast=_NONE if all_shared else np.nonzero(~self.shared)[0].astype(np.int64),
             stop_rate=self.stop_rate,
         )
 
@@ -120,8 +149,13 @@ class Parameters:
 
     @classmethod
     def of(cls, model: Model) -> Parameters:
-        """Return the parameters of a model."""
+        """Return the parameters of a model whose observation has a constant rate."""
         return cls(model.theta, model.observation)
+
+    @classmethod
+    def for_sets(cls, model: Model) -> Parameters:
+        """Return the parameters for the probabilities of sets, at any kind of observation times."""
+        return cls(model.theta, model.observation, any_times=True)
 
     def columns(self, items: NDArray[np.int64]) -> Columns:
         """Return the columns of the set `items`."""
@@ -179,7 +213,7 @@ def _constant_rate(observation: Observation | None) -> float:
     rate = (observation or Exponential()).constant_rate
     if rate is None:
         raise InputError(
-            f"the likelihood of an observation of kind {observation.kind!r} is not available; "
+            f"this is not available for an observation of kind {observation.kind!r}; "
             "use an observation with a constant rate, such as sequela.Exponential()"
             if observation is not None
             else "the observation has no rate"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.budget import LARGEST_EXACT_SET, Budget
+from sequela.budget import Budget
 from sequela.likelihood.partial import lattices_of, passage_in_range
 from sequela.support.errors import BudgetError, InputError
 
@@ -62,7 +62,7 @@ class PartialPlan:
 
     def require(self, method: str) -> None:
         """Refuse methods that are for complete samples."""
-        if self.places.size and method not in ("auto", "exact", "completions"):
+        if self.places.size and method not in ("auto", "exact", "completions", "histories"):
             raise InputError(
                 f"method {method!r} is for complete samples, but {self._name(int(self.places[0]))} "
                 "has missing cells or a known order; use 'auto'"
@@ -167,11 +167,6 @@ class PartialPlan:
                 f"{found}: more than the budget allows to be exact, and cells of a sample with "
                 f"{obstacle} are not drawn. Raise the budget, or leave the sample or its "
                 f"{'order' if 'order' in obstacle else 'time'} out"
-            )
-        if size > LARGEST_EXACT_SET // 2 or not self.budget.exact_fits(size, self.data.n_items):
-            raise BudgetError(
-                f"{found}: its known items alone are more than the budget allows to be exact. "
-                "Raise the budget, or leave the sample out"
             )
 
     def _name(self, s: int) -> str:

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sequela.budget import LARGEST_EXACT_SET, Budget
-from sequela.likelihood.components import in_component_range
+from sequela.likelihood.component_cost import (
+    COMPONENT_OVERHEAD,
+    LARGEST_COMPONENT,
+    LEAST_COMPONENT_SET,
+    work_of_components,
+)
 from sequela.likelihood.decomposition import acting, components_of
 from sequela.likelihood.partial_plan import PartialPlan
 from sequela.support.errors import BudgetError, InputError
@@ -21,20 +26,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sequela.data.dataset import Dataset
+    from sequela.kernels.arguments import PhaseTables
     from sequela.likelihood.decomposition import Component
     from sequela.likelihood.distinct import DistinctSamples
     from sequela.likelihood.parameters import Parameters
 
 __all__ = [
+    "COMPONENT_SECONDS",
     "EXACT_WAYS",
+    "LATTICE_SECONDS",
     "METHODS",
+    "ORDER_SECONDS",
     "Plan",
     "Way",
     "all_subsets_fit",
     "check_method",
     "choose_way",
-    "component_cost",
-    "has_small_components",
     "is_exact",
 ]
 
@@ -46,6 +53,7 @@ METHODS = (
     "metropolis",
     "metropolis-uniform",
     "completions",
+    "histories",
 )
 
 
@@ -58,33 +66,32 @@ class Way(StrEnum):
     METROPOLIS = "metropolis"  # orders drawn by the paper's informed proposal
     METROPOLIS_UNIFORM = "metropolis-uniform"  # orders drawn by its uniform proposal
     COMPLETIONS = "completions"  # missing cells drawn; each completed set is exact
+    HISTORIES = "histories"  # missing cells and orders drawn together
 
 
 EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
 
-# Smaller sets always have a lattice: it takes less than a millisecond.
-_LEAST_COMPONENT_SET = 13
 # Operations on lattices, per evaluation, above which a fit uses components instead: about a fifth
 # of a second.
 _LATTICE_WORK_OF_A_FIT = 3e9
 # The same for partly known samples, whose lattices take longer per operation; beyond it their
 # missing cells are drawn.
 _PARTIAL_WORK_OF_A_FIT = 2e9
-# What a set takes by components beside its functions of time, as so many operations on a lattice:
-# its value, and the gradient between its components.
-_COMPONENT_OVERHEAD = 5e6
+# Known items of a sample up to which completed sets are exact: a lattice of 2^12 states, and some
+# missing items more, takes about a millisecond.
+_LARGEST_COMPLETED = 10
+# What the gradient between the components of a set takes, as so many operations on a lattice.
 _CROSS_OVERHEAD = 3e8
 # Times and orders take a lattice in logarithms, and quantiles a transform of it at many points: so
 # much more than a value and gradient.
 _HISTORY_FACTOR = 30.0
-# States of components up to which quantiles of small sets are read off the integrand.
-_MOST_QUANTILE_STATES = 512
 # Observation times and moments before them at which that gradient is evaluated.
 _CROSS_POINTS = 4000
-# No budget of memory is enough for a larger one.
-_LARGEST_COMPONENT = 24
-# What a component takes, for each of its states: coefficients of functions of time.
-_COEFFICIENTS = 20 * 16
+# Seconds of one core, in a fit: per operation on lattices and of components, and per item of a
+# sampled set and column.
+LATTICE_SECONDS = 7e-11
+COMPONENT_SECONDS = 7e-10
+ORDER_SECONDS = 1.4e-6
 
 
 def is_exact(ways: NDArray[np.str_]) -> NDArray[np.bool_]:
@@ -134,9 +141,9 @@ def choose_way(
         if budget.exact_fits(items.size, columns)
         else np.inf
     )
-    if components and items.size >= _LEAST_COMPONENT_SET:
+    if components and items.size >= LEAST_COMPONENT_SET:
         parts, _ = components_of(items, parameters.children)
-        if _component_work(parameters, parts, budget) < _HISTORY_FACTOR * lattice:
+        if work_of_components(parameters, parts, budget) < _HISTORY_FACTOR * lattice:
             return Way.COMPONENTS
     if np.isfinite(lattice):
         return Way.EXACT
@@ -146,42 +153,6 @@ def choose_way(
             "orders, or a larger budget=Budget(...)"
         )
     return Way.RELOCATION
-
-
-def _component_work(parameters: Parameters | None, parts: list[Component], budget: Budget) -> float:
-    """Return the operations that a set takes by components; infinite if they do not fit.
-
-    Without parameters only the sizes of the components are judged, not the range of their rates.
-    """
-    work = _COMPONENT_OVERHEAD
-    for part in parts:
-        if part.size > _LARGEST_COMPONENT:
-            return np.inf
-        functions = 2.0**part.size * _COEFFICIENTS
-        if not budget.allows(memory=16.0 * functions, work=functions * (3 * part.size + 30)):
-            return np.inf
-        if parameters is not None and not in_component_range(parameters, part):
-            return np.inf
-        work += functions * (3 * part.size + 30)
-    return work
-
-
-def component_cost(parameters: Parameters, items: NDArray[np.int64]) -> tuple[float, float]:
-    """Return the operations and the bytes that a set takes by components, whatever the budget."""
-    parts, _ = components_of(items, parameters.children)
-    functions = [2.0**part.size * _COEFFICIENTS for part in parts]
-    work = sum(f * (3 * part.size + 30) for f, part in zip(functions, parts, strict=True))
-    return _COMPONENT_OVERHEAD + work, 16.0 * sum(functions)
-
-
-def has_small_components(parameters: Parameters, items: NDArray[np.int64]) -> bool:
-    """Tell whether a set has a lattice, and yet components that give its time much sooner."""
-    if items.size >= _LEAST_COMPONENT_SET:
-        return False
-    parts, _ = components_of(items, parameters.children)
-    if sum(2.0**part.size for part in parts) > _MOST_QUANTILE_STATES:
-        return False
-    return all(in_component_range(parameters, part) for part in parts)
 
 
 def all_subsets_fit(n_items: int, budget: Budget) -> bool:
@@ -224,9 +195,11 @@ class Plan:
         A complete gradient is expensive by components; a value alone is not.
         """
         distinct = self.distinct
+        if parameters.phases is not None:
+            return self._all_on_lattices(parameters.phases)
         if self.method == Way.COMPONENTS:
             return self._all_by_components(parameters)
-        if self.method not in ("auto", "exact", Way.COMPLETIONS):
+        if self.method not in ("auto", "exact", Way.COMPLETIONS, Way.HISTORIES):
             return self._by_name()
         by_components = self._component_sets(parameters, full_gradient=full_gradient)
         exact = self._exact_for_any_theta & ~by_components
@@ -245,11 +218,10 @@ class Plan:
         if self.partial.places.size:
             exact_partial = self.partial.exact(
                 parameters.children, full_gradient=full_gradient,
-                most_work=-1.0 if self.method == Way.COMPLETIONS else self.budget.total_work,
+                most_work=self.budget.total_work if self.method in ("auto", "exact") else -1.0,
                 sample=self.method != "exact",
             )  # fmt: skip
-            names = np.where(exact_partial, Way.EXACT.value, Way.COMPLETIONS.value)
-            ways[self.partial.places] = names
+            self._name_partial(ways, exact_partial)
         return ways
 
     def _all_by_components(self, parameters: Parameters) -> NDArray[np.str_]:
@@ -265,7 +237,7 @@ class Plan:
                     "'auto'"
                 )
             parts, _ = components_of(distinct.items(s), children)
-            if not np.isfinite(_component_work(parameters, parts, self.budget)):
+            if not np.isfinite(work_of_components(parameters, parts, self.budget)):
                 largest = max(part.size for part in parts)
                 raise BudgetError(
                     f"{name} has a component of {largest} items: beyond the budget, or with rates "
@@ -278,7 +250,7 @@ class Plan:
         distinct = self.distinct
         chosen = np.zeros(len(distinct), dtype=np.bool_)
         # Where a lattice is cheaper than any components, nothing needs to be decomposed.
-        overhead = _CROSS_OVERHEAD if full_gradient else _COMPONENT_OVERHEAD
+        overhead = _CROSS_OVERHEAD if full_gradient else COMPONENT_OVERHEAD
         cheap = self._exact_for_any_theta & (self._work_if_dense <= overhead)
         candidates = [s for s in self._candidates() if not cheap[s]]
         if not candidates:
@@ -296,19 +268,59 @@ class Plan:
                 columns = parameters.columns(distinct.items(s)).n_columns
                 if self.budget.exact_fits(size, columns):
                     lattice = Budget.exact_work(float(size), float(columns))
-            work = _component_work(parameters, parts, self.budget)
+            work = work_of_components(parameters, parts, self.budget)
             if full_gradient:
-                states = sum(2.0 ** min(part.size, _LARGEST_COMPONENT) for part in parts)
+                states = sum(2.0 ** min(part.size, LARGEST_COMPONENT) for part in parts)
                 work += _CROSS_OVERHEAD + _CROSS_POINTS * 100.0 * states
             chosen[s] = work < lattice
         return chosen
 
-    def ways_on_support(self, support: NDArray[np.bool_]) -> NDArray[np.str_]:
+    def _all_on_lattices(self, phases: PhaseTables) -> NDArray[np.str_]:
+        """Return the lattice for every set, or raise for one that does not fit.
+
+        For observation times that are not exponential there is no other way.
+        """
+        if self.method not in ("auto", "exact"):
+            raise InputError(
+                f"method {self.method!r} is not available where observation times are not "
+                "exponential; use 'auto'"
+            )
+        if self.distinct.partial.any():
+            row = int(self.distinct.first[int(np.argmax(self.distinct.partial))])
+            raise InputError(
+                f"sample {self.data.samples[row]!r} (row {row}) has missing cells or a known "
+                "order, which is not available where observation times are not exponential; leave "
+                "such samples out, or use sequela.Exponential()"
+            )
+        passes = phases.rates.size + phases.stages
+        n = self.data.n_items
+        sizes = np.minimum(self.distinct.sizes, 60).astype(np.float64)
+        work = 2.0**sizes * (20.0 * passes * (sizes + 1.0) + 6.0 * n)
+        memory = 2.0**sizes * 8.0 * (2.0 * passes + n + sizes)
+        for s in map(int, np.argsort(-sizes, kind="stable")):
+            if not self.distinct.timed[s] and not self.budget.allows(
+                memory=float(memory[s]), work=float(work[s])
+            ):
+                row = int(self.distinct.first[s])
+                raise BudgetError(
+                    f"sample {self.data.samples[row]!r} (row {row}) has {int(sizes[s])} items: "
+                    "beyond the budget where observation times are not exponential. Raise the "
+                    "budget, leave this sample or some items out, or use sequela.Exponential()"
+                )
+            break
+        return np.where(self._exact_for_any_theta | ~self.distinct.timed, Way.EXACT.value,
+                        Way.METROPOLIS.value)  # fmt: skip
+
+    def ways_on_support(
+        self, support: NDArray[np.bool_], phases: PhaseTables | None = None
+    ) -> NDArray[np.str_]:
         """Return the way of every distinct sample, the same for all thetas on a support.
 
         Between two changes of the support a fit needs a choice that does not change as theta
         moves. Lattices are judged as if all items interacted.
         """
+        if phases is not None:
+            return self._all_on_lattices(phases)
         distinct = self.distinct
         n = self.data.n_items
         exact = self._exact_for_any_theta.copy()
@@ -322,16 +334,24 @@ class Plan:
                 continue
             parts, _ = components_of(distinct.items(s), children)
             lattice = Budget.exact_work(float(distinct.sizes[s]), float(n)) if exact[s] else np.inf
-            by_components[s] = _component_work(None, parts, self.budget) < lattice
+            by_components[s] = work_of_components(None, parts, self.budget) < lattice
         exact &= ~by_components
         self._bound_total(exact, np.full(len(distinct), n))
         ways = self._named(exact)
         ways[by_components] = Way.COMPONENTS.value
         if self.partial.places.size:
             exact_partial = self.partial.exact_in_a_fit(children, _PARTIAL_WORK_OF_A_FIT)
-            names = np.where(exact_partial, Way.EXACT.value, Way.COMPLETIONS.value)
-            ways[self.partial.places] = names
+            self._name_partial(ways, exact_partial)
         return ways
+
+    def _name_partial(self, ways: NDArray[np.str_], exact: NDArray[np.bool_]) -> None:
+        """Fill in the ways of partly known samples: of those that are drawn, by their sizes."""
+        places = self.partial.places
+        small = self.distinct.sizes[places] <= _LARGEST_COMPLETED
+        if self.method == Way.HISTORIES:
+            small[:] = False
+        drawn = np.where(small, Way.COMPLETIONS.value, Way.HISTORIES.value)
+        ways[places] = np.where(exact, Way.EXACT.value, drawn)
 
     def component_work(self, support: NDArray[np.bool_], chosen: NDArray[np.int64]) -> float:
         """Return the operations that the components of these sets take on a support.
@@ -342,7 +362,16 @@ class Plan:
         distinct = {
             part for s in chosen for part in components_of(self.distinct.items(int(s)), children)[0]
         }
-        return _component_work(None, list(distinct), self.budget)
+        return work_of_components(None, list(distinct), self.budget)
+
+    def seconds_without_components(self, chosen: NDArray[np.int64]) -> float:
+        """Return what an evaluation of these sets takes on lattices and by drawn orders."""
+        exact = self._exact_for_any_theta[chosen]
+        items = float(self.distinct.sizes[chosen[~exact]].sum())
+        return (
+            LATTICE_SECONDS * self.lattice_work(chosen[exact])
+            + ORDER_SECONDS * items * self.data.n_items
+        )
 
     def lattice_work(self, chosen: NDArray[np.int64]) -> float:
         """Return the operations on the lattices of these sets, if all items interact."""
@@ -350,7 +379,7 @@ class Plan:
 
     def _candidates(self) -> list[int]:
         """Return the sets that components may be worth while for."""
-        large = (self.distinct.sizes >= _LEAST_COMPONENT_SET) & ~self.distinct.timed
+        large = (self.distinct.sizes >= LEAST_COMPONENT_SET) & ~self.distinct.timed
         large &= ~self.distinct.partial
         return [int(s) for s in np.nonzero(large)[0]]
 

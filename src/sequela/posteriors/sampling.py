@@ -44,6 +44,8 @@ _BETWEEN_CHECKPOINTS = 30.0
 # A run until convergence is judged after so many draws per chain, then after ever more: judging too
 # often would sooner or later find a moment at which chance makes it look good.
 _FIRST_CHECK = 250
+# Sweeps of the warm-up of such a run.
+_WARM_UP_SWEEPS = 500
 _CHECK_GROWTH = 1.3
 
 
@@ -101,8 +103,8 @@ def posterior(
     **options
         `draws` per chain (None: until R-hat is at most 1.01 and at least 400 draws are effective
         for every order, but no more than `most_draws`, 4000), `chains` (4), `warm_up` (draws that
-        are discarded: 250, or half of `draws`), `thin` (sweeps per draw; 2 to 10, the more the
-        fewer items there are), `jumps` (per sweep, 12), `replicas` (heated copies that exchange
+        are discarded: 500 sweeps, or half of `draws`), `thin` (sweeps per draw; 2 to 10, the more
+        the fewer items there are), `jumps` (per sweep, 12), `replicas` (heated copies that exchange
         states with each chain; 1: none), `largest_lattice` (12), `random_state`, `n_threads`.
 
     Returns
@@ -295,8 +297,8 @@ def _read_plan(options: Mapping[str, Any], n_items: int) -> Plan:
     positive_integer("jumps", plan.jumps, least=0)
     warm_up = options.get("warm_up")
     if warm_up is None:
-        usual = Plan.warm_up if plan.until_converged else max(plan.draws // 2, 50)
-        return replace(plan, warm_up=usual)
+        usual = _WARM_UP_SWEEPS // plan.thin if plan.until_converged else plan.draws // 2
+        return replace(plan, warm_up=max(usual, 50))
     return replace(plan, warm_up=positive_integer("warm_up", warm_up, least=10))
 
 

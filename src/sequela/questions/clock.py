@@ -17,6 +17,7 @@ import pandas as pd
 
 from sequela.kernels.contour import tilted_moments
 from sequela.kernels.passage import LANES, laplace_transform
+from sequela.likelihood.component_cost import has_small_components
 from sequela.likelihood.components import ComponentSets
 from sequela.likelihood.decomposition import decompose_by
 from sequela.likelihood.distinct import DistinctSamples
@@ -29,12 +30,13 @@ from sequela.likelihood.passage import Passage
 from sequela.likelihood.plan import (
     Way,
     choose_way,
-    has_small_components,
 )
 from sequela.model import as_model
+from sequela.observation import phases_of
 from sequela.posteriors.result import Posterior, check_level
 from sequela.questions.arguments import one_sample
 from sequela.questions.inversion import Inverse
+from sequela.questions.phase_times import phase_times
 from sequela.questions.precision import settings_for_orders, until_precise
 from sequela.questions.samples import MAX_ORDERS
 from sequela.questions.times_over_draws import times_over_draws
@@ -289,6 +291,8 @@ def pseudo_times(
         )  # fmt: skip
     model = as_model(model)
     samples = as_samples(model, data)
+    if phases_of(model.observation) is not None:
+        return phase_times(model, samples, dict(zip(names, wanted.tolist(), strict=True)), how)
     parameters = Parameters.of(model)
     distinct = DistinctSamples.of(samples.without_times(), partial=True)
     of_orders = settings_for_orders(how, _TABLE_ORDERS if how.draws is None else how.draws)

@@ -362,8 +362,13 @@ def _notes(sides: list[_Cohort], shared: list[str], level: float) -> tuple[str, 
     else:
         count = len(shared) * (len(shared) - 1) // 2
         notes.append(
-            f"of {count} orders about {(1.0 - level) * count:.0f} would be called different by "
+            f"of {count} orders about {(1.0 - level) * count:.2g} would be called different by "
             "chance if the cohorts were the same"
+        )
+    if "repeats" in (sides[0].kind, sides[1].kind):
+        notes.append(
+            "fits to resampled data can agree on an order that the data leave open, because each "
+            "is the best model alone; posteriors count all models"
         )
     if sides[0].kind != sides[1].kind:
         notes.append(

@@ -193,7 +193,10 @@ def _shares(model: Model, how: Settings) -> Shares:
         drawn = simulate(model, draws, random_state=how.seed, n_threads=how.threads)
         return np.bincount(drawn.sequence, minlength=len(drawn.items))
 
-    exact = arrival_probabilities(Parameters.of(model), how.budget)
+    if model.observation.constant_rate is None:
+        exact = np.full(model.n_items, np.nan)
+    else:
+        exact = arrival_probabilities(Parameters.of(model), how.budget)
     return fill_by_simulation(exact, count_hits, how)
 
 

@@ -249,7 +249,8 @@ def _of_model(
     places = np.arange(model.n_items) if items is None else find_items(model, items)
     labels = _labels(model, places)
     joint = np.full((places.size, places.size), np.nan)
-    if method != "simulation":
+    # Where the rate of the observation is not constant, orders are counted in simulated samples.
+    if method == "exact" or (method == "auto" and model.observation.constant_rate is not None):
         max_states = _MAX_STATES if method == "auto" else np.inf
         _fill_exactly(joint, Parameters.of(model), places, how, max_states)
     # On the diagonal P(observed); [a, b] is P(both observed, a first).

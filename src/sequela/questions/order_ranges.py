@@ -33,7 +33,8 @@ from sequela.learning.penalties import OffDiagonalL1
 from sequela.learning.refitting import WarmFits
 from sequela.learning.solvers.contract import Limits
 from sequela.likelihood.distinct import DistinctSamples
-from sequela.likelihood.forecast import forecast_fit
+from sequela.likelihood.forecast import evaluation_seconds
+from sequela.likelihood.plan import Plan
 from sequela.model import Model, as_model
 from sequela.questions.arguments import find_items
 from sequela.questions.order_baseline import baseline_verdict, order_baseline
@@ -71,6 +72,8 @@ _QUICK_ORDERS = 1e7
 _ORDER_DRAWS = 30_000
 # Predicted seconds of one core for all fits of a check, and evaluations at least and at most.
 _SECONDS = 12.0
+# So many evaluations are done in any case, unless they would take longer than this.
+_MOST_SECONDS = 60.0
 _LEAST_EVALUATIONS = 300
 _MOST_EVALUATIONS = 4000
 # Of one evaluation: per sample with a known time, and at least.
@@ -261,10 +264,11 @@ def _warm_fits(samples: Dataset, model: Model, settings: Settings, limits: Limit
 def _affordable(samples: Dataset, budget: Budget) -> int:
     """Return how many evaluations a check may take: the same on every machine."""
     distinct = DistinctSamples.of(samples, partial=True)
-    # The forecast of a fit is about 100 evaluations; samples with times have a price of their own.
-    each = forecast_fit(distinct, samples.n_items, budget).seconds / 100.0
+    each = evaluation_seconds(Plan(samples, distinct, "auto", budget), dense=False)
+    # Samples with times have a price of their own.
     each += _TIMED_SECONDS * int(np.count_nonzero(distinct.timed)) + _LEAST_SECONDS
-    return int(np.clip(_SECONDS / each, _LEAST_EVALUATIONS, _MOST_EVALUATIONS))
+    least = min(_LEAST_EVALUATIONS, _MOST_SECONDS / each)
+    return max(1, int(np.clip(_SECONDS / each, least, _MOST_EVALUATIONS)))
 
 
 def _as_found(start: Model, search: RangeSearch) -> Model:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from sequela.data.dataset import Dataset
-    from sequela.learning.estimator import SetChain
+    from sequela.learning.learner import Learner
     from sequela.likelihood.forecast import Forecast
     from sequela.questions.order_ranges import OrderRanges
 
@@ -39,7 +39,7 @@ _ORDERED_ITEMS = 20
 
 def write_fit(
     folder: str | os.PathLike[str],
-    learner: SetChain,
+    learner: Learner,
     data: Dataset,
     *,
     figures: tuple[str, ...] = (),
@@ -53,7 +53,7 @@ def write_fit(
     ----------
     folder : path
         Where; it is made if it does not exist. Files of the same names are replaced.
-    learner : SetChain
+    learner : Learner or SetChain
         Fitted. Its seed is also that of answers that are sampled.
     data : Dataset
         What it was fitted to.
@@ -99,7 +99,7 @@ class _Tables:
     def __init__(
         self,
         folder: Path,
-        learner: SetChain,
+        learner: Learner,
         data: Dataset,
         execution: Execution,
         table_seconds: float | None,
@@ -162,14 +162,16 @@ class _Tables:
         from sequela.plots.theta import plot_theta
         from sequela.plots.timeline import plot_timeline
 
-        budget = self._budget("arrival times", quantiles=False)
-        posteriors = sample_posteriors(self.model, self.data, budget=budget, **self.options)
-        self.announce("figures")
         drawings: dict[str, Callable[[], Any]] = {
             "theta": lambda: plot_theta(self.model),
             "frequencies": lambda: plot_frequencies(self.frequencies),
-            "timeline": lambda: plot_timeline(posteriors),
         }
+        # Arrival times are not known yet where observation times are not exponential.
+        if self.model.observation.constant_rate is not None:
+            budget = self._budget("arrival times", quantiles=False)
+            posteriors = sample_posteriors(self.model, self.data, budget=budget, **self.options)
+            drawings["timeline"] = lambda: plot_timeline(posteriors)
+        self.announce("figures")
         if self.orders is not None:
             drawings["orders"] = lambda: plot_order_matrix(self.orders)
         if len(self.model.interactions()):
@@ -188,6 +190,9 @@ class _Tables:
 
     def _budget(self, what: str, *, quantiles: bool) -> Any:
         """Announce a table of all samples; return a budget that keeps it within its seconds."""
+        if self.model.observation.constant_rate is None:
+            self.announce(what)
+            return None
         samples = DistinctSamples.of(self.data.without_times(), partial=True)
         budget, whole, chosen = within_seconds(
             Parameters.of(self.model), samples, self.table_seconds, quantiles=quantiles

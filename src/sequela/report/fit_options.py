@@ -37,6 +37,10 @@ class FitRunOptions:
     check : bool
         Check which orders the data allow (`sequela.questions.order_ranges`); if a better model is
         found on the way, it is the result.
+    observation : str or None
+        The observation times: "exponential" (None), "gamma:SHAPE" or "heavy:SHAPE" as
+        `sequela.Gamma` and `sequela.HeavyTailed` describe them; "gamma", "heavy" or "any" choose
+        the shape by held-out likelihood (`sequela.learning.compare_observations`).
     times : str or None
         The column with observation times.
     most_frequent : int or None
@@ -70,6 +74,7 @@ class FitRunOptions:
     cv: bool = False
     starts: int | None = None
     check: bool = True
+    observation: str | None = None
     times: str | None = None
     most_frequent: int | None = None
     solver: str = "auto"

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sequela.budget import Budget
-from sequela.learning.cross_validation import SetChainCV
-from sequela.learning.estimator import SetChain
+from sequela.learning.forecast import fit_seconds
+from sequela.learning.learner import Learner
+from sequela.learning.observations import FAMILIES, compare_observations
 from sequela.learning.solvers.contract import Status
 from sequela.likelihood.distinct import DistinctSamples
-from sequela.likelihood.forecast import forecast_fit
+from sequela.likelihood.plan import Plan
+from sequela.observation import Exponential, Gamma, parse_observation
 from sequela.questions.order_ranges import order_ranges
 from sequela.report.fit_folder import write_fit
 from sequela.report.fit_options import Execution, FitRunOptions, OutputOptions
@@ -24,6 +26,7 @@ from sequela.report.tables import records
 from sequela.support.errors import InputError
 from sequela.support.folders import check_folder, new_folder
 from sequela.support.progress import lines_in_log
+from sequela.support.random import materialise_seed
 
 if TYPE_CHECKING:
     import os
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from sequela.data.dataset import Dataset
     from sequela.data.importing import ImportSummary
     from sequela.learning.fit_check import FitCheck
+    from sequela.learning.observations import ObservationComparison
     from sequela.model import Model
     from sequela.questions.order_ranges import OrderRanges
 
@@ -42,8 +46,8 @@ __all__ = ["FitReport", "FitResult", "repeat_run", "run_fit", "was_interrupted"]
 
 _COMMAND = "fit"
 _STRONGEST = 8
-# Starts by default, where one is predicted to take at most this many seconds of one core.
-_STARTS = ((5, 10.0), (3, 60.0))
+# Starts by default, where all are predicted to take at most this many seconds of one core.
+_STARTS = ((5, 50.0), (3, 100.0))
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ class FitResult:
     theta_sha256: str
 
     @classmethod
-    def of(cls, learner: SetChain) -> FitResult:
+    def of(cls, learner: Learner) -> FitResult:
         """Return the numbers of a fitted learner."""
         return cls(
             objective=learner.objective_,
@@ -104,7 +108,7 @@ class FitReport:
         What it holds.
     options : FitRunOptions
         What the fit was told, with the seed that was used.
-    learner : SetChain
+    learner : Learner
         Fitted.
     result : FitResult
         Its numbers.
@@ -114,6 +118,8 @@ class FitReport:
         Which orders the data allow; None if they were not checked.
     fit_check : FitCheck or None
         Whether the model describes the data; None after an interrupt.
+    observations : ObservationComparison or None
+        The kinds of observation that were compared, if the shape was to be chosen.
     notices : tuple of str
         What the fit warned of, each once; Python's warnings are not raised beside it.
     same_as_repeated : bool or None
@@ -123,11 +129,12 @@ class FitReport:
     folder: Path
     files: tuple[str, ...]
     options: FitRunOptions
-    learner: SetChain = field(repr=False, compare=False)
+    learner: Learner = field(repr=False, compare=False)
     result: FitResult
     import_summary: ImportSummary = field(repr=False)
     order_ranges: OrderRanges | None = field(default=None, repr=False, compare=False)
     fit_check: FitCheck | None = field(default=None, repr=False, compare=False)
+    observations: ObservationComparison | None = field(default=None, repr=False, compare=False)
     notices: tuple[str, ...] = ()
     same_as_repeated: bool | None = None
 
@@ -165,6 +172,7 @@ class FitReport:
                 None if self.order_ranges is None else records(self.order_ranges.table)
             ),
             "fit_check": None if self.fit_check is None else self.fit_check.to_json(),
+            "observations": None if self.observations is None else self.observations.to_json(),
             "notices": list(self.notices),
             "interrupted": self.interrupted,
             "same_as_repeated": self.same_as_repeated,
@@ -223,6 +231,8 @@ def run_fit(
     options = options or FitRunOptions()
     output = output or OutputOptions()
     execution = execution or Execution()
+    if options.observation is not None and options.observation not in FAMILIES:
+        parse_observation(options.observation)  # refuses a wrong one before the work
     table = Path(source)
     force = output.force or _is_resumed(folder, table, options, execution)
     check_folder(folder, force=force)
@@ -233,10 +243,14 @@ def run_fit(
     )  # fmt: skip
     if options.starts is None:
         options = replace(options, starts=_default_starts(found.data, options))
+    compared, options = _choose_observation(found.data, options, execution)
     learner, notices = _learn(found.data, options, execution)
     options = replace(options, seed=learner.seed_)
     check = None
-    if options.check and not was_interrupted(learner):
+    if options.check and learner.model_.observation.constant_rate is None:
+        notices = (*notices, "which orders the data allow was not checked: the check is not "
+                   "available for observation times that are not exponential")  # fmt: skip
+    elif options.check and not was_interrupted(learner):
         check, notices = _check_orders(learner, found.data, notices, execution)
     described = None if was_interrupted(learner) else learner.misfit_
     result = FitResult.of(learner)
@@ -250,7 +264,9 @@ def run_fit(
             "items": found.data.n_items,
             "import_summary": found.summary.to_dict(),
         },
-        result=asdict(result) | ({} if described is None else {"fit_check": described.to_json()}),
+        result=asdict(result)
+        | ({} if described is None else {"fit_check": described.to_json()})
+        | ({} if compared is None else {"observations": compared.to_json()}),
     )
     with new_folder(folder, force=force, keep_with=MODEL_NAME) as made:
         run.write(made)
@@ -269,6 +285,7 @@ def run_fit(
         import_summary=found.summary,
         order_ranges=check,
         fit_check=described,
+        observations=compared,
         notices=notices + more,
     )
 
@@ -327,13 +344,13 @@ def repeat_run(
     return replace(report, same_as_repeated=same)
 
 
-def was_interrupted(learner: SetChain) -> bool:
+def was_interrupted(learner: Learner) -> bool:
     """Tell whether a signal ended the fit of a learner before its time.
 
     Examples
     --------
     >>> from sequela import example_samples
-    >>> was_interrupted(SetChain(0.05).fit(example_samples().most_frequent(3)))
+    >>> was_interrupted(Learner(0.05).fit(example_samples().most_frequent(3)))
     False
     """
     return learner.status_ is Status.INTERRUPTED
@@ -359,15 +376,15 @@ def _is_resumed(
 
 
 def _default_starts(data: Dataset, options: FitRunOptions) -> int:
-    """Return 5 starts where a start is quick, fewer where it is not: the same on every machine."""
+    """Return 5 starts where they are quick, fewer where they are not: the same on every machine."""
     if options.solver == "adagrad":
         return 1
-    seconds = forecast_fit(DistinctSamples.of(data, partial=True), data.n_items, Budget()).seconds
-    return next((starts for starts, most in _STARTS if seconds <= most), 1)
+    plan = Plan(data, DistinctSamples.of(data, partial=True), "auto", Budget())
+    return next((starts for starts, most in _STARTS if fit_seconds(plan, starts) <= most), 1)
 
 
 def _check_orders(
-    learner: SetChain, data: Dataset, notices: tuple[str, ...], execution: Execution
+    learner: Learner, data: Dataset, notices: tuple[str, ...], execution: Execution
 ) -> tuple[OrderRanges, tuple[str, ...]]:
     """Check which orders the data allow; a better model that it finds becomes the learner's."""
     if execution.announce is not None:
@@ -401,26 +418,53 @@ def _check_orders(
     return check, tuple(dict.fromkeys(more))
 
 
+def _choose_observation(
+    data: Dataset, options: FitRunOptions, execution: Execution
+) -> tuple[ObservationComparison | None, FitRunOptions]:
+    """Choose the shape of the observation times, if a family is named; options then have it."""
+    if options.observation not in FAMILIES or options.observation == "exponential":
+        return None, options
+    if execution.announce is not None:
+        execution.announce("which observation times the data prefer")
+    seed = materialise_seed(options.seed)
+    compared = compare_observations(
+        data, options.observation, penalty=options.penalty, random_state=seed,
+        n_threads=execution.threads,
+    )  # fmt: skip
+    chosen = compared.observation
+    name = f"{'gamma' if isinstance(chosen, Gamma) else 'heavy'}:{getattr(chosen, 'shape', 1)!r}"
+    name = "exponential" if isinstance(chosen, Exponential) else name
+    return compared, replace(options, observation=name, seed=seed)
+
+
 def _learn(
     data: Dataset, options: FitRunOptions, execution: Execution
-) -> tuple[SetChain, tuple[str, ...]]:
+) -> tuple[Learner, tuple[str, ...]]:
     """Return the fitted learner and what it warned of."""
     shared: dict[str, Any] = {
         "n_starts": options.starts,
         "solver": options.solver,
         "max_iter": options.max_iter,
         "tol": options.tol,
+        "observation": parse_observation(options.observation or "exponential"),
         "random_state": options.seed,
         "fixed": options.fixed,
         "n_threads": execution.threads,
         "checkpoint": execution.checkpoint,
         "progress": execution.progress,
     }
-    learner = SetChainCV(**shared) if options.cv else SetChain(options.penalty, **shared)
+    # SetChain itself would load scikit-learn, which takes longer than a small fit.
+    learner = _cross_validated(shared) if options.cv else Learner(options.penalty, **shared)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         learner.fit(data)
     return learner, tuple(dict.fromkeys(str(w.message) for w in caught))
+
+
+def _cross_validated(options: dict[str, Any]) -> Learner:
+    from sequela.learning.cross_validation import SetChainCV
+
+    return SetChainCV(**options)
 
 
 def _find_source(run: Run, place: Path) -> Path:

@@ -277,6 +277,16 @@ def _positions(content: ReportContent, how: dict[str, Any]) -> dict[str, Any]:
 
 def _samples(content: ReportContent, data: Dataset, how: dict[str, Any]) -> dict[str, Any]:
     model, times, threads = content.model, content.pseudo_times, how["n_threads"]
+    if model.observation.constant_rate is None:
+        # Orders of single samples are not known yet for these observation times.
+        return {
+            "labels": list(data.samples),
+            "sets": [np.flatnonzero(row).tolist() for row in data.select_items(model.items).values],
+            "orders": [None] * data.n_samples,
+            "arrivals": None,
+            "largest": 0,
+            "time": None if times is None else _times(times, data),
+        }
     orders: Sequence[Any]
     found_arrivals: Sequence[Any]
     if content.posterior is None:

@@ -118,6 +118,10 @@ class Objective(Smooth, Protocol):
         """Tell whether evaluations on a support would be quick."""
         ...
 
+    def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:
+        """Tell whether evaluations on a support take longer than with all entries free."""
+        ...
+
     @property
     def effective(self) -> float:
         """The smallest share of the drawn orders that still counts; 1 if nothing is sampled."""

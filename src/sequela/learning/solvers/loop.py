@@ -97,9 +97,12 @@ def solve(
             spent = info.iterations >= limits.max_iter
             if not (arrived or spent or objective.effective < _LEAST_EFFECTIVE):
                 moved, evaluations = solver.step(objective, state, info.residual)
-                info = replace(info, evaluations=info.evaluations + evaluations)
+                info = replace(
+                    info, evaluations=info.evaluations + evaluations,
+                    iterations=info.iterations + (moved is not None),
+                )  # fmt: skip
                 if moved is not None:
-                    state, info = moved, replace(info, iterations=info.iterations + 1)
+                    state = moved
                     continue
                 if state.steps:
                     # The quadratic model may be to blame: forget it and try a plain step.
@@ -185,6 +188,8 @@ def _widen(
     state = replace(state, loss=loss, gradient=gradient, free=None)
     info = _look(solver, state, replace(info, evaluations=info.evaluations + 1))
     free = _enter(objective, *solver.violated(state))
+    if info.residual > limits.tol and objective.is_slower_than_orders(free):
+        free = np.isfinite(solver.penalty.weights(free.shape[0]))
     sampled = objective.is_sampled
     objective.prepare(free)
     if objective.is_sampled or sampled:
@@ -192,6 +197,8 @@ def _widen(
         objective.draw(state.theta, max(state.kept, FIRST_KEPT))
         loss, gradient = objective.evaluate(state.theta)
         state = replace(state, loss=loss, gradient=gradient)
+    if not objective.is_partial:  # all entries of the gradient come with the others
+        return replace(state, free=None, inner_tol=0.0), info
     inner = max(_TIGHTEST * limits.tol, _INNER_SHARE * info.residual)
     return replace(state, free=free, inner_tol=inner), info
 

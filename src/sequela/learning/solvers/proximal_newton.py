@@ -188,9 +188,11 @@ class ProximalNewton:
         if s @ y > 1e-8 * np.sqrt((s @ s) * (y @ y)):
             steps = (*steps, s)[-_MEMORY:]
             changes = (*changes, y)[-_MEMORY:]
-        return replace(
-            state, theta=theta, loss=loss, gradient=gradient, steps=steps, changes=changes
-        )
+        # All fields by name: `replace` takes three times as long, at every step.
+        return NewtonState(
+            theta=theta, loss=loss, gradient=gradient, steps=steps, changes=changes,
+            kept=state.kept, rounds=state.rounds, free=state.free, inner_tol=state.inner_tol,
+        )  # fmt: skip
 
     def _model_minimum(
         self, state: NewtonState, residual: float

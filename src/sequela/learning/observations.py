@@ -1,0 +1,190 @@
+"""Which kind of observation do the data prefer: a comparison by held-out likelihood."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sequela.data.dataset import Dataset
+from sequela.learning.learner import Learner
+from sequela.likelihood.evaluation import Likelihood
+from sequela.observation import Exponential, Gamma, HeavyTailed, as_observation
+from sequela.settings import Settings
+from sequela.support.errors import InputError
+from sequela.support.progress import WorkProgress
+from sequela.support.random import Purpose, materialise_seed, stream
+from sequela.support.validation import positive_integer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from sequela.data.dataset import DataLike
+    from sequela.observation import Observation
+    from sequela.support.random import RandomState
+
+__all__ = ["FAMILIES", "ObservationComparison", "compare_observations"]
+
+# The shapes that are tried: whole shapes of a gamma time are the cheapest.
+FAMILIES: dict[str, tuple[Any, ...]] = {
+    "exponential": (Exponential(),),
+    "gamma": (Exponential(), Gamma(0.5), Gamma(2.0), Gamma(3.0), Gamma(5.0), Gamma(10.0)),
+    "heavy": (Exponential(), HeavyTailed(1.5), HeavyTailed(2.5), HeavyTailed(5.0)),
+}
+FAMILIES["any"] = (*FAMILIES["gamma"], *FAMILIES["heavy"][1:])
+# Another kind is chosen only if it is better by so many standard errors of the difference.
+_CLEARLY = 1.0
+
+
+@dataclass(frozen=True)
+class ObservationComparison:
+    """Kinds of observation, compared by the likelihood of samples that were not learned from.
+
+    Attributes
+    ----------
+    observations : tuple of Observation
+        What was compared; the first is the one that is kept unless another is clearly better.
+    held_out : array (observations, samples)
+        Log-likelihood of every sample, by a model that was learned without it.
+    chosen : int
+        The place of the chosen one.
+    folds, seed : int
+        Number of folds, and what they were derived from.
+    """
+
+    observations: tuple[Observation, ...]
+    held_out: NDArray[np.float64]
+    chosen: int
+    folds: int
+    seed: int
+
+    @property
+    def observation(self) -> Observation:
+        """The chosen kind of observation."""
+        return self.observations[self.chosen]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per kind: held-out log-likelihood per sample, and how much better than the first.
+
+        "gain" is the difference over all samples, in nats, and "se" its standard error.
+        """
+        import pandas as pd
+
+        gain = self.held_out - self.held_out[0]
+        return pd.DataFrame(
+            {
+                "observation": [repr(each) for each in self.observations],
+                "log_likelihood": self.held_out.mean(axis=1),
+                "gain": gain.sum(axis=1),
+                "se": gain.std(axis=1, ddof=1) * np.sqrt(gain.shape[1]),
+                "chosen": np.arange(len(self.observations)) == self.chosen,
+            }
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the comparison as plain values that JSON can hold."""
+        rows = self.table.to_dict("records")
+        return {"chosen": self.observation.to_json(), "folds": self.folds, "table": [
+            {str(name): value for name, value in row.items()} for row in rows]}  # fmt: skip
+
+
+def compare_observations(
+    data: DataLike,
+    observations: str | Iterable[Observation] = "any",
+    *,
+    penalty: float = 0.01,
+    folds: int = 5,
+    times: Iterable[object] | None = None,
+    random_state: RandomState = None,
+    n_threads: int | None = None,
+) -> ObservationComparison:
+    """Compare kinds of observation by held-out likelihood, and choose the one the data prefer.
+
+    Parameters
+    ----------
+    data : Dataset, DataFrame, array or list of sets
+        The samples.
+    observations : str or iterable of Observation
+        What to compare: "gamma", "heavy" or "any" try several shapes of a family beside
+        exponential times; or a list of observations, of which the first is kept unless another is
+        clearly better.
+    penalty : float
+        Weight of the L1 penalty of all fits.
+    folds : int
+        Number of parts; each is held out once.
+    times : iterable of numbers or None
+        Observation times, NaN where unknown; samples with a known time tell nothing here.
+    random_state : int, Generator or None
+        Seed of the folds.
+    n_threads : int or None
+        Number of threads; the result does not depend on it.
+
+    Returns
+    -------
+    ObservationComparison
+
+    Examples
+    --------
+    >>> from sequela import Gamma, Model, simulate
+    >>> model = Model(np.diag([-0.5, -0.5, 0.0]), observation=Gamma(8.0))
+    >>> data = simulate(model, 300, random_state=1).to_dataset().without_times()
+    >>> compared = compare_observations(data, [Exponential(), Gamma(8.0)], random_state=1)
+    >>> compared.observation
+    Gamma(shape=8.0, mean=1.0)
+    """
+    kinds = _read_kinds(observations)
+    samples = Dataset.coerce(data, times=times)
+    parts = positive_integer("folds", folds, least=2)
+    if parts > samples.n_samples:
+        raise InputError(f"folds is {parts}, more than the {samples.n_samples} samples")
+    seed = materialise_seed(random_state)
+    fold_of = stream(seed, Purpose.FOLDS).permutation(samples.n_samples) % parts
+    held_out = np.empty((len(kinds), samples.n_samples))
+
+    settings = Settings(random_state=seed, n_threads=n_threads)
+    with WorkProgress("kinds of observation", len(kinds) * parts) as bar:
+        for fold in range(parts):
+            rest = fold_of != fold
+            learn_from = samples.select_samples(rest)
+            out = Likelihood(samples.select_samples(~rest), settings=settings)
+            for which, kind in enumerate(kinds):
+                learner = Learner(
+                    penalty, tol=1e-3, observation=kind, random_state=seed, n_threads=n_threads,
+                    progress=False,
+                )  # fmt: skip
+                with warnings.catch_warnings():
+                    # What a fit to a part of the data warns of is of no use to anybody.
+                    warnings.simplefilter("ignore")
+                    model = learner.fit(learn_from).model_
+                held_out[which, ~rest] = out.evaluate(model, gradient=False).log_likelihoods
+                bar.advance()
+    return ObservationComparison(kinds, held_out, _choose(held_out), parts, seed)
+
+
+def _read_kinds(observations: str | Iterable[Observation]) -> tuple[Observation, ...]:
+    if isinstance(observations, str):
+        if observations not in FAMILIES:
+            known = ", ".join(map(repr, FAMILIES))
+            raise InputError(
+                f"observations is {observations!r}; expected one of {known}, or a list of "
+                "observations"
+            )
+        return tuple(FAMILIES[observations])
+    kinds: Sequence[Observation] = [as_observation(each) for each in observations]
+    if not kinds:
+        raise InputError("observations is empty; expected at least one observation")
+    return tuple(kinds)
+
+
+def _choose(held_out: NDArray[np.float64]) -> int:
+    """Return the place of the best kind, or of the first if the best is not clearly better."""
+    best = int(np.argmax(held_out.mean(axis=1)))
+    gain = held_out[best] - held_out[0]
+    error = float(gain.std(ddof=1)) * np.sqrt(gain.size) if gain.size > 1 else 0.0
+    return best if float(gain.sum()) > _CLEARLY * error else 0

@@ -1,0 +1,98 @@
+"""Items that raise or lower the chance of being observed (oMHN, Schill et al. 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from sequela.support.errors import InputError
+from sequela.support.validation import is_number
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["ObservationEffects"]
+
+
+@dataclass(frozen=True)
+class ObservationEffects:
+    """Observation at a rate that depends on the items of a sample.
+
+    A sample with the items R is observed at the rate exp(sum of omega_i over i in R); without any
+    item the rate is 1.
+
+    At unknown times this adds no new distribution of sets: dividing all rates of a state by its
+    observation rate changes the speed of time alone, so that theta with these effects gives the
+    same probabilities to all sets and orders as theta[i, j] - omega[i] (i other than j) without
+    them (`absorb`). The data cannot tell the two apart. Only a penalty, or other knowledge, can.
+
+    Parameters
+    ----------
+    omega : sequence of float
+        Log-effect of each item on the rate of observation, in the order of the model's items.
+
+    Examples
+    --------
+    >>> effects = ObservationEffects([0.0, 1.0])
+    >>> effects.absorb(np.array([[0.0, 2.0], [0.0, -1.0]])).tolist()
+    [[0.0, 2.0], [-1.0, -1.0]]
+    """
+
+    kind: ClassVar[str] = "effects"
+    omega: Sequence[float] | NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        given: Any = self.omega
+        if isinstance(given, np.ndarray):
+            given = given.tolist()
+        listed = isinstance(given, Sequence) and not isinstance(given, str)
+        if not listed or not all(is_number(x) and np.isfinite(x) for x in given):
+            raise InputError(
+                f"omega is {self.omega!r}; expected one finite number per item, such as [0.0, 1.0]"
+            )
+        object.__setattr__(self, "omega", tuple(float(x) for x in given))
+
+    @property
+    def mean_time(self) -> float:
+        """NaN: the mean observation time depends on theta."""
+        return np.nan
+
+    @property
+    def constant_rate(self) -> float | None:
+        """1 if no item has an effect, otherwise None."""
+        return None if np.any(self.omega) else 1.0
+
+    def rate_in(self, state: NDArray[np.int64]) -> float:
+        """Return the rate at which a sample with the items `state` is observed."""
+        return float(np.exp(sum(self.omega[int(i)] for i in state)))
+
+    def log_density(self, times: ArrayLike) -> NDArray[np.float64]:
+        """Raise: the density of the observation time depends on theta."""
+        raise InputError(
+            "the density of the observation time depends on theta where items have effects on the "
+            f"observation ({np.size(times)} times given)"
+        )
+
+    def draw_times(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Raise: the observation time depends on theta; `sequela.simulate` draws both."""
+        raise InputError(
+            f"{size} observation times cannot be drawn from {rng!r} without theta where items have "
+            "effects on the observation; use sequela.simulate(model, ...)"
+        )
+
+    def absorb(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the theta that gives all sets and orders the same probability without effects."""
+        absorbed: NDArray[np.float64] = theta - np.array(self.omega)[:, None]
+        np.fill_diagonal(absorbed, np.diagonal(theta))
+        return absorbed
+
+    def in_order(self, places: Sequence[int]) -> ObservationEffects:
+        """Return the effects of the items at these places, in their order."""
+        return ObservationEffects([self.omega[i] for i in places])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a file holds."""
+        return {"kind": self.kind, "omega": [float(x) for x in self.omega]}

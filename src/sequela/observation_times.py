@@ -1,0 +1,219 @@
+"""Observation times that are not exponential: gamma and heavy-tailed.
+
+Both are sums and mixtures of exponential times (`phases`), which the likelihood evaluates on the
+lattice of a set; see `sequela.kernels.phases`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lgamma
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from sequela.kernels.arguments import PhaseTables
+from sequela.support.errors import InputError
+from sequela.support.validation import is_number
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Gamma", "HeavyTailed"]
+
+
+@dataclass(frozen=True)
+class Gamma:
+    """Observation at a gamma distributed time.
+
+    With a shape above 1 few samples are observed close to time 0, so that there are fewer empty
+    sets than at exponential times; a large shape is close to one fixed time. With a shape below 1
+    there are more. Shape 1 is exponential.
+
+    Parameters
+    ----------
+    shape : float
+        The shape.
+    mean : float
+        The mean time. The data cannot tell it from a common factor of all rates.
+
+    Examples
+    --------
+    >>> Gamma(2.0).mean_time
+    1.0
+    >>> Gamma(1.0, mean=2.0).log_density([0.0, 2.0]).round(4).tolist()
+    [-0.6931, -1.6931]
+    """
+
+    kind: ClassVar[str] = "gamma"
+    shape: float
+    mean: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "shape", 0.05, 200.0, "2.0")
+        _check_positive(self, "mean", 0.0, np.inf, "1.0")
+
+    @property
+    def mean_time(self) -> float:
+        """The mean observation time."""
+        return self.mean
+
+    @property
+    def rate(self) -> float:
+        """The rate at which the tail of the distribution falls: shape / mean."""
+        return self.shape / self.mean
+
+    @property
+    def constant_rate(self) -> float | None:
+        """The rate for shape 1; None otherwise, for then it changes with time."""
+        return self.rate if self.shape == 1.0 else None
+
+    def rate_in(self, state: NDArray[np.int64]) -> float:  # noqa: ARG002 - it depends on the time
+        """Return the rate for shape 1; otherwise it depends on the time, and this raises."""
+        if self.shape == 1.0:
+            return self.rate
+        raise InputError(
+            f"the rate of an observation of kind {self.kind!r} depends on the time, not on the "
+            "items of a sample"
+        )
+
+    def log_density(self, times: ArrayLike) -> NDArray[np.float64]:
+        """Return the log-density of the observation time; minus infinity before time 0."""
+        t = np.asarray(times, dtype=np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            power = 0.0 if self.shape == 1.0 else (self.shape - 1.0) * np.log(np.maximum(t, 0.0))
+            density = self.shape * np.log(self.rate) - lgamma(self.shape) + power - self.rate * t
+        found: NDArray[np.float64] = np.where(t < 0.0, -np.inf, density)
+        return found
+
+    def draw_times(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw observation times."""
+        return rng.gamma(self.shape, 1.0 / self.rate, size)
+
+    def phases(self) -> PhaseTables:
+        """Return the time as a mixture of exponential times and stages."""
+        stages = int(np.floor(self.shape))
+        left = self.shape - stages
+        if left == 0.0:
+            return PhaseTables(np.array([self.rate]), np.ones(1), stages - 1, self.rate)
+        fraction, weights = _beta_rule(left)
+        return PhaseTables(self.rate / fraction, weights, stages, self.rate)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a file holds."""
+        return {"kind": self.kind, "shape": self.shape, "mean": self.mean}
+
+
+@dataclass(frozen=True)
+class HeavyTailed:
+    """Observation at a heavy-tailed time: samples differ in speed.
+
+    The rate of observation, in units of the speed at which items accumulate in the sample, has a
+    gamma distribution: a sample with a small rate is fast, has a late time and a large set. The
+    time then has a Lomax (Pareto) distribution. The smaller the shape, the heavier the tail; a
+    large shape is close to an exponential time.
+
+    Parameters
+    ----------
+    shape : float
+        Shape of the gamma distribution of the rate; above 1, so that the mean time is finite.
+    rate : float
+        Its mean.
+
+    Examples
+    --------
+    >>> HeavyTailed(2.0).mean_time
+    2.0
+    """
+
+    kind: ClassVar[str] = "heavy-tailed"
+    shape: float
+    rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "shape", 1.0, 1e4, "2.0")
+        _check_positive(self, "rate", 0.0, np.inf, "1.0")
+
+    @property
+    def mean_time(self) -> float:
+        """The mean observation time."""
+        return self.shape / ((self.shape - 1.0) * self.rate)
+
+    @property
+    def constant_rate(self) -> float | None:
+        """None: the rate differs between samples."""
+        return None
+
+    def rate_in(self, state: NDArray[np.int64]) -> float:  # noqa: ARG002 - it differs by sample
+        """Raise: the rate of the observation differs between samples with the same items."""
+        raise InputError(
+            f"the rate of an observation of kind {self.kind!r} differs between samples with the "
+            "same items"
+        )
+
+    def log_density(self, times: ArrayLike) -> NDArray[np.float64]:
+        """Return the log-density of the observation time; minus infinity before time 0."""
+        t = np.asarray(times, dtype=np.float64)
+        with np.errstate(invalid="ignore"):
+            density = np.log(self.rate) - (self.shape + 1.0) * np.log1p(self.rate * t / self.shape)
+        found: NDArray[np.float64] = np.where(t < 0.0, -np.inf, density)
+        return found
+
+    def draw_times(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw observation times."""
+        rates = rng.gamma(self.shape, self.rate / self.shape, size)
+        # Where a rate is next to nothing the time is beyond any other.
+        times: NDArray[np.float64] = rng.exponential(1.0, size) / np.maximum(rates, 1e-300)
+        return times
+
+    def phases(self) -> PhaseTables:
+        """Return the time as a mixture of exponential times."""
+        rates, weights = _gamma_rule(self.shape)
+        return PhaseTables(self.rate * rates, weights, 0, self.rate)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a file holds."""
+        return {"kind": self.kind, "shape": self.shape, "rate": self.rate}
+
+
+def _check_positive(observation: Any, name: str, least: float, most: float, example: str) -> None:
+    value = getattr(observation, name)
+    if not (is_number(value) and least < value < most):
+        bound = f" and below {most:g}" if np.isfinite(most) else ""
+        raise InputError(
+            f"the {name} of a {type(observation).__name__} observation is {value!r}; expected a "
+            f"number above {least:g}{bound}, such as {example}"
+        )
+    object.__setattr__(observation, name, float(value))
+
+
+def _beta_rule(shape: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return nodes and weights of the distribution Beta(shape, 1 - shape).
+
+    A gamma time with a shape below 1 is an exponential time multiplied by such a fraction. The
+    trapezoidal rule in the logit v of the fraction converges as exp(-2 pi^2 / step), for any rates
+    of the items: all poles lie at a distance of pi from the real line. The nodes beyond either end
+    form a geometric series; their weight goes to the last node.
+    """
+    step = 0.5
+    v = np.arange(-30.0, 25.0, step)
+    scale = step * np.sin(np.pi * shape) / np.pi
+    weights = scale * np.exp(shape * v - np.logaddexp(0.0, v))
+    weights[0] += scale * np.exp(shape * v[0]) / np.expm1(shape * step)
+    weights[-1] += scale * np.exp((shape - 1.0) * v[-1]) / np.expm1((1.0 - shape) * step)
+    return 1.0 / (1.0 + np.exp(-v)), weights / weights.sum()
+
+
+def _gamma_rule(shape: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return nodes and weights of the gamma distribution with this shape and mean 1.
+
+    By the trapezoidal rule in the logarithm v of the rate. The step follows the width of the
+    distribution, of which the density must be resolved.
+    """
+    step = min(0.33, 0.5 / np.sqrt(shape))
+    lowest = -max(37.0 / shape, 10.0 / np.sqrt(shape) + 20.0 / shape)
+    v = np.arange(lowest, 1.5 + np.log1p(40.0 / shape), step)
+    log_weights = shape * (np.log(shape) + v - np.exp(v)) - lgamma(shape) + np.log(step)
+    kept = log_weights > -60.0
+    weights = np.exp(log_weights[kept])
+    return np.exp(v[kept]), weights / weights.sum()

@@ -1,0 +1,113 @@
+"""Is a model from samples with missing cells as good as one from complete samples?
+
+Ten items, 1,000 samples, four panels: one covers all items and has a quarter of the samples, each
+of the others lacks four items, so that 30% of the cells are missing. Compared are the sum over the
+missing cells, complete samples with as many known cells (700 samples), complete samples with about
+as many known pairs (550), and what one would do without: leave out the samples that have missing
+cells (250 are left), leave out the items that have (4 are left), or count missing cells as absent.
+
+    python -m verification.missing_cells [DATA_SETS]
+
+Prints a table and writes verification/missing_cells.csv.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from verification.order_ranges import ITEMS, truth
+
+from sequela import Dataset, SetChain, order_matrix, simulate
+
+SAMPLES = 1000
+LACKING = ((), (0, 1, 2, 3), (2, 3, 4, 5), (0, 1, 4, 5))
+KEPT = [6, 7, 8, 9]
+
+
+def fit(data: Dataset) -> np.ndarray:
+    """Learn with a penalty that falls with the root of the number of samples."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        penalty = 0.01 * np.sqrt(SAMPLES / data.n_samples)
+        return SetChain(penalty=penalty, random_state=1).fit(data).model_.theta
+
+
+def orders(theta: np.ndarray) -> np.ndarray:
+    """Return P(a before b) among samples with both, for all pairs."""
+    return order_matrix(theta, random_state=1, draws=20_000).probability.to_numpy()
+
+
+def compare(seed: int) -> list[dict[str, object]]:
+    """Return the errors of all ways for one data set."""
+    theta = truth(seed)
+    data = simulate(theta, SAMPLES, random_state=seed).to_dataset().without_times()
+    lacking = np.zeros((4, ITEMS), dtype=bool)
+    for panel, items in enumerate(LACKING):
+        lacking[panel, list(items)] = True
+    panel = np.random.default_rng(seed).integers(0, 4, SAMPLES)
+    partly = data.with_missing(lacking[panel])
+    ways = {
+        "sum over missing cells": fit(partly),
+        "700 complete samples": fit(data.select_samples(range(700))),
+        "550 complete samples": fit(data.select_samples(range(550))),
+        "drop samples with missing cells": fit(data.select_samples(panel == 0)),
+        "count missing cells as absent": fit(Dataset(partly.values, items=data.items)),
+        "all cells known": fit(data),
+    }
+    fewer = data.select_items([data.items[j] for j in KEPT])
+    few = np.zeros((ITEMS, ITEMS))
+    few[np.ix_(KEPT, KEPT)] = fit(fewer)
+    true_orders = orders(theta)
+    interacting = ((theta != 0) | (theta.T != 0)) & ~np.eye(ITEMS, dtype=bool)
+    rows = []
+    for name, found in ways.items():
+        off = ~np.eye(ITEMS, dtype=bool)
+        rows.append(
+            {
+                "seed": seed,
+                "way": name,
+                "interactions": np.sqrt(np.mean((found - theta)[off] ** 2)),
+                "base rates": np.sqrt(np.mean(np.diagonal(found - theta) ** 2)),
+                "orders": np.nanmean(np.abs(orders(found) - true_orders)[interacting]),
+            }
+        )
+    known = np.ix_(KEPT, KEPT)
+    off = ~np.eye(len(KEPT), dtype=bool)
+    lost = theta.copy()
+    lost[known] = 0.0
+    np.fill_diagonal(lost, 0.0)
+    rows.append(
+        {
+            "seed": seed,
+            "way": "drop items with missing cells",
+            # Interactions of items that were left out are not learned at all.
+            "interactions": np.sqrt(
+                (np.sum((few - theta)[known][off] ** 2) + np.sum(lost**2)) / (ITEMS * (ITEMS - 1))
+            ),
+            "base rates": np.sqrt(np.mean(np.diagonal(few - theta)[KEPT] ** 2)),
+            "orders": np.nan,
+        }
+    )
+    return rows
+
+
+def main(count: int = 12) -> None:
+    """Print the mean errors of all ways, with standard errors over the data sets."""
+    rows: list[dict[str, object]] = []
+    for seed in range(count):
+        rows += compare(seed)
+        print(f"{seed + 1} of {count}", file=sys.stderr, flush=True)
+    table = pd.DataFrame(rows).drop(columns="seed").groupby("way", sort=False)
+    shown = table.mean().round(3)
+    shown["se of interactions"] = table["interactions"].sem().round(3)
+    shown["se of orders"] = table["orders"].sem().round(3)
+    print(shown.to_string())
+    shown.to_csv(Path(__file__).with_name("missing_cells.csv"))
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

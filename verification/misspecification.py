@@ -1,0 +1,204 @@
+"""What happens where the model's assumptions are wrong: warnings, chosen times, and orders.
+
+Data are simulated from random models under one broken assumption at a time. A model with
+exponential times is learned, its fit is checked, kinds of observation are compared by held-out
+likelihood, and a model with the chosen kind is learned. Orders are judged on the clear pairs: those
+of which one order has at least 75% of the samples with both items.
+
+    python -m verification.misspecification 6 docs/misspecification.csv
+
+writes one row per data set, as they are done, and prints the table of docs/when_it_fits.md.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import sequela
+from sequela import Exponential, Gamma, HeavyTailed, order_matrix
+from sequela.learning import compare_observations
+from sequela.questions import check_fit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+ITEMS, SAMPLES, PENALTY, FOLDS = 7, 500, 0.01, 2
+KINDS = (Exponential(), Gamma(2.0), Gamma(5.0), HeavyTailed(2.0))
+LEAST_TOGETHER = 20
+CLEAR = 0.75
+
+Orders = list[list[int]]
+Draw = Callable[[np.random.Generator], float]
+
+
+def random_theta(rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return a model with some strong interactions, more of them positive."""
+    theta = np.diag(rng.uniform(-2.0, -0.3, ITEMS))
+    there = (rng.random((ITEMS, ITEMS)) < 0.2) & ~np.eye(ITEMS, dtype=bool)
+    count = int(there.sum())
+    theta[there] = rng.choice([-1.0, 1.0], count, p=[0.3, 0.7]) * rng.uniform(0.8, 2.2, count)
+    return theta
+
+
+def draw(
+    theta: NDArray[np.float64],
+    size: int,
+    rng: np.random.Generator,
+    end: Draw | None,
+    omega: NDArray[np.float64] | None = None,
+) -> Orders:
+    """Draw orders step by step, until a time, or at a rate that depends on the state."""
+    base = np.diagonal(theta)
+    effects = theta - np.diag(base)
+    drawn = []
+    for _ in range(size):
+        last = np.inf if end is None else end(rng)
+        time, order, present = 0.0, [], np.zeros(ITEMS, dtype=bool)
+        while not present.all() or omega is not None:
+            rates = np.where(present, 0.0, np.exp(base + present @ effects))
+            stop = 0.0 if omega is None else float(np.exp(omega[present].sum()))
+            total = float(rates.sum()) + stop
+            time += rng.exponential(1.0 / total)
+            if time > last or rng.random() < stop / total:
+                break
+            order.append(int(rng.choice(ITEMS, p=rates / rates.sum())))
+            present[order[-1]] = True
+        drawn.append(order)
+    return drawn
+
+
+def table_of(orders: Orders) -> NDArray[np.bool_]:
+    """Return the sets of orders as rows."""
+    values = np.zeros((len(orders), ITEMS), dtype=bool)
+    for row, order in zip(values, orders, strict=True):
+        row[order] = True
+    return values
+
+
+def scenario(name: str, seed: int) -> tuple[NDArray[np.bool_], Orders]:
+    """Return what is observed, and the orders in which items truly arrived."""
+    rng = np.random.default_rng([seed, 16])
+    theta = random_theta(rng)
+
+    def exponential(r: np.random.Generator) -> float:
+        return float(r.exponential())
+
+    ends: dict[str, Draw] = {
+        "fixed time": lambda _: 1.0,
+        "gamma times, shape 2": lambda r: float(r.gamma(2.0, 0.5)),
+        "gamma times, shape 5": lambda r: float(r.gamma(5.0, 0.2)),
+        "6% hypermutators": lambda r: float(r.exponential() * (10.0 if r.random() < 0.06 else 1.0)),
+    }
+    if name == "observation effects":
+        orders = draw(theta, SAMPLES, rng, None, rng.uniform(-1.5, 1.5, ITEMS))
+    elif name == "two subtypes":
+        other = random_theta(rng)
+        orders = draw(theta, SAMPLES // 2, rng, exponential)
+        orders += draw(other, SAMPLES - SAMPLES // 2, rng, exponential)
+    else:
+        orders = draw(theta, SAMPLES, rng, ends.get(name, exponential))
+    values = table_of(orders)
+    if name == "10% dropout":
+        values &= rng.random(values.shape) >= 0.1
+    if name == "1% false positives":
+        values |= rng.random(values.shape) < 0.01
+    return values, orders
+
+
+SCENARIOS = (
+    "right model", "observation effects", "fixed time", "gamma times, shape 2",
+    "gamma times, shape 5", "6% hypermutators", "10% dropout", "1% false positives",
+    "two subtypes",
+)  # fmt: skip
+
+
+def clear_pairs(orders: Orders) -> list[tuple[int, int]]:
+    """Return the pairs (first, second) whose order is clear in the truth."""
+    before = np.zeros((ITEMS, ITEMS))
+    for order in orders:
+        for at, i in enumerate(order):
+            before[i, order[at + 1 :]] += 1
+    together = before + before.T
+    found = (together >= LEAST_TOGETHER) & (before >= CLEAR * np.maximum(together, 1.0))
+    return [(int(i), int(j)) for i, j in np.argwhere(found)]
+
+
+def right(model: sequela.Model, pairs: list[tuple[int, int]]) -> int:
+    """Return how many of the pairs a model has in the right order."""
+    p = order_matrix(model, random_state=1, n_threads=1, draws=20_000).probability.to_numpy()
+    return int(sum(p[i, j] > 0.5 for i, j in pairs))
+
+
+def one(name: str, seed: int) -> dict[str, Any]:
+    """Learn from one data set, and judge the result."""
+    values, orders = scenario(name, seed)
+    pairs = clear_pairs(orders)
+    how: dict[str, Any] = {"random_state": seed, "n_threads": 1}
+    plain = sequela.fit(values, penalty=PENALTY, **how)
+    check = check_fit(plain, values, **how)
+    compared = compare_observations(values, KINDS, penalty=PENALTY, folds=FOLDS, **how)
+    chosen = compared.observation
+    better, after = plain, check
+    if compared.chosen:
+        better = sequela.fit(values, penalty=PENALTY, observation=chosen, **how)
+        after = check_fit(better, values, **how)
+    gain = round(float(compared.table["gain"].max()), 1)
+    return {
+        "scenario": name, "seed": seed, "warned": int(not check.fits), "chosen": chosen.kind,
+        "shape": getattr(chosen, "shape", ""), "gain": gain,
+        "warned_after": int(not after.fits), "pairs": len(pairs), "right": right(plain, pairs),
+        "right_after": right(better, pairs),
+    }  # fmt: skip
+
+
+def summarise(rows: list[dict[str, Any]]) -> str:
+    """Return the table of the documentation."""
+    head = ["data", "data sets", "warned", "chosen times", "warned after", "clear pairs",
+            "right, exponential", "right, chosen"]  # fmt: skip
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    for name in SCENARIOS:
+        own = [row for row in rows if row["scenario"] == name]
+        if not own:
+            continue
+        kinds = [str(row["chosen"]) for row in own]
+        count = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+        pairs = sum(int(row["pairs"]) for row in own)
+
+        def share(column: str, rows: list[dict[str, Any]] = own, total: int = pairs) -> str:
+            return f"{100.0 * sum(int(row[column]) for row in rows) / max(total, 1):.0f}%"
+
+        warned, after = (sum(int(row[c]) for row in own) for c in ("warned", "warned_after"))
+        cells = [name, len(own), warned, count, after, pairs, share("right"), share("right_after")]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines)
+
+
+def main(repeats: int, path: Path) -> None:
+    """Run what is not in the file yet, data set by data set, and print the table."""
+    warnings.simplefilter("ignore")
+    rows: list[dict[str, Any]] = []
+    if path.exists():
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+    done = {(row["scenario"], int(row["seed"])) for row in rows}
+    for seed in range(repeats):
+        for name in SCENARIOS:
+            if (name, seed) in done:
+                continue
+            rows.append(one(name, seed))
+            with path.open("w", encoding="utf-8", newline="") as file:
+                writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(rows)
+    print(summarise(rows))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), Path(sys.argv[2]))
