@@ -425,6 +425,7 @@ def test_a_run_that_goes_on_from_its_checkpoint_replaces_its_own_folder(table, t
     first = run_fit(table, folder, options, output=PLAIN, execution=how)
     again = run_fit(table, folder, options, output=PLAIN, execution=how)
     assert again.result == first.result
+    assert sorted(again.files) == sorted(path.name for path in folder.iterdir())
     for other in (replace(options, penalty=0.1), replace(options, seed=first.options.seed + 1)):
         with pytest.raises(sequela.InputError, match="exists and is not empty"):
             run_fit(table, folder, other, output=PLAIN, execution=how)

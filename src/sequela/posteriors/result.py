@@ -291,7 +291,7 @@ class Posterior:
         header, arrays = read_file(path)
         place = Place(path, "Sample anew")
         stored = read_fields(_Stored, header, place)
-        if stored.chain_states:
+        if "plan" in stored.chain_states:
             read_fields(_StoredStates, stored.chain_states, place.at("chain_states"))
         try:
             items = read_labels("items", stored.items)

@@ -275,7 +275,8 @@ def run_fit(
             table_seconds=output.table_seconds, execution=execution, check=check,
         )  # fmt: skip
         write_report(made, found.data, name=folder, execution=execution)
-        files = sorted(str(p.relative_to(made)) for p in made.rglob("*") if p.is_file())
+        made_files = (p for p in made.rglob("*") if p.is_file() and not p.name.startswith("."))
+        files = sorted(str(p.relative_to(made)) for p in made_files)
     return FitReport(
         folder=Path(folder),
         files=tuple(files),
