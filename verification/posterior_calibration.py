@@ -102,7 +102,7 @@ def table_size(seed):
 
 def one_data_set(seed):
     """Simulate, sample, and return ranks and calls of one data set."""
-    began = time.process_time()
+    began = time.thread_time()
     rng = np.random.default_rng(seed)
     name = list(PRIORS)[seed % 3]
     prior = PRIORS[name]
@@ -115,7 +115,7 @@ def one_data_set(seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
         found = posterior(
-            data, prior=prior, draws=100, warm_up=80, thin=thin, random_state=seed, n_threads=4
+            data, prior=prior, draws=100, warm_up=80, thin=thin, random_state=seed, n_threads=1
         )
     problem = Problem.of(data, prior, Exponential(), 12)
     before = np.empty((n, n))
@@ -157,7 +157,7 @@ def one_data_set(seed):
         record["calls"].append(
             [max(p, 1.0 - p), float(actual[first, second]), float(found.together[k])]
         )
-    record["cpu"] = time.process_time() - began
+    record["cpu"] = time.thread_time() - began
     return record
 
 
