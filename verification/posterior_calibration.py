@@ -256,8 +256,9 @@ def draw(ranks, rows, path):
     for ax, (name, values) in zip(axes, ranks.items(), strict=False):
         ax.hist(values, bins=np.arange(0, RANKS + 1, 2), color="#1f4e79")
         expected = len(values) / (RANKS / 2)
-        ax.axhspan(expected - 2 * expected**0.5, expected + 2 * expected**0.5, color="0.85")
-        ax.axhline(expected, color="0.4", lw=1)
+        spread = 2 * expected**0.5
+        ax.axhspan(expected - spread, expected + spread, color="0.6", alpha=0.4, zorder=3, lw=0)
+        ax.axhline(expected, color="0.2", lw=1, zorder=4)
         ax.set(xlabel=f"rank of the true {titles[name]}", ylabel="data sets", yticks=[])
     ax = axes[3]
     ax.plot([0.5, 1], [0.5, 1], color="0.6", lw=1)
