@@ -66,7 +66,7 @@ def one_data_set(seed):
     from sequela import Dataset, SetChain, posterior, simulate
     from sequela.questions import order_baseline
 
-    began = time.process_time()
+    began = time.thread_time()
     theta, samples = truth(seed)
     drawn = simulate(theta, samples, random_state=seed)
     data = Dataset(drawn.to_dataset().without_times().to_frame())
@@ -95,7 +95,7 @@ def one_data_set(seed):
     return {
         "seed": seed, "n": len(theta), "samples": samples, "r_hat": found.convergence.r_hat,
         "effective": found.convergence.effective, "pairs": rows,
-        "cpu": time.process_time() - began,
+        "cpu": time.thread_time() - began,
     }  # fmt: skip
 
 

@@ -26,7 +26,10 @@ def made_plan(reliable=(True, True, True, False)):
 
 def test_a_curve_for_each_number_of_clocks():
     ax = plots.plot_study_plan(made_plan(), ax=Figure().subplots())
-    assert legend_texts(ax) == ["0 more clock items", "20 more clock items"]
+    curves = ["0 more clock items", "20 more clock items", "wrong order called"]
+    assert legend_texts(ax) == [*curves, "not reliable: too few draws"]
+    sure = plots.plot_study_plan(made_plan((True,) * 4), ax=Figure().subplots())
+    assert legend_texts(sure) == curves
     heights = [line.get_ydata() for line in ax.lines]
     assert any(np.array_equal(y, [0.4, 0.7]) for y in heights)
     assert any(np.array_equal(y, [0.02, 0.03]) for y in heights)

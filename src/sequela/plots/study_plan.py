@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sequela.plots.labels import legend, short
-from sequela.plots.style import FAINT, SMALL, TEXT, check_result, open_axes, series
+from sequela.plots.style import FAINT, SMALL, TEXT, check_result, load, open_axes, series
 from sequela.plots.ticks import plain_ticks
 from sequela.questions.study_plan import StudyPlan
 
@@ -61,6 +61,12 @@ def plot_study_plan(plan: StudyPlan, *, ax: Axes | None = None) -> Axes:
         f"{first} and {second}: {plan.samples} samples now", fontsize=TEXT, parse_math=False
     )
     names = [f"{clocks} more clock items" for clocks, _ in groups]
+    line = load("matplotlib.lines").Line2D
+    handles.append(line([], [], color=FAINT, linestyle=":", linewidth=1.0))
+    names.append("wrong order called")
+    if not plan.table["reliable"].all():
+        handles.append(line([], [], color=FAINT, marker="o", mfc="white", ms=4, linestyle=""))
+        names.append("not reliable: too few draws")
     legend(ax, handles, names, frameon=False, fontsize=SMALL, loc="best", handlelength=3.0)
     return ax
 

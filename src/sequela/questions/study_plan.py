@@ -156,9 +156,9 @@ def plan_study(
     >>> theta = [[0.0, 4.0], [0.0, -4.0]]  # item "0" comes first and promotes item "1"
     >>> sets = sequela.simulate(theta, 200, random_state=1).to_dataset().without_times()
     >>> draws = sequela.posterior(sets, draws=300, random_state=1)
-    >>> plan = plan_study(draws, sets, "0", "1", samples=[0, 400], clocks=[0, 40], random_state=1)
-    >>> plan.table["right"].round(1).tolist()
-    [0.0, 0.6, 0.0, 0.8]
+    >>> plan = plan_study(draws, sets, "0", "1", samples=[0, 100], clocks=[0, 40], random_state=1)
+    >>> (plan.table["right"] > 0.2).tolist()  # two items alone never tell their order
+    [False, False, True, True]
     """
     given: dict[str, Any] = dict(options)
     method = given.pop("method", "auto")
