@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from sequela.data.dataset import Dataset
 from sequela.support.errors import InputError
 from sequela.support.frames import is_frame, is_series
@@ -77,5 +79,5 @@ def complete_samples(data: Dataset) -> Dataset | None:
     """
     if data.missing is None:
         return data
-    complete = ~data.missing.any(axis=1)
+    complete = np.asarray(~data.missing.any(axis=1))
     return data.select_samples(complete) if complete.any() else None
