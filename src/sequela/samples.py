@@ -79,5 +79,5 @@ def complete_samples(data: Dataset) -> Dataset | None:
     """
     if data.missing is None:
         return data
-    complete = np.flatnonzero(~data.missing.any(axis=1))
-    return data.select_samples(complete) if complete.size else None
+    complete = np.asarray(~data.missing.any(axis=1))
+    return data.select_samples(complete) if complete.any() else None

@@ -7,7 +7,6 @@ import reference
 from likelihood import partly_known as twin
 from sequela import Dataset, InputError, Model
 from sequela import questions as q
-from sequela.likelihood.completions import CHAINS
 from sequela.questions import imputation
 from sequela.settings import Budget
 
@@ -48,15 +47,14 @@ def test_cells_of_items_that_act_on_nothing_are_imputed_as_well():
 
 
 def test_drawn_cells_agree():
-    """A z beyond 6 with three degrees of freedom has odds of 1 in 100, and there are two."""
+    """The error is at least that of independent draws: a z beyond 5 is very rare."""
     data = SAMPLE.without_orders()
     exact = q.impute(MODEL, data)
     drawn = q.impute(MODEL, data, budget=Budget(work=300.0), random_state=1)
     assert set(drawn["method"]) == {"completions"}
-    assert CHAINS == 4
     assert np.abs(drawn["probability"] - exact["probability"]).max() < 0.05
     z = (drawn["probability"] - exact["probability"]) / drawn["se"]
-    assert np.abs(z).max() < 6.0
+    assert np.abs(z).max() < 5.0
 
 
 def test_times():

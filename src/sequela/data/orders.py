@@ -251,7 +251,7 @@ def _moments(
         table = given.to_numpy(dtype=np.float64, na_value=np.nan)
     wrong = (values > 0.0) & ~(table > 0.0)
     if wrong.any():
-        i, j = np.argwhere(wrong)[0]
+        i, j = map(int, np.argwhere(wrong)[0])
         raise InputError(
             f"{name}: sample {fractions.index[i]!r}, item {fractions.columns[j]!r}: found "
             f"{table[i, j]:g}, expected a positive number."

@@ -52,10 +52,10 @@ CHAINS = 4
 _FIRST_BURN_IN = 5
 _BURN_IN = 1
 # Completed sets per evaluation of a fit that are worth their time at first, and at most.
-_FIRST_DRAWS = 6e4
-_MOST_DRAWS = 2.5e5
+_FIRST_DRAWS = 2e4
+_MOST_DRAWS = 8e4
 # Items of a completed set.
-_MOST_ITEMS = 18
+_MOST_ITEMS = 20
 # Samples per piece of work.
 _TOGETHER = 64
 # Draws per chain for a value and gradient.
@@ -97,8 +97,9 @@ class CompletedSets:
         self, parameters: Parameters, weights: NDArray[np.float64], n_threads: int
     ) -> NDArray[np.float64]:
         """Return the sum of the gradients of all draws, each times its weight."""
-        summed = np.bincount(self.which, weights=weights.ravel(), minlength=len(self._sets))
-        pooled = summed.astype(np.float64)
+        pooled: NDArray[np.float64] = np.bincount(
+            self.which, weights=weights.ravel(), minlength=len(self._sets)
+        ).astype(np.float64)
         sets = replace(self._sets, sets=self._sets.sets._replace(weights=pooled))
         blocks = self._blocks
         if np.count_nonzero(pooled) < pooled.size:

@@ -126,7 +126,7 @@ class DrawnHistories:
     @property
     def most_kept(self) -> int:
         """The number of draws per chain beyond which an evaluation takes too long."""
-        return int(np.clip(64 * 400 / max(len(self.partials), 1), 4, 64))
+        return int(np.clip(64 * 100 / max(len(self.partials), 1), 4, 64))
 
     def draw(
         self, parameters: Parameters, kept: int, settings: Settings, index: tuple[int, ...]
@@ -222,7 +222,7 @@ def _over_chains(
         total = np.zeros((parameters.n, parameters.n))
         for history, w in zip(histories, weights, strict=True):
             shares = np.zeros(history.lengths.shape)
-            shares[chain] = w / history.lengths.shape[-1]
+            shares[chain] = w / history.lengths.shape[1]
             total += history.weigh(parameters, shares)[1]
         return total
 

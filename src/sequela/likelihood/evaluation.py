@@ -184,11 +184,9 @@ class Likelihood:
             parameters, observation, ways, value=value, gradient=gradient
         ):
             log_p[places], variance[places] = drawn.log_p, drawn.variance
-            if drawn.gradient is not None and drawn.gradient_variance is not None:
-                assert total is not None  # noqa: S101 - wanted together
-                assert total_variance is not None  # noqa: S101
+            if drawn.gradient is not None and total is not None and total_variance is not None:
                 total += drawn.gradient
-                total_variance += drawn.gradient_variance
+                total_variance += np.asarray(drawn.gradient_variance)
         chains = self.settings.sampling.chains
         for at, s in enumerate(large):
             columns = runs[at * chains].sampler.columns

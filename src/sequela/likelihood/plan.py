@@ -77,9 +77,10 @@ _LATTICE_WORK_OF_A_FIT = 3e9
 # The same for partly known samples, whose lattices take longer per operation; beyond it their
 # missing cells are drawn.
 _PARTIAL_WORK_OF_A_FIT = 2e9
-# Known items of a sample up to which completed sets are exact: a lattice of 2^12 states, and some
-# missing items more, takes about a millisecond.
-_LARGEST_COMPLETED = 10
+# Completed sets are exact up to so many known items, or up to so many known and missing ones: more
+# would make lattices of millions of states.
+_LARGEST_COMPLETED = 6
+_MOST_COMPLETED = 16
 # What the gradient between the components of a set takes, as so many operations on a lattice.
 _CROSS_OVERHEAD = 3e8
 # Times and orders take a lattice in logarithms, and quantiles a transform of it at many points: so
@@ -347,7 +348,9 @@ class Plan:
     def _name_partial(self, ways: NDArray[np.str_], exact: NDArray[np.bool_]) -> None:
         """Fill in the ways of partly known samples: of those that are drawn, by their sizes."""
         places = self.partial.places
-        small = self.distinct.sizes[places] <= _LARGEST_COMPLETED
+        known = [self.distinct.known(int(s)) for s in places]
+        most = np.array([k.present.size + k.missing.size for k in known if k is not None])
+        small = (self.distinct.sizes[places] <= _LARGEST_COMPLETED) | (most <= _MOST_COMPLETED)
         if self.method == Way.HISTORIES:
             small[:] = False
         drawn = np.where(small, Way.COMPLETIONS.value, Way.HISTORIES.value)

@@ -136,8 +136,11 @@ def _drawn_cells(
         parameters, [known], [None], _DRAWS, (settings.seed, Purpose.COMPLETIONS, (3, index)), 1
     )[0].kept
     means = drawn.mean(axis=1)
-    se = means.std(axis=0, ddof=1) / np.sqrt(CHAINS)
-    return _Cells(means.mean(axis=0), se, Way.COMPLETIONS.value)
+    mean = means.mean(axis=0)
+    # Few chains may agree by chance: never less than the error of independent draws.
+    least = np.sqrt(mean * (1.0 - mean) / (CHAINS * _DRAWS))
+    se = np.maximum(means.std(axis=0, ddof=1) / np.sqrt(CHAINS), least)
+    return _Cells(mean, se, Way.COMPLETIONS.value)
 
 
 def _refuse_orders(known: PartialSet) -> None:
