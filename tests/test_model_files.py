@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import reference as ref
 import sequela
 from label_strategies import distinct, labels
-from sequela import InputError, Model
+from sequela import InputError, Model, ObservationEffects
 from sequela.observation import Exponential
 
 quick = settings(max_examples=80, deadline=None, derandomize=True, database=None)
@@ -469,7 +469,7 @@ def test_csv_of_pandas_and_of_a_spreadsheet(tmp_path):
         (",a,a\na,1,2\na,3,4\n", "each label may occur only once"),
         (",'=a,=a\n'=a,1,2\n=a,3,4\n", "each label may occur only once"),
         (',"a,b\na,1,2\nb,3,4\n', "is not a comma-separated table"),
-        (",a,b\na,1,2\nb,3,4\nObservation,5,6\n", "observation effects"),
+        (",a,b\na,1,2\nb,3,4\nObservation,5,6\n", "one row more than columns.*Model.from_mhn"),
     ],
 )
 def test_tables_that_are_not_theta(tmp_path, text, message):
@@ -612,11 +612,14 @@ def test_mhn_has_no_observation_of_another_kind(tmp_path):
 
 
 @pytest.mark.parametrize("last", ["Observation", "2"])
-def test_observation_effects_are_refused(tmp_path, last):
+def test_observation_effects_of_mhn_are_read(tmp_path, last):
     (tmp_path / "m.csv").write_text(f"{MHN}{last},0.1,0.2\n")
-    with pytest.raises(
-        InputError, match=r"m\.csv'.*does not support observation effects.*classical"
-    ):
+    assert Model.from_mhn(tmp_path / "m.csv").observation == ObservationEffects((0.1, 0.2))
+
+
+def test_another_last_row_is_not_taken_for_observation_effects(tmp_path):
+    (tmp_path / "m.csv").write_text(f"{MHN}else,0.1,0.2\n")
+    with pytest.raises(InputError, match=r"m\.csv'.*one row more.*'else'.*'Observation'"):
         Model.from_mhn(tmp_path / "m.csv")
 
 

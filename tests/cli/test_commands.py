@@ -45,6 +45,7 @@ def test_the_commands_are_those_that_the_help_lists(run):
             "import",
             "fit",
             "posterior",
+            "plan",
             "path",
             "order",
             "rivals",

@@ -25,7 +25,6 @@ __all__ = ["plan"]
 
 @click.command(
     epilog="\b\nExample:\n"
-    "  sequela posterior samples.csv -o certainty --most-frequent 20 --seed 1\n"
     "  sequela plan certainty samples.csv TP53 IDH1 --samples 0,400 --clocks 0,20\n"
     "  sequela plan certainty samples.csv TP53 IDH1 -o plan.csv --plot plan.png --seed 1"
 )
