@@ -149,11 +149,11 @@ def show(found: StudyPlan) -> None:
     )
     rows = [
         [
-            str(row.samples), str(row.clocks), _with_error(row.evidence, row.evidence_se),
-            _with_error(row.right, row.right_se), _with_error(row.wrong, row.wrong_se),
-            f"{row.open:.2f}", "yes" if row.reliable else "no",
+            str(row["samples"]), str(row["clocks"]),
+            *(_with_error(row[name], row[f"{name}_se"]) for name in ("evidence", "right", "wrong")),
+            f"{row['open']:.2f}", "yes" if row["reliable"] else "no",
         ]
-        for row in found.table.itertuples(index=False)
+        for row in found.table.to_dict("records")
     ]  # fmt: skip
     columns = {
         "new samples": True, "clock items": True, "evidence (nats)": True,
