@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ITEMS, SAMPLES, PENALTY, FOLDS = 7, 500, 0.01, 2
-KINDS = (Exponential(), Gamma(2.0), Gamma(5.0), HeavyTailed(2.0))
+KINDS = (Exponential(), Gamma(2.0), Gamma(5.0), Gamma(30.0), HeavyTailed(2.0))
 LEAST_TOGETHER = 20
 CLEAR = 0.75
 

@@ -33,7 +33,15 @@ __all__ = ["FAMILIES", "ObservationComparison", "compare_observations"]
 # The shapes that are tried: whole shapes of a gamma time are the cheapest.
 FAMILIES: dict[str, tuple[Any, ...]] = {
     "exponential": (Exponential(),),
-    "gamma": (Exponential(), Gamma(0.5), Gamma(2.0), Gamma(3.0), Gamma(5.0), Gamma(10.0)),
+    "gamma": (
+        Exponential(),
+        Gamma(0.5),
+        Gamma(2.0),
+        Gamma(3.0),
+        Gamma(5.0),
+        Gamma(10.0),
+        Gamma(30.0),
+    ),
     "heavy": (Exponential(), HeavyTailed(1.5), HeavyTailed(2.5), HeavyTailed(5.0)),
 }
 FAMILIES["any"] = (*FAMILIES["gamma"], *FAMILIES["heavy"][1:])
