@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DrawnHistories", "sample_histories"]
 
-_CHAINS = 8
-_FIRST_BURN_IN = 10
+_CHAINS = 4
+_FIRST_BURN_IN = 5
 _BURN_IN = 1
 _VALUE_DRAWS = 16
 _VALUE_NODES = 12
