@@ -469,7 +469,7 @@ def test_csv_of_pandas_and_of_a_spreadsheet(tmp_path):
         (",a,a\na,1,2\na,3,4\n", "each label may occur only once"),
         (",'=a,=a\n'=a,1,2\n=a,3,4\n", "each label may occur only once"),
         (',"a,b\na,1,2\nb,3,4\n', "is not a comma-separated table"),
-        (",a,b\na,1,2\nb,3,4\nObservation,5,6\n", "observation effects"),
+        (",a,b\na,1,2\nb,3,4\nObservation,5,6\n", "effects on the observation.*from_mhn"),
     ],
 )
 def test_tables_that_are_not_theta(tmp_path, text, message):
@@ -612,12 +612,9 @@ def test_mhn_has_no_observation_of_another_kind(tmp_path):
 
 
 @pytest.mark.parametrize("last", ["Observation", "2"])
-def test_observation_effects_are_refused(tmp_path, last):
+def test_observation_effects_are_read(tmp_path, last):
     (tmp_path / "m.csv").write_text(f"{MHN}{last},0.1,0.2\n")
-    with pytest.raises(
-        InputError, match=r"m\.csv'.*does not support observation effects.*classical"
-    ):
-        Model.from_mhn(tmp_path / "m.csv")
+    assert Model.from_mhn(tmp_path / "m.csv").observation.omega == (0.1, 0.2)
 
 
 def test_our_table_is_not_mistaken_for_theirs(tmp_path):
