@@ -304,7 +304,7 @@ def test_the_time_of_a_sample_is_that_of_its_lattice(monkeypatch):
     sample = [str(i) for i in range(16)]
     found = time_posterior(theta, sample)
     assert (found.method, found.draws, found.mean_se) == ("components", 0, 0.0)
-    monkeypatch.setattr(plan, "_LEAST_COMPONENT_SET", 99)
+    monkeypatch.setattr(plan, "LEAST_COMPONENT_SET", 99)
     lattice = time_posterior(theta, sample)
     assert lattice.method == "exact"
     assert found.mean == pytest.approx(lattice.mean, rel=1e-11)

@@ -38,7 +38,7 @@ def table(n, *sets):
 @pytest.fixture(autouse=True)
 def lattices_only(monkeypatch):
     """The subject here is the lattice, for larger sets of sparse models as well."""
-    monkeypatch.setattr(plan, "_LEAST_COMPONENT_SET", 1000)
+    monkeypatch.setattr(plan, "LEAST_COMPONENT_SET", 1000)
 
 
 def evaluate_one(theta, S, stop_rate=1.0, **options):
