@@ -38,7 +38,7 @@ _AROUND = (
     "milliseconds."
 )
 _REMARKS: dict[str, str] = {
-    "ExactWork._untimed": _LATTICES,
+    "ExactWork._together": _LATTICES,
     "OrderSampler.advance": _ORDERS,
     "DrawnOrders.log_weights": _WEIGHTS,
     "DrawnOrders.gradient": _WEIGHTS,
@@ -63,5 +63,5 @@ _REMARKS: dict[str, str] = {
 
 
 def remark(entry: str) -> str:
-    """Return the remark on a place such as ``ExactWork._untimed (exact.py)``."""
+    """Return the remark on a place such as ``ExactWork._together (exact.py)``."""
     return next((text for name, text in _REMARKS.items() if name in entry), "No remark yet.")

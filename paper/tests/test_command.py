@@ -53,7 +53,7 @@ def test_list(run):
     shown = run("list").output
     for name in NAMES:
         assert f"\n{name} " in shown
-    listed = json.loads(run("list", "--json").output)["experiments"]
+    listed = json.loads(run("list", "--json").stdout)["experiments"]
     assert [one["name"] for one in listed] == list(NAMES)
     assert {one["repeats"] for one in listed if one["name"] in ("fig2", "fig3")} == {96, 24}
 
@@ -65,7 +65,7 @@ def test_a_figure_with_its_files_and_verdict(run, tmp_path):
     assert "confirmed: " in result.output
     for suffix in ("csv", "svg", "pdf", "png", "json"):
         assert (folder / f"fig4.{suffix}").stat().st_size > 100
-    again = json.loads(run("fig4", "--quick", "-o", folder, "--json").output)
+    again = json.loads(run("fig4", "--quick", "-o", folder, "--json").stdout)
     assert again["holds"] is True
     assert again["finished"] is True
 

@@ -4,6 +4,8 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _no_word_about_slowness(monkeypatch):
-    monkeypatch.setattr("sequela.cli.output._SILENCE", 1e9)
-    monkeypatch.setattr("sequela.support.progress._PATIENCE", 1e9)
+def _no_word_about_slowness():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sequela.cli.output._SILENCE", 1e9)
+        patch.setattr("sequela.support.progress._PATIENCE", 1e9)
+        yield

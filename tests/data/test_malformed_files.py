@@ -183,7 +183,7 @@ TABLES = {
     "a bad cell far below": (TABLE + b"t4,0,7,0\n", ["line 5", "'t4'", "'B'", "'7'"]),
     "a bad cell in the last column": (BIG[:-1] + b"3", ["'g1999'", "'3'"]),
     "nothing known": (
-        b"sample,A,B\ns1,1,0\ns2,NA,?\n",
+        b"sample,A,B\ns1,1,0\ns2,NA,n/a\n",
         ["line 3", "'s2'", "all cells are missing"],
     ),
 }

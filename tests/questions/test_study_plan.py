@@ -198,14 +198,14 @@ def test_two_items_agree_with_integration_over_the_prior():
     ahead = via_a > via_b
     found, called = [], []
     log_p = np.log(p)
-    for k in rng.choice(len(theta), 400, p=now / now.sum()):
+    for k in rng.choice(len(theta), 1500, p=now / now.sum()):
         old = np.array([rng.multinomial(known[s], p[k, s] / p[k, s].sum()) for s in range(4)])
         new = rng.multinomial(60, p[k].ravel() / p[k].sum()).reshape(4, -1)
         log_w = np.einsum("lsj,sj->l", log_p, old + new)
         w = np.exp(log_w - log_w.max())
         found.append(w[ahead == ahead[k]].sum() / w.sum())
         called.append(found[-1] >= 0.9)
-    draws = sequela.posterior(data, prior=prior, draws=500, random_state=2)
+    draws = sequela.posterior(data, prior=prior, draws=1200, random_state=2)
     plan = questions.plan_study(
         draws, data, "0", "1", samples=[60], clocks=[clocks], clock_frequency=frequency,
         certainty=0.9, studies=1000, random_state=1,

@@ -308,9 +308,12 @@ def test_a_killed_command_leaves_the_model(table, tmp_path):
     assert done.returncode == -signal.SIGKILL
     assert [path.name for path in tmp_path.iterdir()] == ["fit.incomplete"]
     kept = tmp_path / "fit.incomplete"
+    model = sequela.Model.load(kept / "model.npz")
     again = repeat_run(kept, tmp_path / "fit", output=PLAIN)
     assert again.same_as_repeated is True
-    assert sequela.Model.load(kept / "model.npz") == again.model
+    assert again.model == model
+    # A run to the same folder that ends well leaves nothing of the one that was killed.
+    assert [path.name for path in tmp_path.iterdir()] == ["fit"]
 
 
 def test_what_cannot_be_written_is_refused_before_the_work(table, report, tmp_path, monkeypatch):

@@ -128,7 +128,7 @@ def test_a_folder_with_draws_has_a_report(posterior, data, tmp_path):
     table = tmp_path / "samples.csv"
     data.to_frame().astype(int).to_csv(table, index_label="sample")
     options = {"prior": {"kind": "laplace", "scale": 1.0}, "draws": 6, "random_state": 1}
-    Run("posterior", options, {"path": str(table), "sha256": "0"}, {"converged": False}).write(
+    Run("posterior", options, {"path": str(table), "sha256": 64 * "0"}, {"converged": False}).write(
         tmp_path
     )
     with pytest.raises(InputError, match="not the file that the run was made of"):

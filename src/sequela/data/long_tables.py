@@ -143,8 +143,8 @@ def read_long(
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "long.csv"
     >>> _ = path.write_text("patient,code\np1,E11.9\np2,I10\np1,I10\np1,E11.2\n")
     >>> groups = {"diabetes": ["E10", "E11"], "hypertension": ["I10"]}
-    >>> read_long(path, preset="diagnoses", groups=groups).data.sets()
-    [frozenset({'diabetes', 'hypertension'}), frozenset({'hypertension'})]
+    >>> [sorted(each) for each in read_long(path, preset="diagnoses", groups=groups).data.sets()]
+    [['diabetes', 'hypertension'], ['hypertension']]
     """
     check_keywords(read_long, options, LongKeywords)
     selection = build_options(Selection, options)
