@@ -1,7 +1,7 @@
 """Draw docs/_static/overview.svg: what goes in, and what comes out with its certainty.
 
 Run `python -m tools.make_overview` after a change of the example, the fit or the colours, and
-commit the result. It shows the samples that come with sequela, which are simulated.
+commit the result. The samples are simulated from the made-up model of ten items.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from sequela import plots, questions
 from sequela.plots.style import LINE
 
 SEED = 1
+SAMPLES = 800
 SHOWN_SAMPLES = 50
 PAIRS = 8
 
 
 def make_overview(path: Path) -> None:
     """Draw the three panels: samples, interactions, orders."""
-    data = sequela.example_samples()
+    drawn = sequela.simulate(sequela.example_theta(), SAMPLES, random_state=SEED)
+    data = drawn.to_dataset().without_times()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sequela.learning.SeveralOptimaWarning)
         chain = sequela.SetChain(penalty=0.01, n_starts=5, random_state=SEED).fit(data)
@@ -39,7 +41,7 @@ def make_overview(path: Path) -> None:
     )
     for part, title in zip(parts, titles, strict=True):
         part.suptitle(title, fontsize=12, fontweight="bold")
-    draw_samples(parts[0].subplots(), data.most_frequent(14))
+    draw_samples(parts[0].subplots(), data)
     plots.plot_interactions(check.model, 10, frequencies=data.frequencies, ax=parts[1].subplots())
     plots.plot_order_ranges(check, max_pairs=PAIRS, ax=parts[2].subplots())
     plots.save_figure(figure, path, dpi=150)

@@ -91,8 +91,8 @@ def read_long(
         says that its item is present.
     date : str, optional
         The label of a column with dates (2021-03-28) or numbers, such as an age. The first dates
-        of the items of a sample become statements about their order (`Dataset.orders`); items of
-        the same date are in no order.
+        of the items of a sample become statements about their order (``orders`` of the data);
+        items of the same date are in no order.
     preset : {"amrfinderplus", "hamronization", "diagnoses"}, optional
         Which columns a known kind of table has, and which of its lines count:
 

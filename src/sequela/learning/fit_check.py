@@ -40,9 +40,9 @@ __all__ = ["FitCheck", "FitTest", "check_fit"]
 # Simulated data sets: as many as these cells allow, within the two bounds. A simulated cell takes
 # some nanoseconds, so that a check takes at most a few seconds.
 _CELLS = 1e8
-_FEWEST, _MOST = 199, 999
+_FEWEST, _MOST = 599, 999  # with five tests and a level of 0.01, 499 are needed
 # A random part of larger data is compared.
-_MOST_SAMPLES = 20_000
+_MOST_SAMPLES = 8_000
 # Cells that are held at once.
 _CELLS_AT_ONCE = 2e7
 # Pairs and triples of the most frequent items alone.
@@ -92,7 +92,8 @@ class FitCheck:
     findings : tuple of str
         What does not fit, in plain words, with what to try. Empty if nothing was found.
     level : float
-        Probability of any finding at all if the model is right; in practice it is smaller.
+        Probability of any finding at all for the right theta. For a penalised fit it is larger,
+        because the penalty keeps the model away from the data.
     data_sets, samples, seed : int
         Number of simulated data sets, of samples that were compared, and the seed.
     """
@@ -134,7 +135,7 @@ def check_fit(
     model: ModelLike,
     data: DataLike,
     *,
-    level: float = 0.05,
+    level: float = 0.01,
     **settings: Unpack[SettingsKeywords],
 ) -> FitCheck:
     """Test whether a model describes the data, and say in plain words where it does not.
@@ -150,7 +151,7 @@ def check_fit(
     data : Dataset, DataFrame, array or list of sets
         The samples.
     level : float
-        Largest probability of a finding where the model is right. All tests together share it.
+        Largest probability of a finding for the right theta. All tests together share it.
     **settings
         `random_state`, `n_threads`; see `Settings`.
 
@@ -161,9 +162,9 @@ def check_fit(
 
     Notes
     -----
-    That the model was learned from the same data is not taken into account, so p-values are rather
-    too large. An empty list of findings does not prove the model: see "When the model fits" in the
-    documentation for what the tests see and what they do not.
+    That the model was learned from the same data, with a penalty, is not taken into account, except
+    that pairs and triples may differ by what the penalty explains. An empty list of findings does
+    not prove the model: see "When the model fits" in the documentation for what the tests see.
 
     Examples
     --------
@@ -177,7 +178,7 @@ def check_fit(
     """
     how = read_settings(settings, unused=("draws", "target_se", "budget", "sampling"))
     if not (is_number(level) and 0.0 < level < 1.0):
-        raise InputError(f"level is {level!r}; expected a number between 0 and 1, such as 0.05")
+        raise InputError(f"level is {level!r}; expected a number between 0 and 1, such as 0.01")
     checked = as_model(model)
     values, missing = _comparable(as_samples(checked, data), how.seed)
     if not len(values):
