@@ -205,17 +205,17 @@ class _Pairs:
     def of(
         cls,
         rows: npt.NDArray[np.int64],
-        whats: npt.NDArray[np.int32],
+        labels: npt.NDArray[np.int32],
         columns: Sequence[Sequence[int]],
     ) -> _Pairs:
         """Look up the columns of each label; -1 stands for a sample that is left out."""
         counts = np.array([len(part) for part in columns], dtype=np.int64)
         flat = np.array([j for part in columns for j in part], dtype=np.int64)
         first = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
-        times = np.where(rows >= 0, counts[whats], 0)
+        times = np.where(rows >= 0, counts[labels], 0)
         line = np.repeat(np.arange(len(rows)), times)
         within = np.arange(len(line)) - np.repeat(np.cumsum(times) - times, times)
-        return cls(rows[line], flat[first[whats[line]] + within], line)
+        return cls(rows[line], flat[first[labels[line]] + within], line)
 
 
 @dataclass
