@@ -296,7 +296,7 @@ def _allowance(model: Model, n_samples: int) -> float:
     At an optimum the derivative of the log-likelihood of all samples by an interaction, which is
     about the difference of observed and expected numbers, is as large as penalty times samples.
     """
-    penalty = model.metadata.get("penalty")
+    penalty: Any = model.metadata.get("penalty")
     return float(penalty) * n_samples if is_number(penalty) else 0.0
 
 
