@@ -5,9 +5,10 @@ exponential times is learned, its fit is checked, kinds of observation are compa
 likelihood, and a model with the chosen kind is learned. Orders are judged on the clear pairs: those
 of which one order has at least 75% of the samples with both items.
 
-    python -m verification.misspecification 6 docs/misspecification.csv
+    python -m verification.misspecification 6 docs/misspecification.csv 100
 
-writes one row per data set, as they are done, and prints the table of docs/when_it_fits.md.
+writes one row per data set, as they are done, and prints the table of docs/when_it_fits.md. The
+last number, 0 by default, is the first seed.
 """
 
 from __future__ import annotations
@@ -180,7 +181,7 @@ def summarise(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def main(repeats: int, path: Path) -> None:
+def main(repeats: int, path: Path, first: int = 0) -> None:
     """Run what is not in the file yet, data set by data set, and print the table."""
     warnings.simplefilter("ignore")
     rows: list[dict[str, Any]] = []
@@ -188,7 +189,7 @@ def main(repeats: int, path: Path) -> None:
         with path.open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
     done = {(row["scenario"], int(row["seed"])) for row in rows}
-    for seed in range(repeats):
+    for seed in range(first, first + repeats):
         for name in SCENARIOS:
             if (name, seed) in done:
                 continue
@@ -201,4 +202,4 @@ def main(repeats: int, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]))
+    main(int(sys.argv[1]), Path(sys.argv[2]), *map(int, sys.argv[3:]))
