@@ -125,6 +125,7 @@ class Objective:
         self.seconds = 0.0
         self._orders: dict[int, DrawnOrders] = {}
         self._missing_parts: list[DrawnCompletions | DrawnHistories] = []
+        self._support: NDArray[np.bool_] | None = None
         self.prepare(np.eye(self.n, dtype=np.bool_))
         self._refuse_timed()
 
@@ -133,7 +134,20 @@ class Objective:
 
         The gradient of the entries of the support is then complete; see `evaluate`.
         """
-        ways = self.plan.ways_on_support(support, self._phases)
+        # A start begins on the support that the objective was made with.
+        if self._support is None or not np.array_equal(support, self._support):
+            self._prepare_exact(support)
+        ways = self._ways
+        self._prepare_drawn(ways)
+        sampled = [int(s) for s in np.nonzero(~is_exact(ways) & ~self.distinct.partial)[0]]
+        self._orders = {s: self._orders.get(s) or self._undrawn(s) for s in sampled}
+        self.large = [self._orders[s] for s in sampled]
+        self._seconds_each = self._predict_seconds()
+
+    def _prepare_exact(self, support: NDArray[np.bool_]) -> None:
+        """Choose the way of every set on a support, and prepare the sets that are exact."""
+        self._support = support.copy()
+        ways = self._ways = self.plan.ways_on_support(support, self._phases)
         self._children = acting(support)
         self._lattices: dict[tuple[int, bool], list[PartialLattice]] = {}
         self.blocks = plan_blocks(self.distinct, np.nonzero(ways == Way.EXACT)[0], self.n)
@@ -145,11 +159,6 @@ class Objective:
             (known := self.distinct.known(int(s))) is not None and known.missing.size > 0
             for s in np.flatnonzero(self.distinct.partial & (ways == Way.EXACT))
         )
-        self._prepare_drawn(ways)
-        sampled = [int(s) for s in np.nonzero(~is_exact(ways) & ~self.distinct.partial)[0]]
-        self._orders = {s: self._orders.get(s) or self._undrawn(s) for s in sampled}
-        self.large = [self._orders[s] for s in sampled]
-        self._seconds_each = self._predict_seconds()
 
     def _predict_seconds(self) -> float:
         """Predict one evaluation on the prepared support, in seconds of one core."""
