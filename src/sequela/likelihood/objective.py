@@ -60,6 +60,9 @@ __all__ = ["Objective", "Work"]
 _QUICK_WORK = 1.5e7
 # Orders per chain at most.
 _MOST_KEPT = 64
+# What components take where the gradient is wanted on the support alone. Measured with 50 items:
+# 5.5 ms instead of 15.
+_ON_SUPPORT = 0.35
 # Predicted seconds of an evaluation: at least, per distinct sample with a known time, and per
 # distinct sample that is partly known.
 _LEAST_SECONDS = 1e-3
@@ -166,8 +169,11 @@ class Objective:
         seconds = LATTICE_SECONDS * work.lattices + ORDER_SECONDS * work.sampled
         if self._decomposition is not None:
             parts = work_of_components(None, self._decomposition.components, self.settings.budget)
-            seconds += COMPONENT_SECONDS * min(parts, self.settings.budget.work)
-            seconds += INTEGRAL_SECONDS * work.integrals + COMPONENT_SET_SECONDS * len(self._sets)
+            seconds += _ON_SUPPORT * (
+                COMPONENT_SECONDS * min(parts, self.settings.budget.work)
+                + INTEGRAL_SECONDS * work.integrals
+                + COMPONENT_SET_SECONDS * len(self._sets)
+            )
         timed = float(np.count_nonzero(self.distinct.timed))
         partial_sets = float(np.count_nonzero(self.distinct.partial))
         return seconds + _LEAST_SECONDS + _TIMED_SECONDS * timed + _PARTIAL_SECONDS * partial_sets
