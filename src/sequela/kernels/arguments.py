@@ -252,6 +252,34 @@ class Trajectory(NamedTuple):
     shrink: NDArray[np.float64]
 
 
+class Jumps(NamedTuple):
+    """Pairs of items that jumps are tried for, and what else moves with each of them.
+
+    A jump chooses a row of ``pairs`` at random, so that repeated rows are tried more often.
+    ``slots`` has for each row the row of ``shifts`` that belongs to the pair, or -1. ``shifts``
+    (slots, n * n) are the differences between the mean coordinates of theta where the first item
+    of the pair mostly comes first and where it does not; those of the pair itself are 0.
+    """
+
+    pairs: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    shifts: NDArray[np.float64]
+
+
+class JumpWay(NamedTuple):
+    """How a jump of a pair of items changes theta; see `sequela.kernels.family_jump`.
+
+    The share of the orders "1 first" is reflected if ``reflect``, and its logit moves by a normal
+    step of the standard deviation ``width``. The effects of other items on the two follow if
+    ``follow``. ``shift`` (n * n, or empty) moves with a change of the order.
+    """
+
+    reflect: bool
+    width: float
+    follow: bool
+    shift: NDArray[np.float64]
+
+
 class Moments(NamedTuple):
     """Moments before several observation times, one after the other.
 
