@@ -61,7 +61,7 @@ def learn_shifts(
         z, scale = place[:-1].reshape(n, n).copy(), place[-1:].copy()
         theta, _ = problem.theta(PosteriorState(z, scale, nothing, np.zeros(2)))
         shares[row] = order_shares(theta, pairs[order], problem.target.stop_rate)
-    shifts = []
+    shifts: list[NDArray[np.float64]] = []
     for column, at in enumerate(order):
         shift = _difference(flat[:, :-1], shares[:, column] > 0.5)
         i, j = pairs[at]
