@@ -125,12 +125,12 @@ class Repeats:
             )
 
     def cases(self, data: Dataset, penalties: Sequence[float]) -> list[dict[str, Any]]:
-        """Return one case for each fit, those of one subset of items side by side.
+        """Return one case for each fit, ordered by subset of items.
 
         Parameters
         ----------
         data : Dataset
-            The samples; it must have enough of them for the folds, and enough items.
+            The samples; at least as many as folds, with enough items for the subsets.
         penalties : sequence of float
             The penalties to fit with.
         """
@@ -178,7 +178,7 @@ def plan_fits(
     data : Dataset, DataFrame, array or list of sets
         The samples.
     seed : int
-        What everything random is derived from.
+        The seed from which all random numbers are derived.
     orders : list of labels or None
         Also record P(a before b) of all pairs of these items, see `order_matrix`.
     times : array or None

@@ -1,4 +1,4 @@
-"""Typed keyword arguments: unknown names are refused, options that travel together become objects.
+"""Typed keyword arguments: unknown names are refused, options that belong together become objects.
 
 A public function declares its options once, in a TypedDict (``**options: Unpack[Keywords]``), and
 passes them on as frozen dataclasses, which check their own values.
