@@ -1,7 +1,7 @@
-"""Reading mutations and copy numbers from cBioPortal: downloads of its results view, or a study.
+"""Read mutations and copy numbers from cBioPortal: downloads of its results view, or a study.
 
-"Not profiled" is not "wild type": such cells are missing, and samples that were not profiled at all
-are left out, and counted.
+"Not profiled" is not "wild type": cells that were not profiled are missing. Samples that were not
+profiled at all are left out, and the summary lists them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def read_cbioportal(
     encoding: str | None = None,
     **options: Unpack[CbioportalKeywords],
 ) -> Imported:
-    r"""Read mutations and copy numbers as cBioPortal gives them.
+    r"""Read mutations and copy numbers from files of cBioPortal.
 
     Items are mutated genes (EGFR), amplifications (EGFR(A)) and deletions (EGFR(D)). With both
     tables, only samples that are in both are kept; the summary lists the others.
@@ -77,7 +77,7 @@ def read_cbioportal(
     cna : str or path, optional
         GISTIC levels from -2 to 2, from the results view or data_cna.txt of a study.
     folder : str or path, optional
-        The folder of a study, instead of these two: data_mutations.txt, data_cna.txt, and the
+        The folder of a study, instead of the two files: data_mutations.txt, data_cna.txt, and the
         list of the samples that were sequenced (the first that exists of
         case_lists/cases_sequenced.txt, case_lists/cases_all.txt and data_clinical_sample.txt).
     profiled : iterable of ids, or path of a file with one id per line, optional
@@ -238,7 +238,7 @@ def _paths(
 
 
 def _on_panel(draft: Draft, study: Study, profile: str) -> Draft:
-    """Keep the samples that were profiled; what their panels do not cover is missing."""
+    """Keep the samples that were profiled; genes that their panels do not cover are missing."""
     used = study.panels.get(profile)
     if used is None:
         return draft
