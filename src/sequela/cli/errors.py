@@ -21,11 +21,11 @@ __all__ = ["INTERRUPTED", "Commands"]
 
 BAD_INPUT = 2  # also click's code for a wrong option
 FAILURE = 1
-INTERRUPTED = 130  # what a shell reports for a program that was ended by Ctrl-C
+INTERRUPTED = 130  # the exit code that shells use for a program stopped by Ctrl-C
 
 
 class Commands(ExtensibleGroup):
-    """A group of commands whose errors are messages; with ``--debug`` they are tracebacks."""
+    """A group of commands that shows errors as messages, or as tracebacks with ``--debug``."""
 
     def make_context(
         self,

@@ -168,7 +168,7 @@ def check_output(path: Path | None, *, force: bool) -> None:
     if path.is_dir():
         raise InputError(f"{str(path)!r} is a folder; expected the name of a file to write")
     if path.exists() and not force:
-        raise InputError(f"{str(path)!r} exists; name another file, or replace it with --force")
+        raise InputError(f"{str(path)!r} exists; choose another file, or replace it with --force")
     parent = path.absolute().parent
     if not parent.is_dir():
         raise InputError(f"there is no folder {str(parent)!r} to write {path.name!r} in")

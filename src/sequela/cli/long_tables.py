@@ -26,7 +26,7 @@ LONG_OPTIONS = (
 
 
 def long_options(command: Command) -> Command:
-    """Add the options that say what the columns of a long table are."""
+    """Add the options about the columns and cells of a long table."""
     options = (
         click.option(
             "--preset",

@@ -167,7 +167,7 @@ def told() -> None:
 
 
 def show_progress(ctx: click.Context) -> None:
-    """Show progress until `ctx` closes: as plain lines in a log, and soon after the start."""
+    """Show progress until `ctx` closes, as plain lines in a log; report the start of slow work."""
     ctx.with_resource(lines_in_log())
     _start_up.begin(ctx.invoked_subcommand or "the command")
     ctx.call_on_close(_start_up.stop)

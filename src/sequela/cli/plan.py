@@ -146,8 +146,8 @@ def show(found: StudyPlan) -> None:
     """Print the plan, one row for each size of the study."""
     console = make_console()
     console.print(
-        f"Now, with {found.samples} samples: {found.first} usually before {found.second} with "
-        f"probability {found.now:.2f}.\n",
+        f"With the {found.samples} samples of DATA, {found.first} usually comes before "
+        f"{found.second} with probability {found.now:.2f}.\n",
         soft_wrap=True,
     )
     rows = [

@@ -47,7 +47,7 @@ class ExtensibleGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the arguments name; say which package is missing, if one is."""
+        """Return the command in the arguments; raise an error if its package is not installed."""
         name = args[0]
         known = name in _ELSEWHERE and not ctx.resilient_parsing
         if known and self.get_command(ctx, name) is None:

@@ -55,7 +55,7 @@ class MissingCells:
 
 @dataclass(frozen=True)
 class ImportSummary:
-    """What was read from which files, and what was kept.
+    """The summary of an import: the files, and what was read, dropped, merged and kept.
 
     Attributes
     ----------

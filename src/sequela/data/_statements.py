@@ -50,7 +50,7 @@ class OrderStatement(NamedTuple):
     probability: float = 1.0
 
 
-# What `Dataset(orders=...)` accepts: by sample id, or one entry per sample.
+# The types that `Dataset(orders=...)` accepts: by sample id, or one entry per sample.
 OrdersLike: TypeAlias = "Mapping[Any, Iterable[Any]] | Iterable[Iterable[Any] | None]"
 
 

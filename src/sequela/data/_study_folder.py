@@ -186,7 +186,7 @@ def _one_panel(used: SamplePanels, panel: str, profile: str) -> SamplePanels:
 
 
 def _refuse_undefined(study: Study) -> None:
-    """Refuse several panels of which none is defined; name the most frequent one."""
+    """Raise an error because no panel is defined; suggest the most frequent one."""
     profile, used = next((p, u) for p, u in study.panels.items() if len(u.lines) > 1)
     counts = Counter(used.of.values())
     shown = ", ".join(f"{name} ({n} samples)" for name, n in counts.most_common(4))

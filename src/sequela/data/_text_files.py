@@ -53,7 +53,7 @@ _BLOCK = 1 << 20
 # (a few kilobytes of gzip can expand to gigabytes of one line).
 _LONGEST_LINE = 1 << 28
 
-# Files that users give by mistake: first bytes, what it is, what to do.
+# Files that users give by mistake: the first bytes, the kind of file, and what to do.
 _UNREADABLE: tuple[tuple[bytes, str, str], ...] = (
     (b"PAR1", "a Parquet file", "read it with read_table"),
     (b"\xd0\xcf\x11\xe0", "an Excel workbook", "save the sheet as 'CSV UTF-8'"),

@@ -87,7 +87,7 @@ def read_cbioportal(
         Read only the samples of this gene panel. Default: the samples of all panels; genes that
         the panel of a sample does not cover are missing.
     encoding : str, optional
-        The encoding of the files. Default: UTF-8, unless a file is marked as something else.
+        The encoding of the files. Default: UTF-8, unless a byte order mark says otherwise.
     **options
         What counts as altered, and which items and samples are selected:
 
@@ -103,7 +103,7 @@ def read_cbioportal(
             If the mutations are a MAF: whether lines with the Mutation_Status Germline count.
             Default: False.
         incomplete : {"missing", "samples", "items"}
-            What to do where some genes of a sample were not profiled: keep these cells as missing,
+            What to do if some genes of a sample were not profiled: keep these cells as missing,
             or drop the samples or the items. Default: "missing".
         panels : path or list of paths, optional
             Folders or files that define the gene panels of a study, if its folder does not:
@@ -115,7 +115,7 @@ def read_cbioportal(
         at_least : int, optional
             Keep items that are present in at least this number of samples.
         keep, drop : iterable of str, optional
-            Items (after merging) to keep whatever their frequency, and items to leave out.
+            Items (after merging) to keep even if they are rare, and items to leave out.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def read_cbioportal(
         study = look_into(folder, panel, _paths(options.get("panels")))
         mutations, cna = study.mutations, study.cna
     elif panel is not None or options.get("panels") is not None:
-        raise InputError("panel and panels are about a study folder; pass folder= too.")
+        raise InputError("panel and panels are only for a study folder; pass folder= too.")
     drafts = []
     if mutations is not None:
         if _is_maf(mutations, encoding):
@@ -154,7 +154,7 @@ def read_cbioportal(
         else:
             raise InputError(
                 f"{file_name(mutations)} is a table of genes and samples; consequences, promoters, "
-                "germline and profiled are about the lines of a MAF. Leave them out."
+                "germline and profiled are only for a MAF. Leave them out."
             )
         drafts.append(_on_panel(draft, study, "mutations"))
     if cna is not None:

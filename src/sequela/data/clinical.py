@@ -57,7 +57,7 @@ def read_clinical(
         "OS" (overall survival), "DFS", "PFS", "DSS", or another prefix of the columns
         ``..._MONTHS`` and ``..._STATUS``.
     encoding : str, optional
-        The encoding of the files. Default: UTF-8, unless a file is marked as something else.
+        The encoding of the files. Default: UTF-8, unless a byte order mark says otherwise.
 
     Returns
     -------

@@ -52,7 +52,7 @@ class SparseMatrix(Protocol):
         ...
 
 
-# What all functions that take samples accept; `Dataset.coerce` reads it.
+# The types that all functions with samples accept; `Dataset.coerce` converts them.
 DataLike: TypeAlias = (
     "Dataset | pd.DataFrame | pd.Series[Any] | npt.ArrayLike | SparseMatrix"
     " | Sequence[AbstractSet[Any]]"

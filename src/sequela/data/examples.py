@@ -18,7 +18,7 @@ __all__ = ["example_path", "example_samples", "example_theta"]
 
 _FOLDER = Path(__file__).parent / "example"
 
-# Item: the log of its base rate.
+# The log base rate of each item.
 _BASE = {
     "first": 0.0,
     "second": -4.0,
@@ -32,7 +32,7 @@ _BASE = {
     "clock 3": -3.0,
 }
 
-# (Item, the item whose rate it changes): the log of the factor.
+# The log of the factor by which the first item changes the rate of the second.
 _EFFECTS = {
     ("first", "second"): 4.0,
     ("left", "right"): -4.0,

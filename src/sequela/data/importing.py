@@ -93,11 +93,11 @@ class Selection:
     at_least : int, optional
         Keep items that are present in at least this number of samples.
     keep : iterable of str, optional
-        Items (after merging) to keep whatever their frequency.
+        Items (after merging) to keep even if they are rare.
     drop : iterable of str, optional
         Items (after merging) to leave out.
     incomplete : {"missing", "samples", "items"}
-        What to do where some items of a sample were not profiled: keep the cells as missing, or
+        What to do if some items of a sample were not profiled: keep the cells as missing, or
         drop the samples or the items.
 
     Examples

@@ -67,7 +67,7 @@ def read_maf(
         Cut sample ids to this length: 15 turns TCGA-02-2466-01A-01D-1492-08 into the sample
         TCGA-02-2466-01, 12 into the patient.
     encoding : str, optional
-        The encoding of the file. Default: UTF-8, unless the file is marked as something else.
+        The encoding of the file. Default: UTF-8, unless a byte order mark says otherwise.
     **options
         Which lines count, and which items are selected:
 
@@ -86,7 +86,7 @@ def read_maf(
         at_least : int, optional
             Keep items that are present in at least this number of samples.
         keep, drop : iterable of str, optional
-            Items (after merging) to keep whatever their frequency, and items to leave out.
+            Items (after merging) to keep even if they are rare, and items to leave out.
 
     Returns
     -------

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Merged", "Merges", "merge_items", "propose_merges", "read_merges"]
 
-# What `merge=` of the readers takes: new name to old names, or the path of a JSON file of these.
+# The type of `merge=` of the readers: new name to old names, or the path of a JSON file of these.
 Merges: TypeAlias = "Mapping[str, Sequence[str]] | str | os.PathLike[str]"
 
 _BLOCK = 512  # columns compared with all others at a time
@@ -34,7 +34,7 @@ _BLOCK = 512  # columns compared with all others at a time
 
 @dataclass(frozen=True)
 class Merged:
-    """A table after merging, what was merged, and notes on names that were not found."""
+    """A table after merging, the merged names, and notes on names that were not found."""
 
     items: list[str]
     values: npt.NDArray[np.bool_]

@@ -118,7 +118,7 @@ def read_table(
         separator : str, optional
             The character between cells. Default: found from the content.
         encoding : str, optional
-            The encoding of the file. Default: UTF-8, unless the file is marked as something else.
+            The encoding of the file. Default: UTF-8, unless a byte order mark says otherwise.
         missing : {"keep", "absent", "refuse"}, optional
             What a cell without a value means (empty, NA, ".", "-", "?", "none", ...): a missing
             cell, an absent item, or an error.
@@ -129,7 +129,7 @@ def read_table(
         at_least : int, optional
             Keep items that are present in at least this number of samples.
         keep : iterable of str, optional
-            Items (after merging) to keep whatever their frequency.
+            Items (after merging) to keep even if they are rare.
         drop : iterable of str, optional
             Columns to leave out; they are not read. With `items_in_rows`: items to leave out.
 

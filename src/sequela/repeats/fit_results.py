@@ -123,7 +123,7 @@ class _Entries:
 
 @dataclass(frozen=True)
 class _FitResult:
-    """What a fit of a plan leaves in its record; see `fit_task.learn`."""
+    """The result of a fit in its record; see `fit_task.learn`."""
 
     objective: AnyNumber
     objective_se: AnyNumber

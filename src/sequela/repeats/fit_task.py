@@ -1,8 +1,8 @@
 """One fit of a plan, on a worker.
 
-What is drawn for a fit (samples, items) depends on the seed of the plan and on the number of the
-bootstrap, fold or subset, never on the repeat: the third bootstrap has the same samples at all
-penalties.
+The samples and items that are drawn for a fit depend on the seed of the plan and on the number of
+the bootstrap, fold or subset, but not on the repeat: the third bootstrap has the same samples for
+all penalties.
 """
 
 from __future__ import annotations

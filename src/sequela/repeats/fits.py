@@ -65,7 +65,7 @@ class PlanKeywords(RepeatsKeywords, FitKeywords, total=False):
 
 @dataclass(frozen=True)
 class Repeats:
-    """The kinds of variation of a plan of fits; kinds that are given together multiply.
+    """The kinds of variation of a plan of fits; several kinds are combined in all ways.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What is repeated: a function and its cases, each with its own seed."""
+"""A plan of repeats: a function and its cases, each with its own seed."""
 
 from __future__ import annotations
 

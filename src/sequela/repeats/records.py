@@ -292,7 +292,7 @@ def collect(plan: Plan, folder: str | os.PathLike[str], *, partial: bool = False
     Returns
     -------
     DataFrame
-        Indexed by repeat: "seed", the entries of its case, what the task returned, "seconds".
+        Indexed by repeat: "seed", the entries of its case, the results of the task, "seconds".
 
     Examples
     --------

@@ -155,7 +155,7 @@ class _Pool:
 
 @contextlib.contextmanager
 def _pool(backend: str, workers: int, cluster: str | None, work: Work) -> Iterator[_Pool]:
-    # Compiled code is cached on disk: workers on this machine only load what is compiled here.
+    # Compiled code is cached on disk: workers on this machine only load the code compiled here.
     if cluster is None:
         make_ready(work)
     if backend != "dask":
@@ -169,7 +169,7 @@ def _pool(backend: str, workers: int, cluster: str | None, work: Work) -> Iterat
 
 @dataclass
 class _Outcome:
-    """What went wrong: repeats failed, worker processes died, or all chosen workers are gone."""
+    """The failures of an attempt: failed repeats, dead worker processes, or lost workers."""
 
     failures: dict[int, Done] = field(default_factory=dict)
     collapse: str | None = None

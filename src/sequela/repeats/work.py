@@ -31,7 +31,7 @@ __all__ = ["Done", "Work", "do", "end_with", "make_ready", "where"]
 
 @dataclass(frozen=True)
 class Work:
-    """What the repeats of a plan share, small enough to send with each of them."""
+    """The part of a plan that all repeats share; small, because it is sent with each of them."""
 
     task: str
     common: Mapping[str, Any]
@@ -77,7 +77,7 @@ def do(work: Work, index: int, case: Mapping[str, Any], seed: int) -> Done:
             result = json.dumps(found)
         else:
             error = f"the task {work.task!r} returned {type(found).__name__}; expected a dictionary"
-    except (Exception, SystemExit):  # noqa: BLE001 - whatever a task raises is a failure of the task
+    except (Exception, SystemExit):  # noqa: BLE001 - any error is a failure of the task
         error = traceback.format_exc()
     return Done(index, result, error, time.perf_counter() - start, where())
 

@@ -31,7 +31,8 @@ __all__ = ["ReportExtras", "report_on_folder", "write_report"]
 
 _log = logging.getLogger("sequela")
 
-# The columns that each table of a run must have, columns of labels, and columns of numbers.
+# The columns that each table of a run must have; then the names of columns with text, and of
+# columns with numbers.
 _LABELS = {
     "orders.csv": ("first", "second"),
     "rivals.csv": ("first", "second"),
@@ -144,7 +145,7 @@ def _load(place: Path) -> Model | Posterior:
     if (place / POSTERIOR_NAME).exists():
         return Posterior.load(place / POSTERIOR_NAME)
     raise InputError(
-        f"{str(place)!r} holds no {MODEL_NAME} and no {POSTERIOR_NAME}; name a folder that "
+        f"{str(place)!r} holds no {MODEL_NAME} and no {POSTERIOR_NAME}; give a folder that "
         "`sequela fit` or `sequela posterior` made"
     )
 

@@ -39,16 +39,16 @@ def check_folder(path: str | os.PathLike[str], *, force: bool) -> Path:
     target = Path(path)
     if target.exists() or target.is_symlink():
         if not target.is_dir() or target.is_symlink():
-            raise InputError(f"{str(path)!r} is not a folder; name another output folder")
+            raise InputError(f"{str(path)!r} is not a folder; choose another output folder")
         if not force and any(target.iterdir()):
             raise InputError(
-                f"the folder {str(path)!r} exists and is not empty; name another one, or replace "
+                f"the folder {str(path)!r} exists and is not empty; choose another one, or replace "
                 "it with --force (in Python: force=True)"
             )
         if force and any(target.iterdir()) and not (target / "run.json").exists():
             raise InputError(
                 f"the folder {str(path)!r} holds no run.json, so sequela did not make it and does "
-                "not replace it; name another one"
+                "not replace it; choose another one"
             )
     parent = target.absolute().parent
     if not parent.is_dir():

@@ -63,7 +63,7 @@ def materialise_seed(random_state: RandomState) -> int:
 
 
 class Purpose(IntEnum):
-    """What a stream of random numbers is for.
+    """The purpose of a stream of random numbers.
 
     The value is the first part of the key of the stream, so two purposes never share random
     numbers. Never change or reuse a value: the same seed would then give other results.
@@ -71,7 +71,7 @@ class Purpose(IntEnum):
 
     FITTED_ORDERS = 1  # orders of large sets while a model is fitted
     RANDOM_START = 2  # interactions at a random start
-    FOLDS = 3  # samples dealt to the folds of a cross-validation
+    FOLDS = 3  # assignment of samples to the folds of a cross-validation
     ADAGRAD_SEED = 4  # the seed of the sampler that AdaGrad uses
     SAMPLED_LIKELIHOOD = 5  # orders of large sets for a value and a gradient
     SAMPLED_POSTERIOR = 6  # orders of large sets for posteriors of times and orders
@@ -108,10 +108,10 @@ def simulation_stream(seed: int, chunk: int) -> np.random.Generator:
 
 
 class PlanDraw(IntEnum):
-    """What a plan of repeats draws; the value is the first part of the key of the stream."""
+    """The draws of a plan of repeats; the value is the first part of the key of the stream."""
 
     BOOTSTRAP = 1  # samples, with replacement
-    FOLDS = 2  # samples dealt to folds
+    FOLDS = 2  # assignment of samples to folds
     SUBSET = 3  # items
 
 
