@@ -1,4 +1,4 @@
-"""Repeats on a Dask cluster, through joblib's backend: connect, check the workers, watch them."""
+"""Run repeats on a Dask cluster with joblib: connect, check the workers, watch the connection."""
 
 from __future__ import annotations
 

@@ -229,7 +229,9 @@ def plan_fits(
     """
     for name in _DECIDED:
         if name in options:
-            raise InputError(f"{name} is not for a plan: `seed`, `run` and its folder decide it")
+            raise InputError(
+                f"{name} cannot be set for a plan; use `seed`, and the arguments of `run`"
+            )
     check_keywords(plan_fits, options, PlanKeywords)
     repeats = build_options(Repeats, options)
     samples = Dataset.coerce(data, times=times)

@@ -87,7 +87,7 @@ def use_exact_sets() -> None:
 
 
 def use_components() -> None:
-    """Use components: values, gradients and histories."""
+    """Evaluate sets by components: values, gradients and histories."""
     from sequela.likelihood import evaluate
     from sequela.likelihood.component_histories import ComponentHistory
     from sequela.likelihood.parameters import Parameters
@@ -121,7 +121,7 @@ def use_metropolis() -> None:
 
 
 def use_times_and_sequences() -> None:
-    """Use known times, sequences, posteriors and the simulation."""
+    """Evaluate known times, sequences and posteriors, and simulate."""
     from sequela.likelihood import evaluate, sample_posteriors
     from sequela.likelihood.sequences import sequence_log_likelihood
     from sequela.simulation import simulate
