@@ -143,7 +143,7 @@ def test_every_command_tells_how_it_read_its_table(folder, table, tmp_path):
     for name, command in commands.items():
         done = run(*command)
         assert done.stderr.splitlines().count(told) == 1, name
-        assert "taken for sample ids" not in done.stdout
+        assert "was read as sample ids" not in done.stdout
     summary = run("import", "--table", mine, "-o", tmp_path / "imported.csv").stdout
     assert "the first column ('tumour') was read as sample ids." in summary
     fewer = run(
