@@ -563,8 +563,8 @@ def test_a_checkpoint_of_version_0_1_is_refused_with_what_to_do(under_way, seed,
         np.savez(opened, meta=np.array(json.dumps(meta)), **arrays)
     refused(
         SetChain(0.02, random_state=seed), data, file,
-        "format version 1, this version of sequela reads 3. Finish the fit with the version that "
-        "began it, or delete the file",
+        "format version 1, but this version of sequela reads 3. Finish the fit with the version "
+        "of sequela that began it, or delete the file",
     )  # fmt: skip
 
 

@@ -477,7 +477,7 @@ def test_one_optimum_is_not_called_several():
     [
         (lambda X: X.assign(PTEN=True), "'PTEN' always present"),
         (lambda X: X.assign(NF1=False), "'NF1' never present"),
-        (lambda X: X.assign(IDH1=X["TP53"]), "'TP53', 'IDH1' only ever present together"),
+        (lambda X: X.assign(IDH1=X["TP53"]), "'TP53', 'IDH1' only present together"),
         (lambda X: X.iloc[[7]], "present"),
         (lambda X: X.assign(PTEN=1, NF1=0), "'PTEN' always present; 'NF1' never present"),
         (lambda X: X & False, "'TP53', 'IDH1', 'EGFR\\(A\\)', 'PTEN', 'NF1' never present"),

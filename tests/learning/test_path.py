@@ -251,7 +251,7 @@ def test_it_is_an_estimator(data):
         ({"folds": 1}, "folds is 1"),
         ({"folds": 0}, "folds is 0"),
         ({"folds": 2.0}, "folds is 2.0"),
-        ({"folds": 151}, "folds is 151, more than the 150 samples"),
+        ({"folds": 151}, "folds is 151; expected at most the number of samples, 150"),
         ({"rule": "median"}, "rule is 'median'; expected 'one-se' or 'best'"),
         ({"penalties": []}, "penalties is empty"),
         ({"penalties": [-0.1]}, "penalty is -0.1"),

@@ -127,8 +127,8 @@ def test_messages_tell_endings_apart_and_what_to_do():
     assert len(set(messages.values())) == len(Status)
     assert messages[Status.CONVERGED] == "KKT residual 5.00e-01 is within the tolerance 1e-06"
     assert messages[Status.ITERATION_LIMIT] == (
-        "KKT residual 5.00e-01 is above the tolerance 1e-06 after max_iter=200 iterations; raise "
-        "max_iter or tol"
+        "KKT residual 5.00e-01 is above the tolerance 1e-06 after max_iter=200 iterations; "
+        "increase max_iter or tol"
     )
     assert messages[Status.INTERRUPTED].startswith("stopped by the caller")
 

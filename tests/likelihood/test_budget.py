@@ -78,7 +78,7 @@ def test_amounts_of_work_that_are_none(name, work):
 
 @pytest.mark.parametrize("memory", [10, "1KB"])
 def test_a_budget_that_no_set_fits(memory):
-    with pytest.raises(InputError, match="no set fits"):
+    with pytest.raises(InputError, match="give more memory"):
         Budget(memory=memory)
 
 
