@@ -223,7 +223,7 @@ def test_exact_beyond_the_budget_is_refused_by_name(times):
     theta = ref.random_theta(np.random.default_rng(1), 8, 0.3)
     data = Dataset(table(8, [0], range(6)), samples=["small", "large"])
     budget = work_that_fits(5, 8, timed=times is not None)
-    with pytest.raises(BudgetError, match=r"'large' \(row 1\) has 6 items.*Raise the budget"):
+    with pytest.raises(BudgetError, match=r"'large' \(row 1\) has 6 items.*Increase the budget"):
         log_likelihood(theta, data, times=times, method="exact", budget=budget)
     more = work_that_fits(6, 8, timed=times is not None)
     assert np.isfinite(log_likelihood(theta, data, times=times, method="exact", budget=more))
@@ -234,7 +234,7 @@ def test_no_budget_is_enough_for_2_to_the_41(k):
     """And the error does not ask for more; 2^1100 is not even a double."""
     theta = np.full((k, k), -0.01)  # all items interact: one component
     budget = Budget(memory=1e300, work=1e300)
-    with pytest.raises(BudgetError, match=rf"{k} items: .*never exact, whatever the budget\. Use"):
+    with pytest.raises(BudgetError, match=rf"{k} items: .*never exact, for any budget\. Use"):
         log_likelihood(theta, table(k, range(k)), method="exact", budget=budget)
 
 

@@ -223,7 +223,7 @@ def test_by_name():
     found = evaluate(theta, X, method="components")
     assert found.methods.tolist() == ["components"] * 3
     assert found.value == pytest.approx(evaluate(theta, X).value, rel=1e-12)
-    with pytest.raises(InputError, match="does not know observation times"):
+    with pytest.raises(InputError, match="does not support known observation times"):
         evaluate(theta, X, times=[1.0, 1.0, 1.0], method="components")
     with pytest.raises(BudgetError, match="a component of 4 items"):
         evaluate(theta, X, method="components", budget=Budget(work=1e5))

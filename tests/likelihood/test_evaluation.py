@@ -281,7 +281,7 @@ def test_bad_times_are_refused(times, message):
 
 
 def test_relocation_at_known_times_is_refused():
-    with pytest.raises(InputError, match="'relocation' does not know observation times"):
+    with pytest.raises(InputError, match="'relocation' does not support known observation times"):
         log_likelihood(np.zeros((2, 2)), [[1, 1]], times=[1.0], method="relocation")
     # Where nothing has to be sampled there is nothing to refuse.
     assert np.isfinite(log_likelihood(np.zeros((2, 2)), [[1, 0]], times=[1.0], method="relocation"))

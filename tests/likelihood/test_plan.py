@@ -221,7 +221,9 @@ def test_exact_beyond_the_total_is_refused_and_says_what_to_raise(times):
     total = sum(Budget.exact_work(k, n, timed=timed) for k in (6, 4, 1))
     enough = Budget(total_work=total)
     assert set(plan_for(X, enough, method="exact", times=times).ways(dense(n))) == {"exact"}
-    with pytest.raises(BudgetError, match=r"all 3 distinct sets.*Raise total_work of the budget"):
+    with pytest.raises(
+        BudgetError, match=r"all 3 distinct sets.*Increase total_work of the budget"
+    ):
         plan_for(X, Budget(total_work=0.99 * total), method="exact", times=times).ways(dense(n))
 
 

@@ -229,7 +229,7 @@ def test_large_sets_that_doubles_cannot_hold_are_refused(want_gradient):
     theta[-1, -1] = 30.0  # is not there, though it was due e^30 times
     theta[0, -1] = 1e-9
     X = table(n, range(n - 1))
-    with pytest.raises(InputError, match="digits of their differences are lost"):
+    with pytest.raises(InputError, match="rates times the time are too large"):
         evaluate(theta, X, times=[1.0], gradient=want_gradient)
 
 
@@ -309,7 +309,7 @@ def test_rates_times_a_time_beyond_every_double_are_refused(S, gradient):
     """exp(500) * 1e200: the logarithm of the probability itself is no double."""
     theta = np.diag([500.0, 0.0])
     assert np.isfinite(evaluate(theta, table(2, S), times=[1e80], gradient=gradient).value)
-    with pytest.raises(InputError, match=r"at time 1e\+200 is beyond double precision"):
+    with pytest.raises(InputError, match=r"at time 1e\+200 cannot be computed"):
         evaluate(theta, table(2, S), times=[1e200], gradient=gradient)
 
 
