@@ -126,7 +126,7 @@ def test_only_items_of_both_are_compared():
         compare(one, two, items=["a", "b"])
     with pytest.raises(InputError, match="share 0 items"):
         compare(one, Model(np.eye(2), ["x", "y"]))
-    with pytest.raises(InputError, match="first is one model"):
+    with pytest.raises(InputError, match="first is a single model"):
         compare(one, [one, one])
     with pytest.raises(InputError, match="different items"):
         compare([one, two], [one, one])

@@ -330,7 +330,7 @@ def test_data_and_posterior_must_belong_together(pair):
     data, draws = pair
     with pytest.raises(InputError, match="not the data"):
         questions.plan_study(draws, np.asarray(data.values)[:50], "a", "b")
-    with pytest.raises(InputError, match=r"expected what sequela\.posterior returns"):
+    with pytest.raises(InputError, match=r"expected the result of sequela\.posterior"):
         questions.plan_study(sequela.example_theta(), data, "a", "b")
     wider = Dataset(
         np.hstack([np.asarray(data.values), np.ones((len(data), 1), bool)]),
