@@ -225,9 +225,9 @@ def test_samples():
 
 def test_samples_of_other_items():
     frame = pd.DataFrame(np.zeros((2, 4), dtype=int), columns=["TP53", "KRAS", "EGFR", "PTEN"])
-    with pytest.raises(InputError, match="1 of the 4 items of the model are missing, for example 'IDH1'"):
+    with pytest.raises(InputError, match=r"1 of the 4 items of the model are missing, .* 'IDH1'"):
         as_samples(GENES, frame)
-    with pytest.raises(InputError, match="1 of the 4 items of the model are missing, for example 'IDH1'"):
+    with pytest.raises(InputError, match=r"1 of the 4 items of the model are missing, .* 'IDH1'"):
         as_samples(GENES, frame[["TP53", "KRAS", "EGFR"]])
     with pytest.raises(InputError, match="4 of the 4 items of the model are missing"):
         as_samples(GENES, np.zeros((2, 3)))
