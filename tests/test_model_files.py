@@ -1,4 +1,4 @@
-"""Models as files: they come back as they were, and nothing but a whole file is read."""
+"""Files of models: reading returns the same model, and damaged files are refused."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def small(metadata=None, rate=1.0):
 
 
 def same(a, b):
-    """Equal to the last bit, the sign of a zero included."""
+    """Return whether two models are equal to the last bit, including the sign of zeros."""
     return a == b and a.theta.tobytes() == b.theta.tobytes() and a.items == b.items
 
 
@@ -101,7 +101,7 @@ def test_the_name_is_kept(tmp_path, name, kind):
 
 
 def test_the_file_is_open(tmp_path):
-    """NumPy alone reads it, without pickle; the text is JSON."""
+    """NumPy can read the file without pickle; the text is JSON."""
     small({"seed": 7}, rate=2.0).save(tmp_path / "m.npz")
     with np.load(tmp_path / "m.npz", allow_pickle=False) as file:
         assert sorted(file.files) == ["meta", "theta"]
@@ -234,7 +234,7 @@ OLD = {key: value for key, value in GOOD.items() if key != "observation"} | {"ve
 
 
 def test_what_is_written_by_hand_is_read(tmp_path):
-    """The changes below are what makes the difference."""
+    """Without the changes of the next tests, the file is accepted."""
     write_npz(tmp_path / "m.npz", GOOD, extra=np.ones(3))
     expected = Model(np.zeros((2, 2)), ["a", "b"], observation=Exponential(0.5))
     assert Model.load(tmp_path / "m.npz") == expected
@@ -300,7 +300,7 @@ def test_wrong_theta(tmp_path, theta, message):
 
 
 def test_a_newer_format(tmp_path):
-    """The arrays of a newer version may be others; the message does not depend on them."""
+    """A newer version may have other arrays; the message must not depend on them."""
     header = {"format": "sequela model", "version": 3, "sequela": "9.9"}
     with (tmp_path / "m.npz").open("wb") as file:
         np.savez(file, meta=np.array(json.dumps(header)))
@@ -350,7 +350,7 @@ def test_an_old_file_with_content_of_the_wrong_type(tmp_path, change):
 
 
 def test_the_metadata_of_a_new_file_are_left_alone(tmp_path):
-    """The old key means nothing there: the observation is what the file says it is."""
+    """In a new file the old key has no meaning: the observation of the file is used."""
     small({"observation_rate": 7.0}, rate=2.0).save(tmp_path / "m.npz")
     found = Model.load(tmp_path / "m.npz")
     assert found.observation == Exponential(2.0)
@@ -528,7 +528,7 @@ def test_mhn_is_transposed(tmp_path):
 
 
 def test_mhn_metadata_is_read(tmp_path):
-    """The name has dots, as those of the examples of mhn have: only .csv is the suffix."""
+    """The name has dots, as in the examples of mhn; only .csv is the suffix."""
     path = tmp_path / "final_lam-0.0125_reltol-1e-07.csv"
     path.write_text(MHN)
     meta = {"lambda": 0.0125, "init": None, "message": "CONVERGENCE", "nit": 218}
@@ -583,7 +583,7 @@ def test_mhn_metadata_goes_back(tmp_path, metadata, written):
     st.lists(values, min_size=2, max_size=2),
 )
 def test_mhn_counts_time_in_mean_observation_times(folder, base, rate, effects):
-    """Theirs is always observed at rate 1: base rates are relative, effects are what they are."""
+    """In mhn the rate of observation is 1, so base rates are divided by it; effects stay."""
     theta = np.array([[base, effects[0]], [effects[1], -base]])
     Model(theta, ["a", "b"], observation=Exponential(rate)).to_mhn(folder / "rate.csv")
     frame = pd.read_csv(folder / "rate.csv", index_col=0)

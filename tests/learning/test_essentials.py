@@ -1,4 +1,4 @@
-"""What a fit must do: end at an optimum, repeat itself, survive, and say what it found."""
+"""The main properties of a fit: optimal, reproducible, resumable, with clear warnings."""
 
 import json
 import subprocess
@@ -45,7 +45,7 @@ def sets():
 
 
 def kkt_residual(theta, X, penalty, times=None):
-    """The distance from optimality, from the definition and an exact gradient."""
+    """Return the KKT residual from its definition and an exact gradient."""
     gradient = evaluate(theta, X, times=times, method="exact").gradient
     worst = 0.0
     for i, j in np.ndindex(theta.shape):
@@ -79,7 +79,7 @@ def test_the_end_is_an_optimum(seed, n, penalty):
 
 
 def test_the_reference_gradient_agrees_that_it_is_an_optimum():
-    """Not our kernels but all orders of every set, written out."""
+    """Compute the gradient from all orders of every set, without our kernels."""
     X = (np.random.default_rng(1).random((25, 3)) < 0.5).astype(int)
     learner = SetChain(penalty=0.02, tol=1e-6).fit(X)
     gradient = np.mean(
@@ -221,7 +221,7 @@ def test_bad_options_are_refused(sets, options, words):
 
 
 class Killed(Exception):  # noqa: N818
-    """In place of a process that dies."""
+    """An exception that simulates a process that dies."""
 
 
 @pytest.mark.parametrize(

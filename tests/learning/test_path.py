@@ -173,7 +173,7 @@ def test_the_one_standard_error_rule(data, chosen):
 
 
 def test_held_out_likelihoods_are_of_samples_not_seen(data):
-    """With as many folds as samples there is only one way to deal them: do it by hand."""
+    """With as many folds as samples there is only one assignment, which is computed by hand."""
     few = data.select_samples(range(12))
     with quiet():
         loo = SetChainCV([0.2, 0.05], folds=12, random_state=9, tol=1e-4).fit(few)

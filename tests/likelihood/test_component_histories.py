@@ -19,7 +19,7 @@ from sequela.likelihood.passage import Passage
 from sequela.questions import order_matrix, sample_arrivals, set_probability
 
 quick = settings(max_examples=30, deadline=None, derandomize=True, database=None)
-# Were the seed drawn anew, a right program would fail a comparison with this probability.
+# With a random seed, a comparison would fail for a correct program with this probability.
 FALSE_ALARM_Z = 4.5
 
 

@@ -14,7 +14,7 @@ from sequela.likelihood.objective import Objective
 from sequela.observation import Exponential
 from sequela.settings import Settings
 
-# Statistical checks have fixed seeds. Were a seed drawn anew, each comparison would fail a right
+# Statistical checks have fixed seeds. With a random seed, each comparison would fail for a correct
 # program with this probability.
 FALSE_ALARM = 1e-5
 

@@ -16,7 +16,7 @@ from sequela import Budget, Dataset, Model, Sampling
 from sequela.likelihood import evaluate, sample_posteriors
 from sequela.observation import Exponential
 
-# Statistical checks have fixed seeds. Were a seed drawn anew, each comparison would fail a right
+# Statistical checks have fixed seeds. With a random seed, each comparison would fail for a correct
 # program with this probability.
 FALSE_ALARM = 1e-5
 quick = settings(max_examples=25, deadline=None, derandomize=True, database=None)

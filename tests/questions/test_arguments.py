@@ -1,4 +1,4 @@
-"""What users pass to a question, and what they are told if it is not understood."""
+"""Items and samples as arguments of questions, and the error messages for wrong ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which came first, against the enumeration of all sequences."""
+"""Compare order probabilities with the enumeration of all sequences."""
 
 from __future__ import annotations
 
@@ -326,7 +326,7 @@ def test_a_sample_beyond_the_budget_reaches_its_target():
 
 
 def test_orders_that_all_agree_have_an_error():
-    """All drawn orders have 0 first, but 0 is not exact."""
+    """Item 0 is first in all drawn orders, but the standard error is not 0."""
     theta = np.zeros((3, 3))
     theta[0, 1:] = 12.0
     theta[1, 1] = theta[2, 2] = -12.0

@@ -1,4 +1,4 @@
-"""Questions to a posterior: the same as asking all its models by hand, with the right summary."""
+"""Questions to a posterior give the summary of the answers of its models."""
 
 from __future__ import annotations
 

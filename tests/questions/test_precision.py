@@ -1,4 +1,4 @@
-"""From a target for the standard error to a number of draws."""
+"""The number of draws for a target of the standard error."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_an_error_that_is_no_number_counts_as_never_seen():
 
 
 def test_an_error_that_does_not_fall_ends():
-    """Chains that do not mix: more draws do not help, and the search must not go on for ever."""
+    """If chains do not mix, more draws do not help, and the search must end."""
     asked = []
     with pytest.raises(BudgetError, match=r"more than the limit of 1,000,000\. Use a larger"):
         until_precise(

@@ -1,4 +1,4 @@
-"""Plans of larger studies, against nested simulation by other means."""
+"""Compare plans of larger studies with independent nested simulations."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def two_item_cells(theta, clocks, rate):
 
 
 def test_two_items_agree_with_integration_over_the_prior():
-    """No chains, no lattices: the posterior is an average over draws of the prior.
+    """Compare with a posterior that is an average over draws of the prior.
 
     60 samples now; then 60 more, and 12 clock items for all.
     """
