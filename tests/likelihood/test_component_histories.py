@@ -1,4 +1,4 @@
-"""Arrivals and orders by components against the lattice, closed forms, and drawn orders."""
+"""Compare arrivals and orders by components with the lattice, closed forms and drawn orders."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FALSE_ALARM_Z = 4.5
 
 
 def assert_same(theta, items, rate=1.0):
-    """Moments relative to themselves, probabilities in absolute terms, to 1e-9."""
+    """Compare moments with relative, probabilities with absolute tolerance 1e-9."""
     parameters = Parameters(np.asarray(theta, dtype=float), Exponential(rate))
     items = np.array(sorted(items), dtype=np.int64)
     history = ComponentHistory(parameters, items)
@@ -174,7 +174,7 @@ def test_large_sets_obey_the_laws_of_orders():
 
 @pytest.mark.parametrize("k", [100, 250])
 def test_narrow_posteriors_are_resolved(k):
-    """The posterior of the time narrows as sets grow: more panels, or errors of 1e-7 and more."""
+    """Large sets have a narrow posterior of the time; without more panels errors exceed 1e-7."""
     theta = sparse_theta(k + 3)
     history = ComponentHistory(Parameters(theta), np.arange(k))
     assert history.error < 1e-12
@@ -214,7 +214,7 @@ def test_questions_about_a_sample_take_components():
 
 
 def test_lattice_and_components_agree_where_both_fit():
-    """The plan takes components at 15 items; a theta with negligible entries keeps the lattice."""
+    """With 15 items components are used; negligible entries of theta force the lattice."""
     theta = sparse_theta(16)
     X = np.ones((1, 16), dtype=int)
     X[0, 15] = 0
@@ -229,7 +229,7 @@ def test_lattice_and_components_agree_where_both_fit():
 
 
 def test_an_inaccurate_history_gives_way(monkeypatch):
-    """If the bound of the error is exceeded, the lattice answers instead."""
+    """If the error bound is exceeded, the lattice is used instead."""
     theta = sparse_theta(16)
     X = np.ones((1, 16), dtype=int)
     monkeypatch.setattr(ComponentHistory, "is_accurate", property(lambda _: False))

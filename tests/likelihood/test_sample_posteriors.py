@@ -1,4 +1,4 @@
-"""Posterior moments of every sample's times, exact and sampled, against all orders."""
+"""Compare posterior moments of the times of samples, exact and sampled, with all orders."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_one_of_two_comes_first(seed, k):
     )
 )
 def test_extreme_theta_is_finite_and_right(theta):
-    """Relative to themselves: mean times may be as short as exp(-150)."""
+    """Use relative tolerances, because mean times may be as short as exp(-150)."""
     n = len(theta)
     found = sample_posteriors(theta, table(n, range(n)))
     mean, variance = ref.posterior_time_moments(theta, range(n))

@@ -1,4 +1,4 @@
-"""Sequences, complete, marginal and timed, against eqs. (4) to (6) and the closed form."""
+"""Compare complete, marginal and timed sequences with eqs. (4) to (6) and the closed form."""
 
 from __future__ import annotations
 
