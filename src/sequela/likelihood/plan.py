@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMPONENT_SECONDS",
+    "COMPONENT_SET_SECONDS",
     "EXACT_WAYS",
+    "INTEGRAL_SECONDS",
     "LATTICE_SECONDS",
     "METHODS",
     "ORDER_SECONDS",
@@ -89,10 +91,12 @@ _CROSS_OVERHEAD = 3e8
 _HISTORY_FACTOR = 30.0
 # Number of points in time at which the gradient between components is evaluated.
 _CROSS_POINTS = 4000
-# Seconds on one core in a fit: per operation on lattices, per operation of components, and per item
-# of a sampled set times item of the model.
+# Seconds on one core in a fit: per operation on lattices, of components, and of integrals over
+# time; per set evaluated by components; and per item of a sampled set times item of the model.
 LATTICE_SECONDS = 7e-11
 COMPONENT_SECONDS = 7e-10
+INTEGRAL_SECONDS = 2e-9
+COMPONENT_SET_SECONDS = 4e-4
 ORDER_SECONDS = 1.4e-6
 
 

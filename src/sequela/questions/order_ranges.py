@@ -29,18 +29,16 @@ import numpy as np
 import pandas as pd
 
 from sequela.budget import Budget
+from sequela.learning.forecast import fit_seconds
 from sequela.learning.interrupt import graceful_stop
 from sequela.learning.penalties import OffDiagonalL1
 from sequela.learning.refitting import WarmFits
 from sequela.learning.solvers.contract import Limits
-from sequela.likelihood.distinct import DistinctSamples
-from sequela.likelihood.forecast import evaluation_seconds
-from sequela.likelihood.plan import Plan
 from sequela.model import Model, as_model
 from sequela.questions.arguments import find_items
 from sequela.questions.order_baseline import baseline_verdict, order_baseline
 from sequela.questions.order_profile import HeldFits
-from sequela.questions.range_search import RangeSearch
+from sequela.questions.range_search import RangeSearch, SearchLimits
 from sequela.samples import as_samples
 from sequela.settings import SettingsKeywords, read_settings
 from sequela.support.errors import InputError
@@ -72,19 +70,9 @@ _QUICK_WORK = 1e8
 # enough here.
 _QUICK_ORDERS = 1e7
 _ORDER_DRAWS = 30_000
-# Predicted seconds on one core for all fits of a check.
-_SECONDS = 12.0
-# A check makes at least the first number of evaluations, unless they would take more than these
-# seconds, and at most the second number.
-_MOST_SECONDS = 60.0
-_LEAST_EVALUATIONS = 300
-_MOST_EVALUATIONS = 4000
-# Duration of an evaluation in a check relative to one in a fit. It is shorter because few entries
-# are free: 5.5 ms instead of 15 ms in a measurement with 50 items.
-_SHARE = 0.35
-# Seconds of one evaluation: per sample with a known time, and the minimum.
-_TIMED_SECONDS = 2e-4
-_LEAST_SECONDS = 1e-3
+# Smallest and largest predicted duration of a check, in seconds on one core. Between these limits a
+# check may take as long as the fit.
+_LEAST_SECONDS, _MOST_SECONDS = 36.0, 60.0
 
 
 class OrderRangeKeywords(SettingsKeywords, total=False):
@@ -186,9 +174,10 @@ def order_ranges(
         Penalty of the fits; None: the penalty with which the model was learned.
     **options
         `max_pairs` (default 10); `max_moves` (how often a better model may replace the current
-        one, default 5); `max_evaluations` of the likelihood (None: about 12 predicted seconds on
-        one core; pairs that are left then are not checked); `tol` and `max_iter` of the final fits,
-        as in `SetChain`; `budget`, `sampling`, `random_state`, `n_threads` as in `Settings`.
+        one, default 5); `max_evaluations` of the likelihood (None: as many as take about as long
+        as the fit, between 36 and 60 predicted seconds on one core; pairs that are left then are
+        not checked); `tol` and `max_iter` of the final fits, as in `SetChain`; `budget`,
+        `sampling`, `random_state`, `n_threads` as in `Settings`.
 
     Returns
     -------
@@ -231,7 +220,7 @@ def order_ranges(
         held, start.theta, samples, asked, max_pairs=max_pairs, within=float(within)
     )
     with graceful_stop() as request:
-        search.run(most or _affordable(samples, how.budget), max_moves, lambda: bool(request))
+        search.run(_limits(held, most, max_moves), lambda: bool(request))
     best = _as_found(start, search)
     return OrderRanges(
         table=_table(best, search.found, order_baseline(samples)),
@@ -268,15 +257,12 @@ def _warm_fits(samples: Dataset, model: Model, settings: Settings, limits: Limit
     return WarmFits(samples, observation, settings, limits, fixed)
 
 
-def _affordable(samples: Dataset, budget: Budget) -> int:
-    """Return the largest number of evaluations in a check; it is the same on every machine."""
-    distinct = DistinctSamples.of(samples, partial=True)
-    plan = Plan(samples, distinct, "auto", _quick(budget, _QUICK_WORK))
-    each = _SHARE * evaluation_seconds(plan, dense=False)
-    # The prediction above does not include samples with known times.
-    each += _TIMED_SECONDS * int(np.count_nonzero(distinct.timed)) + _LEAST_SECONDS
-    least = min(_LEAST_EVALUATIONS, _MOST_SECONDS / each)
-    return max(1, int(np.clip(_SECONDS / each, least, _MOST_EVALUATIONS)))
+def _limits(held: HeldFits, evaluations: int | None, moves: int) -> SearchLimits:
+    """Return the limits of a check, which are the same on every machine."""
+    if evaluations is not None:
+        return SearchLimits(evaluations, np.inf, moves)
+    fit = fit_seconds(held.fits.objective.plan, n_starts=1)
+    return SearchLimits(None, float(np.clip(fit, _LEAST_SECONDS, _MOST_SECONDS)), moves)
 
 
 def _as_found(start: Model, search: RangeSearch) -> Model:
