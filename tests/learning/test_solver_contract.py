@@ -485,7 +485,7 @@ def test_it_ends_above_the_floor_where_its_iterations_are_spent():
     assert info.status is Status.ABOVE_MONTE_CARLO_FLOOR
     assert not info.status.converged
     assert info.iterations == 1
-    assert "raise max_iter" in info.message(limits)
+    assert "increase max_iter" in info.message(limits)
 
 
 def test_orders_that_no_longer_count_are_drawn_anew_and_not_doubled():
