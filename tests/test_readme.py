@@ -1,4 +1,4 @@
-"""The Python blocks of the documents run and print what the documents say."""
+"""The Python blocks of the documents run, and print the text blocks that follow them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BLOCK = re.compile(r"^```(?P<language>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILI
 
 
 def examples(document: Path) -> list[tuple[str, str | None]]:
-    """Return the Python blocks, each with the text block that follows it, if that comes next."""
+    """Return the Python blocks, each with the text block that directly follows it, if any."""
     blocks = [(m["language"], m["body"]) for m in _BLOCK.finditer(document.read_text("utf-8"))]
     found = []
     for at, (language, body) in enumerate(blocks):

@@ -185,7 +185,7 @@ def test_data_may_have_more_items_than_the_model(folder, table, tmp_path):
     assert "1 items of the data are not in the model" in found.stderr
     assert found.stdout == run("time", folder, tmp_path / "same.csv").stdout
     frame.drop(columns="plain").to_csv(tmp_path / "less.csv", index=False)
-    assert "lack 1 of the model's 4, for example 'plain'" in (
+    assert "1 of the 4 items of the model are missing, for example 'plain'" in (
         run("score", folder, tmp_path / "less.csv", code=2).stderr
     )
 
