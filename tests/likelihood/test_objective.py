@@ -385,3 +385,17 @@ def test_large_components_are_slower_than_orders_and_small_ones_are_not():
         support[np.arange(length - 1), np.arange(1, length)] = True
         slower.append(objective.is_slower_than_orders(support))
     assert slower == [False, False, False, True, True]
+
+
+def test_predicted_seconds_add_up_and_grow_with_the_work():
+    rng = np.random.default_rng(5)
+    few = Objective(Dataset(rng.random((20, 14)) < 0.3), Exponential(), Settings(random_state=1))
+    many = Objective(Dataset(rng.random((20, 14)) < 0.8), Exponential(), Settings(random_state=1))
+    assert few.seconds == 0.0
+    for objective in (few, many):
+        theta = np.zeros((14, 14))
+        objective.evaluate(theta)
+        once = objective.seconds
+        objective.evaluate(theta)
+        assert objective.seconds == pytest.approx(2.0 * once)
+    assert many.seconds > 2.0 * few.seconds

@@ -1,3 +1,5 @@
+import importlib
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -201,3 +203,18 @@ def test_baseline_is_the_mean_size_by_hand():
     table = order_baseline(sets).set_index("item")
     assert table["mean_size"].to_dict() == {"a": 2.0, "b": 2.5, "c": 2.0}
     assert table["samples"].to_dict() == {"a": 3, "b": 2, "c": 2}
+
+
+def test_the_default_check_is_limited_by_the_predicted_time_of_its_evaluations(monkeypatch):
+    module = importlib.import_module("sequela.questions.order_ranges")
+    theta = np.diag([0.0, -4.0, -1.0])
+    theta[0, 1] = 4.0
+    sets = simulate(theta, 300, random_state=1).to_dataset().without_times()
+    learner = fit(sets, penalty=0.02)
+    free = order_ranges(learner, sets, random_state=1)
+    monkeypatch.setattr(module, "_LEAST_SECONDS", 1e-9)
+    monkeypatch.setattr(module, "_MOST_SECONDS", 1e-9)
+    short = order_ranges(learner, sets, random_state=1)
+    assert free.table["checked"].all()
+    assert not short.table["checked"].any()
+    assert short.evaluations < free.evaluations

@@ -16,6 +16,8 @@ from sequela.budget import Budget
 from sequela.likelihood.component_cost import component_cost
 from sequela.likelihood.components import integral_work
 from sequela.likelihood.plan import (
+    COMPONENT_SET_SECONDS,
+    INTEGRAL_SECONDS,
     LATTICE_SECONDS,
     ORDER_SECONDS,
     Way,
@@ -45,10 +47,6 @@ _SAMPLED_SECONDS = {False: (5e-3, 8e-4), True: (2e-2, 1.5e-3)}
 _MOST_HALVINGS = 14
 # Bytes per thread that a table may take.
 _MOST_MEMORY = 4e8
-# An evaluation in a fit, beside lattices and drawn orders: seconds per operation of an integral
-# over time, and of a set that will have components.
-_INTEGRAL_SECONDS = 2e-9
-_FIT_COMPONENT_SECONDS = 4e-4
 
 
 @dataclass(frozen=True)
@@ -181,7 +179,7 @@ def evaluation_seconds(plan: Plan, *, dense: bool) -> float:
     integrals = integral_work([plan.distinct.items(int(s)) for s in by_components])
     return (
         LATTICE_SECONDS * plan.lattice_work(np.nonzero(ways == Way.EXACT)[0])
-        + _INTEGRAL_SECONDS * integrals
-        + _FIT_COMPONENT_SECONDS * by_components.size
+        + INTEGRAL_SECONDS * integrals
+        + COMPONENT_SET_SECONDS * by_components.size
         + ORDER_SECONDS * float(sizes[~is_exact(ways)].sum()) * n
     )

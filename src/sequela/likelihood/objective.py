@@ -14,6 +14,7 @@ import numpy as np
 
 from sequela.kernels.limits import LARGEST_LOG_RATE
 from sequela.likelihood.completions import DrawnCompletions
+from sequela.likelihood.component_cost import work_of_components
 from sequela.likelihood.components import ComponentSets, in_component_range, integral_work
 from sequela.likelihood.cross_gradient import CrossGradient
 from sequela.likelihood.cross_times import COARSE
@@ -24,7 +25,16 @@ from sequela.likelihood.exact import ExactWork, plan_blocks
 from sequela.likelihood.orders import OrderSampler, in_sampling_range
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.partial import lattices_of
-from sequela.likelihood.plan import COMPONENT_SECONDS, Plan, Way, is_exact
+from sequela.likelihood.plan import (
+    COMPONENT_SECONDS,
+    COMPONENT_SET_SECONDS,
+    INTEGRAL_SECONDS,
+    LATTICE_SECONDS,
+    ORDER_SECONDS,
+    Plan,
+    Way,
+    is_exact,
+)
 from sequela.likelihood.reweighting import DrawKey, DrawnOrders
 from sequela.observation import phases_of
 from sequela.support.errors import BudgetError
@@ -50,6 +60,11 @@ __all__ = ["Objective", "Work"]
 _QUICK_WORK = 1.5e7
 # Orders per chain at most.
 _MOST_KEPT = 64
+# Predicted seconds of an evaluation: at least, per distinct sample with a known time, and per
+# distinct sample that is partly known.
+_LEAST_SECONDS = 1e-3
+_TIMED_SECONDS = 2e-4
+_PARTIAL_SECONDS = 1e-3
 # Components may take so many times as long as lattices and drawn orders of the same sets.
 _MOST_OF_ORDERS = 4.0
 
@@ -89,6 +104,8 @@ class Objective:
         sampled.
     draws : int
         How often orders have been drawn since the start.
+    seconds : float
+        Predicted time of all evaluations so far, on one core: the same on every machine.
     """
 
     def __init__(self, data: Dataset, observation: Observation, settings: Settings) -> None:
@@ -105,6 +122,7 @@ class Objective:
         self.start = 0
         self.draws = 0
         self.effective = 1.0
+        self.seconds = 0.0
         self._orders: dict[int, DrawnOrders] = {}
         self._missing_parts: list[DrawnCompletions | DrawnHistories] = []
         self.prepare(np.eye(self.n, dtype=np.bool_))
@@ -131,6 +149,19 @@ class Objective:
         sampled = [int(s) for s in np.nonzero(~is_exact(ways) & ~self.distinct.partial)[0]]
         self._orders = {s: self._orders.get(s) or self._undrawn(s) for s in sampled}
         self.large = [self._orders[s] for s in sampled]
+        self._seconds_each = self._predict_seconds()
+
+    def _predict_seconds(self) -> float:
+        """Predict one evaluation on the prepared support, in seconds of one core."""
+        work = self.work()
+        seconds = LATTICE_SECONDS * work.lattices + ORDER_SECONDS * work.sampled
+        if self._decomposition is not None:
+            parts = work_of_components(None, self._decomposition.components, self.settings.budget)
+            seconds += COMPONENT_SECONDS * min(parts, self.settings.budget.work)
+            seconds += INTEGRAL_SECONDS * work.integrals + COMPONENT_SET_SECONDS * len(self._sets)
+        timed = float(np.count_nonzero(self.distinct.timed))
+        partial_sets = float(np.count_nonzero(self.distinct.partial))
+        return seconds + _LEAST_SECONDS + _TIMED_SECONDS * timed + _PARTIAL_SECONDS * partial_sets
 
     def _prepare_drawn(self, ways: NDArray[np.str_]) -> None:
         """Prepare the samples whose missing cells are drawn; they are the same on all supports."""
@@ -223,6 +254,7 @@ class Objective:
         nowhere = np.inf, np.zeros((self.n, self.n))
         if not theta.max() <= LARGEST_LOG_RATE:  # NaN is no better
             return nowhere
+        self.seconds += self._seconds_each
         exact = self._exact_work(theta, full=full)
         run_all(exact.pieces, self.threads)
         loss, gradient = self._finish(exact)

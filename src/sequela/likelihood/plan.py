@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMPONENT_SECONDS",
+    "COMPONENT_SET_SECONDS",
     "EXACT_WAYS",
+    "INTEGRAL_SECONDS",
     "LATTICE_SECONDS",
     "METHODS",
     "ORDER_SECONDS",
@@ -88,10 +90,12 @@ _CROSS_OVERHEAD = 3e8
 _HISTORY_FACTOR = 30.0
 # Observation times and moments before them at which that gradient is evaluated.
 _CROSS_POINTS = 4000
-# Seconds of one core, in a fit: per operation on lattices and of components, and per item of a
-# sampled set and column.
+# Seconds of one core, in a fit: per operation on lattices, of components, and of integrals over
+# time; per set that is evaluated by components; per item of a sampled set and column.
 LATTICE_SECONDS = 7e-11
 COMPONENT_SECONDS = 7e-10
+INTEGRAL_SECONDS = 2e-9
+COMPONENT_SET_SECONDS = 4e-4
 ORDER_SECONDS = 1.4e-6
 
 

@@ -28,18 +28,16 @@ import numpy as np
 import pandas as pd
 
 from sequela.budget import Budget
+from sequela.learning.forecast import fit_seconds
 from sequela.learning.interrupt import graceful_stop
 from sequela.learning.penalties import OffDiagonalL1
 from sequela.learning.refitting import WarmFits
 from sequela.learning.solvers.contract import Limits
-from sequela.likelihood.distinct import DistinctSamples
-from sequela.likelihood.forecast import evaluation_seconds
-from sequela.likelihood.plan import Plan
 from sequela.model import Model, as_model
 from sequela.questions.arguments import find_items
 from sequela.questions.order_baseline import baseline_verdict, order_baseline
 from sequela.questions.order_profile import HeldFits
-from sequela.questions.range_search import RangeSearch
+from sequela.questions.range_search import RangeSearch, SearchLimits
 from sequela.samples import as_samples
 from sequela.settings import SettingsKeywords, read_settings
 from sequela.support.errors import InputError
@@ -70,18 +68,8 @@ _QUICK_WORK = 1e8
 # Probabilities of orders are simulated beyond this work: an error of 0.01 does no harm here.
 _QUICK_ORDERS = 1e7
 _ORDER_DRAWS = 30_000
-# Predicted seconds of one core for all fits of a check, and evaluations at least and at most.
-_SECONDS = 12.0
-# So many evaluations are done in any case, unless they would take longer than this.
-_MOST_SECONDS = 60.0
-_LEAST_EVALUATIONS = 300
-_MOST_EVALUATIONS = 4000
-# What an evaluation of a check takes of that of a first fit: few entries are free. Measured with 50
-# items: 5.5 ms instead of 15.
-_SHARE = 0.35
-# Of one evaluation: per sample with a known time, and at least.
-_TIMED_SECONDS = 2e-4
-_LEAST_SECONDS = 1e-3
+# Predicted seconds of one core that a check may take: as long as the fit, within these bounds.
+_LEAST_SECONDS, _MOST_SECONDS = 12.0, 60.0
 
 
 class OrderRangeKeywords(SettingsKeywords, total=False):
@@ -181,8 +169,9 @@ def order_ranges(
         Of the fits; None: the one that the model was learned with.
     **options
         `max_pairs` (default 10); `max_moves` (how often a better model may replace the current
-        one, default 5); `max_evaluations` of the likelihood (None: about 12 predicted seconds of
-        one core; when they are spent, the remaining pairs are not checked); `tol` and `max_iter`
+        one, default 5); `max_evaluations` of the likelihood (None: as many as take about as long
+        as the fit, between 12 and 60 predicted seconds of one core; the pairs that are left then
+        are not checked); `tol` and `max_iter`
         of the final fits, as in `SetChain`; `budget`, `sampling`, `random_state`, `n_threads` as
         in `Settings`.
 
@@ -227,7 +216,7 @@ def order_ranges(
         held, start.theta, samples, asked, max_pairs=max_pairs, within=float(within)
     )
     with graceful_stop() as request:
-        search.run(most or _affordable(samples, how.budget), max_moves, lambda: bool(request))
+        search.run(_limits(held, most, max_moves), lambda: bool(request))
     best = _as_found(start, search)
     return OrderRanges(
         table=_table(best, search.found, order_baseline(samples)),
@@ -264,15 +253,12 @@ def _warm_fits(samples: Dataset, model: Model, settings: Settings, limits: Limit
     return WarmFits(samples, observation, settings, limits, fixed)
 
 
-def _affordable(samples: Dataset, budget: Budget) -> int:
-    """Return how many evaluations a check may take: the same on every machine."""
-    distinct = DistinctSamples.of(samples, partial=True)
-    plan = Plan(samples, distinct, "auto", _quick(budget, _QUICK_WORK))
-    each = _SHARE * evaluation_seconds(plan, dense=False)
-    # Samples with times have a price of their own.
-    each += _TIMED_SECONDS * int(np.count_nonzero(distinct.timed)) + _LEAST_SECONDS
-    least = min(_LEAST_EVALUATIONS, _MOST_SECONDS / each)
-    return max(1, int(np.clip(_SECONDS / each, least, _MOST_EVALUATIONS)))
+def _limits(held: HeldFits, evaluations: int | None, moves: int) -> SearchLimits:
+    """Return how long a check may take: the same on every machine."""
+    if evaluations is not None:
+        return SearchLimits(evaluations, np.inf, moves)
+    fit = fit_seconds(held.fits.objective.plan, n_starts=1)
+    return SearchLimits(None, float(np.clip(fit, _LEAST_SECONDS, _MOST_SECONDS)), moves)
 
 
 def _as_found(start: Model, search: RangeSearch) -> Model:

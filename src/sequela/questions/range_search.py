@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sequela.data.dataset import Dataset
     from sequela.questions.order_profile import HeldFits, Pair, Visited
 
-__all__ = ["PairRange", "Point", "RangeSearch", "range_of"]
+__all__ = ["PairRange", "Point", "RangeSearch", "SearchLimits", "range_of"]
 
 _RISE = 1e-3  # nats: less is not worth a move
 _STEP = 1.25  # log-odds between two points of a profile
@@ -30,8 +30,31 @@ _EDGE = 0.02  # an order that is this certain is not followed further
 # Optima that every profile begins from as well: the best, within this many nats.
 _MOST_OPTIMA = 2
 _NEARBY = 5.0
-# The share of the evaluations that the search for better models may take.
+# The share of the work that the search for better models may take.
 _SEARCH_SHARE = 0.5
+# A profile that has begun may go on beyond the limit, up to this factor: half a profile would give
+# a range that is too narrow.
+_LAST_PROFILE = 1.5
+
+
+@dataclass(frozen=True)
+class SearchLimits:
+    """When a search ends: the work that it may take, and the replacements of the model.
+
+    Attributes
+    ----------
+    evaluations : int or None
+        At most about this many evaluations of the likelihood; None: any number.
+    seconds : float
+        At most about this much predicted time on one core, so that the end of a search does not
+        depend on the machine; infinite: any time.
+    moves : int
+        How often a better model may replace the current one.
+    """
+
+    evaluations: int | None
+    seconds: float
+    moves: int
 
 
 @dataclass(frozen=True)
@@ -157,7 +180,7 @@ class RangeSearch:
         self._given = self.current.value
         self._optima: list[Visited] = [self.current]
         self._rivals: dict[Pair, Visited] = {}
-        self._limit = 0.0
+        self._most = np.zeros(2)
         self._stopped: Callable[[], bool] = lambda: False
 
     @property
@@ -176,19 +199,26 @@ class RangeSearch:
         order = np.argsort(-strength[i, j], kind="stable")[: self._max_pairs]
         return [(int(i[k]), int(j[k])) for k in order]
 
-    def run(self, evaluations: int, max_moves: int, stopped: Callable[[], bool]) -> None:
-        """Search with at most about this many evaluations, or until `stopped` says so."""
+    def run(self, limits: SearchLimits, stopped: Callable[[], bool]) -> None:
+        """Search within limits, or until `stopped` says so."""
         self._stopped = stopped
-        began = self.held.evaluations
-        self._limit = began + _SEARCH_SHARE * evaluations
-        while self._find_better(max_moves):
+        began = self._spent()
+        evaluations = np.inf if limits.evaluations is None else limits.evaluations
+        work = np.array([evaluations, limits.seconds])
+        self._most = began + _SEARCH_SHARE * work
+        while self._find_better(limits.moves):
             pass
-        self._limit = began + evaluations
         pairs = self.pairs
         with WorkProgress("orders that the data allow", len(pairs)) as bar:
             for pair in pairs:
+                is_over = (self._spent() >= began + work).any()
+                self._most = began if is_over else began + _LAST_PROFILE * work
                 self.found.append(self._range(pair))
                 bar.advance()
+
+    def _spent(self) -> NDArray[np.float64]:
+        """Return the evaluations and the predicted seconds so far."""
+        return np.array([self.held.evaluations, self.held.seconds])
 
     # --- better models ----------------------------------------------------------------------------
 
@@ -259,7 +289,7 @@ class RangeSearch:
         hold: Hold | None = None,
         support: NDArray[np.bool_] | None = None,
     ) -> Visited | None:
-        if self._stopped() or self.held.evaluations >= self._limit:
+        if self._stopped() or (self._spent() >= self._most).any():
             raise _Spent
         return self.held.fit(theta, hold, support)
 
