@@ -66,5 +66,5 @@ $(DOCS_STAMP): $(STAMP)
 	@touch $(DOCS_STAMP)
 
 clean:
-	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) docs/_build docs/_live .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src -name '*.nb?' -delete

@@ -22,12 +22,13 @@ version = release = sequela.__version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "numpydoc", "sphinx_click"]
 exclude_patterns = ["_build"]
-# Written when the site is built: the figures of the gallery and the example report.
-GALLERY = Path(__file__).parent / "_gallery"
-html_extra_path = ["_gallery/live"]
+# The example report is written here when the site is built.
+LIVE = Path(__file__).parent / "_live"
+html_extra_path = ["_live"]
 html_static_path = ["_static"]
 
-# The tutorials are notebooks that run when the site is built. An error in a cell stops the build.
+# The tutorials and the gallery are notebooks that run when the site is built. An error in a cell
+# stops the build.
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 1800  # seconds per cell: the first one may compile
@@ -99,18 +100,18 @@ def every_name_is_documented(app: Sphinx, env: BuildEnvironment) -> None:  # noq
             )
 
 
-def make_gallery(app: Sphinx) -> None:  # noqa: ARG001
-    """Draw the figures of the gallery and write the example report (half a minute)."""
+def write_live_report(app: Sphinx) -> None:  # noqa: ARG001
+    """Write the example report, which takes some seconds."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from tools.make_gallery import make_gallery as make
+    from tools.make_live_report import make_live_report
 
-    make(GALLERY)
+    make_live_report(LIVE)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the role of single backticks, the gallery, and the check of the API reference."""
-    GALLERY.joinpath("live").mkdir(parents=True, exist_ok=True)
+    """Register the role of single backticks, the example report, and the check of the reference."""
+    LIVE.mkdir(parents=True, exist_ok=True)
     app.add_role("name", name)
-    app.connect("builder-inited", make_gallery)
+    app.connect("builder-inited", write_live_report)
     app.connect("env-check-consistency", every_name_is_documented)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

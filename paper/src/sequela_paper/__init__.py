@@ -1,4 +1,4 @@
-"""Every figure and table of the paper, made again by one command each.
+"""Reproduce every figure and table of the paper by one command each.
 
 Gotovos, Burkholz, Quackenbush and Jegelka, "Scaling up Continuous-Time Markov Chains Helps Resolve
 Underspecification" (2021). An experiment is a module with a task that does one repeat, and four

@@ -1,4 +1,4 @@
-"""The results page of the documentation, written from the files that ``sequela paper`` made.
+"""Write the results page of the documentation from the files of ``sequela paper``.
 
 ``python -m sequela_paper.page paper/results docs/results.md``
 """
@@ -24,16 +24,17 @@ if TYPE_CHECKING:
 __all__ = ["page_text", "write_page"]
 
 _HEAD = """\
-# The paper's results, made again
+# The paper's results, reproduced
 
-Gotovos, Burkholz, Quackenbush and Jegelka, "Scaling up Continuous-Time Markov Chains Helps Resolve
-Underspecification" (2021): each figure and table, what the paper says of it, and what came out
-here. This page is written by `make results` from the tables in `paper/results`, which the commands
-below made; every verdict is computed from its table. "Work" is the time of all repeats added up,
-each on one core.
+Here you can see which claims of the paper we could confirm. The paper is Gotovos, Burkholz,
+Quackenbush and Jegelka, "Scaling up Continuous-Time Markov Chains Helps Resolve
+Underspecification" (2021). For each figure and table, this page has the claim of the paper, our
+result, and the command that reproduces it. Every verdict is computed from the tables in
+`paper/results`, and `make results` writes this page from them. "Work" is the total time of all
+repeats, each on one core.
 
-Data: the glioblastoma tables are TCGA's (PanCancer Atlas, through cBioPortal); where they are
-needed, the command takes `--data FOLDER`.
+The glioblastoma tables are data of TCGA (PanCancer Atlas, from cBioPortal). Commands that need them
+have the option `--data FOLDER`.
 """
 
 
@@ -56,7 +57,7 @@ def page_text(folder: str | os.PathLike[str], named: str = "paper/results") -> s
 
 def _overview(found: list[tuple[Experiment, dict[str, Any], Verdict]]) -> str:
     lines = [
-        "| in the paper | what | the claim is | repeats | work |",
+        "| in the paper | subject | the claim is | repeats | work |",
         "| --- | --- | --- | --- | --- |",
     ]
     for one, record, verdict in found:
@@ -75,7 +76,7 @@ def _section(one: Experiment, record: dict[str, Any], verdict: Verdict, named: s
         f"({one.name})=",
         f"## {one.where.partition(',')[0]}: {one.title}",
         "",
-        f"The paper ({one.where.partition(', ')[2]}): {_claim(one)}.",
+        f"Claim of the paper ({one.where.partition(', ')[2]}): {_claim(one)}.",
         "",
         f"**{verdict.word.capitalize()}.** {_escaped(verdict.text)}",
         "",
@@ -83,7 +84,7 @@ def _section(one: Experiment, record: dict[str, Any], verdict: Verdict, named: s
         "",
     ]
     if one.differs:
-        lines += [f"Where ours differs: {_escaped(one.differs)}", ""]
+        lines += [f"Differences from the paper: {_escaped(one.differs)}", ""]
     lines += [
         f"`{_command(one, record)}`: {spent['repeats']:,} "
         f"repeat{'s' if spent['repeats'] > 1 else ''}, "
@@ -113,12 +114,12 @@ def _command(one: Experiment, record: dict[str, Any]) -> str:
 
 def _claim(one: Experiment) -> str:
     text = one.claim.rstrip(".")
-    # It goes on after a colon; what begins with a name stays as it is.
+    # The claim follows a colon, so it begins in lower case, unless it begins with a name.
     return text if text[1:2].isupper() else text[0].lower() + text[1:]
 
 
 def _slips() -> str:
-    lines = ["## Slips in the text", ""]
+    lines = ["## Errors in the text of the paper", ""]
     lines += [f"- **{where}.** {_escaped(text)}" for where, text in slips()]
     return "\n".join(lines) + "\n"
 
@@ -131,14 +132,14 @@ def _duration(seconds: float) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return text in which nothing is markup by accident."""
+    """Return the text with the characters escaped that Markdown would interpret."""
     for sign in ("*", "_", "[", "<", "|"):
         text = text.replace(sign, "\\" + sign)
     return text
 
 
 def write_page(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Judge every table anew, and write the page to a file."""
+    """Compute every verdict again from its table, and write the page to a file."""
     for name in NAMES:
         path = Path(folder) / name / f"{name}.json"
         if path.is_file():

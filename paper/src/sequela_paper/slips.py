@@ -1,6 +1,6 @@
-"""Where the paper's text slips: what is printed, what is right, and how we know.
+"""Errors in the text of the paper: what is printed, what is right, and how we know.
 
-The numbers of the first two are computed here; the others are checked by tests.
+The numbers of the first two are computed here. Tests check the others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["slips"]
 
 
 def _printed_lemma(w: float, m: int, k: int) -> tuple[float, float]:
-    """Return mean and variance of the posterior time with the printed alpha (one too many).
+    """Return mean and variance of the posterior time with alpha as printed (too large by 1).
 
     exp(-w t) is Beta(alpha', beta)-distributed with alpha' = alpha + 1 as printed; its logarithm
     has the mean psi(alpha') - psi(alpha' + beta).
@@ -28,7 +28,7 @@ def _printed_lemma(w: float, m: int, k: int) -> tuple[float, float]:
 
 
 def slips() -> list[tuple[str, str]]:
-    """Return where, and what about it, in Markdown."""
+    """Return pairs of the place in the paper and a description of the error, in Markdown."""
     w, m, k = 0.3, 20, 6
     right = identical_items_posterior(w, m, k)
     printed = _printed_lemma(w, m, k)
@@ -39,7 +39,7 @@ def slips() -> list[tuple[str, str]]:
             'The Jacobian of y = exp(-w t) is missing: alpha is 1/w + (1 - r) m, without "+ 1". '
             f"With w = {w}, m = {m} and {k} items present the posterior has mean {right[0]:.5f} "
             f"and variance {right[1]:.5f}; as printed they would be {printed[0]:.5f} and "
-            f"{printed[1]:.5f}. The limits of Theorem 1 stay as they are.",
+            f"{printed[1]:.5f}. The limits of Theorem 1 do not change.",
         ),
         (
             "Proposition 1",
@@ -50,14 +50,14 @@ def slips() -> list[tuple[str, str]]:
         ),
         (
             "Algorithm 1",
-            "It adds the item that arrives after the observation. An item counts only if it "
-            "arrives before, and the loop also ends when no item is left.",
+            "It adds the item that arrives after the observation. An item must be added only if it "
+            "arrives before the observation, and the loop must also end when no item is left.",
         ),
         (
             "Algorithm 2",
             "The value of the proposal starts at 1, not at 0, and v_j in the last line is u_j. "
-            "It is exact for all sets of at most two items, not only if there are but two items; "
-            "its worst ratio to the target can be worse than that of the uniform proposal.",
+            "It is exact for all sets of at most two items, even if there are more items in total. "
+            "Its worst ratio to the target can be worse than that of the uniform proposal.",
         ),
         (
             "Section 4.2",
@@ -67,7 +67,7 @@ def slips() -> list[tuple[str, str]]:
         (
             "Proof of Theorem 1",
             "log((1 - r) exp(-w t)) should read log((1 - r) exp(+w t)), as the next line uses, and "
-            "the printed m_3 is not sufficient (w = 1, t = 2: it gives 1.02 where 1,614 are "
+            "the printed m_3 is not sufficient (for w = 1 and t = 2 it gives 1.02, but 1,614 are "
             "needed).",
         ),
     ]
