@@ -1,10 +1,10 @@
-"""What does the whole process of a first fit take? ``python -m benchmarks.start_up BASE [HEAD]``.
+"""Measure the whole process of a first fit: ``python -m benchmarks.start_up BASE [HEAD]``.
 
-Each process imports its package, reads a table of 20 items and fits it: two revisions of sequela,
-as `benchmarks.compare` checks them out, and mhn in its own environment, which is made on first use
-and needs a C compiler (`benchmarks.peers.environments`). They run in turn, on one thread, after a
-first run of each. CPU time and the most memory are those that Linux counts. "cold" starts with an
-empty cache of compiled kernels.
+Each process imports its package, reads a table of 20 items and fits a model. The programs are two
+revisions of sequela, checked out as in `benchmarks.compare`, and mhn in its own environment, which
+is created on first use and needs a C compiler (`benchmarks.peers.environments`). They run in turn,
+on one thread, after a first run of each. CPU time and peak memory are those that Linux reports.
+"cold" starts with an empty cache of compiled kernels.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benchmarks.peers.records import Places, default_cache
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# Every script ends with it: the most memory of the process, in kB.
+# The last line of every script prints the peak memory of the process in kB.
 STATUS = """
 print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
 """
@@ -57,7 +57,7 @@ LARGEST_SET = 9  # as in the older glioblastoma table of 20 items
 
 
 def spent(command: Sequence[str], environment: Mapping[str, str]) -> tuple[float, float]:
-    """Run a process; return its CPU seconds and its most memory in MB."""
+    """Run a process and return its CPU seconds and its peak memory in MB."""
     process = subprocess.Popen(  # noqa: S603 - our own scripts
         command, env=dict(environment), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -74,7 +74,7 @@ def spent(command: Sequence[str], environment: Mapping[str, str]) -> tuple[float
 def commands(
     sides: Mapping[str, compare.Revision], table: Path, peer: Path | None
 ) -> dict[str, tuple[list[str], dict[str, str]]]:
-    """Return command and environment of every program."""
+    """Return the command line and the environment variables of every program."""
     given = [str(table), str(PENALTY)]
     found = {
         side: ([sys.executable, "-P", "-c", OURS, *given], compare.environment(revision))
@@ -90,7 +90,7 @@ def commands(
 def measure(
     programs: Mapping[str, tuple[list[str], dict[str, str]]], repeats: int
 ) -> dict[str, list[tuple[float, float]]]:
-    """Run all programs in turn, after a first run of each that does not count."""
+    """Run all programs in turn, after a first run of each that is not measured."""
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
     for turn in range(repeats + 1):
         for name, (command, environment) in programs.items():
@@ -131,7 +131,7 @@ def lines(found: Mapping[str, Sequence[tuple[float, float]]]) -> list[str]:
 
 
 def find_mhn(*, wanted: bool) -> Path | None:
-    """Return the Python of mhn's environment, which is made if it is wanted and not there."""
+    """Return the Python of the environment of mhn; create the environment if necessary."""
     if not wanted:
         return None
     with tempfile.TemporaryDirectory() as folder:
@@ -141,7 +141,7 @@ def find_mhn(*, wanted: bool) -> Path | None:
 
 
 def _simulated(folder: Path) -> Path:
-    """Write samples of 20 items without the large sets, on which mhn takes minutes."""
+    """Write samples of 20 items without large sets, for which mhn takes minutes."""
     compare_data.write_simulated(folder)
     X = compare_cases.load(folder / "n20.npz")[1]
     table = folder / "table.csv"
@@ -157,7 +157,7 @@ def main(given: Sequence[str] | None = None, root: Path = compare.ROOT) -> None:
     parser.add_argument("--repeats", type=int, default=9, help="processes of each program (9)")
     parser.add_argument("--table", type=Path, help="samples to fit instead of simulated ones")
     parser.add_argument("--no-mhn", action="store_true", help="leave mhn out")
-    parser.add_argument("--cold", action="store_true", help="with an empty cache, too")
+    parser.add_argument("--cold", action="store_true", help="also measure with an empty cache")
     asked: Any = parser.parse_args(given)
     peer = find_mhn(wanted=not asked.no_mhn)
     with tempfile.TemporaryDirectory(prefix="sequela-start-up-") as temporary:

@@ -1,4 +1,4 @@
-"""The sentences of the report: what was asked, and what came out; every number from the records."""
+"""The sentences of the report. Every number is computed from the records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.peers.tables import number
 
 
 def sentences(found: dict[str, Any]) -> list[str]:
-    """Return the findings, one a line."""
+    """Return the findings, one sentence or two per line."""
     rows = found["side by side"]
     lines = [
         *_against(rows, "mhn"),
@@ -27,7 +27,7 @@ def sentences(found: dict[str, Any]) -> list[str]:
 
 
 def better_elsewhere(found: dict[str, Any]) -> list[str]:
-    """Return where a peer was ahead of ours in what was measured."""
+    """Return the measurements in which another program was better than sequela."""
     rows = [row for row in found["side by side"] if row["status"] in ("finished", "stopped")]
     lines = []
     for tool in ("mhn", "fastmhn"):
@@ -37,9 +37,9 @@ def better_elsewhere(found: dict[str, Any]) -> list[str]:
             ratios = [row["our peak memory, MB"] / row["peak memory, MB"] for row in lower]
             before = min(row["our memory when ready, MB"] for row in lower)
             lines.append(
-                f"Memory: {tool} needed less in {len(lower)} of {len(own)} cases, ours up to "
-                f"{max(ratios):.1f} times as much; {before:.0f} MB of ours are the libraries that "
-                "are loaded before a fit begins."
+                f"Memory: {tool} needed less memory than sequela in {len(lower)} of {len(own)} "
+                f"cases. Sequela needed up to {max(ratios):.1f} times as much; {before:.0f} MB of "
+                "it are libraries that are loaded before a fit begins."
             )
         quick = [row for row in own if _less(row, "start-up, s", "our start-up, s")]
         if quick:
@@ -48,52 +48,51 @@ def better_elsewhere(found: dict[str, Any]) -> list[str]:
                 for key in ("start-up, s", "our start-up, s")
             )
             lines.append(
-                f"Start-up: {tool} is ready after {theirs} s, ours after {ours} s (imports, and "
-                "compiled code from the disk)."
+                f"Start-up: {tool} is ready after {theirs} s, and sequela after {ours} s (it "
+                "imports libraries and loads compiled code)."
             )
         ahead = [row for row in own if _is_ahead(row)]
         lines += [
             f"Objective: on {row['title']} {tool} ended at "
             f"{max(row['objective'], row['objective, rounded'] or -np.inf):.6f}, "
-            f"ours at {row['our objective']:.6f}."
+            f"sequela at {row['our objective']:.6f}."
             for row in ahead
         ]
     return lines + _faster_sets(found["one set"])
 
 
 def _faster_sets(records: dict[str, Any]) -> list[str]:
-    """Say at which sizes mhn's value and gradient of a set is faster than ours."""
+    """Return a sentence on the set sizes at which mhn is faster than sequela."""
     curves = [
         records.get(name, {}).get("seconds by size") or {}
         for name in ("mhn-dense", "sequela-dense")
     ]
     theirs, ours = curves
     sizes = [k for k in theirs if k in ours and theirs[k] < ours[k]]
-    return (
-        [f"Sets of {', '.join(sizes)} items: mhn's value and gradient is faster."] if sizes else []
-    )
+    text = f"Sets of {', '.join(sizes)} items: mhn computes value and gradient faster."
+    return [text] if sizes else []
 
 
 def conditions(run: dict[str, Any]) -> list[str]:
-    """Return where and when, and what to keep in mind."""
+    """Return machine, date and limits of the run, and warnings about its times."""
     limits = ", ".join(f"{value:.0f}" for value in run["limits, s"])
     lines = [
         f"Machine: {'; '.join(run['machines'])}. Date: {', '.join(run['dates'])}. "
-        f"A learning was stopped after {limits} s; {run['measurements']} measurements, one after "
-        "the other."
+        f"Learning was stopped after {limits} s. There were {run['measurements']} measurements, "
+        "one after the other."
     ]
     if len(run["machines"]) > 1:
-        lines.append("**The records are from more than one machine: times do not compare.**")
+        lines.append("**The records are from more than one machine: do not compare their times.**")
     if run["busy"]:
         lines.append(
-            f"**Other work was going on during {run['busy']} of them: times are too long there, "
-            "and ratios are uncertain.**"
+            f"**The machine was busy with other work during {run['busy']} of them: these times are "
+            "too long, and their ratios are uncertain.**"
         )
     return lines
 
 
 def _range(values: list[float]) -> str:
-    """Return the smallest and the largest, or the only one."""
+    """Return the smallest and the largest value as text, or the only one."""
     low, high = number(min(values), 2), number(max(values), 2)
     return low if low == high else f"{low} to {high}"
 
@@ -103,7 +102,7 @@ def _less(row: dict[str, Any], theirs: str, ours: str) -> bool:
 
 
 def _is_ahead(row: dict[str, Any]) -> bool:
-    """Tell whether the peer's objective is better, by more than sampling explains."""
+    """Return whether the peer's objective is better by more than the sampling errors."""
     if row["objective"] is None or row["our objective"] is None:
         return False
     best = max(row["objective"], row["objective, rounded"] or -np.inf)
@@ -111,7 +110,7 @@ def _is_ahead(row: dict[str, Any]) -> bool:
 
 
 def _against(rows: list[dict[str, Any]], tool: str) -> list[str]:
-    """Say how much sooner ours was as good as a peer."""
+    """Return sentences on how much sooner sequela reached the objective of a peer."""
     done = [row for row in rows if row["tool"] == tool and row["objective"] is not None]
     if not done:
         return []
@@ -123,8 +122,8 @@ def _against(rows: list[dict[str, Any]], tool: str) -> list[str]:
         single = [r["times sooner, one thread"] for r in reached if r["times sooner, one thread"]]
         aim = AIMS[tool]
         lines.append(
-            f"{tool} learned {len(done)} data sets. On {len(reached)} of them sequela reached "
-            f"{tool}'s final objective, {_range(ratios)} times sooner than {tool} ended (median "
+            f"{tool} learned {len(done)} data sets. On {len(reached)} of them, sequela reached the "
+            f"final objective of {tool}, {_range(ratios)} times sooner (median "
             f"{number(float(np.median(ratios)), 2)}"
             + (f"; on one thread {_range(single)}" if single else "")
             + f"). The aim was {aim:.0f} times."
@@ -139,7 +138,7 @@ def _against(rows: list[dict[str, Any]], tool: str) -> list[str]:
 
 
 def _against_paper(rows: list[dict[str, Any]]) -> list[str]:
-    """Say the same of the paper's method, at n = 100 or the largest n that it learned."""
+    """Return the same for the paper's method, at n = 100 or the largest n that it learned."""
     done = [r for r in rows if r["tool"] == PAPER and r["objective"] is not None]
     real = [row for row in done if row["case"].startswith("gbm-")] or done
     if not real:
@@ -148,20 +147,22 @@ def _against_paper(rows: list[dict[str, Any]]) -> list[str]:
     ended = "was stopped" if row["status"] == "stopped" else "ended"
     sooner = row["times sooner"]
     had = (
-        f"sequela had reached this after {number(row['we reached it after, s'], 2)} s, "
-        f"{number(sooner, 2)} times sooner (the aim at n = 100 is {AIMS[PAPER]:.0f})"
+        "sequela had reached the same objective after "
+        f"{number(row['we reached it after, s'], 2)} s, {number(sooner, 2)} times sooner "
+        f"(the aim at n = 100 is {AIMS[PAPER]:.0f})"
         if sooner
-        else "sequela did not reach this"
+        else "sequela did not reach the same objective"
     )
     lines = [
-        f"On {row['title']} the paper's method {ended} after {number(row['seconds'])} s; {had}. "
-        f"One of its gradients takes {number(row['gradient, s'], 2)} s, one of ours "
-        f"{number(row['our gradient, s'], 2)} s."
+        f"On {row['title']}, the paper's method {ended} after {number(row['seconds'])} s; {had}. "
+        f"One gradient takes {number(row['gradient, s'], 2)} s with the paper's method, and "
+        f"{number(row['our gradient, s'], 2)} s with sequela."
     ]
     others = [r for r in done if r is not row and r["times sooner"]]
     if others:
         lines.append(
-            f"On the other data sets: {_range([r['times sooner'] for r in others])} times."
+            "On the other data sets sequela was "
+            f"{_range([r['times sooner'] for r in others])} times sooner than the paper's method."
         )
     return lines
 
@@ -176,8 +177,8 @@ def _beyond(rows: list[dict[str, Any]]) -> list[str]:
         return []
     each = ", ".join(f"{row['title']} ({number(row['seconds'], 2)} s)" for row in alone)
     return [
-        "With all samples, and within the limit, only sequela finished: "
-        f"{each}. What the others left out is in the tables."
+        "With all samples, and within the time limit, only sequela finished: "
+        f"{each}. The tables say which samples the other programs left out."
     ]
 
 
@@ -190,7 +191,8 @@ def _growing(slopes: dict[str, Any]) -> list[str]:
         what = "learning" if cost == "seconds" else "one gradient"
         low, high = fitted["from to"]
         parts.append(f"{what} as {varied}^{fitted['slope']:.2f} ({varied} = {low:,} to {high:,})")
-    return ["The cost of ours grows, as fitted to the table of growth: " + "; ".join(parts) + "."]
+    text = "; ".join(parts)
+    return [f"The cost of sequela grows as follows (see the table of growth): {text}."]
 
 
 def _kernel(rows: list[dict[str, Any]]) -> list[str]:
@@ -202,7 +204,7 @@ def _kernel(rows: list[dict[str, Any]]) -> list[str]:
     text = (
         f"The exact kernel reaches {min(shares):.0%} to {max(shares):.0%} of the measured peak of "
         f"a matrix product at k >= {min(row['k'] for row in rows)}, and takes {min(floors):.1f} to "
-        f"{max(floors):.1f} times what arithmetic and memory allow at best."
+        f"{max(floors):.1f} times the shortest time that arithmetic and memory allow."
     )
     if below:
         text += f" Below {GEMM_AIM:.0%}: {'; '.join(below)}."
@@ -210,7 +212,7 @@ def _kernel(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _phases(rows: list[dict[str, Any]]) -> list[str]:
-    """Say where inside the kernel the peak is lost."""
+    """Return a sentence on the speed of the phases of the kernel."""
     products = [row for row in rows if "matrix product" in row["phase"]]
     others = [row for row in rows if "matrix product" not in row["phase"]]
     if not products or not others:
@@ -220,9 +222,9 @@ def _phases(rows: list[dict[str, Any]]) -> list[str]:
         spent[row["n"]] += row["share"]
     parts = ", ".join(f"{share:.0%} at n = {n}" for n, share in sorted(spent.items()))
     return [
-        f"Inside the kernel (k = {rows[0]['k']}) its matrix products run at {_span(products)} of "
-        f"the peak, and what goes over the subsets between them at {_span(others)}. That is "
-        f"{parts} of the kernel's time."
+        f"Inside the kernel (k = {rows[0]['k']}), the matrix products run at {_span(products)} of "
+        f"the peak, and the recursions over subsets at {_span(others)}. The recursions take "
+        f"{parts} of the time of the kernel."
     ]
 
 

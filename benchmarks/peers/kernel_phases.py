@@ -164,7 +164,7 @@ def phases(n: int, k: int, peak: float) -> list[dict[str, Any]]:
     # Operations: three for a step of an item that a state has (half of k), or still lacks; six in
     # the gradient; and those of the products.
     listed = [
-        ("exit rates: a matrix product, and one division a state", spent[_HOLDING],
+        ("exit rates: a matrix product, and one division per state", spent[_HOLDING],
          (2 * n + 1) * states),
         ("forward over the subsets", spent[_FORWARD], 1.5 * k * states),
         ("backward over the subsets", spent[_BACKWARD], 1.5 * k * states),

@@ -202,7 +202,7 @@ def phases(rows: list[dict[str, Any]]) -> str:
 
 def profiles(found: list[dict[str, Any]]) -> str:
     """Return the top three entries of every profile, and what was done about them."""
-    columns = ["n", "share", "where", "what it is, and what was done"]
+    columns = ["n", "share", "where", "what it does, and how it was made faster"]
     rows = [
         [str(profile["n"]), f"{row['share']:.0%}", f"`{row['entry']}`", remark(row["entry"])]
         for profile in found
