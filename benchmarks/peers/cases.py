@@ -1,4 +1,4 @@
-"""The data of the comparison: real tables where they are found, and simulated ones."""
+"""The data of the comparison: real tables if they are available, and simulated tables."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 PENALTY = 0.01
 
-# The items of simulated data that act on each other; all others are clocks.
+# Number of items of simulated data that act on each other. All others are clock items.
 INTERACTING = 6
-# Clock items that arrive in a unit of time, whatever their number: many tell the time well, few
-# keep sets small, so that N and n can grow.
+# Expected number of clock items per unit of time, for any number of clock items. A large number
+# tells the time well. A small number keeps sets small, so that N and n can grow.
 _CLOCK_RATES = {"sim": 2.5, "grow": 1.0}
 
 
@@ -31,7 +31,7 @@ class Case:
     Attributes
     ----------
     name, title : str
-        For files, and for people.
+        For file names, and for tables.
     X : array (N, n) of bool
         The samples.
     truth : array (n, n) or None
@@ -49,16 +49,16 @@ class Case:
         return int(self.X.shape[1])
 
     def up_to(self, largest: int | None) -> np.ndarray:
-        """Return the samples with at most so many items."""
+        """Return the samples with at most the given number of items."""
         return self.X if largest is None else self.X[self.X.sum(axis=1) <= largest]
 
 
 def known_theta(n: int, clock_rate: float, interactions: int = INTERACTING) -> np.ndarray:
-    """Return a sparse theta whose first six items act on each other; the others are clocks.
+    """Return a sparse theta whose first six items act on each other; the others are clock items.
 
-    A cascade of three, of which each opens the next; two that exclude each other; and one that
-    opens the first of these. Clocks have different base rates, lower the more of them there are,
-    so that sets do not grow with n. Interactions beyond the first six are between clocks.
+    Three items are a cascade, in which each promotes the next. Two items exclude each other, and
+    one item promotes the first of these. Clock items have different base rates, which decrease
+    with their number, so that sets do not grow with n. Other interactions are between clock items.
     """
     rng = np.random.default_rng([n, interactions])
     clocks = n - INTERACTING
@@ -85,7 +85,7 @@ def simulated_name(kind: str, n: int, N: int, interactions: int = INTERACTING) -
 
 
 def load(name: str) -> Case | None:
-    """Return a case by its name, or None if its data are not here."""
+    """Return a case by its name, or None if its data are not available."""
     match = re.fullmatch(r"(sim|grow)-n(\d+)-N(\d+)(?:-i(\d+))?", name)
     if match:
         return _simulated(match[1], int(match[2]), int(match[3]), int(match[4] or INTERACTING))
@@ -122,9 +122,9 @@ def _simulated(kind: str, n: int, N: int, interactions: int) -> Case:
 
 
 def dense_theta(X: np.ndarray, seed: int = 1) -> np.ndarray:
-    """Return the paper's random start around the frequencies: a theta without zeros."""
+    """Return a theta without zeros: the random start of the paper, with the given frequencies."""
     n = X.shape[1]
-    # An item may be in none or in all of the samples that are left for a tool.
+    # In the samples that a tool can handle, an item may be always or never present.
     share = (X.sum(axis=0) + 0.5) / (len(X) + 1.0)
     theta = np.random.default_rng(seed).uniform(-0.2, 0.2, (n, n))
     np.fill_diagonal(theta, np.log(share / (1.0 - share)))

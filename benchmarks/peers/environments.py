@@ -1,4 +1,4 @@
-"""Each peer in an environment of its own; what cannot be installed is recorded, never an error."""
+"""Install each peer in its own environment. A failed installation is recorded, not raised."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from benchmarks.peers.records import Places
 
-# Of a compiler that hangs; a compilation of mhn takes a few minutes.
+# Time limit for a compiler that hangs. The compilation of mhn takes a few minutes.
 _MOST_SECONDS = 1200
 
 
@@ -27,11 +27,11 @@ class Peer:
     Attributes
     ----------
     name, package : str
-        What we call it, and what the package index does.
+        Our name for it, and its name on the package index.
     before : tuple of int
-        The first version of Python that it does not take.
+        The first version of Python that it does not support.
     compiles : bool
-        It comes as source and needs a C compiler.
+        Whether it is distributed as source and needs a C compiler.
     """
 
     name: str
@@ -49,12 +49,12 @@ PEERS = [
 
 
 def python_of(places: Places, name: str) -> Path:
-    """Return the interpreter of an environment, which need not exist."""
+    """Return the path of the interpreter of an environment, which may not exist."""
     return places.cache / "envs" / name / "bin" / "python"
 
 
 def install(places: Places, only: str | None = None) -> None:
-    """Make the environments that are not there yet, and record how it went."""
+    """Create the environments that do not exist yet, and record the result."""
     for peer in PEERS:
         if only not in (None, peer.name) and peer.name != "py-spy":
             continue
@@ -77,12 +77,12 @@ def install(places: Places, only: str | None = None) -> None:
 
 
 def _state(places: Places, name: str) -> Path:
-    """Return the file beside an environment that says how its installation went."""
+    """Return the file with the result of the installation of an environment."""
     return places.cache / "envs" / f"{name}.json"
 
 
 def _install(places: Places, peer: Peer) -> tuple[str, str, str]:
-    """Return status, message and version of one attempt."""
+    """Install a peer, and return status, message and version."""
     base = find_python(peer.before)
     if base is None:
         limit = ".".join(map(str, peer.before))
@@ -97,7 +97,7 @@ def _install(places: Places, peer: Peer) -> tuple[str, str, str]:
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--no-input"]
     steps = [[base, "-m", "venv", "--clear", str(python.parents[1])]]
     if peer.compiles and not list(wheels.glob("mhn-*.whl")):
-        # Compiled once, for both peers that need it. Without a GPU a build that found nvcc fails
+        # mhn is compiled once, for both peers. Without a GPU, a build with nvcc fails
         # at run time, and a wheel in the cache may be such a build.
         build = ["wheel", "--no-cache-dir", "--no-deps", "--wheel-dir", str(wheels), "mhn"]
         steps.append(pip + build)
@@ -113,7 +113,7 @@ def _install(places: Places, peer: Peer) -> tuple[str, str, str]:
 
 
 def _run(step: list[str]) -> str:
-    """Run a step; return what went wrong, if anything did."""
+    """Run a step, and return an error message, or an empty text."""
     environment = {**os.environ, "INSTALL_MHN_NO_CUDA": "1"}
     environment.pop("PYTHONPATH", None)
     try:
@@ -130,25 +130,25 @@ def _run(step: list[str]) -> str:
 
 
 def find_python(before: tuple[int, int]) -> str | None:
-    """Return an interpreter below a version: this one, or one on the path."""
+    """Return an interpreter below a version: this one, or another one on the PATH."""
     if sys.version_info[:2] < before:
         return sys.executable
     for minor in range(before[1] - 1, 10, -1):
         found = shutil.which(f"python3.{minor}")
-        # On the path and yet unusable: a shim of a version that is not installed.
+        # It may be on the PATH but not work, as a shim of a version that is not installed.
         if found and not _run([found, "-c", "pass"]):
             return found
     return None
 
 
 def usable(places: Places, name: str) -> dict[str, Any] | None:
-    """Return how an environment was installed if it can be used, else None."""
+    """Return the installation record of an environment, or None if it cannot be used."""
     found = installation(places, name)
     return found if found["status"] == "installed" else None
 
 
 def installation(places: Places, name: str) -> dict[str, Any]:
-    """Return how an environment was installed, or that it was not."""
+    """Return the installation record of an environment, also if the installation failed."""
     state = _state(places, name)
     if state.exists():
         found: dict[str, Any] = json.loads(state.read_text())

@@ -1,4 +1,4 @@
-"""What is measured, the most telling first; and which samples are beyond a tool."""
+"""The list of measurements, most important first, and the samples that a tool cannot handle."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ TITLES = {
     "fastmhn": "fastmhn",
 }
 
-# mhn holds the items of a sample in eight words of 32 bits.
+# mhn stores the items of a sample in eight words of 32 bits.
 MHN_MOST_ITEMS = 256
-# Evaluations of a fit by mhn: 117 to 235 in all that we have seen.
+# Evaluations per fit of mhn; 117 to 235 were observed.
 MHN_EVALUATIONS = 220
 
 SET_SIZES = list(range(5, 21))
@@ -38,9 +38,9 @@ class Job:
     case, tool : str
         By name.
     same_as : str or None
-        Take only the samples that this other tool could take.
+        Use only the samples that this other tool could handle.
     learn : bool
-        Learn, besides the time of one value and gradient.
+        Also learn a model, in addition to timing one value and gradient.
     """
 
     case: str
@@ -50,11 +50,11 @@ class Job:
 
     @property
     def name(self) -> str:
-        """The name of its record; jobs on the samples of a peer are called after it."""
+        """The name of the record; it includes the peer whose samples are used."""
         return f"{self.case}--{self.tool}" + (f"--as-{self.same_as}" if self.same_as else "")
 
     def worker_options(self) -> dict[str, Any]:
-        """Return what the worker of the tool must know."""
+        """Return the options for the worker of the tool."""
         return {
             "learn": self.learn,
             "solver": "adagrad" if self.tool == PAPER else "auto",
@@ -64,13 +64,13 @@ class Job:
 
 
 def side_by_side(case: str, *, paper: bool = True, fast: bool = True) -> list[Job]:
-    """Return the jobs of a case that all tools are to learn."""
+    """Return the jobs of a case, one for each tool."""
     jobs = [
         Job(case, "mhn"),
         Job(case, OURS),
         Job(case, OURS, same_as="mhn"),
         Job(case, ONE_THREAD, same_as="mhn"),
-        # Where its learning would go on for hours, the time of its gradient must do.
+        # If learning would take hours, only the gradient is measured.
         Job(case, PAPER, learn=paper),
     ]
     return [*jobs, Job(case, "fastmhn")] if fast else jobs
@@ -104,7 +104,7 @@ def plan(*, quick: bool = False) -> list[Job]:
 
 
 def growth() -> list[Job]:
-    """Return the fits and gradients whose cost is to be seen growing: ours, on simulated data."""
+    """Return the jobs that measure how the cost of sequela grows, on simulated data."""
     sizes = [(n, 5000) for n in (20, 50, 100, 200, 500, 1000)] + [(100, 500), (100, 50_000)]
     jobs = [Job(simulated_name("grow", n, N), OURS) for n, N in sizes]
     more = (24, 96, 384, 1536, 6144)
@@ -112,10 +112,10 @@ def growth() -> list[Job]:
 
 
 def mhn_seconds(sizes: np.ndarray, n: int, measured: dict[str, float]) -> np.ndarray:
-    """Predict what sets of these sizes cost mhn, from its measured times of single sets.
+    """Predict the seconds of mhn for sets of these sizes, from its measured times of single sets.
 
-    A set of k items costs in proportion to n k 2^k. The largest sets measured set the scale,
-    because with small ones the call is most of the cost.
+    The cost of a set of k items is proportional to n k 2^k. The scale comes from the largest
+    measured sets, because the overhead of a call dominates for small sets.
     """
     top = max(int(k) for k in measured)
     unit = measured[str(top)] / (SET_SIZE_ITEMS * top * 2.0**top)

@@ -1,4 +1,4 @@
-"""The stage `profile`: where our fits spend their time, instructions, and the machine's limits."""
+"""The stage `profile`: where fits spend their time, instructions, and limits of the machine."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 _SECONDS = 6.0
 _RATE = 200
 _MOST_SECONDS = 600
-# Gradients on top of the first: more of the short ones, so that they stand out.
+# Gradients after the first one; more of them if they are short, for a reliable difference.
 _COUNTED = {20: 50, 100: 5, 410: 1}
-# Items of the set that the kernel is looked into with.
+# Number of items in the set for the phases of the kernel.
 _INSIDE = 15
-# Only sets that are exact for all three, so that the work is known.
+# Only sets that are exact for all three values of n, so that the work is known.
 _COUNTED_SETS = 16
-# What a program emulated by valgrind may use; it knows nothing newer.
+# The newest instructions that valgrind can emulate.
 _EMULATED = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "+sse2,+avx,+avx2,+fma"}
-# Wrappers of whatever runs inside them.
+# Functions that only call other functions.
 _WRAPPERS = ("sequela/support/jit.py", "sequela/support/threads.py")
 
 
 def profile(places: Places, *, quick: bool = False) -> None:
-    """Measure limits and kernel, look into fits, count instructions; write a record of each."""
+    """Measure limits and kernel, profile fits, count instructions, and write a record of each."""
     places.forget(("profile",))
     found = limits()
     print(", ".join(f"{name}: {value:.1f}" for name, value in found.items()))
@@ -83,7 +83,7 @@ def _profile(places: Places, X: np.ndarray, seconds: float) -> dict[str, Any]:
 
 
 def _py_spy(places: Places, folder: Path, job: dict[str, Any]) -> str | None:
-    """Return the stacks that py-spy has seen, or None where it may not look."""
+    """Return the stacks that py-spy recorded, or None if it has no permission."""
     spy = python_of(places, "py-spy").with_name("py-spy")
     raw = folder / "stacks.txt"
     record = ["record", "--rate", str(_RATE), "--format", "raw", "--output", str(raw), "--"]
@@ -102,10 +102,10 @@ def _start(command: list[str], folder: Path, job: dict[str, Any]) -> bool:
 
 
 def count_entries(stacks: list[str], *, lines: bool = False) -> Counter[str]:
-    """Count the samples of each innermost function of sequela, wrappers apart.
+    """Count the samples of each innermost function of sequela, without wrappers.
 
-    A line of `stacks` is the frames of a stack, outermost first, between semicolons, and how often
-    it was seen. Compiled code and NumPy count for the function that calls them.
+    A line of `stacks` has the frames of a stack, outermost first and separated by semicolons, and
+    a count. Compiled code and NumPy are counted for the function that calls them.
     """
     found: Counter[str] = Counter()
     for line in stacks:
@@ -135,14 +135,14 @@ def _rows(counts: Counter[str]) -> list[dict[str, Any]]:
 
 
 def _instructions(sizes: tuple[int, ...]) -> dict[str, Any]:
-    """Return the instructions of a gradient, by the processor's counters or by emulation."""
+    """Return the instructions of a gradient, from counters of the processor or by emulation."""
     perf, valgrind = shutil.which("perf"), shutil.which("valgrind")
     count: Callable[[str, list[str], dict[str, str]], int | None]
     with tempfile.TemporaryDirectory() as folder:
         if perf and _count_perf(perf, ["-c", "pass"], dict(os.environ)) is not None:
             tool, count, environment = "perf stat", _count_perf, dict(os.environ)
         elif valgrind:
-            # Compiled by itself, for a processor that the emulator can be.
+            # Compiled separately, for a processor that the emulator supports.
             tool, count = "valgrind, AVX2 build", _count_valgrind
             environment = {**os.environ, **_EMULATED, "NUMBA_CACHE_DIR": folder}
         else:

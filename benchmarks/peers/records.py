@@ -1,4 +1,4 @@
-"""One JSON file a measurement, written whole as soon as it is there; and what machine this is."""
+"""Records of measurements: one JSON file each, with the machine and the date."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def default_cache() -> Path:
 
 
 def machine() -> str:
-    """Return machine, processor and cores, as they stand in every record."""
+    """Return machine, processor and number of cores as text, for the records."""
     return f"{platform.machine()}, {processor()}, {os.cpu_count()} cores, {platform.system()}"
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where a run keeps its things.
+    """The folders of a run.
 
     Attributes
     ----------
     results : Path
-        Records, tables and plots; they are committed.
+        For records, tables and plots, which are committed.
     cache : Path
-        Environments, samples and thetas; they are not.
+        For environments, samples and thetas, which are not committed.
     run : str
-        Which run the thetas belong to.
+        The name of the run to which the thetas belong.
     """
 
     results: Path
@@ -54,11 +54,11 @@ class Places:
         return self.results / "records"
 
     def thetas(self, name: str) -> Path:
-        """Return the folder of what a measurement leaves besides its record."""
+        """Return the folder for the thetas of a measurement."""
         return self.cache / "thetas" / self.run / name
 
     def write(self, kind: str, name: str, content: dict[str, Any]) -> dict[str, Any]:
-        """Write a record and return it, with the date and the machine that it is from."""
+        """Write a record with date and machine, and return it."""
         self.records.mkdir(parents=True, exist_ok=True)
         record = {
             "kind": kind,
@@ -72,7 +72,7 @@ class Places:
         return record
 
     def read(self, kind: str, name: str) -> dict[str, Any] | None:
-        """Return a record, or None."""
+        """Return a record, or None if it does not exist."""
         path = self._path(kind, name)
         return json.loads(path.read_text()) if path.exists() else None
 

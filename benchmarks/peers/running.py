@@ -1,4 +1,4 @@
-"""One measurement: a worker in a process of its own, its limit, its memory, and what it leaves."""
+"""Run one worker in a separate process, with a time limit, and return its result and memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 WORKERS = Path(__file__).parent / "workers"
 _POLL = 0.1
-# For imports, the time of a gradient, and the iteration under way when the limit passes.
+# Extra seconds for imports, the gradient, and the last iteration after the limit.
 GRACE = 120.0
 
 
@@ -36,10 +36,10 @@ def worker_command(places: Places, tool: str) -> list[str]:
 def run_worker(
     command: list[str], folder: Path, job: dict[str, Any], X: np.ndarray, theta: np.ndarray
 ) -> dict[str, Any]:
-    """Run a worker on a job and return what it found, or why it did not.
+    """Run a worker on a job and return its result, or the reason why there is none.
 
-    The status is "finished", "stopped" (at its limit; the worker itself or we ended it) or
-    "failed" (an error or a crash).
+    The status is "finished", "stopped" (at its limit, by itself or by this function) or "failed"
+    (an error or a crash).
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -50,7 +50,7 @@ def run_worker(
     asked.write_text(json.dumps({**job, **where}))
     start = time.perf_counter()
     with (folder / "log.txt").open("wb") as log:
-        # A session of its own, so that what a tool starts can be ended with it.
+        # A separate session, so that all processes of a tool can be ended together.
         process = subprocess.Popen(  # noqa: S603 - our own workers
             [*command, str(asked)], stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
             env=_environment(job.get("threads")),
@@ -70,7 +70,7 @@ def run_worker(
 
 
 def _environment(threads: int | None) -> dict[str, str]:
-    """Return our environment; a tool that is to use one thread gets no more from NumPy either."""
+    """Return the environment variables; with one thread, NumPy uses one thread as well."""
     if threads is None:
         return dict(os.environ)
     count = str(threads)
@@ -78,7 +78,7 @@ def _environment(threads: int | None) -> dict[str, str]:
 
 
 def _wait(process: subprocess.Popen[bytes], until: float) -> tuple[float, bool]:
-    """Wait for a worker; return the peak memory of it in MB and whether it had to be killed."""
+    """Wait for a worker. Return its peak memory in MB, and whether it had to be killed."""
     peak = 0.0
     try:
         while process.poll() is None:
@@ -92,7 +92,7 @@ def _wait(process: subprocess.Popen[bytes], until: float) -> tuple[float, bool]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the session of a worker, the processes that it started included."""
+    """End the session of a worker, with all processes that it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):  # all of them have ended
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
@@ -107,7 +107,7 @@ def _high_water(pid: int) -> float:
 
 
 def _what_is_left(folder: Path, code: int | None, killed: bool) -> dict[str, Any]:
-    """Say how a worker without a result ended, and how far it had come."""
+    """Return how a worker without a result ended, and its last step."""
     steps = trajectory(folder)
     lines = (folder / "log.txt").read_text(errors="replace").strip().splitlines()
     if killed:
@@ -124,10 +124,10 @@ def _what_is_left(folder: Path, code: int | None, killed: bool) -> dict[str, Any
 
 
 def trajectory(folder: Path) -> list[dict[str, Any]]:
-    """Return the steps that a worker has left: seconds, iteration and the file of theta."""
+    """Return the recorded steps of a worker: seconds, iteration and the file of theta."""
     path = folder / "trajectory.jsonl"
     if not path.exists():
         return []
-    # A line that a crash cut short is no step.
+    # Ignore a line that is incomplete after a crash.
     lines = [line for line in path.read_text().splitlines() if line.endswith("}")]
     return [json.loads(line) for line in lines]

@@ -1,6 +1,6 @@
-"""Gradients to count instructions of: ``count_worker.py samples.npz count``.
+"""Compute gradients, to count their instructions: ``count_worker.py samples.npz count``.
 
-Few imports, because a counter that emulates the processor makes each of them dear.
+It has few imports, because they are slow if the counter emulates the processor.
 """
 
 import sys

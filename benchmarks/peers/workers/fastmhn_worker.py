@@ -1,6 +1,6 @@
 """The worker of fastmhn: clusters of events and Adam, with the settings that its README shows.
 
-Its theta is oriented as that of mhn. It starts processes of its own, one a core.
+Its theta has the orientation of mhn. It starts one process per core.
 """
 
 import resource
@@ -20,10 +20,10 @@ def learn(job, X, theta, recorder):
     data = X.astype(np.int32)
     inwards = np.ascontiguousarray(theta.T)
     evaluate = fastmhn.approx.approx_gradient_and_score
-    evaluate(inwards, data[:2], max_cluster_size=CLUSTER)  # starts its processes
+    evaluate(inwards, data[:2], max_cluster_size=CLUSTER)  # starts the processes of fastmhn
     result = {"gradient, s": time_of(lambda: evaluate(inwards, data, max_cluster_size=CLUSTER))}
 
-    # `learn_mhn` tells nobody how far it is; its gradient is the only place to look in.
+    # `learn_mhn` does not report its progress, so its gradient function is wrapped.
     def watched(theta, *args, **options):
         if recorder.keep(theta.T):
             raise Stopped
@@ -51,7 +51,7 @@ def learn(job, X, theta, recorder):
 
     if job["learn"]:
         result.update(recorder.fastest(once))
-    # A process's memory is known once it has ended.
+    # The memory of a process is known when it has ended.
     get_reusable_executor().shutdown(wait=True)
     worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3
     result["peak memory, MB"] = peak_memory() + cpu_count() * worker
