@@ -60,6 +60,9 @@ __all__ = ["Objective", "Work"]
 _QUICK_WORK = 1.5e7
 # Orders per chain at most.
 _MOST_KEPT = 64
+# What components take where the gradient is wanted on the support alone. Measured with 50 items:
+# 5.5 ms instead of 15.
+_ON_SUPPORT = 0.35
 # Predicted seconds of an evaluation: at least, per distinct sample with a known time, and per
 # distinct sample that is partly known.
 _LEAST_SECONDS = 1e-3
@@ -125,6 +128,7 @@ class Objective:
         self.seconds = 0.0
         self._orders: dict[int, DrawnOrders] = {}
         self._missing_parts: list[DrawnCompletions | DrawnHistories] = []
+        self._support: NDArray[np.bool_] | None = None
         self.prepare(np.eye(self.n, dtype=np.bool_))
         self._refuse_timed()
 
@@ -133,7 +137,20 @@ class Objective:
 
         The gradient of the entries of the support is then complete; see `evaluate`.
         """
-        ways = self.plan.ways_on_support(support, self._phases)
+        # A start begins on the support that the objective was made with.
+        if self._support is None or not np.array_equal(support, self._support):
+            self._prepare_exact(support)
+        ways = self._ways
+        self._prepare_drawn(ways)
+        sampled = [int(s) for s in np.nonzero(~is_exact(ways) & ~self.distinct.partial)[0]]
+        self._orders = {s: self._orders.get(s) or self._undrawn(s) for s in sampled}
+        self.large = [self._orders[s] for s in sampled]
+        self._seconds_each = self._predict_seconds()
+
+    def _prepare_exact(self, support: NDArray[np.bool_]) -> None:
+        """Choose the way of every set on a support, and prepare the sets that are exact."""
+        self._support = support.copy()
+        ways = self._ways = self.plan.ways_on_support(support, self._phases)
         self._children = acting(support)
         self._lattices: dict[tuple[int, bool], list[PartialLattice]] = {}
         self.blocks = plan_blocks(self.distinct, np.nonzero(ways == Way.EXACT)[0], self.n)
@@ -145,11 +162,6 @@ class Objective:
             (known := self.distinct.known(int(s))) is not None and known.missing.size > 0
             for s in np.flatnonzero(self.distinct.partial & (ways == Way.EXACT))
         )
-        self._prepare_drawn(ways)
-        sampled = [int(s) for s in np.nonzero(~is_exact(ways) & ~self.distinct.partial)[0]]
-        self._orders = {s: self._orders.get(s) or self._undrawn(s) for s in sampled}
-        self.large = [self._orders[s] for s in sampled]
-        self._seconds_each = self._predict_seconds()
 
     def _predict_seconds(self) -> float:
         """Predict one evaluation on the prepared support, in seconds of one core."""
@@ -157,8 +169,11 @@ class Objective:
         seconds = LATTICE_SECONDS * work.lattices + ORDER_SECONDS * work.sampled
         if self._decomposition is not None:
             parts = work_of_components(None, self._decomposition.components, self.settings.budget)
-            seconds += COMPONENT_SECONDS * min(parts, self.settings.budget.work)
-            seconds += INTEGRAL_SECONDS * work.integrals + COMPONENT_SET_SECONDS * len(self._sets)
+            seconds += _ON_SUPPORT * (
+                COMPONENT_SECONDS * min(parts, self.settings.budget.work)
+                + INTEGRAL_SECONDS * work.integrals
+                + COMPONENT_SET_SECONDS * len(self._sets)
+            )
         timed = float(np.count_nonzero(self.distinct.timed))
         partial_sets = float(np.count_nonzero(self.distinct.partial))
         return seconds + _LEAST_SECONDS + _TIMED_SECONDS * timed + _PARTIAL_SECONDS * partial_sets

@@ -69,7 +69,7 @@ _QUICK_WORK = 1e8
 _QUICK_ORDERS = 1e7
 _ORDER_DRAWS = 30_000
 # Predicted seconds of one core that a check may take: as long as the fit, within these bounds.
-_LEAST_SECONDS, _MOST_SECONDS = 12.0, 60.0
+_LEAST_SECONDS, _MOST_SECONDS = 36.0, 60.0
 
 
 class OrderRangeKeywords(SettingsKeywords, total=False):
@@ -170,7 +170,7 @@ def order_ranges(
     **options
         `max_pairs` (default 10); `max_moves` (how often a better model may replace the current
         one, default 5); `max_evaluations` of the likelihood (None: as many as take about as long
-        as the fit, between 12 and 60 predicted seconds of one core; the pairs that are left then
+        as the fit, between 36 and 60 predicted seconds of one core; the pairs that are left then
         are not checked); `tol` and `max_iter`
         of the final fits, as in `SetChain`; `budget`, `sampling`, `random_state`, `n_threads` as
         in `Settings`.
