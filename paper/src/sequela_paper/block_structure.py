@@ -262,8 +262,8 @@ EXPERIMENTS = {
         draw=draw,
         judge=judge,
         data=GLIOBLASTOMA,
-        differs="The paper shows a picture; the block is measured here. That rare items have no "
-        "interactions is partly the penalty's doing: the gradient of an effect of a rare item is "
-        "at most about its frequency, which is not much above lambda for the last items.",
+        differs="The paper shows a picture, and we measure the size of the block. Rare items have "
+        "no interactions partly because of the penalty: the gradient of an effect of a rare item "
+        "is at most about its frequency, which is only a little above lambda for the last items.",
     )
 }

@@ -388,10 +388,10 @@ def _frequency_error(table: pd.DataFrame) -> float:
 
 
 _BEYOND_TEXT = (
-    f"Besides the paper's m, up to {_SIZES[-1]}, there are m = {_BEYOND[0]} and {_BEYOND[1]}: "
-    "within the paper's range the variance does not yet fall as fast as 1/m."
+    f"The paper has m up to {_SIZES[-1]}. We add m = {_BEYOND[0]} and {_BEYOND[1]}, because the "
+    "variance does not yet decrease as fast as 1/m in the range of the paper."
 )
-_ODD_TEXT = " Of m = 5 items the last has no partner, and theta = -2."
+_ODD_TEXT = " If m = 5, the last item has no partner and has theta = -2."
 
 EXPERIMENTS = {
     "fig6": Experiment(
@@ -399,8 +399,8 @@ EXPERIMENTS = {
         title="posterior variance of the time against the number of independent items",
         where="Figure 6, appendix C",
         claim=(
-            "The mean posterior variance falls like 1/m, for items of one rate as in Theorem 1 and "
-            "in the same way for items of different rates."
+            "The mean posterior variance decreases as 1/m, for items of one rate as in Theorem 1, "
+            "and in the same way for items of different rates."
         ),
         task="sequela_paper.clock_variance:task",
         cases=lambda settings: _line_cases(settings, dict.fromkeys(_DIAGONALS)),
@@ -408,8 +408,8 @@ EXPERIMENTS = {
         draw=lambda tables: _draw_lines(tables["fig6"]),
         judge=_judge_diagonal,
         differs=(
-            f"{_BEYOND_TEXT} The random diagonal is drawn {_BATCHES} times, and its error bars are "
-            "those between these draws."
+            f"{_BEYOND_TEXT} The random diagonal is drawn {_BATCHES} times, and the error bars are "
+            "computed from these draws."
         ),
     ),
     "fig7": Experiment(
@@ -417,8 +417,8 @@ EXPERIMENTS = {
         title="posterior variance of the time with attractive pairs",
         where="Figure 7, appendix C",
         claim=(
-            "Attraction within pairs raises the posterior variance up to that of half as many "
-            "independent items: gamma = 12 at m = 100 is about gamma = 0 at m = 50."
+            "Attraction within pairs raises the posterior variance at most to that of half as many "
+            "independent items: gamma = 12 at m = 100 gives about the same as gamma = 0 at m = 50."
         ),
         task="sequela_paper.clock_variance:task",
         cases=lambda settings: _line_cases(settings, _pair_lines(_ATTRACTIVE)),
@@ -437,6 +437,6 @@ EXPERIMENTS = {
         tables=_tables_of("fig8"),
         draw=lambda tables: _draw_lines(tables["fig8"], f"gamma = {_ATTRACTIVE[-1]:g}"),
         judge=_judge_repulsive,
-        differs=_BEYOND_TEXT + _ODD_TEXT + " One attractive line is there to compare with.",
+        differs=_BEYOND_TEXT + _ODD_TEXT + " One attractive line is added for comparison.",
     ),
 }

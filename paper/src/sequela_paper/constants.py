@@ -190,8 +190,8 @@ EXPERIMENTS = {
         title="the constants of Theorem 1 against the rate of the clock items",
         where="Figure 5, appendix B",
         claim=(
-            "The later a sample was taken, the smaller the rate of the items that tell its time "
-            "best, and the less well even these tell it."
+            "The later a sample was taken, the smaller is the rate of the items that tell its time "
+            "best, and the less precise is the time that they tell."
         ),
         task="sequela_paper.constants:task",
         cases=_cases,
@@ -199,9 +199,9 @@ EXPERIMENTS = {
         draw=_draw,
         judge=_judge,
         differs=(
-            "Beside the closed forms the theorem is tried out with drawn items. Posterior means "
-            "and variances are those of Lemma 1 with its slip mended (alpha = 1/w + (1 - r) m), "
-            "which does not change the constants."
+            "In addition to the closed forms, we test the theorem with simulated items. Posterior "
+            "means and variances are those of the corrected Lemma 1 (alpha = 1/w + (1 - r) m). "
+            "The correction does not change the constants."
         ),
     )
 }

@@ -334,9 +334,9 @@ EXPERIMENTS = {
         repeats=24,
         data=GLIOBLASTOMA,
         solvers=True,
-        differs="Starts have the paper's width and ten times that in turn: from narrow starts "
-        "alone our solver ends at the same optimum each time, which hides the others. Shares are "
-        "exact where few items act on the pair. The evidence for an order is beyond the paper: "
-        "starts that agree are no evidence, and starts that do not may still be weighed.",
+        differs="Starts have the width of the paper and ten times this width in turn: from narrow "
+        "starts alone our solver always ends at the same optimum, which hides the others. Shares "
+        "are exact if few items act on the pair. We add the evidence for each order, because "
+        "starts that agree are no evidence, and starts that disagree can still be compared.",
     )
 }

@@ -290,8 +290,8 @@ EXPERIMENTS = {
         name="fig9",
         title="error of sampled gradients, uniform against informed proposal",
         where="Figure 9, appendix E",
-        claim="With the informed proposal the error of the gradient is that of the uniform "
-        "proposal at n = 10, and the smaller beside it the larger n is: clearly at n = 20.",
+        claim="At n = 10 the informed and the uniform proposal give the same error of the "
+        "gradient. For larger n the informed proposal gives a smaller error, clearly at n = 20.",
         task="sequela_paper.gradient_error:task",
         cases=cases,
         tables=tables,
@@ -299,9 +299,9 @@ EXPERIMENTS = {
         judge=judge,
         repeats=20,
         differs="The paper does not say whether the ascent was penalised: both are shown, and the "
-        "verdict is on the penalised one (step 1, lambda 0.01, as in section 5). Our relocation "
-        "sampler is added with as many sweeps as the others have draws; a sweep costs more. "
-        "Algorithm 2 puts an item before all others that it promotes, and so too far to the front "
-        "in sets with items that it does not act on, whose place is free.",
+        "verdict is about the penalised one (step 1, lambda 0.01, as in section 5). We add our "
+        "relocation sampler, with as many sweeps as the others have draws; a sweep takes longer. "
+        "Algorithm 2 puts an item before all items that it promotes. In sets with other items, "
+        "whose positions are free, this is too early.",
     )
 }

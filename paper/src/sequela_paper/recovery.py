@@ -277,7 +277,7 @@ EXPERIMENTS = {
         name="fig2",
         title="recovery of the true model against the number of clock items",
         where="Figure 2, section 5.1",
-        claim="with more clock items the learned model approaches what is learned from the true "
+        claim="with more clock items the learned model approaches the model learned from the true "
         "observation times (KL divergence 0.015 with two, 0.044 with five interacting items)",
         task=f"{__name__}:task",
         cases=cases,
@@ -286,10 +286,10 @@ EXPERIMENTS = {
         judge=judge,
         repeats=96,
         solvers=True,
-        differs="The divergence is summed exactly instead of counted in 10^6 draws. A single "
-        "repetition is either close to the truth or close to a wrong order, which the paper's mean "
-        "hides; ours shows every repetition. Ours tries every order against its reverse, without "
-        "the penalty, after learning: the penalised likelihood alone prefers a wrong order of the "
-        "five items until m is about 30.",
+        differs="We compute the divergence exactly; the paper estimates it from 10^6 draws. A "
+        "single repetition is either close to the truth or close to a wrong order. The mean of the "
+        "paper hides this, so we show every repetition. After learning, we compare every order "
+        "with its reverse without the penalty, because the penalised likelihood prefers a wrong "
+        "order of the five items until m is about 30.",
     )
 }

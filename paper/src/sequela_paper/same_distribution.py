@@ -157,7 +157,8 @@ EXPERIMENTS = {
         where="Figure 4, appendix A",
         claim=(
             "A one-dimensional family of two-item models gives the same distribution of sets, from "
-            "models in which item 1 nearly always comes first to models in which item 2 does."
+            "models in which item 1 nearly always comes first to models in which item 2 nearly "
+            "always comes first."
         ),
         task="sequela_paper.same_distribution:task",
         cases=_cases,
@@ -165,8 +166,8 @@ EXPERIMENTS = {
         draw=_draw,
         judge=_judge,
         differs=(
-            "The interval of s is p1/p0 to (1 - p0 - p2)/p0. The paper prints 0 to 1/p0 - 1, in "
-            "which rates may be negative, but draws the right one."
+            "The interval of s is p1/p0 to (1 - p0 - p2)/p0. The text of the paper has 0 to "
+            "1/p0 - 1, in which rates may be negative, but its figure shows the right interval."
         ),
     )
 }

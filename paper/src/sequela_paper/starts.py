@@ -354,8 +354,8 @@ EXPERIMENTS = {
         name="fig10",
         title="theta on the 20-item table from different starts",
         where="Figure 10, appendix G",
-        claim="Different random starts end at notably different parameters; one end is practically "
-        "that of Schill et al.",
+        claim="Different random starts end at clearly different parameters. One of the results is "
+        "practically that of Schill et al.",
         task="sequela_paper.starts:task",
         cases=cases,
         tables=tables,
@@ -364,9 +364,9 @@ EXPERIMENTS = {
         repeats=20,
         data=SCHILL_TABLE,
         solvers=True,
-        differs="Half of our starts have interactions from [-2, 2], half from the paper's "
-        "[-0.2, 0.2]; ours converge (KKT residual 1e-5), so that optima can be counted. The "
-        "comparison with Schill et al. is with the objective that their package mhn reaches on the "
-        "same table, for the matrix of 2019 is not at hand.",
+        differs="Half of our starts have interactions from [-2, 2], and half from [-0.2, 0.2] as "
+        "in the paper. Our fits converge (KKT residual 1e-5), so that optima can be counted. We "
+        "compare with the objective that the package mhn of Schill et al. reaches on the same "
+        "table, because we do not have their matrix of 2019.",
     )
 }

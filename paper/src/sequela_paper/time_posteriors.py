@@ -325,9 +325,9 @@ EXPERIMENTS = {
         title="posterior times of 500 samples, with more and more clocks",
         where="Figure 1, section 3.3",
         claim=(
-            "Without clocks all posterior times equal the prior; the more clocks, the further the "
-            "samples with item 1 alone (earlier) part from those with both items (later), which "
-            "shows that item 1 comes first."
+            "Without clock items, all posterior times equal the prior. With more clock items, "
+            "samples with item 1 alone (earlier) and samples with both items (later) become more "
+            "different, which shows that item 1 comes first."
         ),
         task="sequela_paper.time_posteriors:task",
         cases=_cases,
@@ -335,11 +335,10 @@ EXPERIMENTS = {
         draw=_draw,
         judge=_judge,
         differs=(
-            "The clocks are the first m of the 200 of the synthetic data, so that the four panels "
-            "show the same samples. The two groups are drawn on either side of the axis of times: "
-            "drawn over one another, one hides the other. The separation is not only shown but "
-            "measured. The highlighted sample is the one with both items whose true time is in "
-            "the middle."
+            "The clock items are the first m of the 200 in the synthetic data, so that the four "
+            "panels show the same samples. We draw the two groups on either side of the time axis, "
+            "so that neither hides the other. We also measure how well they are separated. The "
+            "highlighted sample has both items and the median true time among these samples."
         ),
     )
 }
