@@ -1,7 +1,7 @@
-"""Slow, obvious twins of the fast kernels, written from the equations of the paper.
+"""Slow and simple implementations of the kernels, written from the equations of the paper.
 
-Nothing here was written from, or may be rewritten to agree with, a kernel. Where the paper slips,
-the docstring says what was corrected.
+Nothing here was derived from a kernel, or may be changed to agree with a kernel. If the paper has
+an error, the docstring says what was corrected.
 
 Conventions, everywhere:
 
@@ -290,7 +290,7 @@ def finite_difference_gradient(
 
 
 def _mp_matrix(theta: np.ndarray) -> np.ndarray:
-    """The same numbers as mpmath numbers: a double is taken as exactly what it is."""
+    """Return the numbers as mpmath numbers; doubles are converted exactly."""
     exact = np.empty(np.shape(theta), dtype=object)
     for index in np.ndindex(exact.shape):
         value = theta[index]

@@ -1,15 +1,15 @@
-"""Stop commands with signals at random moments and run them again: do they end the same?
+"""Check that commands that are stopped by signals give the same result as uninterrupted commands.
 
-Run by hand: ``python -m verification.kill_commands [kills] [command ...]`` (30 kills of each of
-fit, sampled, posterior, repeat and import, if not said). A command is started, a signal is sent to
-it at a random moment (SIGKILL, SIGTERM, SIGHUP or SIGINT), and then it is run again until it ends.
-The result must have the same bits as that of a command that was never stopped. After every signal:
+Run by hand: ``python -m verification.kill_commands [kills] [command ...]`` (by default 30 kills of
+each of fit, sampled, posterior, repeat and import). A command is started, receives a signal at a
+random moment (SIGKILL, SIGTERM, SIGHUP or SIGINT), and is run again until it ends. The result must
+have the same bits as that of a command that was never stopped. After every signal,
 
-- no process of the command is alive after 10 seconds,
-- every file that has its final name is complete (JSON and archives can be read).
+- all processes of the command must have ended within 10 seconds,
+- every file with its final name must be complete (JSON and archives can be read).
 
-At the end no hidden file and no unfinished folder is left. It prints one line per kill and exits
-with 1 if anything failed.
+At the end, no hidden file and no unfinished folder may remain. The script prints one line per kill
+and exits with 1 if a condition does not hold.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MAF = "Hugo_Symbol\tTumor_Sample_Barcode\tVariant_Classification\n"
 
 @dataclass(frozen=True)
 class Command:
-    """How a command is begun, how it goes on, and what of its result counts."""
+    """How to start a command, how to continue it, and which files of its result are compared."""
 
     begin: tuple[str, ...]
     again: tuple[str, ...]
@@ -68,7 +68,7 @@ class Command:
 
 
 def _content(path: Path) -> bytes:
-    """Return what must be the same; seconds are not."""
+    """Return the content of a result that must be the same, without the measured seconds."""
     if path.suffix == ".json":
         return json.dumps(json.loads(path.read_text())["result"]).encode()
     if path.suffix == ".npz":
@@ -130,7 +130,7 @@ def start(arguments: tuple[str, ...], folder: Path) -> subprocess.Popen[bytes]:
 
 
 def family(session: int) -> list[int]:
-    """Return the processes of a session that still run."""
+    """Return the processes of a session that are still running."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -144,7 +144,10 @@ def family(session: int) -> list[int]:
 
 
 def alone(session: int) -> tuple[bool, float]:
-    """Wait until no process of a session is left; return whether that was soon, and the time."""
+    """Wait until all processes of a session have ended.
+
+    Return whether this was within the limit, and the seconds that it took.
+    """
     began = time.monotonic()
     while family(session) and time.monotonic() - began < PATIENCE:
         time.sleep(0.1)
@@ -155,7 +158,7 @@ def alone(session: int) -> tuple[bool, float]:
 
 
 def broken(folder: Path) -> list[str]:
-    """Return files with their final names that are not complete."""
+    """Return the files that have their final names but are not complete."""
     found = []
     for path in folder.rglob("*"):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
@@ -221,7 +224,7 @@ def verify(name: str, kills: int, root: Path, chance: random.Random) -> bool:
                 bad = broken(folder)
                 good = good and soon and not bad
                 if not (folder / "out" / "run.json").exists() and name == "posterior":
-                    arguments = command.begin  # it had not even begun
+                    arguments = command.begin  # the command had not started yet
                 print(
                     f"{done:>4} {signal.Signals(number).name:8} code {process.returncode:>4} "
                     f"{'alone' if soon else 'WORKERS ALIVE'} after {waited:.1f} s "
@@ -230,7 +233,7 @@ def verify(name: str, kills: int, root: Path, chance: random.Random) -> bool:
                 )
                 continue
             finished = process.wait() == 0
-            # The first run compiles kernels; moments after the end of a command stop nothing.
+            # The first run compiles kernels. A signal after the end of a command has no effect.
             seconds = min(seconds, max(time.monotonic() - started, 1.0))
             if not finished and process.returncode != 130:
                 print(f"{name}: FAILED again\n{(folder / 'log.txt').read_text()[-1500:]}")

@@ -47,7 +47,7 @@ def test_single_models_are_qualified(sides):
     assert {row["verdict"] for row in report["orders"]} == {"unknown"}
     assert report["orders"][0]["low"] is None
     mixed = run("compare", sides / "one.npz", sides / "two", code=2)
-    assert "first is one model" in mixed.stderr
+    assert "first is a single model" in mixed.stderr
     lost = run("compare", sides / "nothing", sides / "two", code=2)
     assert "nothing" in lost.stderr
 

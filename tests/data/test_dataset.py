@@ -413,9 +413,9 @@ def test_a_series_of_times_must_follow_the_samples():
     assert Dataset(table, times=good.reset_index(drop=True)).times.tolist() == [5.0, 7.0]
     assert Dataset(table, times=good[::-1].to_numpy()).times.tolist() == [7.0, 5.0]
     text = message(Dataset, table, times=good[::-1])
-    assert_in_order(text, "times", "position 0 it says 's2', the sample is 's1'", "reindex")
+    assert_in_order(text, "times", "position 0 it has 's2', the sample is 's1'", "reindex")
     text = message(Dataset, table, times=pd.Series([5.0, 7.0], index=["s1", "other"]))
-    assert_in_order(text, "position 1 it says 'other', the sample is 's2'")
+    assert_in_order(text, "position 1 it has 'other', the sample is 's2'")
 
 
 # Sets of labels

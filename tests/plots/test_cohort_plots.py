@@ -149,7 +149,7 @@ def test_only_samples_with_both_are_used():
     assert sum(int(text.split("n = ")[1].split(",")[0]) for text in legend_texts(ax)) == 58
     with pytest.raises(InputError, match="no sample in common"):
         plot_survival(clinical, risk.rename(index=str.upper))
-    with pytest.raises(InputError, match="do not fill 40 groups"):
+    with pytest.raises(InputError, match="are too few for 40 groups"):
         plot_survival(clinical, risk, groups=40)
 
 

@@ -1,4 +1,4 @@
-"""Make good files, damage them, and judge what happens; see the package."""
+"""Write good files, damage them, and check the readers; see the docstring of the package."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def small() -> Dataset:
 
 
 class Attack:
-    """All kinds of files, in one temporary folder."""
+    """Attacks on all kinds of files, in one temporary folder."""
 
     def __init__(self, folder: Path, rounds: int, seed: int) -> None:
         self.folder = folder
@@ -217,7 +217,7 @@ class Attack:
             self.tally.judge("posterior", what, read, expected="refused")
 
     def command_line(self) -> None:
-        """Hostile content through commands: nothing that acts may reach the terminal."""
+        """Pass hostile content to commands, and check that no control character is printed."""
         from click.testing import CliRunner
 
         runner = CliRunner()
@@ -234,7 +234,7 @@ class Attack:
                 kind = "command line"
                 self.tally.tried[kind] += 1
                 self.tally.refused[kind] += result.exit_code != 0
-                shown = re.sub(r"\x1b\[\d*m", "", result.output)  # our own colours
+                shown = re.sub(r"\x1b\[\d*m", "", result.output)  # colours of sequela itself
                 if visible(shown) != shown or "unexpected" in shown or result.exit_code != 2:
                     self.tally.findings.append(f"{kind}, {what}: {result.output!a:.300}")
 

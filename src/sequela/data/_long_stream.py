@@ -1,4 +1,4 @@
-"""The lines of a long table as a stream: which sample has which item, since when."""
+"""Read a long table line by line: which sample has which item, and since when."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SUFFIXES = {".tsv", ".txt", ".csv", ".tab", ".gz", ".bz2", ".xz", ".zip"}
 
 @dataclass(frozen=True)
 class LongColumns:
-    """What the caller said about the columns and cells; `preset` says the rest."""
+    """The options about columns and cells; the preset replaces those that are None."""
 
     preset: Preset
     sample: str | None = None
@@ -48,7 +48,7 @@ class LongColumns:
 
 @dataclass
 class Lines:
-    """What the lines say: sample, item, code of the value and date of each line that counts."""
+    """The sample, the item, the code of the value and the date of each line that counts."""
 
     samples: dict[str, int] = field(default_factory=dict)
     items: dict[str, int] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Lines:
     has_values: bool = False
 
     def add(self, sample: int, item: str, code: int, when: float) -> None:
-        """Take one line."""
+        """Add one line."""
         self.who.append(sample)
         self.what.append(self.items.setdefault(item, len(self.items)))
         self.code.append(code)
@@ -92,7 +92,7 @@ def stream_long(paths: Sequence[str | os.PathLike[str]], columns: LongColumns) -
 
 
 class _OneFile:
-    """One file: the places of its columns, and how its cells are read."""
+    """Reader of one file: finds its columns and reads its cells."""
 
     def __init__(self, path: str | os.PathLike[str], columns: LongColumns, found: Lines) -> None:
         self._path = path
@@ -144,7 +144,7 @@ class _OneFile:
     def _place(
         self, role: str, asked: str | None, known: tuple[str, ...], *, needed: bool
     ) -> int | None:
-        """Return the position of a column: the one that was asked for, or one that is known."""
+        """Return the position of a column: the given one, or one with a known label."""
         if asked is not None:
             if asked not in self._labels:
                 raise InputError(
@@ -217,8 +217,8 @@ class _OneFile:
         samples = self._found.samples
         if path.name in samples:
             raise InputError(
-                f"{self._name} has no column with sample ids, and its name stands for the sample "
-                f"{path.name!r:.80}, which another file has. Rename one of them."
+                f"{self._name} has no column with sample ids, so that its name is the sample id "
+                f"{path.name!r:.80}, which another file has too. Rename one of them."
             )
         self._note("the sample ids are the names of the files.")
         return samples.setdefault(path.name, len(samples))
@@ -284,15 +284,15 @@ class _OneFile:
             others = f"; the lines before have {self._found.dates_are}" if kind else ""
             raise InputError(
                 f"{self._name}, line {line}, column {self._labels[self._date_at or 0]!r:.80}: "
-                f"found {cell!r:.80}{others}, expected a date as 2021-03-28 or a number (NA where "
-                "unknown), the same in all lines."
+                f"found {cell!r:.80}{others}, expected a date such as 2021-03-28 or a number (NA "
+                "where unknown), the same kind in all lines."
             )
         self._found.dates_are = kind
         return number
 
 
 def _read_date(cell: str) -> tuple[str, float]:
-    """Return whether a cell is one of 'dates' or 'numbers', and its number."""
+    """Return the kind of a cell ('dates', 'numbers', or '' if it is neither) and its number."""
     try:
         number = float(cell.replace("_", "?"))
         return ("numbers", number) if math.isfinite(number) else ("", math.nan)

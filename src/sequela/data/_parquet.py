@@ -1,4 +1,4 @@
-"""Parquet files as rows of text, so that they are checked like every other table."""
+"""Read Parquet files as rows of text, so that they are checked like every other table."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from sequela.kernels.arguments import JumpWay
 from sequela.kernels.dense_likelihood import evaluate, relocate_orders
 from sequela.kernels.family_jump import family_jump
 from sequela.kernels.hamiltonian import fill_force, hamiltonian_move
@@ -39,6 +40,8 @@ COUNTS = (
 _NEAR = 1.0
 _FAR = 2.5
 _FAR_SHARE = 0.3
+# Of the jumps to the opposite order, those that use the learned shift of the pair.
+_SHIFTED = 0.6
 # Typical shift of a whole row of theta, and step of the coordinate of the scale.
 _SHIFT = 0.5
 _SCALE_STEP = 0.5
@@ -112,21 +115,28 @@ def change_scale(state, prior, rng):
 
 
 @inlined
-def jump_pairs(state, target, pairs, jumps, counts, rng):
-    """Try family jumps for random rows of `pairs`."""
-    for _ in range(jumps):
-        at = int(rng.random() * pairs.shape[0])
+def jump_pairs(state, target, jumps, count, counts, rng):
+    """Try family jumps for random rows of `jumps`, a `Jumps`."""
+    nothing = np.empty(0)
+    for _ in range(count):
+        at = int(rng.random() * jumps.pairs.shape[0])
         reflect = rng.random() < 0.5
-        follow = rng.random() < 0.5
+        other = rng.random()
         width = _FAR if rng.random() < _FAR_SHARE else _NEAR
+        # A learned shift has the effects of all other items in it, so that nothing else follows.
+        shifted = jumps.slots[at] >= 0 and reflect and other < _SHIFTED
+        shift = jumps.shifts[jumps.slots[at]] if shifted else nothing
+        way = JumpWay(reflect, width, not shifted and rng.random() < 0.5, shift)
         counts[3] += 1.0
-        if family_jump(state, target, pairs[at, 0], pairs[at, 1], reflect, width, follow, rng):
+        if family_jump(state, target, jumps.pairs[at, 0], jumps.pairs[at, 1], way, rng):
             counts[4] += 1.0
 
 
 @kernel
-def advance(state, target, trajectory, pairs, jumps, sweeps, counts, force, rng):
-    """Advance a chain by `sweeps` sweeps; `counts` are added to, see `COUNTS`.
+def advance(state, target, trajectory, jumps, per_sweep, sweeps, counts, force, rng):
+    """Advance a chain by `sweeps` sweeps with `per_sweep` jumps each.
+
+    `counts` are added to, see `COUNTS`.
 
     `force` receives the gradient of the log-density in the coordinates, unless it is empty.
 
@@ -145,8 +155,8 @@ def advance(state, target, trajectory, pairs, jumps, sweeps, counts, force, rng)
         counts[0] += 1.0
         counts[1] += accept
         counts[2] += gradients
-        if pairs.shape[0] > 0:
-            jump_pairs(state, target, pairs, jumps, counts, rng)
+        if jumps.pairs.shape[0] > 0:
+            jump_pairs(state, target, jumps, per_sweep, counts, rng)
         counts[5] += 1.0
         if shift_row(state, target, rng):
             counts[6] += 1.0

@@ -1,8 +1,8 @@
-"""Samples with missing cells and too many items for a lattice: their histories are drawn.
+"""Draw histories of samples with missing cells and too many items for a lattice.
 
-As in `completions`, but a draw is an order of a completed set, whose probability and gradient are
-simple products and sums: nothing limits the size of a set. The price is a larger error, because
-orders are drawn as well.
+A draw is an order of a completed set. Its probability and gradient are simple products and sums, so
+sets may have any size. In comparison with `completions` the error is larger, because orders are
+drawn as well.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _VALUE_NODES = 12
 
 
 class _History(NamedTuple):
-    """Where the chains of one sample stand, and what they drew."""
+    """The current states of the chains of one sample, and their draws."""
 
     states: NDArray[np.int64]
     sizes: NDArray[np.int64]
@@ -49,7 +49,7 @@ class _History(NamedTuple):
     def weigh(
         self, parameters: Parameters, shares: NDArray[np.float64] | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the log-probabilities (chains, draws) and, with shares, the gradient."""
+        """Return the log-probabilities (chains, draws), and the gradient if shares are given."""
         chains, draws, n = self.kept.shape
         log_p = np.empty(chains * draws)
         gradient = np.zeros((n, n))
@@ -68,7 +68,7 @@ def _move(
     kept: int,
     key: tuple[int, tuple[int, ...]],
 ) -> _History:
-    """Move the chains of a sample on."""
+    """Advance the chains of a sample; return their states and the new draws."""
     rng = stream(key[0], Purpose.COMPLETIONS, *key[1])
     n = parameters.n
     if before is None:
@@ -89,27 +89,27 @@ def _move(
     ):  # fmt: skip
         raise InputError(
             f"the rates of a sample of {known.present.size} items are beyond the range of a "
-            "double; scale the largest entries of theta down"
+            "double; use a theta with smaller entries"
         )
     return found
 
 
 class DrawnHistories:
-    """The samples of a fit whose histories are drawn, and their weights at any theta.
+    """The samples of a fit whose histories are drawn, and their likelihood at any theta.
 
     Parameters
     ----------
     partials : list of PartialSet
         The samples.
     weights : array
-        Their shares of the data.
+        The share of each sample in the data.
     n : int
         Number of items.
 
     Attributes
     ----------
     effective : float
-        The effective share of the draws at the last evaluation, the mean over the samples.
+        The effective share of the draws at the last evaluation: a mean over the samples.
     """
 
     def __init__(
@@ -125,13 +125,13 @@ class DrawnHistories:
 
     @property
     def most_kept(self) -> int:
-        """The number of draws per chain beyond which an evaluation takes too long."""
+        """The largest number of draws per chain with which an evaluation is fast enough."""
         return int(np.clip(64 * 100 / max(len(self.partials), 1), 4, 64))
 
     def draw(
         self, parameters: Parameters, kept: int, settings: Settings, index: tuple[int, ...]
     ) -> None:
-        """Draw histories at theta, to be used from here on."""
+        """Draw new histories at theta; they replace the old ones."""
         old: list[_History | None] = list(self._histories)
         if not old:
             old = [None] * len(self.partials)
@@ -150,7 +150,7 @@ class DrawnHistories:
     def _weigh(
         self, parameters: Parameters, n_threads: int
     ) -> list[tuple[NDArray[np.float64], float, float]]:
-        """Return for every sample the shares of its draws, log p, and the effective share."""
+        """Return (shares of the draws, log p, effective share) for every sample."""
 
         def one(s: int) -> tuple[NDArray[np.float64], float, float]:
             log_ratio = self._histories[s].weigh(parameters)[0] - self._drawn[s]
@@ -163,7 +163,7 @@ class DrawnHistories:
         return run_all([partial(one, s) for s in range(len(self.partials))], n_threads)
 
     def evaluate(self, parameters: Parameters, n_threads: int) -> tuple[float, NDArray[np.float64]]:
-        """Return the weighted sum of log p and its gradient; NaN where rates are out of range."""
+        """Return the weighted sum of log p and its gradient; NaN if rates are out of range."""
         with np.errstate(invalid="ignore"):
             weighed = self._weigh(parameters, n_threads)
         value = float(self.weights @ np.array([log_p for _, log_p, _ in weighed]))
@@ -187,11 +187,11 @@ class DrawnHistories:
         return value, gradient
 
     def gradient_variance(self, parameters: Parameters, n_threads: int) -> NDArray[np.float64]:
-        """Return the variance of the gradient where histories were just drawn."""
+        """Return the variance of the gradient, at the theta at which histories were drawn."""
         return _over_chains(parameters, self._histories, self.weights, n_threads)[1]
 
     def arrays(self) -> dict[str, Any]:
-        """Return what a checkpoint needs to go on with the same draws."""
+        """Return the arrays that a checkpoint needs to continue with the same draws."""
         state: dict[str, Any] = {"history_offset": self._offset}
         for s, history in enumerate(self._histories):
             state |= {f"history_{s}_{k}": v for k, v in history._asdict().items()}
@@ -199,7 +199,7 @@ class DrawnHistories:
         return state if self._histories else {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from the `arrays` of an earlier run."""
+        """Continue from the `arrays` of an earlier run."""
         if "history_offset" not in state:
             return
         self._offset = state["history_offset"]
@@ -216,7 +216,7 @@ def _over_chains(
     weights: NDArray[np.float64],
     n_threads: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the weighted gradient from all chains, and the variance of it."""
+    """Return the weighted gradient, averaged over the chains, and its variance."""
 
     def one(chain: int) -> NDArray[np.float64]:
         total = np.zeros((parameters.n, parameters.n))
@@ -239,8 +239,8 @@ def sample_histories(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return log p of samples, their variances, the weighted gradient, and its variance.
 
-    The value is an integral along the path on which the effects grow from nothing: without effects
-    log p is known, and its derivative along the path is a mean over drawn histories.
+    Without effects log p is known. Its derivative along the path on which all effects grow from
+    zero to theta is a mean over drawn histories. The value is the integral along this path.
     """
     nodes, factors = np.polynomial.legendre.leggauss(_VALUE_NODES)
     log_p = np.array([independent_log_p(parameters, known) for known in partials])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["read_file", "write_file"]
 
 _FORMAT = "sequela posterior"
-_VERSION = 2  # since version 2 the header has a checksum, too
+_VERSION = 3  # since version 3 the jumps of the chains have learned shifts
 _REMEDY = "Copy it again, or sample anew"
 
 

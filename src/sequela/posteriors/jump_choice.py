@@ -15,12 +15,12 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["PairTracks", "choose_pairs", "order_shares"]
+__all__ = ["PairTracks", "order_shares", "pair_counts", "pairs_by_slowness"]
 
 # Part of the tries that stays with the association of the pairs in the data.
-_FLOOR = 0.3
+_FLOOR = 0.25
 # Draws that a pair takes to be forgotten, at most: longer ones are not known that well.
-_MOST_DRAWS = 40.0
+_MOST_DRAWS = 200.0
 # Rows of the list of pairs that are given out by weight, beside one for each pair.
 _ROWS = 4000
 
@@ -82,15 +82,24 @@ class PairTracks:
         return draws
 
 
-def choose_pairs(
-    pairs: NDArray[np.int64], copies: NDArray[np.int64], draws_to_forget: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    """Return the rows that jumps choose from: slow pairs more often.
+def pair_counts(pairs: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how often each of the pairs (m, 2) is among the rows (any number, 2)."""
+    places = {tuple(pair): at for at, pair in enumerate(pairs.tolist())}
+    found = np.array([places[tuple(row)] for row in rows.tolist()], dtype=np.int64)
+    return np.bincount(found, minlength=len(pairs))
 
-    `copies` says how often each pair was tried by its association in the data.
+
+def pairs_by_slowness(
+    now: NDArray[np.int64], copies: NDArray[np.int64], draws_to_forget: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Return the places of the pairs that jumps choose from: slow pairs more often.
+
+    A pair is tried as often as `now`, times the draws that it took to be forgotten with so many
+    jumps: if jumps are what changes it, all pairs become equally slow. A part of the tries stays
+    with the association of the pairs in the data (`copies`).
     """
-    slow = draws_to_forget - 1.0
-    if not len(pairs) or not slow.sum() > 0.0:
-        return np.repeat(pairs, copies, axis=0)
+    slow = now * np.maximum(draws_to_forget - 1.0, 0.0)
+    if not len(copies) or not slow.sum() > 0.0:
+        return np.repeat(np.arange(len(copies)), copies)
     weight = _FLOOR * copies / copies.sum() + (1.0 - _FLOOR) * slow / slow.sum()
-    return np.repeat(pairs, 1 + np.round(_ROWS * weight).astype(np.int64), axis=0)
+    return np.repeat(np.arange(len(copies)), 1 + np.round(_ROWS * weight).astype(np.int64))

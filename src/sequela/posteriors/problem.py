@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.kernels.arguments import PosteriorState, PosteriorTarget, Trajectory
+from sequela.kernels.arguments import Jumps, PosteriorState, PosteriorTarget, Trajectory
 from sequela.kernels.posterior_sweep import COUNTS, advance, read_theta
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.posteriors.priors import prior_shape
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sequela.observation import Observation
     from sequela.posteriors.priors import Prior
 
-__all__ = ["LARGEST_LATTICE", "Problem"]
+__all__ = ["LARGEST_LATTICE", "Problem", "no_shifts"]
 
 # Larger sets carry latent orders. A lattice of 12 items costs as much as 200 of 4 items.
 LARGEST_LATTICE = 12
@@ -122,9 +122,9 @@ class Problem:
         return np.argwhere(np.triu(self.together, 1) > 0).astype(np.int64)
 
     @property
-    def jump_pairs(self) -> NDArray[np.int64]:
+    def jumps(self) -> Jumps:
         """Pairs of items for jumps, each repeated as often as `pair_copies` says."""
-        return np.repeat(*self.pair_copies, axis=0)
+        return no_shifts(np.repeat(*self.pair_copies, axis=0), self.n)
 
     def theta(self, state: PosteriorState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return theta at a state, and its slopes in the coordinates of the prior."""
@@ -172,9 +172,14 @@ class Problem:
         """Evaluate a state; tell whether it is in range."""
         size = self.n**2 + 1
         nowhere = Trajectory(1.0, 1, 1, np.zeros(size), np.zeros((1, size)), np.zeros(1))
-        pairs = np.empty((0, 2), dtype=np.int64)
+        none = no_shifts(np.empty((0, 2), dtype=np.int64), self.n)
         counts, force = np.zeros(len(COUNTS)), np.empty(0)
-        return bool(call(advance, state, self.target, nowhere, pairs, 0, 0, counts, force, rng))
+        return bool(call(advance, state, self.target, nowhere, none, 0, 0, counts, force, rng))
+
+
+def no_shifts(pairs: NDArray[np.int64], n: int) -> Jumps:
+    """Return jumps of these pairs without learned shifts."""
+    return Jumps(pairs, np.full(len(pairs), -1, dtype=np.int64), np.zeros((0, n * n)))
 
 
 def _refuse_weighted_orders(data: Dataset, largest_lattice: int) -> None:

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela.kernels.arguments import PosteriorState, Trajectory
+from sequela.kernels.arguments import Jumps, PosteriorState, Trajectory
 from sequela.kernels.posterior_sweep import COUNTS, advance
 from sequela.kernels.sample_orders import sum_sample_orders
-from sequela.posteriors.jump_choice import PairTracks, choose_pairs, order_shares
+from sequela.posteriors.jump_choice import PairTracks, order_shares, pair_counts, pairs_by_slowness
+from sequela.posteriors.jump_shifts import learn_shifts
 from sequela.posteriors.metric import Metric, estimate_metric, refine_metric, unit_metric
+from sequela.posteriors.problem import no_shifts
 from sequela.posteriors.step_size import StepSize
 from sequela.support.errors import SequelaError
 from sequela.support.jit import call
@@ -74,7 +76,7 @@ class Plan:
     draws: int = 4000
     until_converged: bool = False
     thin: int = 2
-    jumps: int = 12
+    jumps: int = 24
     most_steps: int = 24
 
 
@@ -104,8 +106,8 @@ class Walkers:
         Coordinates, and gradients of the log-density there, since the metric was last estimated.
     tracks : PairTracks
         How slowly the orders of pairs change.
-    jump_pairs : array (m, 2)
-        Pairs that jumps choose from, repeated.
+    jumps : Jumps
+        Pairs that jumps choose from, with learned shifts.
     counts : array (replicas, len(COUNTS))
         What was tried and accepted since the end of the warm-up.
     swaps : array (replicas - 1, 2)
@@ -124,7 +126,7 @@ class Walkers:
     centres: NDArray[np.float64]
     window: NDArray[np.float64]
     tracks: PairTracks
-    jump_pairs: NDArray[np.int64]
+    jumps: Jumps
     counts: NDArray[np.float64]
     swaps: NDArray[np.float64]
     gap: float = _FIRST_GAP
@@ -148,7 +150,7 @@ class Walkers:
             centres=np.zeros((plan.replicas, problem.n**2 + 1)),
             window=np.empty((0, plan.replicas, plan.chains, 2, problem.n**2 + 1)),
             tracks=PairTracks.begin(plan.chains, len(problem.pair_copies[0])),
-            jump_pairs=problem.jump_pairs,
+            jumps=problem.jumps,
             counts=np.zeros((plan.replicas, len(COUNTS))),
             swaps=np.zeros((max(plan.replicas - 1, 0), 2)),
         )
@@ -192,7 +194,7 @@ class Walkers:
             target = self.problem.target._replace(power=float(powers[k]))
             pieces += [
                 partial(
-                    call, advance, self.states[c][k], target, trajectory, self.jump_pairs,
+                    call, advance, self.states[c][k], target, trajectory, self.jumps,
                     plan.jumps, plan.thin, counts[c, k], forces[c, k], self.generators[c][k],
                 )
                 for c in range(plan.chains)
@@ -251,14 +253,16 @@ class Walkers:
         self.tracks.add(np.array([order_shares(theta, pairs, rate) for theta in thetas]))
         times = [int(share * plan.warm_up) for share in _METRIC_AT]
         if self.done + 1 in times:
-            self._learn(settled=self.done + 1 > times[0])
+            self._learn_metric(settled=self.done + 1 > times[0])
+            self._learn_jumps(settled=self.done + 1 > times[0])
+            self.window = self.window[:0]
         if self.done + 1 == plan.warm_up:
             self.steps = [step.finish() for step in self.steps]
+            self._learn_jumps(settled=True)
             self.window = self.window[:0]
 
-    def _learn(self, *, settled: bool) -> None:
-        """Set metrics, centres and the pairs for jumps by the draws since the last time."""
-        pairs, copies = self.problem.pair_copies
+    def _learn_metric(self, *, settled: bool) -> None:
+        """Set metrics and centres by the draws since the last time."""
         powers = self.powers()
         for k in range(self.plan.replicas):
             metric = estimate_metric(self.problem, [row[k] for row in self.states])
@@ -274,8 +278,21 @@ class Walkers:
             self.metrics[k] = metric
             self.centres[k] = positions.reshape(-1, size).mean(axis=0)
             self.steps[k] = self.steps[k].restart(_STEP_AFTER_METRIC)
-        self.window = self.window[:0]
-        self.jump_pairs = choose_pairs(pairs, copies, self.tracks.draws_to_forget())
+
+    def _learn_jumps(self, *, settled: bool) -> None:
+        """Choose pairs for jumps, and learn what moves with them, by the draws since the last time.
+
+        Before the chains have settled nothing is known about what moves with a pair.
+        """
+        problem = self.problem
+        pairs, copies = problem.pair_copies
+        slow = self.tracks.draws_to_forget()
+        now = pair_counts(pairs, self.jumps.pairs)
+        chosen = pairs_by_slowness(now, copies, slow)
+        self.jumps = no_shifts(pairs[chosen], problem.n)
+        if settled:
+            slots, shifts = learn_shifts(problem, self.window[:, 0, :, 0], slow)
+            self.jumps = Jumps(pairs[chosen], slots[chosen], shifts)
         self.tracks = PairTracks.begin(self.plan.chains, len(pairs))
 
     def rates(self) -> tuple[float, float, float]:

@@ -1,4 +1,4 @@
-"""The report of a folder: everything that a run left in it, as one page."""
+"""Make the report of a folder: all results of a run as one page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ __all__ = ["ReportExtras", "report_on_folder", "write_report"]
 
 _log = logging.getLogger("sequela")
 
-# The columns that each table of a run must have, columns of labels, and columns of numbers.
+# The columns that each table of a run must have; then the names of columns with text, and of
+# columns with numbers.
 _LABELS = {
     "orders.csv": ("first", "second"),
     "rivals.csv": ("first", "second"),
@@ -48,14 +49,14 @@ _NUMBERS = {
 
 @dataclass(frozen=True)
 class ReportExtras:
-    """What a report shows beside what is in its folder.
+    """Optional content of a report that is not in the folder of the run.
 
     Attributes
     ----------
     clinical : DataFrame or None
         Survival times, from `read_clinical`.
     compare : path or None
-        The folder of another run, whose orders are shown beside these.
+        The folder of another run, whose orders are shown next to these.
     """
 
     clinical: pd.DataFrame | None = None
@@ -75,14 +76,14 @@ def write_report(
     Parameters
     ----------
     folder : path
-        A folder that ``sequela fit`` or ``sequela posterior`` made: the model or the draws, tables,
-        ``run.json``, and ``rivals.csv`` if it is there.
+        A folder that ``sequela fit`` or ``sequela posterior`` made, with the model or the draws,
+        tables, ``run.json`` and, optionally, ``rivals.csv``.
     data : Dataset or None
-        The samples; None reads them from where ``run.json`` says they were.
+        The samples; None reads them from the path in ``run.json``.
     name : path or None
-        The folder as readers will know it, if it still has another name.
+        The final name of the folder, for the title, if the folder still has a temporary name.
     execution : Execution or None
-        Threads, and whom to tell what is being made.
+        Number of threads, and the function that announces each part.
     extras : ReportExtras or None
         Survival times, and another cohort to compare with.
 
@@ -144,7 +145,7 @@ def _load(place: Path) -> Model | Posterior:
     if (place / POSTERIOR_NAME).exists():
         return Posterior.load(place / POSTERIOR_NAME)
     raise InputError(
-        f"{str(place)!r} holds no {MODEL_NAME} and no {POSTERIOR_NAME}; name a folder that "
+        f"{str(place)!r} holds no {MODEL_NAME} and no {POSTERIOR_NAME}; give a folder that "
         "`sequela fit` or `sequela posterior` made"
     )
 
@@ -159,7 +160,7 @@ def _comparison(extras: ReportExtras, shown: str) -> Comparison | None:
 def _fit_content(
     model: Model, place: Path, data: Dataset | None, shown: str, run: Run | None
 ) -> ReportContent:
-    """Return what the tables of a fit say."""
+    """Return the content of a report from the tables of a fit."""
     source = "samples.csv" if run is None else Path(run.data["path"]).name
     return ReportContent(
         model=model,
@@ -178,13 +179,13 @@ def _fit_content(
 
 
 def _read_data(run: Run, place: Path) -> Dataset | None:
-    """Read the samples of a run, if they are still where they were and the same."""
+    """Read the samples of a run; None if the file was moved, an error if it was changed."""
     from sequela.data.tables import read_table
 
     path = Path(run.data["path"])
     path = path if path.is_absolute() else place / path
     if not path.exists():
-        _log.warning("the samples %r are not there; the report is made without them", str(path))
+        _log.warning("there is no file %r; the report is made without the samples", str(path))
         return None
     run.check_data(path)
     options = run.options
@@ -229,7 +230,7 @@ def _refuse_text(column: pd.Series[Any], path: Path) -> None:
 
 
 def _certainty(interactions: pd.DataFrame | None) -> pd.DataFrame | None:
-    """Return what the table of interactions says about certainty, if it says anything."""
+    """Return the columns about certainty of the table of interactions; None without them."""
     if interactions is None:
         return None
     known = [c for c in ("sign_probability", "low", "high") if c in interactions.columns]

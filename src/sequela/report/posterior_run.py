@@ -1,7 +1,7 @@
 """The folder of ``sequela posterior``: draws, tables, ``report.html`` and ``run.json``.
 
 The file of the draws is also the checkpoint: it is written every half minute, and a run that was
-stopped goes on from it.
+stopped can continue from it.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ __all__ = ["POSTERIOR_NAME", "PosteriorReport", "PosteriorRunOptions", "run_post
 
 @dataclass(frozen=True)
 class PosteriorRunOptions:
-    """What the draws depend on.
+    """The options that the draws depend on.
 
     Attributes
     ----------
     prior : Prior or None
         The prior of theta; None: the default.
     most_frequent : int or None
-        Keep only this many items, the most frequent first.
+        Keep at most this many items, the most frequent first.
     settings : dict
         Keywords of `sequela.posterior`: draws, chains, replicas, random_state, ...
     """
@@ -53,14 +53,14 @@ class PosteriorRunOptions:
 
 @dataclass(frozen=True)
 class PosteriorReport:
-    """What a run found.
+    """The result of `run_posterior`.
 
     Attributes
     ----------
     posterior : Posterior
         The draws.
     folder : Path
-        Where everything is.
+        The output folder.
     """
 
     posterior: Posterior
@@ -92,7 +92,7 @@ def run_posterior(
     force: bool = False,
     execution: Execution | None = None,
 ) -> PosteriorReport:
-    """Sample the posterior of theta for a table, and leave everything in a folder.
+    """Sample the posterior of theta for a table, and write all results to a folder.
 
     Parameters
     ----------
@@ -101,25 +101,25 @@ def run_posterior(
     folder : path
         The folder to make.
     options : PosteriorRunOptions or None
-        Prior, items and how to sample.
+        Prior, number of items and settings of the sampler.
     proceed : bool
-        Go on with the run in the folder: to its end if it was stopped, else with more draws.
+        Continue the run in the folder: finish it if it was stopped, otherwise draw more.
     force : bool
         Replace the folder of an earlier run.
     execution : Execution or None
-        Threads of the report, and whom to tell what is being made; the draws take their threads
-        from the options.
+        Number of threads for the report, and the function that announces each part; the options
+        have the number of threads for the draws.
 
     Returns
     -------
     PosteriorReport
-        The draws and where they are.
+        The draws and the path of the folder.
     """
     chosen = options or PosteriorRunOptions()
     target = Path(folder)
     place = target / POSTERIOR_NAME
     if proceed and not place.exists() and (target / RUN_NAME).exists():
-        # It was stopped before it had saved anything.
+        # The earlier run was stopped before it saved any draws.
         proceed, chosen = False, _recorded_options(target, chosen)
     elif proceed:
         if not place.exists():
@@ -131,7 +131,7 @@ def run_posterior(
         check_folder(target, force=force)
     imported = read_samples(data, most_frequent=chosen.most_frequent)
     with warnings.catch_warnings():
-        # What it says is part of the result, and shown with it.
+        # The text of the warning is part of the result and is shown with it.
         warnings.simplefilter("ignore", NotConvergedWarning)
         found = (
             _proceed(imported, place, chosen) if proceed else _begin(imported, target, data, chosen)
@@ -144,7 +144,7 @@ def run_posterior(
 
 
 def _recorded_options(folder: Path, options: PosteriorRunOptions) -> PosteriorRunOptions:
-    """Return the options with which a run was begun, the number of threads apart."""
+    """Return the options with which a run was started, except the number of threads."""
     run = Run.read(folder)
     if run.command != "posterior" or run.result:
         raise InputError(
@@ -161,8 +161,8 @@ def _recorded_options(folder: Path, options: PosteriorRunOptions) -> PosteriorRu
 def _begin(
     imported: Imported, folder: Path, data: str | os.PathLike[str], options: PosteriorRunOptions
 ) -> Posterior:
-    """Make the folder and begin; an earlier file of draws is replaced."""
-    as_prior(options.prior)  # refused before anything is written
+    """Make the folder and start to sample; an earlier file of draws is replaced."""
+    as_prior(options.prior)  # raises an error before anything is written
     seed = materialise_seed(options.settings.get("random_state"))
     options = replace(options, settings={**options.settings, "random_state": seed})
     folder.mkdir(exist_ok=True)
@@ -174,7 +174,7 @@ def _begin(
 
 
 def _proceed(imported: Imported, place: Path, options: PosteriorRunOptions) -> Posterior:
-    """Finish a run that was stopped, or draw more."""
+    """Finish a run that was stopped; draw more if it was complete."""
     earlier = Posterior.load(place)
     stored = earlier.chain_states[0]
     plan = stored["plan"]
@@ -184,7 +184,7 @@ def _proceed(imported: Imported, place: Path, options: PosteriorRunOptions) -> P
     others = sorted(set(options.settings) - set(settings))
     if others or options.prior is not None:
         name = others[0] if others else "prior"
-        raise InputError(f"{name} cannot be changed when an earlier run goes on; leave it out")
+        raise InputError(f"{name} cannot be changed when a run is continued; leave it out")
     missing = plan["warm_up"] + plan["draws"] - stored["done"]
     if not plan["until_converged"]:
         if missing > 0:

@@ -1,4 +1,4 @@
-"""Reading a table of samples for a run, and telling what was made of it."""
+"""Read a table of samples for a run, and log notices about how it was read."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def read_samples(
     orders: str | None = None,
     missing: str | None = None,
 ) -> Imported:
-    """Read a table, and log what an analysis of it should mention.
+    """Read a table, and log notices about how it was read.
 
-    The notices (`ImportSummary.notices`) go to the logger ``sequela``: a column that was taken for
+    The notices (`ImportSummary.notices`) go to the logger ``sequela``: which column was read as
     sample ids, samples and items that were dropped, samples with very many items.
 
     Parameters
@@ -42,12 +42,12 @@ def read_samples(
     times : str or None
         The column with observation times.
     most_frequent : int or None
-        Keep only this many items, the most frequent first.
+        Keep at most this many items, the most frequent first.
     weights : str or None
         The column with the weights of the samples, or the path of a table with two columns,
         sample and weight.
     orders : str or None
-        The path of a table of what is known about orders; see `sequela.data.read_orders`.
+        The path of a table of known orders; see `sequela.data.read_orders`.
     missing : {"keep", "absent", "refuse"} or None
         What cells without a value mean; see `read_table`.
 

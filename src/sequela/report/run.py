@@ -1,4 +1,4 @@
-"""The record of a run: options, seed, versions, checksum of the data; enough to repeat it."""
+"""The record of a run, from which it can be repeated: options, seed, versions, checksum of data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn")
 
 @dataclass(frozen=True)
 class _StoredData:
-    """What a run.json says about the table, as far as it is read."""
+    """The fields of a run.json about the table that are used."""
 
     path: str
     sha256: Digest
@@ -41,7 +41,7 @@ class _StoredData:
 
 @dataclass(frozen=True)
 class _StoredOptions:
-    """The options that other commands than the repetition read."""
+    """The options in a run.json that other commands use, besides the repetition of the run."""
 
     seed: Count | None = None
     times: str | None = None
@@ -71,7 +71,7 @@ def package_versions() -> dict[str, str]:
 
 
 def processor() -> str:
-    """Return what the processor calls itself, where that can be found out."""
+    """Return the name of the processor, or its architecture if the name is unknown."""
     try:
         with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
             for line in lines:
@@ -90,21 +90,21 @@ def checksum(path: str | os.PathLike[str]) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """What a command did.
+    """The record of what a command did.
 
     Attributes
     ----------
     command : str
-        Its name.
+        The name of the command.
     options : dict
-        Everything that the numbers depend on, the seed among it.
+        All options that the numbers depend on, including the seed.
     data : dict
-        "path", "sha256", "samples" and "items" of what was read, and (since 0.2) how it was read,
-        as "import_summary".
+        "path", "sha256", "samples" and "items" of the table and, since version 0.2,
+        "import_summary", which says how it was read.
     result : dict
-        The numbers that a repetition must give again.
+        The numbers, which a repetition must reproduce.
     versions : dict
-        Of sequela, Python and the packages that numbers depend on.
+        Versions of sequela, Python and the packages that numbers depend on.
     """
 
     command: str
@@ -121,7 +121,7 @@ class Run:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Run:
-        """Read a ``run.json``, or the one in a folder."""
+        """Read a ``run.json`` file, given its path or its folder."""
         place = Path(path)
         if place.is_dir():
             place = place / RUN_NAME
@@ -146,10 +146,10 @@ class Run:
         return cls(found.command, found.options, data, found.result, found.versions)
 
     def check_data(self, path: str | os.PathLike[str]) -> None:
-        """Refuse data that are not those of this run."""
+        """Raise an error if a file is not the data of this run."""
         found = checksum(path)
         if found != self.data["sha256"]:
             raise InputError(
-                f"{str(path)!r} is not the file that the run was made of: its SHA-256 is "
+                f"{str(path)!r} is not the file that the run was made from: its SHA-256 is "
                 f"{found[:12]}..., expected {self.data['sha256'][:12]}..."
             )
