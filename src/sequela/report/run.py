@@ -46,6 +46,8 @@ class _StoredOptions:
     seed: Count | None = None
     times: str | None = None
     most_frequent: Count | None = None
+    draws: Count | None = None
+    most_draws: Count | None = None
 
 
 @dataclass(frozen=True)
