@@ -153,7 +153,9 @@ def prepare(folder: Path) -> None:
     rng = np.random.default_rng(1)
     lines = [
         f"G{g}\tS{s}\tMissense_Mutation\n"
-        for g, s in zip(rng.integers(0, 300, 400_000), rng.integers(0, 3000, 400_000), strict=True)
+        for g, s in zip(
+            rng.integers(0, 300, 1_200_000), rng.integers(0, 3000, 1_200_000), strict=True
+        )
     ]
     (folder / "table.maf").write_text(MAF + "".join(lines))
 
@@ -273,7 +275,13 @@ class Moment:
     writes: int = 1
 
     @classmethod
-    def choose(cls, chance: random.Random, steps: list[tuple[str, float]], whole: float) -> Moment:
+    def choose(
+        cls,
+        chance: random.Random,
+        steps: list[tuple[str, float]],
+        whole: float,
+        most_writes: int,
+    ) -> Moment:
         kind = chance.choice(("any time", "in a step", "while writing"))
         if kind == "in a step":
             at = chance.randrange(len(steps))
@@ -281,9 +289,10 @@ class Moment:
             length = max(ends[at] - steps[at][1], 0.0)
             return cls(kind, chance.uniform(0.0, length), steps[at][0])
         if kind == "while writing":
-            return cls(kind, chance.uniform(0.0, 0.01), writes=chance.randint(1, 12))
+            return cls(kind, chance.uniform(0.0, 0.01), writes=chance.randint(1, most_writes))
         # Most of the time before the first step is the start of Python.
-        return cls(kind, chance.uniform(0.8 * steps[1][1], 1.05 * whole))
+        first = steps[1][1] if len(steps) > 1 else 0.0
+        return cls(kind, chance.uniform(0.8 * first, 1.05 * whole))
 
     def wait(self, process: subprocess.Popen[bytes], folder: Path, steps: Steps) -> list[str]:
         """Wait until the moment or the end of the process; return files that were incomplete."""
@@ -380,7 +389,9 @@ class Trial:
             process, steps = start(arguments, folder), Steps(folder, self.command.saves)
             arguments = self.command.again
             if attempt < MOST_SIGNALS and self.done < self.kills:
-                moment = Moment.choose(self.chance, self.steps, self.seconds)
+                moment = Moment.choose(
+                    self.chance, self.steps, self.seconds, 1 if self.name == "import" else 12
+                )
                 bad = moment.wait(process, folder, steps)
                 if process.poll() is None:
                     finished = self.stop(process, folder, steps, moment, bad)
@@ -429,6 +440,8 @@ class Trial:
             f"{'; '.join(bad) or 'files whole'}{', temporary file left' if writing else ''}",
             flush=True,
         )
+        if process.returncode not in (0, 130, -number):
+            print((folder / "log.txt").read_text()[-600:])
         return process.returncode == 0
 
 

@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from sequela.data._limits import BLANK_LIMIT
+from sequela.data._limits import BLANK_LIMIT, refuse_lines
 from sequela.support.errors import InputError
 from sequela.support.labels import compose_all, find_disguised, find_unfit
 from sequela.support.progress import WorkProgress
@@ -295,6 +295,7 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
             lines = compose_all(lines)
         pending = lines.pop() + held
         number += len(lines)
+        refuse_lines(number, name)
         yield from lines
         if len(pending) > _LONGEST_LINE:
             raise InputError(
