@@ -455,8 +455,9 @@ def main() -> None:
     parser.add_argument("commands", nargs="*", choices=[*COMMANDS, []])
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
     given = parser.parse_args()
-    # A job in the background of a shell ignores SIGINT, and so would the commands.
+    # A job in the background of a shell ignores SIGINT, one of nohup SIGHUP, and so would commands.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     print(f"seed of the moments: {given.seed}")
     results = {}
     with tempfile.TemporaryDirectory() as name:
