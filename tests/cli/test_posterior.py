@@ -140,8 +140,13 @@ def test_more_draws_that_were_killed_are_drawn_again(table, tmp_path, monkeypatc
             assert stopped.exit_code == 130
     assert run("posterior", table, "-o", folder, "--continue").exit_code == 0
     assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 25)
-    assert run("posterior", table, "-o", folder, "--continue").exit_code == 0
-    assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 45)
+    before = content(folder)
+    again = run("posterior", table, "-o", folder, "--continue")  # as if killed at the very end
+    assert again.exit_code == 0
+    assert "all 25 draws per chain are there; --draws or --most-draws" in again.output
+    assert content(folder) == before
+    assert run("posterior", table, "-o", folder, "--continue", "--draws", "4").exit_code == 0
+    assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 29)
 
 
 def test_a_signal_leaves_a_run_that_goes_on_to_its_planned_end(table, tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from sequela.report.html_cohorts import Comparison
 from sequela.report.html_content import posterior_content
 from sequela.report.html_payload import ReportContent, build_payload
 from sequela.report.html_verdicts import find_verdicts
-from sequela.report.run import MODEL_NAME, POSTERIOR_NAME, RUN_NAME, Run
+from sequela.report.run import MODEL_NAME, POSTERIOR_NAME, RUN_NAME, Run, is_file
 from sequela.support.errors import InputError
 from sequela.support.progress import lines_in_log
 from sequela.support.spreadsheets import unguarded
@@ -35,7 +35,7 @@ _log = logging.getLogger("sequela")
 _LABELS = {
     "orders.csv": ("first", "second"),
     "rivals.csv": ("first", "second"),
-    "order_ranges.csv": ("first", "second"),
+    "order_ranges.csv": ("first", "second", "probability", "low", "high", "verdict", "checked"),
     "interactions.csv": ("from", "to"),
     "pseudo_times.csv": ("sample",),
 }
@@ -183,7 +183,7 @@ def _read_data(run: Run, place: Path) -> Dataset | None:
 
     path = Path(run.data["path"])
     path = path if path.is_absolute() else place / path
-    if not path.exists():
+    if not is_file(path):
         _log.warning("the samples %r are not there; the report is made without them", str(path))
         return None
     run.check_data(path)

@@ -6,6 +6,7 @@ stopped goes on from it.
 
 from __future__ import annotations
 
+import logging
 import warnings
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -34,7 +35,13 @@ if TYPE_CHECKING:
 
 __all__ = ["POSTERIOR_NAME", "PosteriorReport", "PosteriorRunOptions", "run_posterior"]
 
+_log = logging.getLogger("sequela")
 _TABLES = ("orders.csv", "interactions.csv")
+# The options that a run that was begun may have in its record.
+_RECORDED = {
+    "prior", "most_frequent", "draws", "most_draws", "chains", "replicas", "warm_up", "thin",
+    "jumps", "largest_lattice", "random_state",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -108,7 +115,8 @@ def run_posterior(
     options : PosteriorRunOptions or None
         Prior, items and how to sample.
     proceed : bool
-        Go on with the run in the folder: to its end if it was stopped, else with more draws.
+        Go on with the run in the folder: to its end if it was stopped, else with as many more draws
+        as the options name.
     force : bool
         Replace the folder of an earlier run.
     execution : Execution or None
@@ -173,6 +181,13 @@ def _recorded_options(run: Run, folder: Path, options: PosteriorRunOptions) -> P
             f"{POSTERIOR_NAME!r}; expected a `sequela posterior` that was stopped"
         )
     stored = dict(run.options)
+    unknown = sorted(set(stored) - _RECORDED)
+    if unknown or not isinstance(stored.get("prior", {}), dict):
+        what = f"the option {unknown[0]!r:.60}" if unknown else "a prior that is no object"
+        raise InputError(
+            f"the {RUN_NAME} in {str(folder)!r} has {what}, which `sequela posterior` does not "
+            "write. Restore it from a copy, or begin anew with --force"
+        )
     prior = read_prior(stored.pop("prior", {}))
     most_frequent = stored.pop("most_frequent", None)
     threads = {k: v for k, v in options.settings.items() if k == "n_threads"}
@@ -254,7 +269,9 @@ def _more_draws(plan: dict[str, Any], drawn: int, settings: dict[str, Any]) -> t
     for name in ("draws", "most_draws"):
         if settings.get(name) is not None:
             return name, settings[name]
-    return ("most_draws", Plan.draws) if plan["until_converged"] else ("draws", plan["draws"])
+    # A command that was killed at its very end, and is run again, must not draw more.
+    _log.warning("all %d draws per chain are there; --draws or --most-draws draw more", drawn)
+    return "draws", 0
 
 
 def _plain_options(options: PosteriorRunOptions) -> dict[str, Any]:
