@@ -149,9 +149,10 @@ def test_more_draws_that_were_killed_are_drawn_again(table, tmp_path, monkeypatc
     assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 29)
 
 
-def test_a_signal_leaves_a_run_that_goes_on_to_its_planned_end(table, tmp_path, monkeypatch):
+@pytest.mark.parametrize("steps", [3, 50, 60])
+def test_a_signal_leaves_a_run_that_goes_on_to_its_planned_end(table, tmp_path, monkeypatch, steps):
     folder = tmp_path / "out"
-    advance, left = Walkers.advance, iter([False] * 60)
+    advance, left = Walkers.advance, iter([False] * steps)
 
     def step(walkers, threads):
         advance(walkers, threads)
@@ -160,9 +161,15 @@ def test_a_signal_leaves_a_run_that_goes_on_to_its_planned_end(table, tmp_path, 
 
     with monkeypatch.context() as patch:
         patch.setattr(Walkers, "advance", step)
-        stopped = run("posterior", table, "-o", folder, *ARGUMENTS)
+        stopped = run("posterior", table, "-o", folder, *ARGUMENTS, "--json")
     assert stopped.exit_code == 130
+    drawn = json.loads(stopped.stdout)["draws"]
+    assert drawn == max(steps - 49, 0)
     record = json.loads((folder / "run.json").read_text())
-    assert record["result"] == {"interrupted": True}
+    assert record["result"] == ({"interrupted": True} if drawn else {})
+    if not drawn:  # it was stopped in its warm-up
+        refused = run("report", folder)
+        assert refused.exit_code == 2
+        assert "has no draws yet" in refused.output
     assert run("posterior", table, "-o", folder, "--continue").exit_code == 0
     assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 20)

@@ -88,7 +88,7 @@ def posterior(
     )  # fmt: skip
     if as_json:
         print_json(report.to_json())
-    else:
+    elif report.posterior.n_draws:
         show(report)
     if report.posterior.interrupted:
         echo("sequela: stopped by a signal; --continue goes on", err=True)

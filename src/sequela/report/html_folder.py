@@ -142,7 +142,9 @@ def _load(place: Path) -> Model | Posterior:
     if (place / MODEL_NAME).exists():
         return Model.load(place / MODEL_NAME)
     if (place / POSTERIOR_NAME).exists():
-        return Posterior.load(place / POSTERIOR_NAME)
+        found = Posterior.load(place / POSTERIOR_NAME)
+        found.require_draws()
+        return found
     raise InputError(
         f"{str(place)!r} holds no {MODEL_NAME} and no {POSTERIOR_NAME}; name a folder that "
         "`sequela fit` or `sequela posterior` made"

@@ -7,6 +7,7 @@ stopped goes on from it.
 from __future__ import annotations
 
 import logging
+import math
 import warnings
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -82,17 +83,24 @@ class PosteriorReport:
         """Return the main numbers as plain values."""
         found = self.posterior
         chains, draws = found.draws.scale.shape
-        convergence = asdict(found.convergence)
         return {
             "folder": str(self.folder),
             "seed": found.seed,
             "prior": prior_to_json(found.prior),
-            "scale": found.scale(),
+            "scale": _finite(found.scale()) if draws else None,
             "chains": chains,
             "draws": draws,
-            "convergence": {k: None if v != v else v for k, v in convergence.items()},
-            "orders": records(found.orders()),
+            "convergence": _finite(asdict(found.convergence)),
+            "orders": records(found.orders()) if draws else [],
         }
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    """Return values that JSON can hold: few draws have no R-hat and no standard deviation."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in values.items()
+    }
 
 
 def run_posterior(
@@ -154,6 +162,8 @@ def run_posterior(
             found, begun = _proceed(imported.data, target, chosen, before, about)
         else:
             found, begun = _begin(imported.data, target, chosen, about)
+    if not found.n_draws:  # a signal stopped it in its warm-up
+        return PosteriorReport(found, target)
     _write_tables(found, target)
     if found.interrupted:
         # The options say where the run is to end.
