@@ -6,7 +6,7 @@ sent to it at a random moment (SIGKILL, SIGTERM, SIGHUP or SIGINT), and it is ru
 three times with another signal, until it ends. The result must have the same bits as that of two
 commands that were never stopped. While the commands run and after every signal:
 
-- no process of the command is alive 10 seconds after the signal,
+- no worker is alive 10 seconds after the command has ended,
 - every file that has its final name is complete (JSON and archives can be read, tables and pages
   have their last line).
 
