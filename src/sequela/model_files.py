@@ -130,7 +130,12 @@ def unpack(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any]
     name = repr(str(path))
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            known = "meta.npy" in archive.namelist()
+            names = archive.namelist()
+            if len(set(names)) < len(names):
+                raise InputError(  # noqa: TRY301 - the same advice as for other damage
+                    f"{name} is damaged: it has a member twice. {_REMEDY}"
+                )
+            known = "meta.npy" in names
             place = Place(path, _REMEDY)
             header: Any = parse_json(str(_member(archive, "meta.npy")), place) if known else {}
             _refuse_header(header, name)

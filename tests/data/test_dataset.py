@@ -167,7 +167,7 @@ def test_non_binary_cells_are_named(found, container):
     )
 
 
-@pytest.mark.parametrize("found", [1 + 0j, np.timedelta64(1), pd.Timestamp("2020-01-01"), {1}])
+@pytest.mark.parametrize("found", [1 + 0j, np.timedelta64(1, "s"), pd.Timestamp("2020-01-01"), {1}])
 def test_objects_that_are_no_numbers_are_named(found):
     text = message(Dataset, np.array([[1, 0], [found, 0]], dtype=object))
     assert_in_order(text, "1 of 4", "row '1' (position 1), column '0' (position 0): ")

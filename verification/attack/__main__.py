@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import random
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from verification.attack.by_hand import cases
 from verification.attack.damage import (
     damaged_arrays,
     damaged_bytes,
@@ -238,6 +240,28 @@ class Attack:
                 if visible(shown) != shown or "unexpected" in shown or result.exit_code != 2:
                     self.tally.findings.append(f"{kind}, {what}: {result.output!a:.300}")
 
+    def by_hand(self) -> None:
+        """Files that are wrong in ways of their own, through commands."""
+        from click.testing import CliRunner
+
+        folder = self.folder / "by_hand"
+        folder.mkdir()
+        runner = CliRunner()
+        kind = "by hand, commands"
+        with contextlib.chdir(folder), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for name, what, arguments, expected in cases(
+                folder, lambda given: runner.invoke(command, given)
+            ):
+                result = runner.invoke(command, arguments)
+                self.tally.tried[kind] += 1
+                self.tally.refused[kind] += result.exit_code != 0
+                shown = re.sub(r"\x1b\[\d*m", "", result.output)  # our own colours
+                wrong = "This error is unexpected" in shown or visible(shown) != shown
+                if wrong or result.exit_code != (2 if expected == "refused" else 0):
+                    found = f"{kind}, {name}, {what}: {result.exit_code} {result.output!a:.300}"
+                    self.tally.findings.append(found)
+
 
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 8
@@ -247,7 +271,7 @@ def main() -> None:
         attack = Attack(Path(name), rounds, seed)
         for part in (
             attack.text_files, attack.parquet, attack.models, attack.checkpoints, attack.runs,
-            attack.repeats, attack.posteriors, attack.command_line,
+            attack.repeats, attack.posteriors, attack.command_line, attack.by_hand,
         ):  # fmt: skip
             part()
             print(f"{part.__name__}: {time.process_time() - began:.0f} CPU seconds", flush=True)

@@ -77,6 +77,8 @@ def _explain(error: Exception) -> None:
         echo(str(error), prefix=f"{prefix} ", err=True)
     elif isinstance(error, MemoryError):
         echo(_out_of_memory(error), prefix=f"{prefix} ", err=True)
+    elif isinstance(error, OSError) and error.strerror and error.filename is not None:
+        echo(f"{str(error.filename)!r:.200}: {error.strerror}", prefix=f"{prefix} ", err=True)
     else:
         echo(f"{type(error).__name__}: {error}", prefix=f"{prefix} ", err=True)
         echo("This error is unexpected; `sequela --debug ...` shows the traceback.", err=True)

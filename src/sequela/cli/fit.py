@@ -133,7 +133,8 @@ def fit(
     """
     execution = execution_for(given.pop("threads"), given.pop("checkpoint"))
     table_budget = given.pop("table_budget")
-    chosen = {name: value for name, value in given.items() if value not in (None, False)}
+    # Not `value not in (None, False)`: a penalty, a tolerance or a seed of 0 equals False.
+    chosen = {k: value for k, value in given.items() if value is not None and value is not False}
     written = replace(read_output(figures, force=force), table_seconds=table_budget)
     if repeat is not None:
         if chosen:

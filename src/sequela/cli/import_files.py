@@ -195,7 +195,8 @@ def _check_only(source: str, given: dict[str, Any]) -> None:
         **dict.fromkeys(LONG_OPTIONS, ("--long",)),
     }  # fmt: skip
     for name, owners in belongs.items():
-        if given[name] not in (None, False) and source not in owners:
+        used = given[name] is not None and given[name] is not False
+        if used and source not in owners:
             option = f"--{name.replace('_', '-')}"
             raise click.UsageError(f"{option} belongs to {' or '.join(owners)}, not to {source}")
 

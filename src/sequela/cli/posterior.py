@@ -53,7 +53,8 @@ _MAX_ROWS = 20
 @most_frequent_option
 @click.option(
     "--continue", "proceed", is_flag=True,
-    help="Continue the run in the output folder: finish it if it was stopped, else draw more.",
+    help="Go on with the run in the output folder, to its end if it was stopped. Once it has "
+    "ended, --draws or --most-draws draw more.",
 )  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the folder of an earlier run.")
 @run_options
@@ -89,7 +90,7 @@ def posterior(
     )  # fmt: skip
     if as_json:
         print_json(report.to_json())
-    else:
+    elif report.posterior.n_draws:
         show(report)
     if report.posterior.interrupted:
         echo("sequela: stopped by a signal; add --continue to resume", err=True)

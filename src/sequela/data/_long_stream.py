@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sequela.data._import_summary import counted
+from sequela.data._limits import ROWS
 from sequela.data._table_columns import ABSENT, MISSING, PRESENT
 from sequela.data._text_files import CellCodes, check_labels, file_name, source_file
 from sequela.data.importing import near
@@ -20,7 +21,7 @@ from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from sequela.data._long_presets import Preset
     from sequela.data._text_files import SourceFile
@@ -191,9 +192,7 @@ class _OneFile:
         file_id = None if self._sample_at is not None else self._id_from_name()
         code_of = CellCodes(self._value_code)
         code = PRESENT_CODE
-        for line, row in self._rows:
-            if not any(row):
-                continue
+        for line, row in self._bounded():
             if len(row) != width:
                 raise InputError(
                     f"{self._name}, line {line}: found {len(row)} cells, expected {width} as in "
@@ -209,6 +208,15 @@ class _OneFile:
             when = math.nan if self._date_at is None else self._date(row[self._date_at], line)
             for item in self._items(row, line):
                 found.add(sample or 0, item, code, when)
+
+    def _bounded(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the rows that are not blank; refuse too many."""
+        most = ROWS.most
+        filled = (numbered for numbered in self._rows if any(numbered[1]))
+        for count, numbered in enumerate(filled, 1):
+            if count > most:
+                ROWS.refuse(count, self._name)
+            yield numbered
 
     def _id_from_name(self) -> int:
         path = Path(self._path)

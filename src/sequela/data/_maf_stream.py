@@ -6,10 +6,11 @@ from array import array
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain, islice
 from typing import TYPE_CHECKING, TypedDict
 
 from sequela.data._import_summary import counted
-from sequela.data._limits import COLUMNS
+from sequela.data._limits import COLUMNS, ROWS, refuse_size
 from sequela.data._reading import read_strings
 from sequela.data._text_files import (
     BLANK,
@@ -18,6 +19,7 @@ from sequela.data._text_files import (
     check_labels,
     file_name,
     source_file,
+    stored_size,
     text_lines,
 )
 from sequela.data.importing import near
@@ -237,7 +239,7 @@ def _stream_one(path: str | os.PathLike[str], state: _Reading, encoding: str | N
     classes: dict[str, int] = {}
     short = 0  # the last line with too few cells
     number = 0
-    for number, line in lines:
+    for number, line in _bounded(lines, header, path):
         # Concatenated files have comments and headers in the middle, too.
         if line[:1] == "#" or (_may_be_header(line) and _is_header(line, header, number, name)):
             continue
@@ -273,6 +275,19 @@ def _stream_one(path: str | os.PathLike[str], state: _Reading, encoding: str | N
             "it again."
         )
     state.classes.update(classes)
+
+
+def _bounded(
+    lines: Iterator[tuple[int, str]], header: str, path: str | os.PathLike[str]
+) -> Iterator[tuple[int, str]]:
+    """Yield the lines after the header; refuse too many, by the size of the file if that tells."""
+    name, most = file_name(path), ROWS.most
+    first = list(islice(lines, 20))
+    refuse_size(stored_size(path), [header, *(line for _, line in first)], name)
+    for count, numbered in enumerate(chain(first, lines), 1):
+        if count > most and numbered[1].strip(BLANK):
+            ROWS.refuse(count, name)
+        yield numbered
 
 
 def _may_be_header(line: str) -> bool:

@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from sequela.data._limits import BLANK_LIMIT
+from sequela.data._limits import BLANK_LIMIT, refuse_lines
 from sequela.support.errors import InputError
 from sequela.support.labels import compose_all, find_disguised, find_unfit
 from sequela.support.progress import WorkProgress
@@ -249,6 +249,14 @@ def _plain_ends(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
+def _refuse_long(length: int, number: int, name: str) -> None:
+    if length > _LONGEST_LINE:
+        raise InputError(
+            f"{name}, line {number + 1}: longer than {_LONGEST_LINE >> 20} million characters; "
+            "the file is not a table."
+        )
+
+
 def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Iterator[str]:
     """Yield the lines without their endings, which are LF, CRLF or CR.
 
@@ -259,6 +267,8 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
     name = file_name(path)
     decoder: codecs.IncrementalDecoder | None = None
     pending = ""
+    parts: list[str] = []  # of the same line, after `pending`
+    held_size = 0  # of all parts
     number = 0  # of lines yielded
     blank = 0  # characters in blank lines since the last line with text
     blocks = _blocks(path)
@@ -287,7 +297,14 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
             )
         blank = 0 if text.strip() else blank + len(text)
         BLANK_LIMIT.refuse(blank, f"{name}, line {number + 1}:", about=True)
-        text = pending + text
+        if block and not pending.endswith("\r") and not ("\n" in text or "\r" in text):
+            # Part of one long line: joined once at its end, not with every block.
+            parts.append(text)
+            held_size += len(text)
+            _refuse_long(len(pending) + held_size, number, name)
+            continue
+        text = "".join([pending, *parts, text])
+        parts, held_size = [], 0
         # The LF of a CRLF may be in the next block.
         held = "\r" if block and text.endswith("\r") else ""
         lines = _plain_ends(text[: len(text) - len(held)]).split("\n")
@@ -295,12 +312,9 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
             lines = compose_all(lines)
         pending = lines.pop() + held
         number += len(lines)
+        refuse_lines(number, name)
         yield from lines
-        if len(pending) > _LONGEST_LINE:
-            raise InputError(
-                f"{name}, line {number + 1}: longer than {_LONGEST_LINE >> 20} million characters; "
-                "the file is not a table."
-            )
+        _refuse_long(len(pending), number, name)
         if not block:
             break
     if pending:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.data._limits import COLUMNS, ROWS
+from sequela.data._limits import COLUMNS, ROWS, refuse_size
 from sequela.data._reading import read_strings
 from sequela.data._table_columns import (
     ABSENT,
@@ -223,9 +223,7 @@ def text_rows(
         size += len(line)
         if len(sample) > 20 or size > _LOOKED_AT:
             break
-    rows = stored_size(path) * len(sample) // (size + len(sample))
-    if rows > 2 * ROWS.most:  # the first lines may be shorter than others
-        ROWS.refuse(rows, name, about=True)
+    refuse_size(stored_size(path), sample, name)
     if separator is None:
         separator = guess_separator(sample)
     elif not isinstance(separator, str) or len(separator) != 1 or separator in '"\n\r':

@@ -21,7 +21,7 @@ from sequela.report.fit_folder import write_fit
 from sequela.report.fit_options import Execution, FitRunOptions, OutputOptions
 from sequela.report.html_folder import write_report
 from sequela.report.reading import read_samples
-from sequela.report.run import MODEL_NAME, Run, checksum
+from sequela.report.run import MODEL_NAME, Run, checksum, is_file
 from sequela.report.tables import records
 from sequela.support.errors import InputError
 from sequela.support.folders import check_folder, new_folder
@@ -334,9 +334,9 @@ def repeat_run(
     if before.command != _COMMAND:
         raise InputError(f"{str(run)!r} is the run of `sequela {before.command}`, not of a fit")
     table = _find_source(before, Path(run)) if source is None else Path(source)
-    if not table.exists():
+    if not is_file(table):
         raise InputError(
-            f"there is no file {str(table)!r}; give the data of the run (DATA, or source=)"
+            f"there is no file {str(table)!r:.200}; name the data of the run (DATA, or source=)"
         )
     before.check_data(table)
     options = FitRunOptions.from_json(before.options)
@@ -365,7 +365,7 @@ def _is_resumed(
     A run that was stopped may have written its folder already.
     """
     checkpoint = execution.checkpoint
-    if checkpoint is None or not Path(checkpoint).is_file() or not table.is_file():
+    if checkpoint is None or not is_file(checkpoint) or not is_file(table):
         return False
     try:
         before = Run.read(folder)

@@ -15,7 +15,7 @@ from sequela.report.html_cohorts import Comparison
 from sequela.report.html_content import posterior_content
 from sequela.report.html_payload import ReportContent, build_payload
 from sequela.report.html_verdicts import find_verdicts
-from sequela.report.run import MODEL_NAME, POSTERIOR_NAME, RUN_NAME, Run
+from sequela.report.run import MODEL_NAME, POSTERIOR_NAME, RUN_NAME, Run, is_file
 from sequela.support.errors import InputError
 from sequela.support.progress import lines_in_log
 from sequela.support.spreadsheets import unguarded
@@ -36,7 +36,7 @@ _log = logging.getLogger("sequela")
 _LABELS = {
     "orders.csv": ("first", "second"),
     "rivals.csv": ("first", "second"),
-    "order_ranges.csv": ("first", "second"),
+    "order_ranges.csv": ("first", "second", "probability", "low", "high", "verdict", "checked"),
     "interactions.csv": ("from", "to"),
     "pseudo_times.csv": ("sample",),
 }
@@ -143,7 +143,9 @@ def _load(place: Path) -> Model | Posterior:
     if (place / MODEL_NAME).exists():
         return Model.load(place / MODEL_NAME)
     if (place / POSTERIOR_NAME).exists():
-        return Posterior.load(place / POSTERIOR_NAME)
+        found = Posterior.load(place / POSTERIOR_NAME)
+        found.require_draws()
+        return found
     raise InputError(
         f"{str(place)!r} holds no {MODEL_NAME} and no {POSTERIOR_NAME}; give a folder that "
         "`sequela fit` or `sequela posterior` made"
@@ -184,8 +186,8 @@ def _read_data(run: Run, place: Path) -> Dataset | None:
 
     path = Path(run.data["path"])
     path = path if path.is_absolute() else place / path
-    if not path.exists():
-        _log.warning("there is no file %r; the report is made without the samples", str(path))
+    if not is_file(path):
+        _log.warning("the samples %r are not there; the report is made without them", str(path))
         return None
     run.check_data(path)
     options = run.options

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import os
 
 __all__ = [
-    "MODEL_NAME", "POSTERIOR_NAME", "RUN_NAME", "Run", "checksum", "package_versions", "processor",
+    "MODEL_NAME", "POSTERIOR_NAME", "RUN_NAME", "Run", "checksum", "is_file",
+    "package_versions", "processor",
 ]  # fmt: skip
 
 RUN_NAME = "run.json"
@@ -46,6 +47,25 @@ class _StoredOptions:
     seed: Count | None = None
     times: str | None = None
     most_frequent: Count | None = None
+    draws: Count | None = None
+    most_draws: Count | None = None
+
+
+@dataclass(frozen=True)
+class _StoredCheck:
+    """What a report reads of whether the model describes the data."""
+
+    findings: list[str]
+    tests: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class _StoredResult:
+    """The results that reports read."""
+
+    fit_check: _StoredCheck | None = None
+    converged: bool = True
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,8 +104,20 @@ def processor() -> str:
 
 def checksum(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of a file."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{str(path)!r:.200} cannot be read ({why})") from None
+
+
+def is_file(path: str | os.PathLike[str]) -> bool:
+    """Tell whether there is a file; False also for names that no file can have."""
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 @dataclass(frozen=True)
@@ -142,6 +174,7 @@ class Run:
             )
         found = read_fields(_Stored, content, where)
         read_fields(_StoredOptions, found.options, where.at("options"))
+        read_fields(_StoredResult, found.result, where.at("result"))
         data = {**found.data, **asdict(read_fields(_StoredData, found.data, where.at("data")))}
         return cls(found.command, found.options, data, found.result, found.versions)
 
