@@ -175,7 +175,7 @@ def show(found: StudyPlan) -> None:
     )
     if not found.table["reliable"].all():
         console.print(
-            "Rows that are not reliable rest on too few draws of the posterior: draw more with "
+            "Rows that are not reliable use too few draws of the posterior: draw more with "
             "`sequela posterior --continue --draws`, plan a smaller study, or use --method check.",
             soft_wrap=True,
         )

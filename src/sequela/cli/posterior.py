@@ -53,8 +53,8 @@ _MAX_ROWS = 20
 @most_frequent_option
 @click.option(
     "--continue", "proceed", is_flag=True,
-    help="Go on with the run in the output folder, to its end if it was stopped. Once it has "
-    "ended, --draws or --most-draws draw more.",
+    help="Continue the run in the output folder. A run that was stopped is finished; a finished "
+    "run draws more only with --draws or --most-draws.",
 )  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the folder of an earlier run.")
 @run_options

@@ -336,7 +336,7 @@ def repeat_run(
     table = _find_source(before, Path(run)) if source is None else Path(source)
     if not is_file(table):
         raise InputError(
-            f"there is no file {str(table)!r:.200}; name the data of the run (DATA, or source=)"
+            f"there is no file {str(table)!r:.200}; give the data of the run (DATA, or source=)"
         )
     before.check_data(table)
     options = FitRunOptions.from_json(before.options)

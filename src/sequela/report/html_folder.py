@@ -187,7 +187,7 @@ def _read_data(run: Run, place: Path) -> Dataset | None:
     path = Path(run.data["path"])
     path = path if path.is_absolute() else place / path
     if not is_file(path):
-        _log.warning("the samples %r are not there; the report is made without them", str(path))
+        _log.warning("there is no file %r; the report is made without the samples", str(path))
         return None
     run.check_data(path)
     options = run.options

@@ -123,8 +123,8 @@ def run_posterior(
     options : PosteriorRunOptions or None
         Prior, number of items and settings of the sampler.
     proceed : bool
-        Go on with the run in the folder: to its end if it was stopped, else with as many more draws
-        as the options name.
+        Continue the run in the folder: finish it if it was stopped; otherwise draw as many more
+        as the options ask for.
     force : bool
         Replace the folder of an earlier run.
     execution : Execution or None
@@ -141,7 +141,7 @@ def run_posterior(
     place = target / POSTERIOR_NAME
     before = Run.read(target) if proceed and (target / RUN_NAME).exists() else None
     if before is not None and not place.exists():
-        # It was stopped before it had saved anything.
+        # The earlier run was stopped before it saved any draws.
         proceed, chosen = False, _recorded_options(before, target, chosen)
     elif proceed:
         if not place.exists():
@@ -176,7 +176,7 @@ def run_posterior(
 
 
 def _is_finished(run: Run | None, folder: Path) -> bool:
-    """Tell whether a run came to its end, with everything written."""
+    """Return whether a run is complete, with all files written."""
     if run is None:
         return True
     ended = bool(run.result) and not run.result.get("interrupted", False)
@@ -184,7 +184,7 @@ def _is_finished(run: Run | None, folder: Path) -> bool:
 
 
 def _recorded_options(run: Run, folder: Path, options: PosteriorRunOptions) -> PosteriorRunOptions:
-    """Return the options with which a run was begun, the number of threads apart."""
+    """Return the options with which a run was started, except the number of threads."""
     if run.command != "posterior" or run.result:
         raise InputError(
             f"{str(folder)!r} is the folder of a finished `sequela {run.command}` without "
@@ -207,8 +207,8 @@ def _recorded_options(run: Run, folder: Path, options: PosteriorRunOptions) -> P
 def _begin(
     data: Dataset, folder: Path, options: PosteriorRunOptions, about: dict[str, Any]
 ) -> tuple[Posterior, Run]:
-    """Make the folder and begin; the files of an earlier run are removed."""
-    as_prior(options.prior)  # refused before anything is written
+    """Make the folder and start to sample; the files of an earlier run are removed."""
+    as_prior(options.prior)  # raises an error before anything is written
     seed = materialise_seed(options.settings.get("random_state"))
     options = replace(options, settings={**options.settings, "random_state": seed})
     begun = Run("posterior", _plain_options(options), about)
