@@ -8,13 +8,13 @@ or near 1 - w, the opposite order. The map is one to one, and the determinant of
 (p1, p2, p12, logit w) is 1 / (p0 p1 p2 p12): the same everywhere along the family. So a symmetric
 step of logit w needs no correction.
 
-With `follow`, the effects of every other item k on the two are moved along: such that a chain in
+With `follow`, the effects of every other item k on the two change as well, such that a chain in
 which k is present from the start keeps its marginal probabilities of item 1 and of item 2.
 
 With a `shift`, all other coordinates of theta move by a constant vector where the jump changes
 which item mostly comes first, and by its opposite on the way back. It is learned in the warm-up:
 the difference of the means of the two orders. So a jump can change several interactions together,
-as real rivals do: an item that comes first also takes over the effects of the other one.
+as needed in real data: an item that comes first also takes over the effects of the other one.
 """
 
 import math
@@ -33,7 +33,7 @@ from sequela.kernels.prior_transform import (
 )
 from sequela.support.jit import helper, inlined
 
-# A share nearer to 0 or 1 is not left by a jump: rounding would decide.
+# Shares closer to 0 or 1 do not jump, because the result would be rounding error.
 _LEAST_SHARE = 1e-12
 _MAX_NEWTON = 60
 
@@ -108,10 +108,10 @@ def solve_effects(one, two, on_two, on_one, no_one, no_two, x, y):
 
 @helper
 def follow_effects(theta, z, old, new, i, j, unit, prior):
-    """Move the effects of all other items on i and j along with the pair; change theta and z.
+    """Change the effects of all other items on i and j to follow the pair, in theta and z.
 
     `old` and `new` are the pair's four parameters. Return (found, log of the ratio of prior
-    densities and Jacobians). A solution is taken only if the way back leads to where it began.
+    densities and Jacobians). A solution is used only if the reverse move leads back to the start.
     """
     n = theta.shape[0]
     gain = 0.0

@@ -1,7 +1,7 @@
 """One sweep of a Markov chain over theta: trajectories, jumps, shifts, the scale, latent orders.
 
-Each move leaves the posterior (or its heated version) as it is; together they reach what a single
-one does not. The mathematics is in `docs/posterior.md`.
+Each move leaves the posterior (or its heated version) invariant. Different moves reach different
+parts of it. The mathematics is in `docs/posterior.md`.
 """
 
 import math
@@ -23,7 +23,7 @@ from sequela.kernels.prior_transform import (
 )
 from sequela.support.jit import helper, inlined, kernel
 
-# Places in the counts that `advance` adds to: what was tried and what was accepted.
+# The entries of the counts of `advance`: numbers of moves that were tried and accepted.
 COUNTS = (
     "trajectories",
     "acceptance",
@@ -40,7 +40,7 @@ COUNTS = (
 _NEAR = 1.0
 _FAR = 2.5
 _FAR_SHARE = 0.3
-# Of the jumps to the opposite order, those that use the learned shift of the pair.
+# The part of the jumps to the opposite order that uses the learned shift of the pair.
 _SHIFTED = 0.6
 # Typical shift of a whole row of theta, and step of the coordinate of the scale.
 _SHIFT = 0.5
@@ -52,8 +52,9 @@ _SCALE_TRIES = 2
 def shift_row(state, target, rng):
     """Propose to add the same number to all effects of one item; return whether it was accepted.
 
-    An item that slows all that comes after it looks much like one that hastens the observation, so
-    that a whole row of theta is known less well than each of its entries given the others.
+    An item that slows all later items has nearly the same effect on the data as one that makes the
+    observation earlier. So the data determine the mean of a row of theta less well than the
+    differences within it.
     """
     n = state.z.shape[0]
     prior = target.prior
@@ -91,8 +92,8 @@ def shift_row(state, target, rng):
 def change_scale(state, prior, rng):
     """Propose another scale of the prior while theta stays; return whether it was accepted.
 
-    The likelihood does not change, so this costs little. Trajectories change the scale and theta
-    together; the two ways complement each other.
+    The likelihood does not change, so this move is fast. Trajectories change the scale and theta
+    together; the two moves complement each other.
     """
     n = state.z.shape[0]
     proposed = state.scale[0] + _SCALE_STEP * rng.standard_normal()
@@ -123,7 +124,7 @@ def jump_pairs(state, target, jumps, count, counts, rng):
         reflect = rng.random() < 0.5
         other = rng.random()
         width = _FAR if rng.random() < _FAR_SHARE else _NEAR
-        # A learned shift has the effects of all other items in it, so that nothing else follows.
+        # A learned shift includes the effects of all other items, so that these need not follow.
         shifted = jumps.slots[at] >= 0 and reflect and other < _SHIFTED
         shift = jumps.shifts[jumps.slots[at]] if shifted else nothing
         way = JumpWay(reflect, width, not shifted and rng.random() < 0.5, shift)
@@ -136,12 +137,12 @@ def jump_pairs(state, target, jumps, count, counts, rng):
 def advance(state, target, trajectory, jumps, per_sweep, sweeps, counts, force, rng):
     """Advance a chain by `sweeps` sweeps with `per_sweep` jumps each.
 
-    `counts` are added to, see `COUNTS`.
+    Numbers of moves are added to `counts`; see `COUNTS`.
 
     `force` receives the gradient of the log-density in the coordinates, unless it is empty.
 
-    Return False if the state is out of range, which only a start can be. Without sweeps this is
-    all that is done.
+    Return False if the state is out of range, which can only happen at a start. With 0 sweeps, only
+    this check is done.
     """
     n = state.z.shape[0]
     theta = np.empty((n, n))

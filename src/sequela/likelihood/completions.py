@@ -2,8 +2,8 @@
 
 At some theta, cells are drawn from their posterior given the known ones. By Fisher's identity the
 gradient of log p of the sample is the mean of the gradients of the completed sets: unbiased, and
-its error is seen from the spread of independent chains. At another theta the draws are weighted by
-p(T) there over p(T) where they were drawn, for all completed sets T, which are exact.
+its error is estimated from the spread of independent chains. At another theta, each draw is
+weighted by the ratio of p(T) there and p(T) at the first theta, which are exact.
 
 The same completed set comes from many draws, of the same sample and of others: each distinct one is
 evaluated once.
@@ -51,7 +51,7 @@ CHAINS = 4
 # Sweeps over all missing cells before the first draw.
 _FIRST_BURN_IN = 5
 _BURN_IN = 1
-# Completed sets per evaluation of a fit that are worth their time at first, and at most.
+# Number of completed sets per evaluation of a fit: at first, and at most.
 _FIRST_DRAWS = 2e4
 _MOST_DRAWS = 8e4
 # Items of a completed set.
@@ -113,7 +113,7 @@ class CompletedSets:
 
 
 class _Draws(NamedTuple):
-    """Cells of one sample: where its chains stand, and what they drew."""
+    """The missing cells of one sample: the states of its chains, and their draws."""
 
     states: NDArray[np.uint8]
     kept: NDArray[np.uint8]
@@ -126,7 +126,7 @@ def _draw_some(
     kept: int,
     rng: np.random.Generator,
 ) -> list[_Draws]:
-    """Move the chains of a few samples on."""
+    """Advance the chains of a few samples."""
     found = []
     for known, state in zip(partials, states, strict=True):
         burn_in = _FIRST_BURN_IN if state is None else _BURN_IN
@@ -226,7 +226,7 @@ class DrawnCompletions:
     def draw(
         self, parameters: Parameters, kept: int, settings: Settings, index: tuple[int, ...]
     ) -> None:
-        """Draw the missing cells at theta, to be used from here on."""
+        """Draw the missing cells at theta; later evaluations use these draws."""
         if self._completed is None:
             self._offset = np.array(
                 [independent_log_p(parameters, known) for known in self.partials]
@@ -276,7 +276,7 @@ class DrawnCompletions:
         )[1]
 
     def arrays(self) -> dict[str, Any]:
-        """Return what a checkpoint needs to go on with the same draws."""
+        """Return the arrays that a checkpoint needs to continue with the same draws."""
         if self._completed is None:
             return {}
         return {
@@ -288,7 +288,7 @@ class DrawnCompletions:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from the `arrays` of an earlier run."""
+        """Continue from the `arrays` of an earlier run."""
         if "completion_states" not in state:
             return
         sizes = np.array([known.missing.size for known in self.partials])
@@ -335,7 +335,7 @@ def independent_log_p(parameters: Parameters, known: PartialSet) -> float:
 
 
 class SampledCompletions(NamedTuple):
-    """What drawn cells tell of samples at one theta.
+    """Estimates for samples from drawn cells, at one theta.
 
     Attributes
     ----------
@@ -344,7 +344,7 @@ class SampledCompletions(NamedTuple):
     gradient, gradient_variance : arrays (n, n) or None
         The weighted sum of the gradients of the samples, and its variance.
     present : list of arrays
-        Of every sample the share of the draws in which each missing item is present.
+        For every sample, the share of the draws in which each missing item is present.
     """
 
     log_p: NDArray[np.float64]
@@ -364,7 +364,7 @@ class SampledCompletions(NamedTuple):
         value: bool,
         gradient: bool,
     ) -> SampledCompletions:
-        """Draw the missing cells of samples and evaluate what is wanted."""
+        """Draw the missing cells of samples and compute the requested estimates."""
         threads = settings.threads
         draws = draw_cells(
             parameters, partials, [None] * len(partials), _VALUE_DRAWS,
@@ -399,7 +399,7 @@ def _values(
     """
     proposed, log_q = [], []
     for drawn in cells:
-        # One draw of either kind is added: no cell is proposed never or always.
+        # One draw of each kind is added, so that no probability of a proposal is 0 or 1.
         share = (drawn.sum(axis=0) + 0.5) / (len(drawn) + 1.0)
         new = rng.random(drawn.shape) < share
         proposed.append(new.astype(np.uint8))
@@ -412,5 +412,5 @@ def _values(
     count = weight.shape[1]
     log_p = top[:, 0] + np.log(mean)
     variance = weight.var(axis=1, ddof=1) / (count * mean**2)
-    # If all proposals agree, another one might still not: it would have been about one of them.
+    # If all proposals are equal, the variance is estimated as if one of them were different.
     return log_p, np.maximum(variance, 0.25 / count**2)

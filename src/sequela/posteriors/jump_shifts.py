@@ -1,8 +1,9 @@
-"""Which other parameters change together with the order of two items: learned in the warm-up.
+"""Learn which other parameters change together with the order of two items.
 
-Models with the opposite order of a pair usually differ in more than the pair: an item that comes
-first also takes over effects of the other one on third items, and effects of third items on it. The
-differences between the means of the two kinds of draws say which. Jumps move along them (`Jumps`).
+Models with opposite orders of a pair usually differ in other parameters, too. For example, the item
+that comes first takes over the effects of the other item on third items. During the warm-up, the
+differences between the means of the two kinds of models are learned, and jumps add or subtract them
+(`Jumps`).
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ if TYPE_CHECKING:
 
 __all__ = ["learn_shifts"]
 
-# Shifts are learned for pairs that take at least this many draws to be forgotten.
+# Shifts are learned for pairs with at least this many draws per independent draw.
 _LEAST_SLOW = 4.0
 _MOST_PAIRS = 40
-# Both orders need this many draws.
+# The least number of draws with each of the two orders.
 _LEAST_DRAWS = 20
-# Successive draws are correlated: this many count as one.
+# Successive draws are correlated: this many count as one independent draw.
 _DRAWS_PER_INDEPENDENT = 4.0
-# A coordinate moves if its difference is this many standard errors and standard deviations.
+# A coordinate is shifted if its difference is at least this many standard errors and standard
+# deviations.
 _LEAST_ERRORS = 4.0
 _LEAST_DEVIATIONS = 0.5
 
@@ -45,7 +47,7 @@ def learn_shifts(
     positions : array (draws, chains, n * n + 1)
         Coordinates of theta and of the scale.
     slow : array (pairs,)
-        Draws that each pair takes to be forgotten.
+        Number of draws per independent draw, for each pair.
     """
     pairs = problem.pair_copies[0]
     n = problem.n
@@ -73,7 +75,7 @@ def learn_shifts(
 
 
 def _difference(z: NDArray[np.float64], is_first: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the clear differences between the means of two kinds of draws, 0 elsewhere."""
+    """Return the differences between the means of two kinds of draws; 0 if unclear."""
     counts = np.array([is_first.sum(), (~is_first).sum()])
     if counts.min() < _LEAST_DRAWS:
         return np.zeros(z.shape[1])

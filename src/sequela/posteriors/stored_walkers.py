@@ -1,4 +1,4 @@
-"""The state of the chains as plain values and arrays, and back: what a continued run needs."""
+"""Convert the state of the chains to plain values and arrays, and back, to continue a run."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["restore_walkers", "store_walkers"]
 
-# What `Walkers` holds as an array.
+# The attributes of `Walkers` that are arrays.
 _ARRAYS = ("centres", "window", "counts", "swaps")
 
 
 def store_walkers(walkers: Walkers) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return what a file holds of the chains: JSON values and arrays."""
+    """Return the chains as JSON values and arrays for a file."""
     header = {
         "plan": asdict(walkers.plan),
         "seed": walkers.seed,
