@@ -100,8 +100,8 @@ def refine_metric(
 
     For a normal distribution with the covariance C, positions x and gradients a satisfy x = -C a,
     so that few draws determine C. In general the covariance of the positions and the inverse of
-    that of the gradients differ. Their geometric mean is used, as in the low-rank metric of nutpie, in
-    the coordinates in which the present metric is the identity.
+    that of the gradients differ. Their geometric mean is used, as in the low-rank metric of nutpie,
+    in the coordinates in which the present metric is the identity.
 
     Positions and gradients are those of a likelihood with the given power.
     """
