@@ -320,7 +320,7 @@ def test_what_cannot_be_written_is_refused_before_the_work(table, report, tmp_pa
     def never(*_, **__):
         pytest.fail("the fit began")
 
-    monkeypatch.setattr("sequela.report.fit_run.read_samples", never)
+    monkeypatch.setattr("sequela.report.fit_run.read_as_recorded", never)
     with pytest.raises(sequela.InputError, match=r"force=True"):
         run_fit(table, report.folder, OPTIONS)
     with pytest.raises(sequela.InputError, match="'gif' is not a figure format"):

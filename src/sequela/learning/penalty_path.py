@@ -20,6 +20,7 @@ from sequela.likelihood.objective import Objective
 from sequela.observation import as_observation
 from sequela.settings import SettingsKeywords, read_settings
 from sequela.support.errors import InputError
+from sequela.support.progress import WorkProgress, no_progress
 from sequela.support.validation import check_tolerance, is_number, positive_integer
 
 if TYPE_CHECKING:
@@ -180,31 +181,36 @@ def path(
     read = Dataset.coerce(data, times=times)
     observation = as_observation(how.observation)
     fixed = read_fixed(how.fixed, read.items)
-    if penalties is None:
-        largest = penalty_max(read, observation=observation, fixed=fixed, settings=settings)
-        penalties = list(penalty_grid(largest, how.n_penalties, how.ratio))
-    objective = Objective(read, observation, settings)
-    unit = units(objective)
-    theta = apply_fixed(best_without_interactions(objective), fixed)
-    limits = Limits(tol=how.tol, max_iter=how.max_iter)
-    rows = []
-    thetas = []
-    for strength in check_penalties(penalties):
-        solver = ProximalNewton(with_fixed(OffDiagonalL1(strength), fixed), unit)
-        state, info = solve(solver, objective, begin(solver, objective, theta), limits)
-        theta = state.theta
-        thetas.append(theta)
-        rows.append(
-            {
-                "penalty": strength,
-                "log_likelihood": -state.loss,
-                "objective": info.objective,
-                "interactions": int(np.count_nonzero(theta) - np.count_nonzero(np.diag(theta))),
-                "kkt_residual": info.residual,
-                "evaluations": info.evaluations,
-                "converged": info.status.converged,
-            }
-        )
+    if penalties is not None:
+        penalties = check_penalties(penalties)
+    total = how.n_penalties if penalties is None else len(penalties)
+    with WorkProgress("models along the path", total) as bar, no_progress():
+        if penalties is None:
+            largest = penalty_max(read, observation=observation, fixed=fixed, settings=settings)
+            penalties = list(penalty_grid(largest, how.n_penalties, how.ratio))
+        objective = Objective(read, observation, settings)
+        unit = units(objective)
+        theta = apply_fixed(best_without_interactions(objective), fixed)
+        limits = Limits(tol=how.tol, max_iter=how.max_iter)
+        rows = []
+        thetas = []
+        for strength in check_penalties(penalties):
+            solver = ProximalNewton(with_fixed(OffDiagonalL1(strength), fixed), unit)
+            state, info = solve(solver, objective, begin(solver, objective, theta), limits)
+            theta = state.theta
+            thetas.append(theta)
+            rows.append(
+                {
+                    "penalty": strength,
+                    "log_likelihood": -state.loss,
+                    "objective": info.objective,
+                    "interactions": int(np.count_nonzero(theta) - np.count_nonzero(np.diag(theta))),
+                    "kkt_residual": info.residual,
+                    "evaluations": info.evaluations,
+                    "converged": info.status.converged,
+                }
+            )
+            bar.advance()
     return PenaltyPath(
         table=pd.DataFrame(rows), thetas=thetas, items=read.items, observation=observation,
         seed=settings.seed,

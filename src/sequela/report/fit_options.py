@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sequela.support.errors import InputError
@@ -86,6 +87,21 @@ class FitRunOptions:
     fixed: tuple[tuple[str, str, float], ...] | None = None
     orders: str | None = None
     missing: str | None = None
+
+    def with_absolute_paths(self) -> FitRunOptions:
+        """Return the options with absolute paths, which are valid in every working directory.
+
+        Examples
+        --------
+        >>> FitRunOptions(weights="column").with_absolute_paths().weights
+        'column'
+        """
+        weights, orders = self.weights, self.orders
+        if weights is not None and Path(weights).is_file():
+            weights = str(Path(weights).absolute())
+        if orders is not None:
+            orders = str(Path(orders).absolute())
+        return replace(self, weights=weights, orders=orders)
 
     def to_json(self) -> dict[str, Any]:
         """Return the options as plain values for JSON."""

@@ -20,7 +20,7 @@ from sequela.questions.order_ranges import order_ranges
 from sequela.report.fit_folder import write_fit
 from sequela.report.fit_options import Execution, FitRunOptions, OutputOptions
 from sequela.report.html_folder import write_report
-from sequela.report.reading import read_samples
+from sequela.report.reading import read_as_recorded
 from sequela.report.run import MODEL_NAME, Run, checksum, is_file
 from sequela.report.tables import records
 from sequela.support.errors import InputError
@@ -228,7 +228,7 @@ def run_fit(
     ...     print(report.model, (folder / "model.npz").exists())
     <Model: 3 items, 0 interactions> True
     """
-    options = options or FitRunOptions()
+    options = (options or FitRunOptions()).with_absolute_paths()
     output = output or OutputOptions()
     execution = execution or Execution()
     if options.observation is not None and options.observation not in FAMILIES:
@@ -237,10 +237,7 @@ def run_fit(
     force = output.force or _is_resumed(folder, table, options, execution)
     check_folder(folder, force=force)
     output.check_figures()
-    found = read_samples(
-        table, times=options.times, most_frequent=options.most_frequent, weights=options.weights,
-        orders=options.orders, missing=options.missing,
-    )  # fmt: skip
+    found = read_as_recorded(table, options.to_json())
     if options.starts is None:
         options = replace(options, starts=_default_starts(found.data, options))
     compared, options = _choose_observation(found.data, options, execution)

@@ -15,6 +15,7 @@ from sequela.report.html_cohorts import Comparison
 from sequela.report.html_content import posterior_content
 from sequela.report.html_payload import ReportContent, build_payload
 from sequela.report.html_verdicts import find_verdicts
+from sequela.report.reading import read_as_recorded
 from sequela.report.run import MODEL_NAME, POSTERIOR_NAME, RUN_NAME, Run, is_file
 from sequela.support.errors import InputError
 from sequela.support.progress import lines_in_log
@@ -182,17 +183,15 @@ def _fit_content(
 
 def _read_data(run: Run, place: Path) -> Dataset | None:
     """Read the samples of a run; None if the file was moved, an error if it was changed."""
-    from sequela.data.tables import read_table
-
     path = Path(run.data["path"])
     path = path if path.is_absolute() else place / path
-    if not is_file(path):
-        _log.warning("there is no file %r; the report is made without the samples", str(path))
+    gone = [file for file in (str(path), *run.other_files()) if not is_file(Path(file))]
+    if gone:
+        _log.warning("there is no file %r; the report is made without the samples", gone[0])
         return None
     run.check_data(path)
-    options = run.options
-    found = read_table(path, times=options.get("times"), most_frequent=options.get("most_frequent"))
-    return found.data
+    run.check_other_files()
+    return read_as_recorded(path, run.options).data
 
 
 def _table(place: Path, name: str) -> pd.DataFrame | None:

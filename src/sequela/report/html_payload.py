@@ -394,11 +394,16 @@ def _made(run: Run | None) -> dict[str, Any]:
         options = dict(run.options)
         if "random_state" in options:
             options["seed"] = options.pop("random_state")
+        # Only names of files: a report is shared, and their folders may be private.
+        others = run.other_files()
+        options = {
+            name: Path(value).name if isinstance(value, str) and value in others else value
+            for name, value in options.items()
+        }
         about.update(
             options=options,
             versions=run.versions,
             result=run.result,
-            # Only the name: a report is shared, and the folder may be private.
             data={"path": Path(run.data["path"]).name, "sha256": run.data["sha256"]},
             command=repeat_command(run),
         )

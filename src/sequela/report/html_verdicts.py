@@ -86,7 +86,7 @@ class Verdicts:
     notes : tuple of str
         Notes for the reader about the certainty.
     command : str
-        For kind "none": the command that computes the certainty.
+        The commands that check pairs and write the report again; empty if there are none.
 
     Examples
     --------
@@ -188,16 +188,18 @@ def find_verdicts(
         table = with_checked(table, known, ("observed", "se")) if len(known) else table
     if {"low", "high"} <= set(table.columns) and table["low"].notna().any():
         mixed = "The evidence of pairs without a range is from the command sequela rivals."
-        return Verdicts(table, "range", notes=(mixed,) if notes else ())
+        if notes:
+            return Verdicts(table, "range", notes=(mixed,))
+        return Verdicts(table, "range", command=_check_command(folder, source))
     if notes:
         return Verdicts(table, "evidence", notes=notes)
+    return Verdicts(table, "none", command=_check_command(folder, source))
+
+
+def _check_command(folder: str, source: str) -> str:
+    """Return the two commands that check orders and write the report again."""
     name, rival_file = shlex.quote(folder), shlex.quote(f"{folder}/rivals.csv")
-    return Verdicts(
-        table,
-        "none",
-        command=f"sequela rivals {name} {shlex.quote(source)} -o {rival_file}\n"
-        f"sequela report {name}",
-    )
+    return f"sequela rivals {name} {shlex.quote(source)} -o {rival_file}\nsequela report {name}"
 
 
 def with_checked(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sequela.data._text_files import source_file
 from sequela.data._weights import read_weight_file
@@ -15,10 +15,12 @@ from sequela.data.tables import read_table
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
-__all__ = ["read_samples"]
+__all__ = ["read_as_recorded", "read_samples"]
 
 _log = logging.getLogger("sequela")
+_OPTIONS = ("times", "most_frequent", "weights", "orders", "missing")
 
 
 def read_samples(
@@ -79,3 +81,19 @@ def read_samples(
     for notice in found.summary.notices():
         _log.warning("%s: %s", Path(path).name, notice)
     return found
+
+
+def read_as_recorded(path: str | os.PathLike[str], options: Mapping[str, Any]) -> Imported:
+    """Read a table with the options of a run, as ``run.json`` has them.
+
+    A fit and the report of its folder both read with this function, so that they have the same
+    samples. Options that are not about reading are ignored.
+
+    Examples
+    --------
+    >>> from sequela.data.examples import example_path
+    >>> options = {"most_frequent": 3, "penalty": 0.01}
+    >>> read_as_recorded(example_path("samples.csv"), options).data.n_items
+    3
+    """
+    return read_samples(path, **{name: options.get(name) for name in _OPTIONS})

@@ -49,6 +49,9 @@ class _StoredOptions:
     most_frequent: Count | None = None
     draws: Count | None = None
     most_draws: Count | None = None
+    weights: str | None = None
+    orders: str | None = None
+    missing: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,21 @@ class _StoredResult:
     fit_check: _StoredCheck | None = None
     converged: bool = True
     interrupted: bool = False
+
+
+@dataclass(frozen=True)
+class _StoredFile:
+    """A file that was read, besides the table."""
+
+    path: str
+    sha256: Digest
+
+
+@dataclass(frozen=True)
+class _StoredSummary:
+    """The fields of the import summary about the files that were read; the table is the first."""
+
+    files: list[_StoredFile] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -180,9 +198,28 @@ class Run:
 
     def check_data(self, path: str | os.PathLike[str]) -> None:
         """Raise an error if a file is not the data of this run."""
-        found = checksum(path)
-        if found != self.data["sha256"]:
-            raise InputError(
-                f"{str(path)!r} is not the file that the run was made from: its SHA-256 is "
-                f"{found[:12]}..., expected {self.data['sha256'][:12]}..."
-            )
+        _check(path, self.data["sha256"])
+
+    def other_files(self) -> dict[str, str]:
+        """Return the paths and the checksums of known orders and weights that the run has read."""
+        summary = self.data.get("import_summary")
+        if not isinstance(summary, dict):
+            return {}  # an older version has not recorded it
+        place = Place(RUN_NAME, _REMEDY, "data.import_summary")
+        files = read_fields(_StoredSummary, summary, place).files[1:]
+        given = (self.options.get("orders"), self.options.get("weights"))
+        return {file.path: file.sha256 for file in files if file.path in given}
+
+    def check_other_files(self) -> None:
+        """Raise an error if a file of known orders or weights was changed since the run."""
+        for path, digest in self.other_files().items():
+            _check(path, digest)
+
+
+def _check(path: str | os.PathLike[str], digest: str) -> None:
+    found = checksum(path)
+    if found != digest:
+        raise InputError(
+            f"{str(path)!r} is not the file that the run was made from: its SHA-256 is "
+            f"{found[:12]}..., expected {digest[:12]}..."
+        )
