@@ -60,7 +60,7 @@ def test_every_branch_is_drawn_and_named(cohort):
 def test_a_tree_of_many_orders_leaves_out_small_branches(cohort):
     ax = plot_order_tree(cohort)
     assert len(ax.patches) <= 80
-    with pytest.raises(InputError, match="no branch has 10000 samples"):
+    with pytest.raises(InputError, match="no branch has 10000 or more samples"):
         plot_order_tree(cohort, least=10_000)
     with pytest.raises(InputError, match="expected CohortOrders"):
         plot_order_tree(example_theta())
