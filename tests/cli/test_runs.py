@@ -341,7 +341,7 @@ def test_import_a_table(table, tmp_path):
         run("import", "--table", table, "--times", "time", "-o", output, "--force", "--json").stdout
     )
     assert report["written"] == str(output)
-    assert "one source" in run("import", "-o", tmp_path / "x.csv", code=2).stderr
+    assert "exactly one of" in run("import", "-o", tmp_path / "x.csv", code=2).stderr
     wrong = run("import", "--table", table, "--profiled", table, "-o", tmp_path / "x.csv", code=2)
     assert "belongs to --maf" in wrong.stderr
 

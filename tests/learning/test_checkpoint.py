@@ -529,7 +529,7 @@ def test_a_newer_format_is_refused(good, data, tmp_path):
     file = rewritten(
         content, tmp_path / "fit", lambda meta: meta.update(version=meta["version"] + 1)
     )
-    refused(learner, data, file, "format version 4, this version of sequela reads 3")
+    refused(learner, data, file, "format version 4, but this version of sequela reads 3")
 
 
 @pytest.mark.parametrize("seed", [5, None], ids=["given", "recorded"])

@@ -100,7 +100,7 @@ def test_repeats_of_fits_have_intervals_and_zeros_count_half():
     np.testing.assert_allclose(found.interactions["larger"], 0.5)
     assert not (found.interactions["verdict"] == "differs").any()
     few = compare(repeats[:3], repeats[:3])
-    assert "has 3 models" in few.notes[0]
+    assert "has only 3 models" in few.notes[0]
 
 
 def test_two_single_models_are_compared_without_certainty():
@@ -110,7 +110,7 @@ def test_two_single_models_are_compared_without_certainty():
     assert not found.is_certain
     assert set(found.orders["verdict"]) == {"unknown"}
     assert found.orders["low"].isna().all()
-    assert "one model" in found.notes[0]
+    assert "single model" in found.notes[0]
     assert "difference" not in found.sentences()[0]
     by_array = compare(one.theta.tolist(), two.theta)
     assert by_array.models == (1, 1)

@@ -144,5 +144,5 @@ def test_bad_arguments_are_named(options, message):
     model = make_model()
     with pytest.raises(InputError, match=message):
         questions.goodness_of_fit(model, [{"a"}], **options)
-    with pytest.raises(InputError, match="lack"):
+    with pytest.raises(InputError, match="are missing"):
         questions.goodness_of_fit(model, [[1, 0]])
