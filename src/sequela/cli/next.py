@@ -96,7 +96,8 @@ def show(report: dict[str, Any], max_items: int) -> None:
     if left > 0:
         console.print(f"and {left} more (--max-items, --json)", soft_wrap=True)
     console.print(
-        f"\nprobability of being observed before the next item: {report['observed_first']:.4f}; "
-        f"expected time until either: {report['waiting_time']:.4f}",
+        "\nA sample is taken before the next item with probability "
+        f"{report['observed_first']:.4f}. The mean time until one of the two happens is "
+        f"{report['waiting_time']:.4f}.",
         soft_wrap=True,
     )
