@@ -98,9 +98,7 @@ def test_what_is_no_budget_is_refused():
 
 def test_the_docstring_tells_the_truth_about_the_default():
     """The largest number of interacting items with which a set of 20 items is exact."""
-    said = re.search(
-        r"of sets of 20 items with up to (\d+)", " ".join(Budget.__doc__.split())
-    )
+    said = re.search(r"of sets of 20 items with up to (\d+)", " ".join(Budget.__doc__.split()))
     assert Budget().exact_fits(20, int(said[1]))
     assert not Budget().exact_fits(20, int(said[1]) + 20)
 
