@@ -138,14 +138,16 @@ class Objective:
         The gradient is then complete for all entries of the support; see `evaluate`.
         """
         # Every start begins with the same support; do not prepare it again.
-        if self._support is None or not np.array_equal(support, self._support):
+        is_new = self._support is None or not np.array_equal(support, self._support)
+        if is_new:
             self._prepare_exact(support)
         ways = self._ways
         self._prepare_drawn(ways)
         sampled = [int(s) for s in np.nonzero(~is_exact(ways) & ~self.distinct.partial)[0]]
         self._orders = {s: self._orders.get(s) or self._undrawn(s) for s in sampled}
         self.large = [self._orders[s] for s in sampled]
-        self._seconds_each = self._predict_seconds()
+        if is_new:
+            self._seconds_each = self._predict_seconds()
 
     def _prepare_exact(self, support: NDArray[np.bool_]) -> None:
         """Choose the way of every set on a support, and prepare the sets that are exact."""

@@ -291,10 +291,11 @@ class Walkers:
         slow = self.tracks.draws_to_forget()
         now = pair_counts(pairs, self.jumps.pairs)
         chosen = pairs_by_slowness(now, copies, slow)
-        self.jumps = no_shifts(pairs[chosen], problem.n)
         if settled:
             slots, shifts = learn_shifts(problem, self.window[:, 0, :, 0], slow)
             self.jumps = Jumps(pairs[chosen], slots[chosen], shifts)
+        else:
+            self.jumps = no_shifts(pairs[chosen], problem.n)
         self.tracks = PairTracks.begin(self.plan.chains, len(pairs))
 
     def rates(self) -> tuple[float, float, float]:

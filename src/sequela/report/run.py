@@ -33,8 +33,8 @@ _PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn")
 
 
 @dataclass(frozen=True)
-class _StoredData:
-    """The fields of a run.json about the table that are used."""
+class _StoredFile:
+    """The fields of a run.json about a file that was read: the table, or one besides it."""
 
     path: str
     sha256: Digest
@@ -69,14 +69,6 @@ class _StoredResult:
     fit_check: _StoredCheck | None = None
     converged: bool = True
     interrupted: bool = False
-
-
-@dataclass(frozen=True)
-class _StoredFile:
-    """A file that was read, besides the table."""
-
-    path: str
-    sha256: Digest
 
 
 @dataclass(frozen=True)
@@ -193,7 +185,7 @@ class Run:
         found = read_fields(_Stored, content, where)
         read_fields(_StoredOptions, found.options, where.at("options"))
         read_fields(_StoredResult, found.result, where.at("result"))
-        data = {**found.data, **asdict(read_fields(_StoredData, found.data, where.at("data")))}
+        data = {**found.data, **asdict(read_fields(_StoredFile, found.data, where.at("data")))}
         return cls(found.command, found.options, data, found.result, found.versions)
 
     def check_data(self, path: str | os.PathLike[str]) -> None:
