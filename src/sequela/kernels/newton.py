@@ -5,6 +5,8 @@ The Hessian of the model is the compact form of limited-memory BFGS (Byrd, Noced
 many small operations took longer than the likelihood of a small data set.
 """
 
+import math
+
 import numpy as np
 
 from sequela.kernels.descent import descend
@@ -13,6 +15,10 @@ from sequela.support.jit import helper, kernel
 
 # The diagonal of B is at least this share of gamma.
 LEAST_CURVATURE = 1e-3
+# The model is minimised to this share of the KKT residual, or to the root of the residual if it is
+# smaller (Dembo, Eisenstat and Steihaug 1982). More digits need more sweeps, but not fewer
+# evaluations: 37.2 to 37.6 per fit of 20 items for shares from 0.001 to 0.1.
+INNER_ACCURACY = 0.03
 
 
 @helper
@@ -122,7 +128,7 @@ def minimise_model(theta, gradient, weights, unit, free, pairs, products, residu
         g[i] = gradient[at] * unit[at]
         weight[i] = weights[at] * unit[at]
         curvature[i] = max(gamma - lane_dot(Q[i], P[i], memory), LEAST_CURVATURE * gamma)
-    accuracy = 1e-3 * residual * smallest
+    accuracy = min(INNER_ACCURACY, math.sqrt(residual)) * residual * smallest
     descend(d, z, g, weight, gamma, Q, P, curvature, np.zeros(memory), sweeps, accuracy)
     for i in range(theta.shape[0]):
         target[i] = theta[i]
@@ -136,3 +142,24 @@ def minimise_model(theta, gradient, weights, unit, free, pairs, products, residu
         slope += gradient[at] * move
         farthest = max(farthest, abs(move))
     return slope, farthest
+
+
+@kernel
+def largest_violation(theta, gradient, weights, free):
+    """Return the KKT residual: the largest distance of minus the gradient from the subdifferential.
+
+    All arrays are flat, and `gradient` is that of the loss. Entries with an infinite weight never
+    change and do not count, nor do entries that are not `free` (an empty array: all are free).
+    """
+    largest = 0.0
+    for i in range(theta.shape[0]):
+        weight = weights[i]
+        if weight == np.inf or (free.shape[0] > 0 and not free[i]):
+            continue
+        if theta[i] == 0.0 and weight > 0.0:
+            distance = abs(gradient[i]) - weight
+        else:
+            distance = abs(gradient[i] + weight * np.sign(theta[i]))
+        if not distance <= largest:  # also true for NaN
+            largest = distance
+    return largest

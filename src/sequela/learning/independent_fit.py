@@ -31,7 +31,7 @@ _WIDEST_STEP = 0.05
 _STEP_OF_WIDTH = 0.5
 # Used if a few digits are enough: the error is at most 1e-4, even if rates are very different.
 _ROUGH_TOL = 1e-5
-_ROUGH_STEP = 0.1
+_ROUGH_STEP = 0.2
 _FIRST_U, _LAST_U = -3.8, 4.7
 
 # The best rate of an item that is always (never) present is not finite; these bounds replace it.

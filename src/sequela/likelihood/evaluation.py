@@ -11,7 +11,6 @@ import numpy as np
 from sequela.data.dataset import Dataset
 from sequela.likelihood.completions import SampledCompletions
 from sequela.likelihood.components import ComponentSets
-from sequela.likelihood.cross_gradient import CrossGradient
 from sequela.likelihood.decomposition import decompose
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.drawn_histories import sample_histories
@@ -257,6 +256,8 @@ class Likelihood:
         if gradient is not None:
             weights = self.distinct.weights[chosen]
             gradient += solved.gradient(weights, threads)
+            from sequela.likelihood.cross_gradient import CrossGradient  # only large sets need it
+
             gradient += CrossGradient(solved).gradient(weights, threads)
 
     def skip(self, evaluations: int) -> None:

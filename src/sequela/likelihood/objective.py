@@ -16,8 +16,6 @@ from sequela.kernels.limits import LARGEST_LOG_RATE
 from sequela.likelihood.completions import DrawnCompletions
 from sequela.likelihood.component_cost import work_of_components
 from sequela.likelihood.components import ComponentSets, in_component_range, integral_work
-from sequela.likelihood.cross_gradient import CrossGradient
-from sequela.likelihood.cross_times import COARSE
 from sequela.likelihood.decomposition import acting, decompose
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.drawn_histories import DrawnHistories
@@ -324,6 +322,9 @@ class Objective:
         weights = self.distinct.weights[self.by_components]
         gradient = solved.gradient(weights, threads)
         if full:
+            from sequela.likelihood.cross_gradient import CrossGradient  # only large sets need it
+            from sequela.likelihood.cross_times import COARSE
+
             gradient += CrossGradient(solved, COARSE).gradient(weights, threads)
         return -float(weights @ solved.log_p), -gradient
 

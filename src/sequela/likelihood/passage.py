@@ -17,7 +17,6 @@ from sequela.kernels.passage import (
     passage_gradient,
     passage_moments,
 )
-from sequela.likelihood.careful_times import LARGEST_CAREFUL_SET, careful_set
 from sequela.support.errors import InputError
 from sequela.support.jit import call
 
@@ -179,6 +178,9 @@ class Passage:
         value, G, lost = self._in_doubles(t, want_gradient=want_gradient or risky)
         if risky and not self._is_sound(value, G, lost, t):
             value, G = np.nan, None
+            # Rarely needed, and `decimal` is a part of the memory of a small fit.
+            from sequela.likelihood.careful_times import LARGEST_CAREFUL_SET, careful_set
+
             if self.k <= LARGEST_CAREFUL_SET:
                 value, G = careful_set(
                     self.parameters, self.columns, t, want_gradient=want_gradient

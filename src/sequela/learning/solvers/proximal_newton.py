@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.kernels.newton import minimise_model
+from sequela.kernels.newton import largest_violation, minimise_model
 from sequela.support.jit import call
 
 if TYPE_CHECKING:
@@ -96,8 +96,12 @@ class ProximalNewton:
         """Return the KKT residual; infinite if the loss is infinite and has no gradient."""
         if not np.isfinite(state.loss):
             return float("inf")
-        distance = self.penalty.subdiff_distance(state.theta, -state.gradient)
-        return float((distance if state.free is None else distance[state.free]).max())
+        weights = self.penalty.weights(state.theta.shape[0])
+        free = _ALL if state.free is None else state.free.ravel()
+        largest = call(
+            largest_violation, state.theta.ravel(), state.gradient.ravel(), weights.ravel(), free
+        )
+        return float(largest)
 
     def objective(self, state: NewtonState) -> float:
         """Return the penalised log-likelihood."""
