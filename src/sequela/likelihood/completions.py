@@ -1,9 +1,6 @@
 """Samples with more missing cells than a lattice can sum over: their missing cells are drawn.
 
-At some theta, cells are drawn from their posterior given the known ones. By Fisher's identity the
-gradient of log p of the sample is the mean of the gradients of the completed sets: unbiased, and
-its error is seen from the spread of independent chains. At another theta the draws are weighted by
-p(T) there over p(T) where they were drawn, for all completed sets T, which are exact.
+Completed sets are exact. What is done with them is in `drawn_samples`.
 
 The same completed set comes from many draws, of the same sample and of others: each distinct one is
 evaluated once.
@@ -21,8 +18,15 @@ from sequela.data._distinct_sets import distinct_sets
 from sequela.kernels.arguments import SetList
 from sequela.kernels.completions import draw_completions
 from sequela.likelihood.distinct import DistinctSamples
+from sequela.likelihood.drawn_samples import (
+    BURN_IN,
+    CHAINS,
+    FIRST_BURN_IN,
+    DrawnSamples,
+    Draws,
+    over_chains,
+)
 from sequela.likelihood.exact import ExactWork, plan_blocks
-from sequela.likelihood.independent import log_p_independent
 from sequela.support.errors import BudgetError
 from sequela.support.jit import call
 from sequela.support.random import Purpose, stream
@@ -43,14 +47,8 @@ __all__ = [
     "DrawnCompletions",
     "SampledCompletions",
     "draw_cells",
-    "independent_log_p",
 ]
 
-# Independent chains per sample; their spread is the error.
-CHAINS = 4
-# Sweeps over all missing cells before the first draw.
-_FIRST_BURN_IN = 5
-_BURN_IN = 1
 # Completed sets per evaluation of a fit that are worth their time at first, and at most.
 _FIRST_DRAWS = 2e4
 _MOST_DRAWS = 8e4
@@ -62,16 +60,19 @@ _TOGETHER = 64
 _VALUE_DRAWS = 16
 
 
-class CompletedSets:
+class CompletedSets(Draws):
     """Completed sets of samples, each distinct one once.
 
     Parameters
     ----------
-    rows : array (draws, n) of bool
-        The completed sets.
+    rows : array (samples * draws, n) of bool
+        The completed sets, sample by sample.
+    samples : int
+        Number of samples.
     """
 
-    def __init__(self, rows: NDArray[np.bool_]) -> None:
+    def __init__(self, rows: NDArray[np.bool_], samples: int) -> None:
+        self._samples = samples
         found = distinct_sets(rows)
         self.which = found.inverse
         count = found.counts.size
@@ -87,11 +88,11 @@ class CompletedSets:
         self._blocks = plan_blocks(self._sets, np.arange(count), self.n)
 
     def log_p(self, parameters: Parameters, n_threads: int) -> NDArray[np.float64]:
-        """Return log p of every draw; NaN where rates are out of range."""
+        """Return log p of every draw (samples, draws); NaN where rates are out of range."""
         work = ExactWork(parameters, self._sets, self._blocks, want_gradient=False)
         run_all(work.pieces, n_threads)
         work.finish(n_threads)
-        return work.log_p[self.which]
+        return work.log_p[self.which].reshape(self._samples, -1)
 
     def gradient(
         self, parameters: Parameters, weights: NDArray[np.float64], n_threads: int
@@ -112,7 +113,7 @@ class CompletedSets:
         return gradient
 
 
-class _Draws(NamedTuple):
+class _Cells(NamedTuple):
     """Cells of one sample: where its chains stand, and what they drew."""
 
     states: NDArray[np.uint8]
@@ -125,11 +126,11 @@ def _draw_some(
     states: Sequence[NDArray[np.uint8] | None],
     kept: int,
     rng: np.random.Generator,
-) -> list[_Draws]:
+) -> list[_Cells]:
     """Move the chains of a few samples on."""
     found = []
     for known, state in zip(partials, states, strict=True):
-        burn_in = _FIRST_BURN_IN if state is None else _BURN_IN
+        burn_in = FIRST_BURN_IN if state is None else BURN_IN
         moved = (
             np.zeros((CHAINS, known.missing.size), dtype=np.uint8)
             if state is None
@@ -145,7 +146,7 @@ def _draw_some(
                 f"drawn: with them it has more than {_MOST_ITEMS} items, or its rates are out of "
                 "range. Leave the sample out, or its missing items"
             )
-        found.append(_Draws(moved, drawn))
+        found.append(_Cells(moved, drawn))
     return found
 
 
@@ -156,7 +157,7 @@ def draw_cells(
     kept: int,
     key: tuple[int, Purpose, tuple[int, ...]],
     n_threads: int,
-) -> list[_Draws]:
+) -> list[_Cells]:
     """Draw the missing cells of samples; `key` is a seed, a purpose and an index for streams."""
     seed, purpose, index = key
     pieces = [
@@ -183,36 +184,17 @@ def completed_rows(
     return rows
 
 
-class DrawnCompletions:
-    """The drawn samples of a fit, and their weights at any theta.
+class DrawnCompletions(DrawnSamples):
+    """The samples of a fit whose missing cells are drawn, and their weights at any theta."""
 
-    Parameters
-    ----------
-    partials : list of PartialSet
-        The samples.
-    weights : array
-        Their shares of the data.
-    n : int
-        Number of items.
-
-    Attributes
-    ----------
-    effective : float
-        The effective share of the draws at the last evaluation, the mean over the samples.
-    """
+    name = "completion"
 
     def __init__(
         self, partials: Sequence[PartialSet], weights: NDArray[np.float64], n: int
     ) -> None:
-        self.partials = list(partials)
-        self.weights = weights
-        self.n = n
-        self.effective = 1.0
+        super().__init__(partials, weights, n)
         self._states: list[NDArray[np.uint8] | None] = [None] * len(self.partials)
-        self._completed: CompletedSets | None = None
         self._cells: list[NDArray[np.uint8]] = []
-        self._drawn: NDArray[np.float64] = np.empty((0, 0))
-        self._offset: NDArray[np.float64] = np.empty(0)
 
     @property
     def most_kept(self) -> int:
@@ -223,115 +205,39 @@ class DrawnCompletions:
         few = _FIRST_DRAWS / (CHAINS * len(self.partials))
         return max(1, round(kept / 4.0 * float(np.clip(few, 1.0, 4.0))))
 
-    def draw(
+    def _advance(
         self, parameters: Parameters, kept: int, settings: Settings, index: tuple[int, ...]
-    ) -> None:
-        """Draw the missing cells at theta, to be used from here on."""
-        if self._completed is None:
-            self._offset = np.array(
-                [independent_log_p(parameters, known) for known in self.partials]
-            )
-        else:
-            self._offset = self._weigh(parameters, settings.threads)[1]
+    ) -> CompletedSets:
         draws = draw_cells(
             parameters, self.partials, self._states, self._per_chain(kept),
             (settings.seed, Purpose.COMPLETIONS, index), settings.threads,
         )  # fmt: skip
         self._states = [one.states for one in draws]
         self._cells = [one.kept.reshape(-1, one.kept.shape[2]) for one in draws]
-        self._completed = CompletedSets(completed_rows(self.partials, self._cells, self.n))
-        log_p = self._completed.log_p(parameters, settings.threads)
-        self._drawn = log_p.reshape(len(self.partials), -1)
+        return self._completed()
 
-    def _weigh(
-        self, parameters: Parameters, n_threads: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the shares of the draws of every sample, and its log p."""
-        assert self._completed is not None  # noqa: S101 - cells were drawn before
-        log_ratio = self._completed.log_p(parameters, n_threads).reshape(self._drawn.shape)
-        log_ratio -= self._drawn
-        top = log_ratio.max(axis=1, keepdims=True)
-        weight = np.exp(log_ratio - top)
-        total = weight.sum(axis=1, keepdims=True)
-        shares = weight / total
-        effective = 1.0 / np.sum(shares**2, axis=1) / shares.shape[1]
-        self.effective = float(self.weights @ effective / self.weights.sum())
-        return shares, self._offset + (top + np.log(total))[:, 0] - np.log(shares.shape[1])
+    def _completed(self) -> CompletedSets:
+        rows = completed_rows(self.partials, self._cells, self.n)
+        return CompletedSets(rows, len(self.partials))
 
-    def evaluate(self, parameters: Parameters, n_threads: int) -> tuple[float, NDArray[np.float64]]:
-        """Return the weighted sum of log p and its gradient; NaN where rates are out of range."""
-        assert self._completed is not None  # noqa: S101 - cells were drawn before
-        shares, log_p = self._weigh(parameters, n_threads)
-        value = float(self.weights @ log_p)
-        if not np.isfinite(value):
-            return value, np.zeros((self.n, self.n))
-        weights = shares * self.weights[:, None]
-        return value, self._completed.gradient(parameters, weights, n_threads)
-
-    def gradient_variance(self, parameters: Parameters, n_threads: int) -> NDArray[np.float64]:
-        """Return the variance of the gradient where cells were just drawn: from the chains."""
-        assert self._completed is not None  # noqa: S101 - cells were drawn before
-        return _variance_over_chains(
-            self._completed, parameters, self.weights, self._drawn.shape, n_threads
-        )[1]
-
-    def arrays(self) -> dict[str, Any]:
-        """Return what a checkpoint needs to go on with the same draws."""
-        if self._completed is None:
-            return {}
+    def _arrays(self) -> dict[str, Any]:
         return {
-            "completion_states": np.concatenate([s.ravel() for s in self._states if s is not None]),
-            "completion_cells": np.concatenate([c.ravel() for c in self._cells]),
-            "completion_drawn": self._drawn,
-            "completion_offset": self._offset,
-            "completion_effective": np.array(self.effective),
+            "states": np.concatenate([s.ravel() for s in self._states if s is not None]),
+            "cells": np.concatenate([c.ravel() for c in self._cells]),
         }
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from the `arrays` of an earlier run."""
-        if "completion_states" not in state:
-            return
+    def _restored(self, state: dict[str, Any]) -> CompletedSets:
         sizes = np.array([known.missing.size for known in self.partials])
         ends = np.cumsum(sizes)[:-1]
         self._states = [
-            part.reshape(CHAINS, -1) for part in np.split(state["completion_states"], CHAINS * ends)
+            part.reshape(CHAINS, -1) for part in np.split(state["states"], CHAINS * ends)
         ]
-        self._drawn = state["completion_drawn"]
-        self._offset = state["completion_offset"]
-        self.effective = float(state["completion_effective"])
         per_sample = self._drawn.shape[1]
-        parts = np.split(state["completion_cells"], per_sample * ends)
+        parts = np.split(state["cells"], per_sample * ends)
         self._cells = [
             part.reshape(per_sample, size) for part, size in zip(parts, sizes, strict=True)
         ]
-        self._completed = CompletedSets(completed_rows(self.partials, self._cells, self.n))
-
-
-def _variance_over_chains(
-    completed: CompletedSets,
-    parameters: Parameters,
-    sample_weights: NDArray[np.float64],
-    shape: tuple[int, ...],
-    n_threads: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the gradient from all chains, and the variance of it."""
-    each = []
-    for chain in range(CHAINS):
-        weights = np.zeros((shape[0], CHAINS, shape[1] // CHAINS))
-        weights[:, chain] = sample_weights[:, None] / weights.shape[2]
-        each.append(completed.gradient(parameters, weights, n_threads))
-    stack = np.stack(each)
-    return stack.mean(axis=0), stack.var(axis=0, ddof=1) / CHAINS
-
-
-def independent_log_p(parameters: Parameters, known: PartialSet) -> float:
-    """Return log p of a sample without interactions, where missing items do not matter."""
-    rates = parameters.rate
-    outside = np.ones(parameters.n, dtype=np.bool_)
-    outside[known.present] = False
-    outside[known.missing] = False
-    others = float(rates[outside].sum())
-    return log_p_independent(rates[known.present], others, parameters.stop_rate)
+        return self._completed()
 
 
 class SampledCompletions(NamedTuple):
@@ -379,9 +285,8 @@ class SampledCompletions(NamedTuple):
             log_p, variance = _values(parameters, partials, cells, rng, threads)
         if not gradient:
             return cls(log_p, variance, None, None, present)
-        completed = CompletedSets(completed_rows(partials, cells, parameters.n))
-        shape = (len(partials), CHAINS * _VALUE_DRAWS)
-        slope = _variance_over_chains(completed, parameters, weights, shape, threads)
+        completed = CompletedSets(completed_rows(partials, cells, parameters.n), len(partials))
+        slope = over_chains(completed, parameters, weights, _VALUE_DRAWS, threads)
         return cls(log_p, variance, *slope, present)
 
 
@@ -404,8 +309,8 @@ def _values(
         new = rng.random(drawn.shape) < share
         proposed.append(new.astype(np.uint8))
         log_q.append(np.where(new, np.log(share), np.log1p(-share)).sum(axis=1))
-    completed = CompletedSets(completed_rows(partials, proposed, parameters.n))
-    log_w = completed.log_p(parameters, n_threads).reshape(len(partials), -1) - np.array(log_q)
+    completed = CompletedSets(completed_rows(partials, proposed, parameters.n), len(partials))
+    log_w = completed.log_p(parameters, n_threads) - np.array(log_q)
     top = log_w.max(axis=1, keepdims=True)
     weight = np.exp(log_w - top)
     mean = weight.mean(axis=1)

@@ -1,4 +1,4 @@
-"""Samples with missing cells and too many items for a lattice: their histories are drawn.
+"""Samples with too many items for a lattice: their histories are drawn, with their missing cells.
 
 As in `completions`, but a draw is an order of a completed set, whose probability and gradient are
 simple products and sums: nothing limits the size of a set. The price is a larger error, because
@@ -8,12 +8,20 @@ orders are drawn as well.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sequela.kernels.histories import draw_histories, weigh_histories
-from sequela.likelihood.completions import independent_log_p
+from sequela.likelihood.drawn_samples import (
+    BURN_IN,
+    CHAINS,
+    FIRST_BURN_IN,
+    DrawnSamples,
+    Draws,
+    independent_log_p,
+    over_chains,
+)
 from sequela.likelihood.parameters import Parameters
 from sequela.support.errors import InputError
 from sequela.support.jit import call
@@ -31,203 +39,151 @@ if TYPE_CHECKING:
 
 __all__ = ["DrawnHistories", "sample_histories"]
 
-_CHAINS = 4
-_FIRST_BURN_IN = 5
-_BURN_IN = 1
 _VALUE_DRAWS = 16
 _VALUE_NODES = 12
+# Histories per piece of work, and samples whose chains share a stream of random numbers. They do
+# not depend on the number of threads, so that sums do not either.
+_TOGETHER = 4096
+_SAMPLES_TOGETHER = 32
 
 
-class _History(NamedTuple):
-    """Where the chains of one sample stand, and what they drew."""
-
-    states: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    kept: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-
-    def weigh(
-        self, parameters: Parameters, shares: NDArray[np.float64] | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the log-probabilities (chains, draws) and, with shares, the gradient."""
-        chains, draws, n = self.kept.shape
-        log_p = np.empty(chains * draws)
-        gradient = np.zeros((n, n))
-        given = np.empty(0) if shares is None else np.ascontiguousarray(shares.ravel())
-        call(
-            weigh_histories, gradient, log_p, given, self.kept.reshape(-1, n),
-            self.lengths.ravel(), parameters.tables,
-        )  # fmt: skip
-        return log_p.reshape(chains, draws), gradient
-
-
-def _move(
-    parameters: Parameters,
-    known: PartialSet,
-    before: _History | None,
-    kept: int,
-    key: tuple[int, tuple[int, ...]],
-) -> _History:
-    """Move the chains of a sample on."""
-    rng = stream(key[0], Purpose.COMPLETIONS, *key[1])
-    n = parameters.n
-    if before is None:
-        states = np.zeros((_CHAINS, n), dtype=np.int64)
-        for chain in range(_CHAINS):
-            states[chain, : known.present.size] = rng.permutation(known.present)
-        sizes = np.full(_CHAINS, known.present.size, dtype=np.int64)
-    else:
-        states, sizes = before.states.copy(), before.sizes.copy()
-    found = _History(
-        states, sizes, np.zeros((_CHAINS, kept, n), dtype=np.int64),
-        np.zeros((_CHAINS, kept), dtype=np.int64),
-    )  # fmt: skip
-    burn_in = _FIRST_BURN_IN if before is None else _BURN_IN
-    if not call(
-        draw_histories, found.kept, found.lengths, states, sizes, known.present, known.missing,
-        parameters.tables, burn_in, rng,
-    ):  # fmt: skip
-        raise InputError(
-            f"the rates of a sample of {known.present.size} items are beyond the range of a "
-            "double; scale the largest entries of theta down"
-        )
-    return found
-
-
-class DrawnHistories:
-    """The samples of a fit whose histories are drawn, and their weights at any theta.
+class Histories(Draws):
+    """Where the chains of some samples stand, and what they drew.
 
     Parameters
     ----------
-    partials : list of PartialSet
-        The samples.
-    weights : array
-        Their shares of the data.
-    n : int
-        Number of items.
-
-    Attributes
-    ----------
-    effective : float
-        The effective share of the draws at the last evaluation, the mean over the samples.
+    states, sizes : arrays (samples, chains, n) and (samples, chains)
+        The order at which each chain stands, and its length.
+    kept, lengths : arrays (samples, chains, draws, n) and (samples, chains, draws)
+        The orders that were drawn, and their lengths.
     """
 
     def __init__(
-        self, partials: Sequence[PartialSet], weights: NDArray[np.float64], n: int
+        self,
+        states: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        kept: NDArray[np.int64],
+        lengths: NDArray[np.int64],
     ) -> None:
-        self.partials = list(partials)
-        self.weights = weights
-        self.n = n
-        self.effective = 1.0
-        self._histories: list[_History] = []
-        self._drawn: list[NDArray[np.float64]] = []
-        self._offset: NDArray[np.float64] = np.empty(0)
+        self.states = states
+        self.sizes = sizes
+        self.kept = kept
+        self.lengths = lengths
+
+    @classmethod
+    def at_first(
+        cls, partials: Sequence[PartialSet], n: int, rng: np.random.Generator
+    ) -> Histories:
+        """Let chains stand at random orders of the items that are known to be present."""
+        states = np.zeros((len(partials), CHAINS, n), dtype=np.int64)
+        sizes = np.zeros((len(partials), CHAINS), dtype=np.int64)
+        for s, known in enumerate(partials):
+            sizes[s] = known.present.size
+            for chain in range(CHAINS):
+                states[s, chain, : known.present.size] = rng.permutation(known.present)
+        nothing = np.zeros((len(partials), CHAINS, 0, n), dtype=np.int64)
+        return cls(states, sizes, nothing, nothing[..., 0])
+
+    def moved(
+        self,
+        parameters: Parameters,
+        partials: Sequence[PartialSet],
+        kept: int,
+        key: tuple[int, tuple[int, ...]],
+        n_threads: int,
+    ) -> Histories:
+        """Return the chains after `kept` draws each; `key` is a seed and an index for streams."""
+        burn_in = BURN_IN if self.kept.shape[2] else FIRST_BURN_IN
+        shape = (len(partials), CHAINS, kept)
+        new = Histories(
+            self.states.copy(), self.sizes.copy(),
+            np.zeros((*shape, parameters.n), dtype=np.int64), np.zeros(shape, dtype=np.int64),
+        )  # fmt: skip
+
+        def some(first: int) -> None:
+            rng = stream(key[0], Purpose.COMPLETIONS, *key[1], first)
+            for s in range(first, min(first + _SAMPLES_TOGETHER, len(partials))):
+                known = partials[s]
+                if not call(
+                    draw_histories, new.kept[s], new.lengths[s], new.states[s], new.sizes[s],
+                    known.present, known.missing, parameters.tables, burn_in, rng,
+                ):  # fmt: skip
+                    raise InputError(
+                        f"the rates of a sample of {known.present.size} items are beyond the range "
+                        "of a double; scale the largest entries of theta down"
+                    )
+
+        starts = range(0, len(partials), _SAMPLES_TOGETHER)
+        run_all([partial(some, first) for first in starts], n_threads)
+        return new
+
+    def _weigh(
+        self,
+        parameters: Parameters,
+        chosen: NDArray[np.int64],
+        shares: NDArray[np.float64],
+        n_threads: int,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return log p of the chosen draws and, with shares, the sum of their gradients."""
+        n = parameters.n
+        orders, lengths = self.kept.reshape(-1, n), self.lengths.ravel()
+        log_p = np.empty(chosen.size)
+
+        def some(first: int) -> NDArray[np.float64]:
+            here = chosen[first : first + _TOGETHER]
+            gradient = np.zeros((n, n))
+            call(
+                weigh_histories, gradient, log_p[first : first + _TOGETHER],
+                shares[first : first + _TOGETHER], orders[here], lengths[here], parameters.tables,
+            )  # fmt: skip
+            return gradient
+
+        total = np.zeros((n, n))
+        starts = range(0, chosen.size, _TOGETHER)
+        for part in run_all([partial(some, first) for first in starts], n_threads):
+            total += part
+        return log_p, total
+
+    def log_p(self, parameters: Parameters, n_threads: int) -> NDArray[np.float64]:
+        """Return log p of every draw (samples, draws)."""
+        every = np.arange(self.lengths.size)
+        log_p, _ = self._weigh(parameters, every, np.empty(0), n_threads)
+        return log_p.reshape(len(self.states), -1)
+
+    def gradient(
+        self, parameters: Parameters, weights: NDArray[np.float64], n_threads: int
+    ) -> NDArray[np.float64]:
+        """Return the sum of the gradients of all draws, each times its weight."""
+        chosen = np.flatnonzero(weights)
+        return self._weigh(parameters, chosen, weights.ravel()[chosen], n_threads)[1]
+
+
+class DrawnHistories(DrawnSamples):
+    """The samples of a fit whose histories are drawn, and their weights at any theta."""
+
+    name = "history"
+    _draws: Histories | None
 
     @property
     def most_kept(self) -> int:
         """The number of draws per chain beyond which an evaluation takes too long."""
         return int(np.clip(64 * 100 / max(len(self.partials), 1), 4, 64))
 
-    def draw(
+    def _advance(
         self, parameters: Parameters, kept: int, settings: Settings, index: tuple[int, ...]
-    ) -> None:
-        """Draw histories at theta, to be used from here on."""
-        old: list[_History | None] = list(self._histories)
-        if not old:
-            old = [None] * len(self.partials)
-            self._offset = np.array([independent_log_p(parameters, k) for k in self.partials])
-        else:
-            self._offset = np.array([w[1] for w in self._weigh(parameters, settings.threads)])
-        self._histories = run_all(
-            [
-                partial(_move, parameters, known, before, kept, (settings.seed, (5, *index, s)))
-                for s, (known, before) in enumerate(zip(self.partials, old, strict=True))
-            ],
-            settings.threads,
-        )
-        self._drawn = [history.weigh(parameters)[0] for history in self._histories]
+    ) -> Histories:
+        before = self._draws
+        if before is None:
+            rng = stream(settings.seed, Purpose.COMPLETIONS, 4, *index)
+            before = Histories.at_first(self.partials, self.n, rng)
+        key = (settings.seed, (5, *index))
+        return before.moved(parameters, self.partials, kept, key, settings.threads)
 
-    def _weigh(
-        self, parameters: Parameters, n_threads: int
-    ) -> list[tuple[NDArray[np.float64], float, float]]:
-        """Return for every sample the shares of its draws, log p, and the effective share."""
+    def _arrays(self) -> dict[str, Any]:
+        return {} if self._draws is None else dict(vars(self._draws))
 
-        def one(s: int) -> tuple[NDArray[np.float64], float, float]:
-            log_ratio = self._histories[s].weigh(parameters)[0] - self._drawn[s]
-            top = float(log_ratio.max())
-            weight = np.exp(log_ratio - top)
-            shares = weight / weight.sum()
-            effective = float(1.0 / np.sum(shares**2) / shares.size)
-            return shares, float(self._offset[s] + top + np.log(weight.mean())), effective
-
-        return run_all([partial(one, s) for s in range(len(self.partials))], n_threads)
-
-    def evaluate(self, parameters: Parameters, n_threads: int) -> tuple[float, NDArray[np.float64]]:
-        """Return the weighted sum of log p and its gradient; NaN where rates are out of range."""
-        with np.errstate(invalid="ignore"):
-            weighed = self._weigh(parameters, n_threads)
-        value = float(self.weights @ np.array([log_p for _, log_p, _ in weighed]))
-        gradient = np.zeros((self.n, self.n))
-        if not np.isfinite(value):
-            return value, gradient
-        self.effective = float(
-            self.weights @ np.array([e for _, _, e in weighed]) / self.weights.sum()
-        )
-        parts = run_all(
-            [
-                partial(history.weigh, parameters, w * shares)
-                for history, w, (shares, _, _) in zip(
-                    self._histories, self.weights, weighed, strict=True
-                )
-            ],
-            n_threads,
-        )
-        for _, part in parts:
-            gradient += part
-        return value, gradient
-
-    def gradient_variance(self, parameters: Parameters, n_threads: int) -> NDArray[np.float64]:
-        """Return the variance of the gradient where histories were just drawn."""
-        return _over_chains(parameters, self._histories, self.weights, n_threads)[1]
-
-    def arrays(self) -> dict[str, Any]:
-        """Return what a checkpoint needs to go on with the same draws."""
-        state: dict[str, Any] = {"history_offset": self._offset}
-        for s, history in enumerate(self._histories):
-            state |= {f"history_{s}_{k}": v for k, v in history._asdict().items()}
-            state[f"history_{s}_drawn"] = self._drawn[s]
-        return state if self._histories else {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from the `arrays` of an earlier run."""
-        if "history_offset" not in state:
-            return
-        self._offset = state["history_offset"]
-        self._histories = [
-            _History(*(state[f"history_{s}_{k}"] for k in _History._fields))
-            for s in range(len(self.partials))
-        ]
-        self._drawn = [state[f"history_{s}_drawn"] for s in range(len(self.partials))]
-
-
-def _over_chains(
-    parameters: Parameters,
-    histories: Sequence[_History],
-    weights: NDArray[np.float64],
-    n_threads: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the weighted gradient from all chains, and the variance of it."""
-
-    def one(chain: int) -> NDArray[np.float64]:
-        total = np.zeros((parameters.n, parameters.n))
-        for history, w in zip(histories, weights, strict=True):
-            shares = np.zeros(history.lengths.shape)
-            shares[chain] = w / history.lengths.shape[1]
-            total += history.weigh(parameters, shares)[1]
-        return total
-
-    stack = np.stack(run_all([partial(one, c) for c in range(_CHAINS)], n_threads))
-    return stack.mean(axis=0), stack.var(axis=0, ddof=1) / _CHAINS
+    def _restored(self, state: dict[str, Any]) -> Histories:
+        return Histories(state["states"], state["sizes"], state["kept"], state["lengths"])
 
 
 def sample_histories(
@@ -244,31 +200,24 @@ def sample_histories(
     """
     nodes, factors = np.polynomial.legendre.leggauss(_VALUE_NODES)
     log_p = np.array([independent_log_p(parameters, known) for known in partials])
-    each = np.zeros((len(partials), _CHAINS))
+    each = np.zeros((len(partials), CHAINS))
     theta = parameters.theta
     effects = theta - np.diag(np.diagonal(theta))
-    histories: list[_History] | None = None
     threads = settings.threads
+    rng = stream(settings.seed, Purpose.COMPLETIONS, 7)
+    histories = Histories.at_first(partials, parameters.n, rng)
     for at, point in enumerate([*((nodes + 1.0) / 2.0), 1.0]):
         scaled = Parameters(np.diag(np.diagonal(theta)) + point * effects, observation)
-        histories = run_all(
-            [
-                partial(
-                    _move, scaled, known, None if histories is None else histories[s],
-                    _VALUE_DRAWS, (settings.seed, (6, at, s)),
-                )
-                for s, known in enumerate(partials)
-            ],
-            threads,
-        )  # fmt: skip
+        histories = histories.moved(
+            scaled, partials, _VALUE_DRAWS, (settings.seed, (6, at)), threads
+        )
         if at == nodes.size:
             break
-        for s, history in enumerate(histories):
-            for chain in range(_CHAINS):
-                shares = np.zeros(history.lengths.shape)
-                shares[chain] = 1.0 / _VALUE_DRAWS
-                slope = history.weigh(scaled, shares)[1]
-                each[s, chain] += factors[at] / 2.0 * float(np.sum(slope * effects))
-    assert histories is not None  # noqa: S101 - there are nodes
-    gradient, variance = _over_chains(parameters, histories, weights, threads)
-    return log_p + each.mean(axis=1), each.var(axis=1, ddof=1) / _CHAINS, gradient, variance
+        one = np.zeros((len(partials), CHAINS, _VALUE_DRAWS))
+        for s, chain in np.ndindex(each.shape):
+            one[s, chain] = 1.0 / _VALUE_DRAWS
+            slope = histories.gradient(scaled, one, 1)
+            one[s, chain] = 0.0
+            each[s, chain] += factors[at] / 2.0 * float(np.sum(slope * effects))
+    gradient, variance = over_chains(histories, parameters, weights, _VALUE_DRAWS, threads)
+    return log_p + each.mean(axis=1), each.var(axis=1, ddof=1) / CHAINS, gradient, variance

@@ -24,7 +24,7 @@ from sequela.likelihood.drawn_histories import DrawnHistories
 from sequela.likelihood.exact import ExactWork, plan_blocks
 from sequela.likelihood.orders import OrderSampler, in_sampling_range
 from sequela.likelihood.parameters import Parameters
-from sequela.likelihood.partial import lattices_of
+from sequela.likelihood.partial import PartialSet, lattices_of
 from sequela.likelihood.plan import (
     COMPONENT_SECONDS,
     COMPONENT_SET_SECONDS,
@@ -47,8 +47,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sequela.data.dataset import Dataset
+    from sequela.likelihood.drawn_samples import DrawnSamples
     from sequela.likelihood.parameters import Columns
-    from sequela.likelihood.partial import PartialLattice, PartialSet
+    from sequela.likelihood.partial import PartialLattice
     from sequela.likelihood.reweighting import Weighed
     from sequela.observation import Observation
     from sequela.settings import Settings
@@ -124,7 +125,8 @@ class Objective:
         self.effective = 1.0
         self.seconds = 0.0
         self._orders: dict[int, DrawnOrders] = {}
-        self._missing_parts: list[DrawnCompletions | DrawnHistories] = []
+        self._missing_parts: list[DrawnSamples] = []
+        self._whole: tuple[NDArray[np.bool_], DistinctSamples | None] | None = None
         self.prepare(np.eye(self.n, dtype=np.bool_))
         self._refuse_timed()
 
@@ -136,17 +138,24 @@ class Objective:
         ways = self.plan.ways_on_support(support, self._phases)
         self._children = acting(support)
         self._lattices: dict[tuple[int, bool], list[PartialLattice]] = {}
-        self.blocks = plan_blocks(self.distinct, np.nonzero(ways == Way.EXACT)[0], self.n)
+        exact = ways == Way.EXACT
+        if self._whole is None or self._whole[0].tobytes() != exact.tobytes():
+            whole = exact & self.plan.partial.drawable
+            self._whole = exact, self.distinct.on_whole_lattices(whole) if whole.any() else None
+        # Samples with missing cells whose lattices were judged with all of them.
+        self._on_lattices = self._whole[1] or self.distinct
+        self.blocks = plan_blocks(self._on_lattices, np.nonzero(exact)[0], self.n)
         self.by_components = np.nonzero(ways == Way.COMPONENTS)[0]
         self._sets = [self.distinct.items(int(s)) for s in self.by_components]
         self._decomposition = decompose(support, self._sets) if self._sets else None
         self._integral_work = integral_work(self._sets)
         self._has_lattices_with_missing = self.distinct.has_missing and any(
             (known := self.distinct.known(int(s))) is not None and known.missing.size > 0
-            for s in np.flatnonzero(self.distinct.partial & (ways == Way.EXACT))
+            for s in np.flatnonzero(self._on_lattices.partial & exact)
         )
         self._prepare_drawn(ways)
-        sampled = [int(s) for s in np.nonzero(~is_exact(ways) & ~self.distinct.partial)[0]]
+        orders = ~is_exact(ways) & (ways != Way.COMPLETIONS) & (ways != Way.HISTORIES)
+        sampled = [int(s) for s in np.flatnonzero(orders)]
         self._orders = {s: self._orders.get(s) or self._undrawn(s) for s in sampled}
         self.large = [self._orders[s] for s in sampled]
         self._seconds_each = self._predict_seconds()
@@ -170,8 +179,11 @@ class Objective:
         for way, kind in ((Way.COMPLETIONS, DrawnCompletions), (Way.HISTORIES, DrawnHistories)):
             places = np.flatnonzero(ways == way)
             if places.size:
-                known = [k for s in places if (k := self.distinct.known(int(s))) is not None]
+                known = [self.distinct.known(s) or self._complete(s) for s in map(int, places)]
                 self._missing_parts.append(kind(known, self.distinct.weights[places], self.n))
+
+    def _complete(self, s: int) -> PartialSet:
+        return PartialSet(self.distinct.items(s), np.empty(0, dtype=np.int64))
 
     def _undrawn(self, s: int) -> DrawnOrders:
         return DrawnOrders(self.distinct.items(s), float(self.distinct.weights[s]))
@@ -322,7 +334,7 @@ class Objective:
     def _exact_work(self, theta: NDArray[np.float64], *, full: bool) -> ExactWork:
         parameters = Parameters(theta, self.observation, any_times=True)
         return ExactWork(
-            parameters, self.distinct, self.blocks, want_gradient=True,
+            parameters, self._on_lattices, self.blocks, want_gradient=True,
             lattices=self._whole_lattices if full else self._support_lattices,
         )  # fmt: skip
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from sequela.likelihood.partial import PartialSet
     from sequela.likelihood.passage import Passage
 
-__all__ = ["PartialPlan", "partial_passage"]
+__all__ = ["PartialPlan", "partial_passage", "within"]
 
 
 def partial_passage(parameters: Parameters, known: PartialSet, budget: Budget) -> Passage:
@@ -97,7 +98,7 @@ class PartialPlan:
         if not sample:
             return exact
         drawn = np.array([self._can_be_drawn(int(s)) for s in self.places], dtype=np.bool_)
-        return exact & _within(np.where(exact, work, 0.0), drawn, most_work)
+        return exact & within(np.where(exact, work, 0.0), drawn, most_work)
 
     def exact_in_a_fit(
         self, children: Sequence[tuple[int, ...]], most_work: float
@@ -112,7 +113,7 @@ class PartialPlan:
             dense = [tuple(j for j in range(n) if j != i) for i in range(n)]
             work = np.array([self._work(int(s), dense, full=False) for s in self.places])
             drawn = np.array([self._can_be_drawn(int(s)) for s in self.places], dtype=np.bool_)
-            self._in_a_fit = _within(work, drawn, most_work)
+            self._in_a_fit = within(work, drawn, most_work)
             for s in self.places[~self._in_a_fit]:
                 self._refuse_what_cannot_be_drawn(int(s), dense, sample=True)
         for s in self.places[self._in_a_fit]:
@@ -121,6 +122,13 @@ class PartialPlan:
             ):
                 self._refuse_what_cannot_be_drawn(int(s), children, sample=True)
         return self._in_a_fit
+
+    @cached_property
+    def drawable(self) -> NDArray[np.bool_]:
+        """Which distinct samples have missing cells that could be drawn."""
+        found = np.zeros(len(self.distinct), dtype=np.bool_)
+        found[self.places] = [self._can_be_drawn(int(s)) for s in self.places]
+        return found
 
     def _can_be_drawn(self, s: int) -> bool:
         known = self.distinct.known(s)
@@ -174,7 +182,7 @@ class PartialPlan:
         return f"sample {self.data.samples[row]!r} (row {row})"
 
 
-def _within(
+def within(
     work: NDArray[np.float64], can_be_drawn: NDArray[np.bool_], most_work: float
 ) -> NDArray[np.bool_]:
     """Take out the most expensive samples, of those that can be drawn, until the rest fits."""

@@ -19,7 +19,7 @@ from sequela.likelihood.component_cost import (
     work_of_components,
 )
 from sequela.likelihood.decomposition import acting, components_of
-from sequela.likelihood.partial_plan import PartialPlan
+from sequela.likelihood.partial_plan import PartialPlan, within
 from sequela.support.errors import BudgetError, InputError
 
 if TYPE_CHECKING:
@@ -76,9 +76,6 @@ EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
 # Operations on lattices, per evaluation, above which a fit uses components instead: about a fifth
 # of a second.
 _LATTICE_WORK_OF_A_FIT = 3e9
-# The same for partly known samples, whose lattices take longer per operation; beyond it their
-# missing cells are drawn.
-_PARTIAL_WORK_OF_A_FIT = 2e9
 # Completed sets are exact up to so many known items, or up to so many known and missing ones: more
 # would make lattices of millions of states.
 _LARGEST_COMPLETED = 6
@@ -328,6 +325,11 @@ class Plan:
             return self._all_on_lattices(phases)
         distinct = self.distinct
         n = self.data.n_items
+        exact_partial = np.ones(0, dtype=np.bool_)
+        if self.partial.places.size:
+            exact_partial = self.partial.exact_in_a_fit(acting(support), _LATTICE_WORK_OF_A_FIT)
+        if not exact_partial.all():
+            return self._ways_of_a_sampled_fit(exact_partial)
         exact = self._exact_for_any_theta.copy()
         by_components = np.zeros(len(distinct), dtype=np.bool_)
         children = acting(support)
@@ -345,8 +347,22 @@ class Plan:
         ways = self._named(exact)
         ways[by_components] = Way.COMPONENTS.value
         if self.partial.places.size:
-            exact_partial = self.partial.exact_in_a_fit(children, _PARTIAL_WORK_OF_A_FIT)
             self._name_partial(ways, exact_partial)
+        return ways
+
+    def _ways_of_a_sampled_fit(self, exact_partial: NDArray[np.bool_]) -> NDArray[np.str_]:
+        """Return the ways where missing cells are drawn: the same on all supports.
+
+        Such a fit ends at its Monte Carlo error anyway. So complete sets are drawn as well where
+        lattices take long, and none is evaluated by components, which take longer.
+        """
+        complete = ~self.distinct.partial
+        can_be_drawn = complete & ~self.distinct.timed & (self.distinct.sizes > 1)
+        work = np.where(self._exact_for_any_theta, self._work_if_dense, np.inf)
+        exact = self._exact_for_any_theta & within(work, can_be_drawn, _LATTICE_WORK_OF_A_FIT)
+        ways = self._named(exact)
+        ways[can_be_drawn & ~exact] = Way.HISTORIES.value
+        self._name_partial(ways, exact_partial)
         return ways
 
     def _name_partial(self, ways: NDArray[np.str_], exact: NDArray[np.bool_]) -> None:
