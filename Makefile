@@ -1,4 +1,4 @@
-# Everything runs in a local environment, .venv, which is made on first use.
+# All targets use a local environment, .venv, which is created on first use.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -28,20 +28,20 @@ benchmark: $(STAMP)
 	$(BIN)/python -m benchmarks.learning
 	$(BIN)/python -m benchmarks.questions
 
-# Two revisions side by side: make compare BASE=main COMPARE="--only fit --repeats 9"
+# Compare the speed of two revisions: make compare BASE=main COMPARE="--only fit --repeats 9"
 BASE ?= HEAD~1
 compare: $(STAMP)
 	$(BIN)/python -m benchmarks.compare $(BASE) $(COMPARE)
 
-# About an hour; PEERS holds options, such as --resume or --quick.
+# Compare with other programs (about an hour). PEERS has options, such as --resume or --quick.
 peers: $(STAMP)
 	$(BIN)/python -m benchmarks.peers $(PEERS)
 
-# The page of the paper's results, from the files that `sequela paper NAME -o paper/results/NAME` made.
+# Write docs/results.md from the files that `sequela paper NAME -o paper/results/NAME` wrote.
 results: $(STAMP)
 	$(BIN)/python -m sequela_paper.page paper/results docs/results.md
 
-# The page of report.html, from page/ into src/sequela/report/page; needs Node. Commit the result.
+# Build the page of report.html from page/ into src/sequela/report/page (needs Node). Commit the result.
 page: page/node_modules
 	cd page && npm run --silent build
 
@@ -66,5 +66,5 @@ $(DOCS_STAMP): $(STAMP)
 	@touch $(DOCS_STAMP)
 
 clean:
-	rm -rf $(VENV) docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) docs/_build docs/_live .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src -name '*.nb?' -delete

@@ -1,4 +1,4 @@
-"""Simulated cohorts that are hard to learn; a seed makes them the same for everybody."""
+"""Simulated cohorts that are hard to learn, with fixed seeds."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _SEED = 20261117
 def panel_theta() -> np.ndarray:
     """Return the theta of a panel study: 47 items, 46 effects in five groups of items.
 
-    Base rates are spread over two orders of magnitude, as mutation frequencies of a panel are. In
-    each group the first item drives several of the others, as the loss of a repair gene does.
+    Base rates cover two orders of magnitude, as mutation frequencies of a panel do. In each group
+    the first item promotes several others, as the loss of a repair gene does.
     """
     rng = np.random.default_rng(_SEED)
     n = 47
@@ -34,7 +34,7 @@ def panel_theta() -> np.ndarray:
 
 
 def panel_cohort(n_samples: int = 15800) -> sequela.Dataset:
-    """Return samples of a panel study: sets of 2 items in the middle and of 38 at most."""
+    """Return samples of a panel study: the median set has 2 items, the largest 38."""
     return _drawn(panel_theta(), n_samples, 5)
 
 
@@ -54,7 +54,7 @@ def wide_theta() -> np.ndarray:
 
 
 def wide_cohort(n_samples: int = 562) -> sequela.Dataset:
-    """Return samples with sets of 80 items in the middle and about 600 at most."""
+    """Return samples of whole exomes: the median set has 80 items, the largest about 600."""
     return _drawn(wide_theta(), n_samples, _SEED)
 
 

@@ -1,12 +1,12 @@
-"""Is one revision faster than another? ``python -m benchmarks.compare BASE [HEAD]``.
+"""Compare the speed of two revisions: ``python -m benchmarks.compare BASE [HEAD]``.
 
-Both revisions are checked out into temporary worktrees of git and run with this interpreter and
-its packages, on the same data. After compilation, every case runs in fresh processes that
-alternate between the two (base, head, base, head, ...), so that other work on the machine falls on
-both. The table has the median time of a call, and the ratio of the times of neighbours: its median
-and, in brackets, its smallest and largest value. CPU time says more than wall time where others
-use the machine. A ratio below 1 means that head is faster. MB is the most memory of a process, base
-and head.
+Both revisions are checked out into temporary git worktrees and run with this interpreter and its
+packages, on the same data. After compilation, every case runs in new processes that alternate
+between the two (base, head, base, head, ...), so that other work on the machine affects both. The
+table has the median time of a call, and the ratio of the times of adjacent runs: its median and, in
+brackets, its smallest and largest value. CPU time is more reliable than wall time if the machine
+has other users. A ratio below 1 means that head is faster. MB is the peak memory of a process, for
+base and head.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 SIDES = ("base", "head")
-LIMIT = 900.0  # most seconds of one process; the first one of a side compiles
+LIMIT = 900.0  # largest number of seconds of one process; the first one of a revision compiles
 EXAMPLE = Path("src") / "sequela" / "data" / "example" / "samples.csv"
 
 Run = dict[str, Any]
 
 
 class RunError(Exception):
-    """A process ended without a result; its last words are the message."""
+    """A process ended without a result; the message is its last line of output."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def git(*arguments: str, at: Path) -> str:
 
 @contextlib.contextmanager
 def checked_out(names: Sequence[str], root: Path, folder: Path) -> Iterator[dict[str, Revision]]:
-    """Check out two revisions, which may be the same, into worktrees of their own."""
+    """Check out two revisions, which may be the same, into separate worktrees."""
     commits = [git("rev-parse", "--verify", f"{name}^{{commit}}", at=root) for name in names]
     found: dict[str, Revision] = {}
     try:
@@ -84,7 +84,7 @@ def checked_out(names: Sequence[str], root: Path, folder: Path) -> Iterator[dict
     finally:
         for revision in found.values():
             git("worktree", "remove", "--force", str(revision.folder), at=root)
-        git("worktree", "prune", at=root)  # one that was checked out in part
+        git("worktree", "prune", at=root)  # removes a worktree that was checked out partly
 
 
 # --- One process ------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ def checked_out(names: Sequence[str], root: Path, folder: Path) -> Iterator[dict
 
 def environment(revision: Revision) -> dict[str, str]:
     """Return an environment in which `import sequela` finds the revision, on one thread."""
-    # Compiled code belongs beside the sources of its revision, and is written once.
+    # Keep compiled code with the sources of its revision, so that each compiles once.
     dropped = {"NUMBA_CACHE_DIR", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "SLURM_CPUS_PER_TASK"}
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
     libraries = ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
@@ -102,8 +102,8 @@ def environment(revision: Revision) -> dict[str, str]:
 
 
 def run(revision: Revision, *arguments: str) -> Run:
-    """Run a task of compare_cases in a fresh process and return what it found."""
-    # -P: the folder of the script, with its modules, stays out of the way.
+    """Run a task of compare_cases in a new process and return its result."""
+    # -P: do not put the folder of the script on the path of modules.
     command = [sys.executable, "-P", compare_cases.__file__, *arguments]
     start = time.perf_counter()
     try:
@@ -131,7 +131,7 @@ def run(revision: Revision, *arguments: str) -> Run:
 
 
 def write_data(sides: Mapping[str, Revision], folder: Path, needed: set[str]) -> None:
-    """Write the files that cases need, as far as their sources are there."""
+    """Write the files that the cases need, if their source data exist."""
     compare_data.write_simulated(folder)
     table = next(
         (r.folder / EXAMPLE for r in sides.values() if (r.folder / EXAMPLE).exists()), None
@@ -143,7 +143,7 @@ def write_data(sides: Mapping[str, Revision], folder: Path, needed: set[str]) ->
     if "glioblastoma.npz" not in needed or not source.is_dir():
         return
     samples = folder / "glioblastoma.npy"
-    for revision in sides.values():  # base, if it can read them
+    for revision in sides.values():  # use base if it can read the data
         with contextlib.suppress(RunError):
             run(revision, "glioblastoma", str(source), str(samples))
             compare_data.write_samples(folder / "glioblastoma.npz", np.load(samples))
@@ -158,7 +158,7 @@ def compare(
 ) -> list[dict[str, Any]]:
     """Measure the cases and return one record for each.
 
-    `measure` takes a side, a case and whether the run is a first one, for compilation, which does
+    `measure` takes a revision, a case, and whether this is the first run, which compiles and does
     not count. A case that fails is not run again; its record has the error.
     """
     records: list[dict[str, Any]] = []
@@ -179,7 +179,7 @@ def compare(
 
 
 def summarise(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return median times, the ratios of neighbours and how much the results differ."""
+    """Return median times, the ratios of adjacent runs, and the difference of the results."""
     found: dict[str, Any] = {}
     for clock in ("wall", "cpu"):
         base, head = ([one[clock] for one in record[side]] for side in SIDES)
@@ -200,7 +200,7 @@ def summarise(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def lines(records: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the table, one line for each case."""
+    """Return the table, one line per case."""
 
     def ratio(found: Mapping[str, float]) -> str:
         return f"{found['ratio']:.2f} ({found['smallest']:.2f} to {found['largest']:.2f})"
@@ -233,14 +233,14 @@ def options(given: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m benchmarks.compare", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("base", help="the revision to compare with, such as main or HEAD~1")
-    parser.add_argument("head", nargs="?", default="HEAD", help="HEAD by default")
+    parser.add_argument("head", nargs="?", default="HEAD", help="the other revision (HEAD)")
     parser.add_argument(
-        "--only", nargs="+", metavar="NAME", default=[], help="cases whose names contain a NAME"
+        "--only", nargs="+", metavar="NAME", default=[], help="run only cases whose name has NAME"
     )
     parser.add_argument(
-        "--repeats", type=int, default=5, metavar="N", help="processes per case and revision (5)"
+        "--repeats", type=int, default=5, metavar="N", help="runs per case and revision (5)"
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write all as JSON")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write all times as JSON")
     asked = parser.parse_args(given)
     if asked.repeats < 1:
         parser.error(f"--repeats must be at least 1; found {asked.repeats}")
@@ -281,7 +281,7 @@ def main(given: Sequence[str] | None = None, root: Path = ROOT) -> None:
 
 
 def report(sides: Mapping[str, Revision], records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what goes into the file: the revisions, the machine and all times."""
+    """Return the content of the file: the revisions, the machine and all times."""
     return {
         **{side: {"revision": r.name, "commit": r.commit} for side, r in sides.items()},
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",

@@ -1,7 +1,7 @@
 """The cases of `benchmarks.compare`, and the script that measures one of them in its own process.
 
-Old and new versions of sequela run the same cases, so only names of the public interface are used
-here, and options that a version does not have are left out. Everything runs on one thread.
+Old and new versions of sequela run the same cases. So this module uses only public names, and
+leaves out options that a version does not have. All cases run on one thread.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 
 PENALTY = 0.01
 SMALL_SET = 9  # the largest set of the older glioblastoma table of 20 items
-MEASUREMENTS = 5  # in one process, after a first call that loads compiled code; the best counts
+MEASUREMENTS = 5  # per process, after a first call that loads compiled code; the best one is used
 
 
 @dataclass(frozen=True)
 class Case:
-    """One piece of work: the file that it needs, and how often a measurement calls it."""
+    """One benchmark: the file that it needs, and the number of calls per measurement."""
 
     needs: str
-    prepare: Callable[[Path], Callable[[], Any]]  # the work on that file, without arguments
-    summary: Callable[[Any], float]  # one number from what the work returned, to compare results
+    prepare: Callable[[Path], Callable[[], Any]]  # returns the function to measure
+    summary: Callable[[Any], float]  # one number of the result, to compare results
     calls: int = 1
-    whole_process: bool = False  # the time from the start of the process to its end
+    whole_process: bool = False  # measure from the start of the process to its end
 
 
 def call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call a function with the options that this version of it takes."""
+    """Call a function with those options that this version accepts."""
     parameters = inspect.signature(function).parameters
     if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         options = {name: value for name, value in options.items() if name in parameters}
@@ -125,7 +125,7 @@ def resampled(path: Path, count: int = 100) -> Callable[[], Any]:
     import sequela
 
     X = load(path)[1]
-    X = X[X.sum(axis=1) <= SMALL_SET]  # large sets take their own time, which is that of a kernel
+    X = X[X.sum(axis=1) <= SMALL_SET]  # large sets would measure one kernel only
     rng = np.random.default_rng(1)
     drawn = [X[rng.integers(len(X), size=len(X))] for _ in range(count)]
 
@@ -173,14 +173,14 @@ CASES = {
 
 
 def measure(case: Case, folder: Path, measurements: int = MEASUREMENTS) -> dict[str, Any]:
-    """Return wall and CPU seconds of one call, the best of some measurements, and its result.
+    """Return wall and CPU seconds of one call, the best of several measurements, and its result.
 
-    Without measurements, the work is done once: compiled code is then in its cache.
+    With 0 measurements the function is called once, so that compiled code is in the cache.
     """
     work = case.prepare(folder / case.needs)
     found = work()
     if case.whole_process:
-        # The wall time is taken from outside; the CPU time includes the start of Python.
+        # The caller measures the wall time; the CPU time includes the start of Python.
         return {"cpu": time.process_time(), "memory": memory(), "result": case.summary(found)}
     if not measurements:
         return {"result": case.summary(found)}
@@ -196,9 +196,9 @@ def measure(case: Case, folder: Path, measurements: int = MEASUREMENTS) -> dict[
 
 
 def memory() -> float:
-    """Return the most memory that this process has had, in MB; NaN where nobody counts it.
+    """Return the peak memory of this process, in MB; NaN if the system does not report it.
 
-    Not by getrusage: there a process begins with the memory of the one that started it.
+    getrusage is not used, because it includes the memory of the process that started this one.
     """
     try:
         status = Path("/proc/self/status").read_text()
@@ -209,7 +209,7 @@ def memory() -> float:
 
 
 def read_glioblastoma(source: Path) -> np.ndarray:
-    """Return the samples of glioblastoma, the 100 most frequent items first to last."""
+    """Return the glioblastoma samples with the 100 most frequent items, sorted by frequency."""
     import sequela
 
     read = sequela.read_cbioportal(
@@ -220,7 +220,7 @@ def read_glioblastoma(source: Path) -> np.ndarray:
 
 
 def main(given: list[str]) -> None:
-    """Do one task and print what was found as JSON, in the last line."""
+    """Do one task and print its result as JSON in the last line."""
     task, *arguments = given
     warnings.simplefilter("ignore")
     found: dict[str, Any] = {}

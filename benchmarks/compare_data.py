@@ -1,4 +1,4 @@
-"""The data of `benchmarks.compare`, drawn with NumPy alone: both versions get the same."""
+"""The data of `benchmarks.compare`, simulated with NumPy only: the same for both versions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SAMPLES = 500
-LARGEST_SET = 16  # larger sets may be sampled, which takes its own time each time
+LARGEST_SET = 16  # larger sets may be sampled, and the time of sampling varies
 
 
 def known_theta(n: int, mean_size: float, rng: np.random.Generator) -> np.ndarray:
-    """Return rates for sets of about a mean size, and n / 2 interactions."""
+    """Return theta with about this mean set size, and n / 2 interactions."""
     theta = np.diag(np.log(mean_size / (n - mean_size)) + rng.normal(0.0, 0.7, n))
     for _ in range(n // 2):
         i, j = rng.choice(n, 2, replace=False)
@@ -23,7 +23,7 @@ def known_theta(n: int, mean_size: float, rng: np.random.Generator) -> np.ndarra
 
 
 def draw_sets(theta: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw sets at exponential times, one item after the other."""
+    """Draw sets at exponential observation times, item by item."""
     n = len(theta)
     X = np.zeros((size, n), dtype=bool)
     for present in X:
@@ -49,13 +49,13 @@ def write_simulated(folder: Path) -> None:
 
 
 def write_csv(path: Path, X: np.ndarray) -> None:
-    """Write samples as the table that all programs read: labels in the first line, then 0 and 1."""
+    """Write samples as CSV: labels in the first line, then lines of 0 and 1."""
     labels = ",".join(f"item {j}" for j in range(X.shape[1]))
     np.savetxt(path, X.astype(int), fmt="%d", delimiter=",", header=labels, comments="")
 
 
 def write_samples(path: Path, X: np.ndarray, seed: int = 1) -> None:
-    """Write samples with a theta that has their frequencies and is as sparse as a fit."""
+    """Write samples, and a theta that has their frequencies and is as sparse as a fit."""
     rng = np.random.default_rng(seed)
     share = np.clip(X.mean(axis=0), 0.5 / len(X), 1.0 - 0.5 / len(X))
     shape = (X.shape[1], X.shape[1])

@@ -1,4 +1,4 @@
-"""Large sets by components, side by side with a revision before them, in one run.
+"""Compare the evaluation of large sets by components with an older revision.
 
 ``python -m benchmarks.components BASE`` checks BASE out into a temporary folder and measures each
 case in processes of both versions: fits of the glioblastoma data with 410 items, of the pan-cancer
@@ -7,11 +7,11 @@ that BASE learned. A simulated table of 1,295 items is fitted by this version al
 sample nearly all of its sets. The simulated cohorts are those of `benchmarks.cohorts`; the others
 are read from the folder that `benchmarks.datasets` finds.
 
-``python -m benchmarks.components BASE FOLDER`` keeps what was measured in FOLDER, and does not
-measure it again: an interrupted run goes on.
+``python -m benchmarks.components BASE FOLDER`` keeps the measurements in FOLDER and does not repeat
+them, so that an interrupted run can be resumed.
 
-Times are those of the processor (user time of all threads), which other work on the machine hardly
-changes; wall time stands beside them.
+Times are CPU times (user time of all threads), which other work on the machine hardly changes. Wall
+times are shown as well.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def measure(source: Path, case: str, data: Path, work: Path) -> dict[str, Any]:
 
 
 def prepare(base: str, folder: Path) -> tuple[Path, Path]:
-    """Check the base out and write the simulated cohorts; return both folders."""
+    """Check out the base and write the simulated cohorts; return both folders."""
     before, work = folder / "base", folder / "work"
     if work.exists():
         return before, work
@@ -145,7 +145,7 @@ def prepare(base: str, folder: Path) -> tuple[Path, Path]:
 
 
 def line(case: str, old: dict[str, Any] | None, new: dict[str, Any]) -> str:
-    """Return what is printed about a case."""
+    """Return the line that is printed for a case."""
     now = f"{new['cpu']:8.2f} s, {new['value']:.6f} +- {new['se']:.2g}"
     if old is None:
         return f"{CASES[case]:42} {now}, {new['wall']:.1f} s wall, {new['memory_gb']:.2f} GB"

@@ -1,4 +1,4 @@
-"""Real data for benchmarks: looked for beside the project, never part of it."""
+"""Real data for benchmarks, read from a folder outside the repository."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def data_folder() -> Path | None:
-    """Return the folder that SEQUELA_DATA names, or ../shared/data, if it is there."""
+    """Return the folder in SEQUELA_DATA, or ../shared/data; None if it does not exist."""
     root = Path(__file__).resolve().parents[1]
     folder = Path(os.environ.get("SEQUELA_DATA", root.parent / "shared" / "data"))
     return folder if folder.is_dir() else None
@@ -22,8 +22,8 @@ def data_folder() -> Path | None:
 def glioblastoma(folder: Path) -> pd.DataFrame:
     """Return the 378 x 821 table of altered items, most frequent first.
 
-    An item is a mutated gene (EGFR), an amplification (EGFR(A)) or a deletion (EGFR(D));
-    neighbours that are altered together are merged as the file merge.json says.
+    An item is a mutated gene (EGFR), an amplification (EGFR(A)) or a deletion (EGFR(D)). The file
+    merge.json lists neighbouring genes that are altered together and are merged into one item.
     """
     gbm = folder / "gbm"
     data = read_cbioportal(

@@ -1,7 +1,7 @@
-"""How fast is the engine? Run with ``make benchmark``; writes benchmarks/results/engine.json.
+"""Measure the speed of likelihoods: ``make benchmark``; writes benchmarks/results/engine.json.
 
-Everything is measured in one run on one machine, and shown as ratios where a ratio says more: to
-a plain twin of the same recursion in Python, and to the speed of a matrix product in the same run.
+All measurements are made in one run on one machine. Some are shown as ratios: to the same recursion
+in plain Python, and to the speed of a matrix product in the same run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def best_of(work, repeats=5, at_least=0.02):
 
 
 def plain_twin(theta, items):
-    """Value and gradient of one set by the recursion, written out with dictionaries."""
+    """Return value and gradient of one set by the recursion in plain Python, with dictionaries."""
     n = len(theta)
     k = len(items)
 
@@ -96,7 +96,7 @@ def thetas(rng, base):
 
 
 def one_set(peak):
-    """Value and gradient of one set, one thread."""
+    """Measure value and gradient of one set on one thread."""
     from sequela import Budget, Likelihood
 
     rows = []
@@ -105,7 +105,7 @@ def one_set(peak):
         for kind, theta in thetas(rng, np.full(n, -3.0)).items():
             for k in (3, 5, 8, 10, 12, 15, 18, 20):
                 items = np.sort(rng.permutation(n)[:k])
-                # Several sets in one call, so that the call itself is a small part.
+                # Use several sets per call, so that the overhead of the call is small.
                 copies = 64 if k <= 10 else 1
                 X = np.zeros((copies, n), dtype=bool)
                 for row in range(copies):
@@ -128,7 +128,7 @@ def one_set(peak):
 
 
 def whole_data(frame):
-    """The gradient over all glioblastoma samples, chains kept from one to the next."""
+    """Measure the gradient of all glioblastoma samples, with chains kept between evaluations."""
     from sequela import Likelihood, Sampling
     from sequela.likelihood.plan import is_exact
 
@@ -157,11 +157,12 @@ def whole_data(frame):
 
 
 def same_error(frame):
-    """Error of each sampler's gradient after the same time, one chain, one thread.
+    """Measure the error of the gradient of each sampler after the same time, on one thread.
 
-    Against a long run of relocation, so that a chain which is stuck shows as an error and not as
-    a small variance. Error falls with the root of time, so the ratio of the squared errors is how
-    much more work the same error takes (for a stuck chain: at least).
+    The reference is a long run of relocation, so that a chain which does not move shows as an error
+    and not as a small variance. The error decreases with the root of time. So the ratio of the
+    squared errors is the ratio of the work for the same error (a lower bound if a chain does not
+    move).
     """
     from sequela import Sampling
     from sequela.likelihood.orders import OrderSampler
@@ -215,7 +216,7 @@ def same_error(frame):
 
 
 def start_up():
-    """Import, help and compile times, each in a fresh process."""
+    """Measure the times of import, help and compilation, each in a new process."""
 
     def run(code, cache):
         environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
@@ -253,7 +254,7 @@ def touch_everything():
 
 
 def memory_of_one_lattice():
-    """Peak memory of a set of 20 items at n = 100, above that of a set of 2, in MB."""
+    """Return the peak memory of a set of 20 items at n = 100 minus that of a set of 2, in MB."""
     code = (
         "import sys, numpy as np, resource\n"
         "from sequela.likelihood import Likelihood\n"
@@ -287,7 +288,7 @@ def table(title, rows):
 
 
 def measure_start_up_again():
-    """Replace the start-up times in the result, which other work on the machine spoils first."""
+    """Measure the start-up times again; other work on the machine disturbs them most."""
     result = json.loads(RESULTS.read_text())
     result["start-up"] = start_up()
     table("start-up", [result["start-up"]])
@@ -295,7 +296,7 @@ def measure_start_up_again():
 
 
 def main():
-    """Run all and write the result."""
+    """Run all measurements and write the result."""
     result = {
         "date": date.today().isoformat(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",

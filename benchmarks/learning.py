@@ -1,7 +1,8 @@
-"""How fast is learning? Run with ``make benchmark``; writes benchmarks/results/learning.json.
+"""Measure the speed of learning: ``make benchmark``; writes benchmarks/results/learning.json.
 
-Aims and measured figures stand side by side. Compilation is paid before (`engine.touch_everything`
-and a small fit). The plot of the cost of a gradient goes beside the JSON.
+The result has the aims and the measured times. All kernels are compiled before
+(`engine.touch_everything` and a small fit). A plot of the cost of a gradient is written to the same
+folder.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def timed_fit(X, **options):
-    """Return the fitted estimator and the seconds that it took."""
+    """Return the fitted estimator and the duration of the fit in seconds."""
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -35,7 +36,7 @@ def timed_fit(X, **options):
 
 
 def row(name, X, aim, **options):
-    """Fit, and describe the fit."""
+    """Fit the data, and return a row that describes the fit."""
     learner, seconds = timed_fit(X, **options)
     return {
         "data": name,
@@ -54,7 +55,7 @@ def row(name, X, aim, **options):
 
 
 def real_data(folder):
-    """The data sets that the aims are about, to a KKT residual of 1e-3."""
+    """Fit the data sets that have aims, to a KKT residual of 1e-3."""
     frame = glioblastoma(folder)
     few = {n: frame.iloc[:, :n][frame.iloc[:, :n].sum(axis=1) <= 20] for n in (50, 100)}
     schill = pd.read_csv(folder / "gbm" / "schill20.csv")
@@ -79,7 +80,7 @@ def real_data(folder):
 
 
 def gradient_costs():
-    """Milliseconds of one gradient on simulated data, one thread, as one of n, N, |S| grows."""
+    """Measure the milliseconds of one gradient on simulated data for increasing n, N and |S|."""
 
     def cost(n, N, size):
         rng = np.random.default_rng(n + N)
@@ -128,7 +129,7 @@ def plot_costs(rows, path):
 
 
 def main():
-    """Run all and write the results."""
+    """Run all measurements and write the results."""
     touch_everything()
     timed_fit(np.eye(3, dtype=int))
     result = {

@@ -1,22 +1,22 @@
-"""Which method gives the best orders? Posterior, penalised fit, and two guesses, side by side.
+"""Compare the orders of four methods: posterior, penalised fit, and two simple guesses.
 
-Random sparse models with known orders are simulated, and each method states, for every pair of
-items, how probable it is that the first came before the second in the samples that have both:
+Random sparse models with known orders are simulated. For every pair of items, each method gives the
+probability that the first arrived before the second in the samples that have both:
 
 - posterior: the mean over the draws of `sequela.posterior` with its default prior;
 - fit: the model of `SetChain` (penalty 0.01, five starts);
-- mean set size: items of small samples came early (`questions.order_baseline`);
-- frequency: frequent items came early.
+- mean set size: items of small samples arrived early (`questions.order_baseline`);
+- frequency: frequent items arrived early.
 
-The two guesses are orders, not probabilities. They become probabilities by a logistic curve whose
-slope is the best one for them in hindsight, over all data sets together: more than a user has.
+The two guesses are orders, not probabilities. A logistic curve converts them to probabilities. Its
+slope is the best one for all data sets together, which a user would not know.
 
     python -m benchmarks.orders -o FOLDER [--sets 40]
     python -m benchmarks.orders -o FOLDER --summary
 
-Log loss is per sample and pair, in nats (0.693: a coin). A call is right if the item that is stated
-to come first does so in more than half of the sequences of the true model. Errors are over data
-sets. The first command goes on from what the folder has.
+Log loss is per sample and pair, in nats (0.693: a coin). A decision is right if the item that is
+said to arrive first does so in more than half of the sequences of the true model. Standard errors
+are over data sets. The first command resumes a run in the same folder.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import numpy as np
 RESULTS = Path(__file__).parent / "results" / "orders.json"
 SIZES = [(6, 300), (8, 200), (6, 600), (8, 400), (10, 300)]
 METHODS = ("posterior", "fit", "mean set size", "frequency")
-# Pairs that fewer samples have both items of are left out.
+# Pairs that occur together in fewer samples are left out.
 LEAST_TOGETHER = 10
 
 
@@ -62,7 +62,7 @@ def sample_orders(theta, data):
 
 
 def one_data_set(seed):
-    """Return one row per pair: what is true, and what each method states."""
+    """Return one row per pair: the true probability, and that of each method."""
     from sequela import Dataset, SetChain, posterior, simulate
     from sequela.questions import order_baseline
 
@@ -113,7 +113,7 @@ def ratio(numerator, denominator, groups):
 
 
 def summarise(records):
-    """Return log loss and share of right calls of each method, and their differences."""
+    """Return log loss and share of right decisions of each method, and their differences."""
     from scipy.optimize import minimize_scalar
     from scipy.special import expit
 
@@ -150,7 +150,7 @@ def summarise(records):
 
 
 def show(found):
-    """Print all methods side by side."""
+    """Print a table of all methods."""
     print(f"{found['data_sets']} data sets, {found['pairs']} pairs; R-hat of the posterior above "
           f"1.05 in {found['r_hat_above_1.05']}")  # fmt: skip
     print(f"{'':14}  {'log loss':>15}  {'above posterior':>16}  {'right calls':>15}  "
@@ -168,7 +168,7 @@ def show(found):
 
 
 def main():
-    """Run what is missing, or summarise."""
+    """Run the missing data sets, or summarise the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--sets", type=int, default=40)

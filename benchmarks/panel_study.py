@@ -1,4 +1,4 @@
-"""How long a fit to a panel study takes: 15,000 samples x 50 items, three panels.
+"""Measure the time of a fit to a panel study: 15,000 samples x 50 items, three panels.
 
 Run with ``python -m benchmarks.panel_study``. The panels cover 50, 42 and 34 items, as panels of a
 laboratory grow over the years; 31% of the cells of the smallest one are missing.
@@ -32,7 +32,7 @@ def true_theta(rng: np.random.Generator) -> np.ndarray:
 
 
 def main(samples: int = SAMPLES) -> None:
-    """Simulate, hide what panels do not cover, learn, and report."""
+    """Simulate data, hide the items that panels do not cover, learn, and report the time."""
     rng = np.random.default_rng(1)
     theta = true_theta(rng)
     data = simulate(theta, samples, random_state=2).to_dataset().without_times()
@@ -42,7 +42,7 @@ def main(samples: int = SAMPLES) -> None:
         covered[panel, order[:count]] = True
     partly = data.with_missing(~covered[rng.integers(0, 3, samples)])
     print(partly)
-    # Compile first, as a second fit of the day would find it.
+    # Compile first, so that the time does not include compilation.
     SetChain(penalty=0.05, max_iter=3, random_state=1).fit(partly.select_samples(range(200)))
     results = {}
     for name, table in (("panels", partly), ("complete", data)):

@@ -1,6 +1,7 @@
-"""How fast are the questions? ``make benchmark`` runs it; the result is in results/questions.json.
+"""Measure the speed of questions: ``make benchmark``; writes results/questions.json.
 
-On the glioblastoma data with the 100 most frequent items and a model learned from them.
+The data are the glioblastoma samples with the 100 most frequent items; the model is learned from
+them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ RESULTS = Path(__file__).parent / "results" / "questions.json"
 
 
 def measured(work, repeats=3):
-    """Return the shortest time of a call, and what the last one returned."""
+    """Return the shortest time of a call, and the result of the last call."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
@@ -31,7 +32,7 @@ def measured(work, repeats=3):
 
 
 def main():
-    """Ask everything once and write how long it took, beside the aims."""
+    """Measure every question, and write the times and the aims."""
     import sequela
     from sequela.likelihood.plan import is_exact
 

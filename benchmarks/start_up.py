@@ -1,9 +1,9 @@
-"""What does the whole process of a first fit take? ``python -m benchmarks.start_up BASE [HEAD]``.
+"""Measure the whole process of a first fit: ``python -m benchmarks.start_up BASE [HEAD]``.
 
 Each process imports its package, reads a table of 20 items and fits it: two revisions of sequela,
-as `benchmarks.compare` checks them out, and mhn in its own environment, which is made on first use
-and needs a C compiler (`benchmarks.peers.environments`). They run in turn, on one thread, after a
-first run of each. CPU time and the most memory are those that Linux counts. "cold" starts with an
+as `benchmarks.compare` checks them out, and mhn in its own environment, which is created on first
+use and needs a C compiler (`benchmarks.peers.environments`). They run in turn, on one thread, after
+a first run of each. CPU time and peak memory are those that Linux reports. "cold" starts with an
 empty cache of compiled kernels.
 """
 
@@ -25,7 +25,7 @@ from benchmarks.peers.records import Places, default_cache
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-# Every script ends with it: the most memory of the process, in kB.
+# The last lines of every script: they print the peak memory of the process, in kB.
 STATUS = """
 print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
 """
@@ -57,7 +57,7 @@ LARGEST_SET = 9  # as in the older glioblastoma table of 20 items
 
 
 def spent(command: Sequence[str], environment: Mapping[str, str]) -> tuple[float, float]:
-    """Run a process; return its CPU seconds and its most memory in MB."""
+    """Run a process; return its CPU seconds and its peak memory in MB."""
     process = subprocess.Popen(  # noqa: S603 - our own scripts
         command, env=dict(environment), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -131,7 +131,7 @@ def lines(found: Mapping[str, Sequence[tuple[float, float]]]) -> list[str]:
 
 
 def find_mhn(*, wanted: bool) -> Path | None:
-    """Return the Python of mhn's environment, which is made if it is wanted and not there."""
+    """Return the Python of the environment of mhn, which is created if necessary."""
     if not wanted:
         return None
     with tempfile.TemporaryDirectory() as folder:
@@ -153,11 +153,11 @@ def main(given: Sequence[str] | None = None, root: Path = compare.ROOT) -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.start_up")
     parser.add_argument("base", help="the revision to compare with")
-    parser.add_argument("head", nargs="?", default="HEAD", help="HEAD by default")
-    parser.add_argument("--repeats", type=int, default=9, help="processes of each program (9)")
+    parser.add_argument("head", nargs="?", default="HEAD", help="the other revision (HEAD)")
+    parser.add_argument("--repeats", type=int, default=9, help="number of runs of each program (9)")
     parser.add_argument("--table", type=Path, help="samples to fit instead of simulated ones")
     parser.add_argument("--no-mhn", action="store_true", help="leave mhn out")
-    parser.add_argument("--cold", action="store_true", help="with an empty cache, too")
+    parser.add_argument("--cold", action="store_true", help="also measure with an empty cache")
     asked: Any = parser.parse_args(given)
     peer = find_mhn(wanted=not asked.no_mhn)
     with tempfile.TemporaryDirectory(prefix="sequela-start-up-") as temporary:

@@ -1,10 +1,10 @@
-"""The whole command on a cohort like a panel study: ``sequela fit`` with all tables and figures.
+"""Measure the whole command ``sequela fit``, with all tables and figures, on a large cohort.
 
 ``python -m benchmarks.whole_command`` simulates 15,800 samples of 47 items from a sparse theta and
-runs what ``sequela fit`` runs, on two threads. The result has the time of every step, as the
-command announces them, wall and CPU. ``--base REVISION`` also compares the tables with a revision
-before, at the model that was learned, on every so many-th sample (``--every``): all of them took
-more than ten minutes then.
+runs the same steps as ``sequela fit``, on two threads. The result has the wall and CPU time of
+every step. ``--base REVISION`` also compares the times of the tables with an older revision, for
+the learned model and every N-th sample (``--every N``), because all samples took more than ten
+minutes with old revisions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RESULTS = Path(__file__).parent / "results" / "whole_command.json"
 SAMPLES = 15_800
 ITEMS = 47
 SEED = 14
-# Some samples are observed much later than the others, as hypermutated ones seem to be.
+# Some samples are observed much later than the others, to imitate hypermutated samples.
 LATE_SAMPLES = 30
 LATE_RATE = 0.15
 
@@ -87,7 +87,8 @@ print(json.dumps({"samples": some.n_samples, "tables": found}))
 def panel_theta(interactions: int = 50, seed: int = 1) -> np.ndarray:
     """Return a sparse theta like a learned one: frequent items act on frequent items.
 
-    Log base rates are normal, seven interactions of ten promote; both are drawn with `seed`.
+    Log base rates are normal, and seven of ten interactions are positive; both are drawn with
+    `seed`.
     """
     rng = np.random.default_rng(seed)
     base = np.sort(rng.normal(-2.8, 1.0, ITEMS))[::-1]
@@ -102,7 +103,7 @@ def panel_theta(interactions: int = 50, seed: int = 1) -> np.ndarray:
 
 
 def panel_cohort(samples: int = SAMPLES) -> pd.DataFrame:
-    """Return a table of samples of this theta, of which a few are observed late."""
+    """Return a table of samples of this theta; a few of them are observed late."""
     import sequela
 
     labels = [f"item {k + 1}" for k in range(ITEMS)]
@@ -119,7 +120,7 @@ def panel_cohort(samples: int = SAMPLES) -> pd.DataFrame:
 
 
 def run(source: Path, script: str, *arguments: object) -> dict[str, Any]:
-    """Run a script with the package in `source`; return what it printed."""
+    """Run a script with the package in `source`; return its output."""
     done = subprocess.run(  # noqa: S603 - our own script
         [sys.executable, "-c", script, *map(str, arguments)],
         stdout=subprocess.PIPE, text=True, check=True, cwd=tempfile.gettempdir(),
@@ -130,7 +131,7 @@ def run(source: Path, script: str, *arguments: object) -> dict[str, Any]:
 
 
 def compare(base: str, table: Path, model: Path, every: int, folder: Path) -> dict[str, Any]:
-    """Measure the tables with a revision before and with this one."""
+    """Measure the time of the tables with an older revision and with this one."""
     before = folder / "base"
     for command in (
         ["clone", "-q", str(ROOT), str(before)],
@@ -153,7 +154,7 @@ def main() -> None:
     """Measure, print and write the results."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--base", help="revision to compare the tables with")
-    parser.add_argument("--every", type=int, default=20, help="compare on every so many-th sample")
+    parser.add_argument("--every", type=int, default=20, help="compare on every N-th sample (20)")
     parser.add_argument("--penalty", type=float, default=0.01)
     parser.add_argument("--samples", type=int, default=SAMPLES)
     given = parser.parse_args()

@@ -22,12 +22,13 @@ version = release = sequela.__version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "numpydoc", "sphinx_click"]
 exclude_patterns = ["_build"]
-# Made when the site is built: the figures of the gallery and the live report.
-GALLERY = Path(__file__).parent / "_gallery"
-html_extra_path = ["_gallery/live"]
+# The example report is written here when the site is built.
+LIVE = Path(__file__).parent / "_live"
+html_extra_path = ["_live"]
 html_static_path = ["_static"]
 
-# The tutorials are notebooks, executed when the site is built; an error in a cell fails the build.
+# The tutorials and the gallery are notebooks that run when the site is built. An error in a cell
+# stops the build.
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 1800  # seconds per cell: the first one may compile
@@ -38,24 +39,24 @@ html_copy_source = False
 html_show_copyright = False
 
 myst_enable_extensions = ["deflist"]  # the glossary
-myst_heading_anchors = 3  # so that a link may lead to a heading of another page
+myst_heading_anchors = 3  # so that a link can point to a heading of another page
 
-# Docstrings are numpydoc: names stand in single backticks, types are prose.
+# Docstrings are numpydoc: names are in single backticks, and types are prose.
 default_role = "name"
 numpydoc_show_class_members = False  # autodoc lists them
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
-# scikit-learn adds these methods when a class is defined; their text links into its own manual.
+# scikit-learn adds these methods to a class. Their text links to the manual of scikit-learn.
 autodoc_default_options = {"exclude-members": "set_fit_request, set_score_request"}
 
-# For -n: the types in signatures belong to other packages, or to modules that may move.
+# For -n: types in signatures belong to other packages, or to modules that may move.
 nitpick_ignore_regex = [("py:(class|data|exc)", ".*"), ("py:obj", r"(?!sequela\.).*")]
 
 
 def name(
-    role: str,  # noqa: ARG001 - what docutils passes
+    role: str,  # noqa: ARG001 - docutils passes it
     rawtext: str,
     text: str,
     lineno: int,
@@ -63,7 +64,7 @@ def name(
     options: Any = None,
     content: Any = (),
 ) -> Any:
-    """Single backticks: a link where they hold a public name, else code, such as an argument."""
+    """Make single backticks a link if they contain a public name, and code otherwise."""
     target = where(text.removeprefix("sequela."))
     if target is None:
         return [nodes.literal(rawtext, text)], []
@@ -71,26 +72,26 @@ def name(
     return PyXRefRole()("py:obj", rawtext, link, lineno, inliner, options or {}, content)
 
 
-ROOMS = [name for name in sequela.__all__ if isinstance(getattr(sequela, name), ModuleType)]
+SUBPACKAGES = [name for name in sequela.__all__ if isinstance(getattr(sequela, name), ModuleType)]
 
 
 def where(text: str) -> str | None:
-    """Return the full name that a text stands for, None if it is not a public name."""
+    """Return the full name of a public name such as ``Model.save``, or None for other text."""
     owner, _, member = text.partition(".")
-    if owner in ROOMS:
+    if owner in SUBPACKAGES:
         return f"sequela.{text}" if member in getattr(sequela, owner).__all__ else None
     if owner in sequela.__all__:
-        # What a fit leaves behind, such as cv_results_, has no entry of its own.
+        # Attributes that a fit sets, such as cv_results_, have no entry of their own.
         known = member and hasattr(getattr(sequela, owner), member)
         return f"sequela.{owner}{'.' + member if known else ''}"
     return None
 
 
 def every_name_is_documented(app: Sphinx, env: BuildEnvironment) -> None:  # noqa: ARG001
-    """Warn of public names without an entry in docs/api; -W makes that an error."""
+    """Warn about public names without an entry in docs/api; -W turns the warning into an error."""
     described = env.get_domain("py").objects
     for public in sequela.__all__:
-        if public.startswith("__") or public in ROOMS:
+        if public.startswith("__") or public in SUBPACKAGES:
             continue
         if f"sequela.{public}" not in described:
             logging.getLogger(__name__).warning(
@@ -99,18 +100,18 @@ def every_name_is_documented(app: Sphinx, env: BuildEnvironment) -> None:  # noq
             )
 
 
-def make_gallery(app: Sphinx) -> None:  # noqa: ARG001
-    """Draw the gallery and write the live report; takes half a minute."""
+def write_live_report(app: Sphinx) -> None:  # noqa: ARG001
+    """Write the example report, which takes some seconds."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from tools.make_gallery import make_gallery as make
+    from tools.make_live_report import make_live_report
 
-    make(GALLERY)
+    make_live_report(LIVE)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the role of single backticks and the check of the API reference."""
-    GALLERY.joinpath("live").mkdir(parents=True, exist_ok=True)
+    """Register the role of single backticks, the example report, and the check of the reference."""
+    LIVE.mkdir(parents=True, exist_ok=True)
     app.add_role("name", name)
-    app.connect("builder-inited", make_gallery)
+    app.connect("builder-inited", write_live_report)
     app.connect("env-check-consistency", every_name_is_documented)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""Labels for Hypothesis: anything that a table, a data set or a model accepts."""
+"""Hypothesis strategies for labels that tables, data sets and models accept."""
 
 from hypothesis import strategies as st
 

@@ -1,7 +1,7 @@
-"""Slow, obvious twins of the fast kernels, written from the equations of the paper.
+"""Slow and simple implementations of the kernels, written from the equations of the paper.
 
-Nothing here was written from, or may be rewritten to agree with, a kernel. Where the paper slips,
-the docstring says what was corrected.
+Nothing here was derived from a kernel, or may be changed to agree with a kernel. If the paper has
+an error, the docstring says what was corrected.
 
 Conventions, everywhere:
 
@@ -290,7 +290,7 @@ def finite_difference_gradient(
 
 
 def _mp_matrix(theta: np.ndarray) -> np.ndarray:
-    """The same numbers as mpmath numbers: a double is taken as exactly what it is."""
+    """Return the numbers as mpmath numbers; doubles are converted exactly."""
     exact = np.empty(np.shape(theta), dtype=object)
     for index in np.ndindex(exact.shape):
         value = theta[index]
@@ -378,19 +378,21 @@ def _separated(rates: Sequence[Any]) -> list[Any]:
     return [r * (1 + mp.mpf(10) ** -60 * position) for position, r in enumerate(rates)]
 
 
-def _until_stable(evaluate: Callable[[], Any]) -> Any:
-    """Evaluate with more and more digits until two results agree to a relative 1e-70."""
+def _until_stable(evaluate: Callable[[], Any], digits: int = 70) -> Any:
+    """Evaluate with more and more digits until two results agree to so many of them."""
     previous = mp.nan
     for doubling in range(8):
-        with mp.workdps(100 * 2**doubling):
+        with mp.workdps((digits + 30) * 2**doubling):
             value = evaluate()
-            if mp.isfinite(value) and abs(value - previous) <= mp.mpf(10) ** -70 * abs(value):
+            if mp.isfinite(value) and abs(value - previous) <= mp.mpf(10) ** -digits * abs(value):
                 return value
         previous = value
-    raise ArithmeticError("no stable value with 12,800 digits")
+    raise ArithmeticError("no stable value with 128 times the digits")
 
 
-def _mp_log_p_set_given_time(theta: np.ndarray, S: frozenset[int], t: float) -> Any:
+def _mp_log_p_set_given_time(
+    theta: np.ndarray, S: frozenset[int], t: float, digits: int = 70
+) -> Any:
     """log p(S | t) as an mpmath number: see `mp_log_p_set_given_time`."""
 
     def log_p() -> Any:
@@ -410,7 +412,7 @@ def _mp_log_p_set_given_time(theta: np.ndarray, S: frozenset[int], t: float) -> 
         p = mp.fsum(a[S, T] * mp.exp(-exits[T] * mp.mpf(t)) for T in subsets)
         return mp.log(p) if p > 0 else mp.nan
 
-    return _until_stable(log_p)
+    return _until_stable(log_p, digits)
 
 
 def mp_log_p_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> float:
@@ -426,20 +428,28 @@ def mp_log_p_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> fl
 
 
 def mp_gradient_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> np.ndarray:
-    """Gradient of log p(S | t) by central differences of step 1e-25 in mpmath."""
+    """Gradient of log p(S | t) by central differences in mpmath.
+
+    The step changes exit rates times t by at most 1e-25. If it changed them by more than 1, two
+    states with nearly equal exit rates would compete otherwise than at theta itself.
+    """
     S = frozenset(S)
     n = len(theta)
+    exact = _mp_matrix(theta)
+    highest = max(_mp_exit_rate(exact, R) for R in _subsets(S)) * mp.mpf(t)
+    places = max(int(mp.ceil(mp.log10(highest))), 0) if highest > 0 else 0
+    digits = 50 + 2 * places
     gradient = np.zeros((n, n))
     # Only states within S are visited: the row of an item outside S has its diagonal entry only.
     for i, j in itertools.product(range(n), range(n)):
         if i in S or i == j:
-            with mp.workdps(100):
-                step = mp.mpf(10) ** -25
+            with mp.workdps(digits + 100):
+                step = mp.mpf(10) ** -(25 + places)
                 up, down = _mp_matrix(theta), _mp_matrix(theta)
                 up[i, j] += step
                 down[i, j] -= step
-                difference = _mp_log_p_set_given_time(up, S, t) - _mp_log_p_set_given_time(
-                    down, S, t
+                difference = _mp_log_p_set_given_time(up, S, t, digits) - _mp_log_p_set_given_time(
+                    down, S, t, digits
                 )
                 gradient[i, j] = float(difference / (2 * step))
     return gradient

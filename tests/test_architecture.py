@@ -1,6 +1,6 @@
-"""The house rules that a machine can check: who imports whom, what loads when, how long files are.
+"""Automatic checks of the project rules: imports between packages, loading times, file lengths.
 
-Data flows one way. A room may import from the rooms before it, never from those after it.
+A package may import from packages before it in the list below, never from those after it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import sequela
 SOURCE = Path(sequela.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
-# From the ground up: a room may use the rooms above it in this list, never those below it.
+# A package may use those above it in this list, never those below it.
 ROOMS = [
     {"support"},  # errors, files, threads, seeds, compilation
     {"kernels"},  # compiled code over arrays
-    {"data"},  # what comes in
+    {"data"},  # data sets and readers
     {"observation_times", "observation_effects"},  # kinds of observation
-    {"observation"},  # how samples come to be observed
+    {"observation"},  # distributions of the observation time
     {"model_files"},
     {"model"},  # theta, its labels, its observation
     {"samples"},  # data read for a model
@@ -41,7 +41,7 @@ ROOMS = [
     {"__main__"},
 ]
 FLOOR = {name: floor for floor, names in enumerate(ROOMS) for name in names}
-# The front door knows all rooms by name and enters them when they are first used.
+# The top-level package names all others and loads them when they are first used.
 FRONT_DOOR = SOURCE / "__init__.py"
 
 
@@ -51,9 +51,9 @@ def module_name(path):
 
 
 def imports(path):
-    """The modules of sequela that a file imports anywhere, for type checkers and inside functions.
+    """Return the modules of sequela that a file imports anywhere, also inside functions.
 
-    Each as a tuple of names; ``from a import b`` counts as a.b, for b may be a module.
+    Each is a tuple of names; ``from a import b`` counts as a.b, because b may be a module.
     """
     package = module_name(path) if path.name == "__init__.py" else module_name(path)[:-1]
     found = []
@@ -95,7 +95,7 @@ def test_the_core_never_imports_the_package_of_the_paper(path):
 
 
 def test_there_is_something_to_check():
-    """The imports above are found: a reader that sees none would pass everything."""
+    """The function above finds imports; if it found none, all tests below would pass."""
     seen = {room(name) for path in FILES for name in imports(path)}
     assert {"support", "kernels", "data", "likelihood"} <= seen
     assert ("sequela", "likelihood", "plan", "Plan") in imports(
@@ -128,7 +128,7 @@ def test_kernels_know_kernels_only(path):
     ids=lambda p: p.name,
 )
 def test_numba_is_spoken_to_in_one_place(path):
-    """Kernels are decorated with these three and nothing else; options stand in _jit."""
+    """Kernels have only these three decorators; options of Numba are set in support/jit.py."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef):
             decorators = [ast.unparse(d) for d in node.decorator_list]
@@ -173,7 +173,7 @@ def test_nothing_prints():
 
 
 def modules_after(statement):
-    """The modules that a fresh interpreter has loaded after `statement`."""
+    """Return the modules that a new interpreter has loaded after `statement`."""
     script = f"import sys\n{statement}\nprint('\\n'.join(sys.modules))"
     done = subprocess.run(  # noqa: S603 - our own script
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
@@ -195,7 +195,7 @@ def test_attributes_load_what_they_need():
     assert "numba" in modules_after("import sequela; sequela.log_likelihood")
 
 
-# What takes long to load, and what a small fit can do without.
+# Packages that take long to load and that a small fit does not need.
 HEAVY = {
     "joblib", "matplotlib", "numpy.f2py", "pandas", "rich", "scipy.linalg", "scipy.optimize",
     "scipy.sparse", "scipy.special", "scipy.stats", "sklearn",
@@ -281,7 +281,7 @@ def declared(stub):
 
 @pytest.mark.parametrize("place", ["", *ROOMS_WITH_A_DOOR])
 def test_every_name_is_declared_once_and_leads_somewhere(place):
-    """Names stand in a stub, and nowhere else; each of them can be loaded."""
+    """Public names are declared only in a stub, and each of them can be loaded."""
     room = sequela if not place else getattr(sequela, place)
     names = declared(SOURCE / place / "__init__.pyi")
     assert set(room.__all__) - {"__version__"} == names == set(dir(room))
@@ -324,13 +324,13 @@ def test_functions_have_at_most_seven_parameters(path):
 
 
 def test_the_rate_of_the_observation_has_one_home():
-    """Only the observation itself and the reader of old files know it as a number."""
+    """Only the observation and the reader of old files use the rate as a number."""
     found = {path.name for path in FILES if "observation_rate" in path.read_text()}
     assert found <= {"observation.py", "model_files.py"}
 
 
 def test_learning_draws_no_orders_and_sums_no_sets():
-    """Of the compiled code, learning uses its own inner solver alone."""
+    """The only kernel that learning imports is that of its solver."""
     for path in FILES:
         if "learning" in path.parts:
             kernels = {name[2] for name in imports(path) if name[:2] == ("sequela", "kernels")}

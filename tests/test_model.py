@@ -1,4 +1,4 @@
-"""A model: theta that cannot be changed by accident, with its labels."""
+"""Models: theta is read-only and has labels."""
 
 import json
 
@@ -50,7 +50,7 @@ def test_theta_is_read_only_and_its_own():
 
 
 def test_the_table_is_a_copy():
-    """What is done to the table is not done to the model, and may be done."""
+    """Changing the table is allowed and does not change the model."""
     model = Model(THETA)
     frame = model.to_frame()
     frame.loc["0", "0"] = 7.0
@@ -183,7 +183,7 @@ def test_items_in_another_order_leave_the_rest_of_the_model_as_it_is():
 
 
 class Learned:
-    """What `as_model` asks of a fitted estimator."""
+    """A fitted estimator with the attributes that `as_model` needs."""
 
     def __init__(self, model=None):
         if model is not None:

@@ -1,4 +1,4 @@
-"""Models as files: they come back as they were, and nothing but a whole file is read."""
+"""Files of models: reading returns the same model, and damaged files are refused."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def small(metadata=None, rate=1.0):
 
 
 def same(a, b):
-    """Equal to the last bit, the sign of a zero included."""
+    """Return whether two models are equal to the last bit, including the sign of zeros."""
     return a == b and a.theta.tobytes() == b.theta.tobytes() and a.items == b.items
 
 
@@ -101,7 +101,7 @@ def test_the_name_is_kept(tmp_path, name, kind):
 
 
 def test_the_file_is_open(tmp_path):
-    """NumPy alone reads it, without pickle; the text is JSON."""
+    """NumPy can read the file without pickle; the text is JSON."""
     small({"seed": 7}, rate=2.0).save(tmp_path / "m.npz")
     with np.load(tmp_path / "m.npz", allow_pickle=False) as file:
         assert sorted(file.files) == ["meta", "theta"]
@@ -234,7 +234,7 @@ OLD = {key: value for key, value in GOOD.items() if key != "observation"} | {"ve
 
 
 def test_what_is_written_by_hand_is_read(tmp_path):
-    """The changes below are what makes the difference."""
+    """Without the changes of the next tests, the file is accepted."""
     write_npz(tmp_path / "m.npz", GOOD, extra=np.ones(3))
     expected = Model(np.zeros((2, 2)), ["a", "b"], observation=Exponential(0.5))
     assert Model.load(tmp_path / "m.npz") == expected
@@ -245,7 +245,7 @@ def test_what_is_written_by_hand_is_read(tmp_path):
     [
         (
             {"format": "sequela checkpoint"},
-            "is not a model of sequela; give a file that Model.save",
+            "is not a model of sequela; give a file that was written by Model.save",
         ),
         ({"format": None}, "is not a model of sequela"),
         ({"version": "one"}, "'version' is 'one', expected one of 1, 2"),
@@ -265,7 +265,7 @@ def test_what_is_written_by_hand_is_read(tmp_path):
         ({"observation": {"kind": "exponential", "rate": "2"}}, "'2'; expected a positive finite"),
         (
             {"observation": {"kind": "exponential", "pace": 2.0}},
-            "'pace'.*not the parameters of kind 'exponential'",
+            "'pace'.*parameters of an observation of kind 'exponential'",
         ),
     ],
 )
@@ -300,7 +300,7 @@ def test_wrong_theta(tmp_path, theta, message):
 
 
 def test_a_newer_format(tmp_path):
-    """The arrays of a newer version may be others; the message does not depend on them."""
+    """A newer version may have other arrays; the message must not depend on them."""
     header = {"format": "sequela model", "version": 3, "sequela": "9.9"}
     with (tmp_path / "m.npz").open("wb") as file:
         np.savez(file, meta=np.array(json.dumps(header)))
@@ -350,7 +350,7 @@ def test_an_old_file_with_content_of_the_wrong_type(tmp_path, change):
 
 
 def test_the_metadata_of_a_new_file_are_left_alone(tmp_path):
-    """The old key means nothing there: the observation is what the file says it is."""
+    """In a new file the old key has no meaning: the observation of the file is used."""
     small({"observation_rate": 7.0}, rate=2.0).save(tmp_path / "m.npz")
     found = Model.load(tmp_path / "m.npz")
     assert found.observation == Exponential(2.0)
@@ -458,9 +458,12 @@ def test_csv_of_pandas_and_of_a_spreadsheet(tmp_path):
         (",a\n", "has no table of theta"),
         (";a;b\na;1;2\nb;3;4\n", "separated by commas"),
         (",a,b\na,1,2\nb,3\n", "line 3: found 2 cells, expected 3"),
-        (",a,b\na,1,2\n", r"1 rows and 2 columns, from number 2 on the rows \[\] .*incomplete"),
-        (",a,b\nb,1,2\na,3,4\n", r"from number 1 on the rows \['b', 'a'\] .*same order"),
-        (",a\na,1\nb,2\nc,3\n", r"3 rows and 1 columns, from number 2 on the rows \['b', 'c'\]"),
+        (
+            ",a,b\na,1,2\n",
+            r"1 rows and 2 columns\. From number 2 on, the rows are \[\].*incomplete",
+        ),
+        (",a,b\nb,1,2\na,3,4\n", r"From number 1 on, the rows are \['b', 'a'\] .*same order"),
+        (",a\na,1\nb,2\nc,3\n", r"3 rows and 1 columns\. .* 2 on, the rows are \['b', 'c'\]"),
         (",a,b\na,1,2\nb,3,x\n", "line 3, row 'b', column 'b': found 'x', expected a number"),
         (",a,b\na,1,2\nb,,4\n", "line 3, row 'b', column 'a': found ''"),
         (",a,b\na,1,1_0\nb,3,4\n", "found '1_0'"),
@@ -469,7 +472,7 @@ def test_csv_of_pandas_and_of_a_spreadsheet(tmp_path):
         (",a,a\na,1,2\na,3,4\n", "each label may occur only once"),
         (",'=a,=a\n'=a,1,2\n=a,3,4\n", "each label may occur only once"),
         (',"a,b\na,1,2\nb,3,4\n', "is not a comma-separated table"),
-        (",a,b\na,1,2\nb,3,4\nObservation,5,6\n", "one row more than columns.*Model.from_mhn"),
+        (",a,b\na,1,2\nb,3,4\nObservation,5,6\n", "one more row .* than columns.*Model.from_mhn"),
     ],
 )
 def test_tables_that_are_not_theta(tmp_path, text, message):
@@ -525,7 +528,7 @@ def test_mhn_is_transposed(tmp_path):
 
 
 def test_mhn_metadata_is_read(tmp_path):
-    """The name has dots, as those of the examples of mhn have: only .csv is the suffix."""
+    """The name has dots, as in the examples of mhn; only .csv is the suffix."""
     path = tmp_path / "final_lam-0.0125_reltol-1e-07.csv"
     path.write_text(MHN)
     meta = {"lambda": 0.0125, "init": None, "message": "CONVERGENCE", "nit": 218}
@@ -580,7 +583,7 @@ def test_mhn_metadata_goes_back(tmp_path, metadata, written):
     st.lists(values, min_size=2, max_size=2),
 )
 def test_mhn_counts_time_in_mean_observation_times(folder, base, rate, effects):
-    """Theirs is always observed at rate 1: base rates are relative, effects are what they are."""
+    """In mhn the rate of observation is 1, so base rates are divided by it; effects stay."""
     theta = np.array([[base, effects[0]], [effects[1], -base]])
     Model(theta, ["a", "b"], observation=Exponential(rate)).to_mhn(folder / "rate.csv")
     frame = pd.read_csv(folder / "rate.csv", index_col=0)
@@ -619,7 +622,7 @@ def test_observation_effects_of_mhn_are_read(tmp_path, last):
 
 def test_another_last_row_is_not_taken_for_observation_effects(tmp_path):
     (tmp_path / "m.csv").write_text(f"{MHN}else,0.1,0.2\n")
-    with pytest.raises(InputError, match=r"m\.csv'.*one row more.*'else'.*'Observation'"):
+    with pytest.raises(InputError, match=r"m\.csv'.*one more row.*'else'.*'Observation'"):
         Model.from_mhn(tmp_path / "m.csv")
 
 

@@ -1,8 +1,7 @@
-"""How samples come to be observed: what every kind must do, and that everybody asks the model.
+"""Kinds of observation: their common properties, and that all functions use that of the model.
 
-The likelihood, the simulation, the posteriors and the questions once took a rate of their own, each
-with a default of 1, so that a model learned at another rate could be asked about as if it had been
-learned at 1. Now the model has its observation, and there is nobody else to ask.
+The rate of observation is part of the model. If a function had its own rate with a default of 1, it
+would give wrong answers for a model that was learned with another rate.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ from sequela.observation import (
 
 quick = settings(max_examples=30, deadline=None, derandomize=True, database=None)
 
-# Statistical checks have fixed seeds. Were a seed drawn anew, each comparison would fail a right
+# Statistical checks have fixed seeds. With a random seed, each comparison would fail for a correct
 # program with this probability.
 FALSE_ALARM = 1e-6
 LARGEST_Z = scipy.stats.norm.isf(FALSE_ALARM / 2)
 
-# Whoever adds a kind adds some of its members here, and what all kinds must do is checked for them.
+# Add some observations of each new kind here; the common properties are tested for all of them.
 EXAMPLES = {
     "exponential": [Exponential(), Exponential(0.05), Exponential(2.0), Exponential(300.0)],
     "gamma": [Gamma(0.9), Gamma(1.0, mean=3.0), Gamma(2.5, mean=0.2), Gamma(20.0)],
@@ -51,7 +50,7 @@ EXAMPLES = {
 }
 ALL = [observation for listed in EXAMPLES.values() for observation in listed]
 every_example = pytest.mark.parametrize("observation", ALL, ids=repr)
-# Where items have effects on the observation, its time depends on theta.
+# If items have effects on the observation, the observation time depends on theta.
 with_times = pytest.mark.parametrize(
     "observation", [one for one in ALL if one.kind != "effects"], ids=repr
 )
@@ -197,7 +196,10 @@ def test_classes_and_other_objects_are_no_observation(bad):
         ([], "kind is one of"),
         ("exponential", "kind is one of"),
         (None, "kind is one of"),
-        ({"kind": "exponential", "shape": 2.0}, "not the parameters of kind 'exponential'"),
+        (
+            {"kind": "exponential", "shape": 2.0},
+            "expected the parameters of .* of kind 'exponential'",
+        ),
         ({"kind": "exponential", "rate": "2"}, "is '2'; expected a positive finite number"),
         ({"kind": "exponential", "rate": -2.0}, r"is -2\.0; expected a positive finite number"),
     ],
@@ -208,7 +210,7 @@ def test_what_a_file_cannot_hold(content, message):
 
 
 def test_what_earlier_versions_wrote():
-    """A number among options or metadata; it is taken out, and the rest is left."""
+    """The old number is removed from options or metadata; other entries stay."""
     record = {"observation_rate": 2.0, "tol": 0.1}
     assert take_recorded_observation(record) == Exponential(2.0)
     assert record == {"tol": 0.1}
@@ -222,7 +224,7 @@ def test_what_earlier_versions_wrote():
 
 
 class Clock:
-    """Satisfies the protocol and is nothing else: whoever asks more of it fails here."""
+    """An observation with only the methods of the protocol; code that needs more fails."""
 
     kind: ClassVar[str] = "clock of a test"
     mean_time = 0.5
@@ -242,7 +244,7 @@ class Clock:
 
 
 class Irregular(Clock):
-    """A rate that depends on the state, which no kernel can do."""
+    """An observation whose rate depends on the state, which no kernel supports."""
 
     kind = "irregular"
     constant_rate = None
@@ -372,7 +374,7 @@ def test_sampled_posteriors_are_those_of_the_model(theta, model):
 
 
 def test_questions_are_about_the_model(theta, model, p):
-    """Without a word about the rate: it is that of the model."""
+    """The rate is not given as an argument: it is that of the model."""
     from sequela.questions.clock import pseudo_times, time_posterior
     from sequela.questions.distributions import (
         item_frequencies,
@@ -444,7 +446,7 @@ def test_a_rate_and_slower_items_have_times_in_proportion(pair):
     # Averaged over what is observed, the posterior mean is the mean time.
     p = np.exp(evaluate(model, X, gradient=False).log_likelihoods)
     assert np.dot(p, found.time_mean) == pytest.approx(model.observation.mean_time, rel=1e-9)
-    # At known times the observation has no part, and the unit alone is left.
+    # At known times the observation does not matter; only the unit of time changes.
     t = np.linspace(0.1, 3.0, len(X))
     np.testing.assert_allclose(
         evaluate(model, X, times=t / rate, gradient=False).log_likelihoods,
@@ -456,7 +458,7 @@ def test_a_rate_and_slower_items_have_times_in_proportion(pair):
 
 @pytest.mark.parametrize("rate", [0.01, 2.0, 300.0])
 def test_a_rate_and_slower_items_draw_the_same(theta, rate):
-    """The same random numbers, so that nothing but the unit of time differs."""
+    """With the same random numbers, only the unit of time differs."""
     found = simulate(Model(theta, observation=Exponential(rate)), 2000, random_state=1)
     other = simulate(Model(theta - np.log(rate) * np.eye(4)), 2000, random_state=1)
     np.testing.assert_array_equal(found.sequence, other.sequence)

@@ -1,4 +1,4 @@
-"""The Python blocks of the documents run and print what the documents say."""
+"""The Python blocks of the documents run, and print the text blocks that follow them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BLOCK = re.compile(r"^```(?P<language>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILI
 
 
 def examples(document: Path) -> list[tuple[str, str | None]]:
-    """Return the Python blocks, each with the text block that follows it, if that comes next."""
+    """Return the Python blocks, each with the text block that directly follows it, if any."""
     blocks = [(m["language"], m["body"]) for m in _BLOCK.finditer(document.read_text("utf-8"))]
     found = []
     for at, (language, body) in enumerate(blocks):
@@ -94,6 +94,22 @@ def test_links_to_files_lead_somewhere(document):
     for target in targets:
         if "://" not in target:
             assert (document.parent / target).exists(), target
+
+
+def heading_anchors(document: Path) -> set[str]:
+    """Return the anchors of a page: slugs of its headings, and its labels such as (fig1)=."""
+    text = _BLOCK.sub("", document.read_text("utf-8"))
+    headings = re.findall(r"^#{1,3} (.+)$", text, re.MULTILINE)
+    slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return slugs | set(re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "CONTRIBUTING.md"], ids=lambda p: p.name)
+def test_links_to_headings_lead_to_a_heading(document):
+    text = _BLOCK.sub("", document.read_text("utf-8"))
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", text):
+        page = document.parent / target if target else document
+        assert anchor in heading_anchors(page), f"{target}#{anchor}"
 
 
 def test_the_readme_names_commands_that_exist():

@@ -1,4 +1,4 @@
-"""The slow twins against each other, and against what can be worked out by hand."""
+"""Compare the functions of `reference` with each other, and with results computed by hand."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from scipy.special import betaln, logsumexp, polygamma
 
 import reference as ref
 
-# Statistical checks have fixed seeds. Were a seed drawn anew, each check would fail a right program
-# with this probability.
+# Statistical checks have fixed seeds. With a random seed, each check would fail for a correct
+# program with this probability.
 FALSE_ALARM = 1e-6
 
 models = st.builds(
@@ -51,7 +51,7 @@ def chi_square_p_value(counts, probabilities):
     outcomes = sorted(probabilities, key=probabilities.get)
     observed = [counts[outcome] for outcome in outcomes]
     expected = [sum(counts.values()) * probabilities[outcome] for outcome in outcomes]
-    while expected[0] < 10:  # the chi-square approximation wants no small cells
+    while expected[0] < 10:  # the chi-square approximation needs large cells
         observed[:2] = [sum(observed[:2])]
         expected[:2] = [sum(expected[:2])]
     assert len(expected) > 2
@@ -449,7 +449,7 @@ def test_informed_proposal_is_a_distribution_and_exact_for_two_items(theta, stop
 
 
 def test_informed_proposal_is_not_exact_for_three_items(theta):
-    """The identity for |S| <= 2 is worth its test only because it ends there."""
+    """The identity holds only for |S| <= 2, so the test above is meaningful."""
     S = (0, 2, 5)
     exact = ref.posterior_orders(theta, S)
     q = [math.exp(ref.log_q_informed(theta, S, sigma)) for sigma in exact]

@@ -1,4 +1,4 @@
-"""How an answer is computed: what settings there may be, and how functions read them."""
+"""Settings: which values are valid, and how functions read them."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_settings_cannot_be_changed():
 
 
 def test_the_number_of_threads_is_found_where_the_work_is_done():
-    """None means what this process may use then, not what it could use when it was made."""
+    """None means the cores that are available when the settings are used, not when made."""
     settings = Settings()
     with at_most(1):
         assert settings.threads == 1
@@ -119,7 +119,7 @@ def test_no_seed_is_a_fresh_one_that_can_be_given_again():
 
 @pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
 def test_a_generator_is_asked_once_for_a_seed(kind):
-    """Changes, copies and functions that read the settings must not ask it again."""
+    """Changed or copied settings must not draw another seed from the generator."""
     generator, twin = kind(9), kind(9)
     settings = Settings(random_state=generator)
     expected = Settings(random_state=twin)
@@ -132,7 +132,7 @@ def test_a_generator_is_asked_once_for_a_seed(kind):
         evaluate(THETA, ALL, settings=settings, n_threads=1),
     ):
         assert again.seed == expected.seed
-    # Had it been asked again, the generators would be at different places now.
+    # If another seed had been drawn, the two generators would now differ.
     assert generator.random() == twin.random()
 
 
@@ -184,7 +184,7 @@ def test_what_is_no_settings_object(bad, unused):
     ],
 )
 def test_an_unknown_keyword_is_a_type_error_with_a_suggestion(name, hint):
-    """As from any function of Python, so that a typing error does not pass unnoticed."""
+    """A misspelled keyword raises a TypeError, as in any Python function."""
     with pytest.raises(TypeError, match=rf"'{name}'.*Did you mean '{hint}'\?") as caught:
         read_settings({name: 1})
     assert "Settings are: budget, sampling, draws, target_se, random_state, n_threads" in str(
@@ -194,7 +194,7 @@ def test_an_unknown_keyword_is_a_type_error_with_a_suggestion(name, hint):
 
 @pytest.mark.parametrize("name", ["seed", "observation", "colour"])
 def test_an_unknown_keyword_like_no_other(name):
-    """The seed is found, not given: `random_state` is its keyword."""
+    """`seed` is not a keyword; `random_state` is."""
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'") as caught:
         read_settings({name: 1})
     assert "did you mean" not in str(caught.value).lower()
@@ -217,7 +217,7 @@ UNUSED = [
 
 @pytest.mark.parametrize(("name", "value"), UNUSED)
 def test_what_has_no_meaning_is_refused(name, value):
-    """By keyword or in an object: it was set on purpose, and would do nothing."""
+    """A setting that has no effect is refused, as a keyword and in an object."""
     for given in ({name: value}, {"settings": Settings(**{name: value})}):
         with pytest.raises(InputError, match=f"{name} has no meaning here"):
             read_settings(given, unused=(name,))
@@ -226,7 +226,7 @@ def test_what_has_no_meaning_is_refused(name, value):
 
 @pytest.mark.parametrize(("name", "value"), UNUSED)
 def test_what_was_not_set_is_not_refused(name, value):
-    """An object has a value for everything; only what differs from the default was set."""
+    """An object has a value for every setting; only values other than the default count."""
     base = Settings(random_state=1)
     assert read_settings({"settings": base}, unused=(name,)) is base
     assert read_settings({name: None, "random_state": 1}, unused=(name,)) == base

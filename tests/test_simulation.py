@@ -1,4 +1,4 @@
-"""Draws against the exact distributions of sets, orders and times, and at the ends of the range."""
+"""Compare draws with the exact distributions of sets, orders and times, also for extreme rates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sequela.kernels import simulate as kernel
 from sequela.observation import Exponential
 from sequela.simulation import Simulation
 
-# Statistical checks have fixed seeds. Were a seed drawn anew, each comparison would fail a right
+# Statistical checks have fixed seeds. With a random seed, each comparison would fail for a correct
 # program with this probability.
 FALSE_ALARM = 1e-6
 LARGEST_Z = scipy.stats.norm.isf(FALSE_ALARM / 2)
@@ -59,7 +59,7 @@ def chi_square_p_value(counts, probabilities):
     order = np.argsort(probabilities)
     observed = list(np.asarray(counts)[order])
     expected = list(np.sum(counts) * np.asarray(probabilities)[order])
-    while expected[0] < 10:  # the chi-square approximation wants no small cells
+    while expected[0] < 10:  # the chi-square approximation needs large cells
         observed[:2] = [sum(observed[:2])]
         expected[:2] = [sum(expected[:2])]
     assert len(expected) > 2
@@ -203,7 +203,7 @@ def test_rates_and_logarithms_draw_the_same(monkeypatch):
 
 @pytest.mark.parametrize(("size", "in_logs"), [(30.0, False), (350.0, True)])
 def test_extreme_effects_give_the_exact_distribution(size, in_logs):
-    # Base rates are moderate, so that something is left to chance.
+    # Base rates are moderate, so that the draws are random.
     rng = np.random.default_rng(3)
     theta = size * rng.choice([-1.0, 0.0, 1.0], (4, 4))
     np.fill_diagonal(theta, [0.5, -1.0, 0.0, -0.5])
@@ -223,7 +223,7 @@ def test_extreme_effects_give_the_exact_distribution(size, in_logs):
 @pytest.mark.parametrize("entry", [30.0, 500.0])
 def test_huge_rates_fill_the_set_at_once_and_stop(n, entry):
     drawn = simulate(np.full((n, n), entry), 5000, random_state=1)
-    # The chance that an observation comes before the last of n arrivals is below n exp(-30).
+    # The probability of an observation before the last of n arrivals is below n exp(-30).
     assert (drawn.set_sizes == n).all()
     assert np.isfinite(drawn.arrival_times).all()
     assert drawn.arrival_times.max() < 1e-9
@@ -249,7 +249,7 @@ def test_a_rate_below_every_double_can_come_back():
     theta[0, 4], theta[1, 4], theta[2, 4], theta[3, 4] = -500.0, -470.0, 500.0, 500.0
     drawn = simulate(theta, 2000, items=["a", "b", "c", "d", "e"], random_state=1)
     counts = collections.Counter(drawn.sequences())
-    # Each race is lost with a chance of exp(-10) = 1 / 22,026 at most.
+    # Each order is reversed with a probability of at most exp(-10) = 1 / 22,026.
     assert counts["a", "b", "c", "d", "e"] >= 1990
 
 
@@ -415,7 +415,7 @@ def test_the_views_tell_the_same_story(theta):
     assert orders == [tuple(items[j] for j in sigma) for _, sigma, _ in draws(drawn)]
     assert drawn.set_sizes.tolist() == [len(order) for order in orders]
     data = drawn.to_dataset()
-    # Through the public door, which validates.
+    # Use the public constructor, which validates.
     assert data == Dataset.from_sets(orders, items=items, times=drawn.observation_times)
     assert data.frequencies.to_dict() == pytest.approx(drawn.frequencies.to_dict())
     assert list(drawn.frequencies.index) == items
@@ -478,7 +478,7 @@ def test_a_model_is_drawn_as_it_says(theta):
 
 
 def test_an_observation_without_a_constant_rate_is_refused():
-    """As no kernel can draw it, it must not be drawn as another."""
+    """No kernel can draw such an observation, so it is refused."""
 
     class Slowing(Exponential):
         kind = "slowing"

@@ -1,15 +1,15 @@
-"""Kill a checkpointed fit with SIGKILL at random moments and resume it: does it end the same?
+"""Check that a fit that is killed and resumed gives the same result as an uninterrupted fit.
 
-Run by hand: ``python verification/kill_at_random.py [kills]`` (20 if not said). One fit of each
-kind is killed again and again, at a random moment after it has written something new (so that it
-gets anywhere), and resumed from its checkpoint. When it ends, every start's theta must equal that
-of a fit that was never stopped and had no checkpoint, bit for bit, and so must the objectives and
-the numbers of evaluations. If a fit ends before it has been killed often enough, the next one
-begins with an empty folder.
+Run by hand: ``python verification/kill_at_random.py [kills]`` (20 kills by default). One fit of
+each kind is killed with SIGKILL repeatedly and resumed from its checkpoint. Each kill comes at a
+random moment after the fit has written a new checkpoint, so that the fit makes progress. At the
+end, theta, the objective and the number of evaluations of every start must be the same, bit for
+bit, as those of a fit that was never stopped and had no checkpoint. If a fit ends before all kills
+are done, the next fit begins with an empty folder.
 
-It prints one line a kill (seconds after the start of the process, size of the checkpoint, starts
-finished, whether the file could be read in between, temporary files left by kills in the middle of
-a write) and exits with 1 if anything differs.
+It prints one line per kill: seconds after the start of the process, size of the checkpoint, number
+of finished starts (or why the checkpoint cannot be read), and temporary files left by kills during
+a write. It exits with 1 if any result differs.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def begin(kind: str, checkpoint: Path | str, result: Path) -> subprocess.Popen[b
 
 
 def stamp(path: Path) -> tuple[int, int]:
-    """What changes with every write: a new file takes the place of the old one."""
+    """Return values that change with every write, because each write replaces the file."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -70,7 +70,7 @@ def stamp(path: Path) -> tuple[int, int]:
 
 
 def finished(checkpoint: Path) -> str:
-    """Starts finished so far, or why the checkpoint cannot be read."""
+    """Return the number of finished starts, or why the checkpoint cannot be read."""
     try:
         with np.load(checkpoint, allow_pickle=False) as archive:
             return str(len(json.loads(str(archive["meta"]))["finished"]))
@@ -104,7 +104,7 @@ def verify(kind: str, kills: int, folder: Path, chance: random.Random) -> bool:
             process = begin(kind, checkpoint, result)
             while process.poll() is None and stamp(checkpoint) == before:
                 time.sleep(0.002)
-            # Moments between two writes and in the middle of one.
+            # Moments between two writes, and during a write.
             until = time.monotonic() + chance.uniform(0.0, 0.3)
             while process.poll() is None and time.monotonic() < until:
                 time.sleep(0.0005)

@@ -1,23 +1,34 @@
-"""Stop commands with signals at random moments and run them again: do they end the same?
+"""Check that commands that are stopped by signals give the same result as uninterrupted commands.
 
-Run by hand: ``python -m verification.kill_commands [kills] [command ...]`` (30 kills of each of
-fit, sampled, posterior, repeat and import, if not said). A command is started, a signal is sent to
-it at a random moment (SIGKILL, SIGTERM, SIGHUP or SIGINT), and then it is run again until it ends.
-The result must have the same bits as that of a command that was never stopped. After every signal:
+Run by hand: ``python -m verification.kill_commands [kills] [command ...] [--seed N]`` (30 kills of
+each of fit, sampled, posterior, repeat and import, if not said). A command is started, a signal is
+sent to it at a random moment (SIGKILL, SIGTERM, SIGHUP or SIGINT), and it is run again, at most
+three times with another signal, until it ends. The result must have the same bits as that of two
+commands that were never stopped. While the commands run and after every signal:
 
-- no process of the command is alive after 10 seconds,
-- every file that has its final name is complete (JSON and archives can be read).
+- no worker is alive 10 seconds after the command has ended,
+- every file that has its final name is complete (JSON and archives can be read, tables and pages
+  have their last line).
 
-At the end no hidden file and no unfinished folder is left. It prints one line per kill and exits
-with 1 if anything failed.
+At the end no hidden file and no unfinished folder is left.
+
+Moments are of three kinds. A third is uniform in the time of the whole command. A third is uniform
+within a step (reading, learning, the check of the orders, each table, the report), each step as
+often as the others, as the command announces them. A third is when a file is being written. The
+same problems are saved more often than by default, so that each has several checkpoints. It prints
+one line per kill, then how many signals hit each step, and exits with 1 if anything failed.
 """
 
 from __future__ import annotations
 
+import argparse
+import collections
 import hashlib
 import json
 import os
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,18 +42,37 @@ import numpy as np
 
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 PATIENCE = 10.0
-SEQUELA = (sys.executable, "-m", "sequela")
+_STEP = re.compile(r"sequela: (.+) \.\.\.")
+_SAVED = "work, saved at least once"
+_DATES = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.+]+")
+MOST_SIGNALS = 3
+# Commands save every half minute; these short ones would end before.
+_MAIN = "\nfrom sequela.cli import main\nmain(prog_name='sequela')"
+SEQUELA = (sys.executable, "-c", _MAIN)
+FITTING = (
+    sys.executable, "-c",
+    "from sequela.learning.learner import Learner\n"
+    "Learner.__init__.__kwdefaults__['checkpoint_every'] = 0.1" + _MAIN,
+)  # fmt: skip
+SAMPLING = (
+    sys.executable, "-c",
+    "import sequela.posteriors.sampling as sampling\n"
+    "sampling._BETWEEN_CHECKPOINTS = 0.2" + _MAIN,
+)  # fmt: skip
 SAMPLED = """
 import sys, warnings
+print("sequela: start-up of Python ...", file=sys.stderr)
 import numpy as np
 from sequela import Budget, SetChain, read_table
 from sequela.learning import Status
 
 warnings.simplefilter("ignore")
+data = read_table("table.csv").data
+print("sequela: learning ...", file=sys.stderr)
 learner = SetChain(
     0.01, random_state=7, n_threads=2, progress=False, n_starts=2, tol=2e-3, chains=8,
     budget=Budget(work=2e4), checkpoint="fit.npz", checkpoint_every=0.2,
-).fit(read_table("table.csv").data)
+).fit(data)
 if learner.status_ is Status.INTERRUPTED:
     sys.exit(130)
 np.save("theta.npy", learner.theta_)
@@ -52,11 +82,12 @@ MAF = "Hugo_Symbol\tTumor_Sample_Barcode\tVariant_Classification\n"
 
 @dataclass(frozen=True)
 class Command:
-    """How a command is begun, how it goes on, and what of its result counts."""
+    """How to start a command, how to continue it, and which files of its result are compared."""
 
     begin: tuple[str, ...]
     again: tuple[str, ...]
     results: tuple[str, ...] = field(default=())
+    saves: str = ""  # what it saves while it works
 
     def digest(self, folder: Path) -> str:
         found = hashlib.sha256()
@@ -68,39 +99,45 @@ class Command:
 
 
 def _content(path: Path) -> bytes:
-    """Return what must be the same; seconds are not."""
+    """Return the content of a result that must be the same, without the measured seconds."""
     if path.suffix == ".json":
         return json.dumps(json.loads(path.read_text())["result"]).encode()
+    if path.suffix == ".html":
+        return _DATES.sub(b"", path.read_bytes())
     if path.suffix == ".npz":
         with zipfile.ZipFile(path) as archive:
-            names = sorted(n for n in archive.namelist() if n.endswith(".npy") and n != "meta.npy")
+            names = sorted(archive.namelist())
             return b"".join(name.encode() + archive.read(name) for name in names)
     return path.read_bytes()
 
 
 FIT = (
     "fit", "table.csv", "-o", "out", "--seed", "1", "--figures", "none", "--penalty", "0.02",
-    "--checkpoint", "fit.npz", "--threads", "2",
+    "--checkpoint", "fit.npz", "--threads", "2", "--most-frequent", "7", "--starts", "4",
 )  # fmt: skip
 POSTERIOR = (
-    "posterior", "table.csv", "-o", "out", "--threads", "2", "--most-frequent", "4",
+    "posterior", "table.csv", "-o", "out", "--threads", "2",
 )  # fmt: skip
+SHORT = ("--draws", "120", "--chains", "2")
 REPEAT = (
     "repeat", "table.csv", "-o", "out", "--bootstraps", "6", "--penalty", "0.02", "--seed", "1",
     "--backend", "processes", "--workers", "2",
 )  # fmt: skip
 IMPORT = ("import", "--maf", "table.maf", "-o", "imported.csv", "--force")
 COMMANDS = {
-    "fit": Command((*SEQUELA, *FIT), (*SEQUELA, *FIT), ("out/model.npz", "out/orders.csv")),
+    "fit": Command((*FITTING, *FIT), (*FITTING, *FIT), ("out/*",), "fit.npz"),
     "sampled": Command(
-        (sys.executable, "-c", SAMPLED), (sys.executable, "-c", SAMPLED), ("theta.npy",)
+        (sys.executable, "-c", SAMPLED), (sys.executable, "-c", SAMPLED), ("theta.npy",), "fit.npz"
     ),
     "posterior": Command(
-        (*SEQUELA, *POSTERIOR, "--seed", "1", "--draws", "300", "--chains", "2"),
-        (*SEQUELA, *POSTERIOR, "--continue"),
-        ("out/posterior.npz", "out/orders.csv"),
+        (*SAMPLING, *POSTERIOR, "--most-frequent", "3", "--seed", "1", *SHORT),
+        (*SAMPLING, *POSTERIOR, "--continue"),
+        ("out/*",),
+        "out/posterior.npz",
     ),
-    "repeat": Command((*SEQUELA, *REPEAT), (*SEQUELA, *REPEAT), ("out/[0-9]*.json",)),
+    "repeat": Command(
+        (*SEQUELA, *REPEAT), (*SEQUELA, *REPEAT), ("out/[0-9]*.json",), "out/0*.json"
+    ),
     "import": Command((*SEQUELA, *IMPORT), (*SEQUELA, *IMPORT), ("imported.csv",)),
 }
 
@@ -116,7 +153,9 @@ def prepare(folder: Path) -> None:
     rng = np.random.default_rng(1)
     lines = [
         f"G{g}\tS{s}\tMissense_Mutation\n"
-        for g, s in zip(rng.integers(0, 300, 400_000), rng.integers(0, 3000, 400_000), strict=True)
+        for g, s in zip(
+            rng.integers(0, 300, 1_200_000), rng.integers(0, 3000, 1_200_000), strict=True
+        )
     ]
     (folder / "table.maf").write_text(MAF + "".join(lines))
 
@@ -130,7 +169,7 @@ def start(arguments: tuple[str, ...], folder: Path) -> subprocess.Popen[bytes]:
 
 
 def family(session: int) -> list[int]:
-    """Return the processes of a session that still run."""
+    """Return the processes of a session that are still running."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -144,7 +183,10 @@ def family(session: int) -> list[int]:
 
 
 def alone(session: int) -> tuple[bool, float]:
-    """Wait until no process of a session is left; return whether that was soon, and the time."""
+    """Wait until all processes of a session have ended.
+
+    Return whether this was within the limit, and the seconds that it took.
+    """
     began = time.monotonic()
     while family(session) and time.monotonic() - began < PATIENCE:
         time.sleep(0.1)
@@ -155,11 +197,11 @@ def alone(session: int) -> tuple[bool, float]:
 
 
 def broken(folder: Path) -> list[str]:
-    """Return files with their final names that are not complete."""
+    """Return the files that have their final names but are not complete."""
     found = []
     for path in folder.rglob("*"):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if hidden or not path.is_file():
+        if hidden or path.suffix not in (".json", ".npz", ".csv", ".html", ".npy"):
             continue
         try:
             if path.suffix == ".json":
@@ -167,6 +209,14 @@ def broken(folder: Path) -> list[str]:
             elif path.suffix == ".npz":
                 with zipfile.ZipFile(path) as archive:
                     assert archive.testzip() is None
+            elif path.suffix == ".npy":
+                np.load(path)
+            else:
+                end = "\n" if path.suffix == ".csv" else "</html>"
+                assert path.read_text().rstrip(" \r\n").endswith(end.strip())
+                assert path.suffix != ".csv" or path.read_text().endswith(end)
+        except FileNotFoundError:
+            continue  # it was replaced, or its folder took its name, in between
         except Exception as error:  # noqa: BLE001 - any failure is a finding
             found.append(f"{path.name}: {type(error).__name__}")
     return found
@@ -180,79 +230,244 @@ def leftovers(folder: Path) -> list[str]:
     ]
 
 
-def verify(name: str, kills: int, root: Path, chance: random.Random) -> bool:
-    command = COMMANDS[name]
-    whole = root / f"{name}-whole"
-    whole.mkdir()
-    prepare(whole)
-    began = time.monotonic()
-    if start(command.begin, whole).wait() != 0:
-        print(f"{name}: the command failed\n{(whole / 'log.txt').read_text()[-2000:]}")
-        return False
-    seconds = time.monotonic() - began
-    expected = command.digest(whole)
-    print(f"\n{name}: {seconds:.1f} s uninterrupted")
-    good, done, round_number = True, 0, 0
-    while done < kills:
-        folder = root / f"{name}-{round_number}"
-        folder.mkdir()
-        round_number += 1
+class Steps:
+    """Which steps a process has announced in its log, and when."""
+
+    def __init__(self, folder: Path, saves: str = "") -> None:
+        self.log = folder / "log.txt"
+        self.folder, self.saves = folder, saves
+        self.before = self.saved()
+        self.from_byte = self.log.stat().st_size if self.log.exists() else 0
+        self.read = self.from_byte
+        self.began = time.monotonic()
+        self.seen: list[tuple[str, float]] = [("start-up", 0.0)]
+
+    def saved(self) -> list[tuple[str, int]]:
+        found = self.folder.glob(self.saves) if self.saves else ()
+        return [(path.name, path.stat().st_ino) for path in found]
+
+    def _new_lines(self) -> list[str]:
+        size = self.log.stat().st_size if self.log.exists() else 0
+        if size == self.read:
+            return []
+        self.read = size
+        with self.log.open("rb") as file:
+            file.seek(self.from_byte)
+            return file.read().decode(errors="replace").splitlines()
+
+    def look(self) -> str:
+        """Read the log; return the step under way."""
+        lines = self._new_lines()
+        known = {name for name, _ in self.seen}
+        if _SAVED not in known and self.saved() != self.before:
+            self.seen.append((_SAVED, time.monotonic() - self.began))
+        for line in lines:
+            found = _STEP.fullmatch(line)
+            if found and found[1] not in known:
+                self.seen.append((found[1], time.monotonic() - self.began))
+        return self.seen[-1][0]
+
+
+@dataclass
+class Moment:
+    """When a signal is sent: at a time, at a time within a step, or in the middle of a write."""
+
+    kind: str
+    seconds: float
+    step: str = ""
+    writes: int = 1
+
+    @classmethod
+    def choose(
+        cls,
+        chance: random.Random,
+        steps: list[tuple[str, float]],
+        whole: float,
+        most_writes: int,
+    ) -> Moment:
+        kind = chance.choice(("any time", "in a step", "while writing"))
+        if kind == "in a step":
+            at = chance.randrange(len(steps))
+            ends = [begin for _, begin in steps[1:]] + [whole]
+            length = max(ends[at] - steps[at][1], 0.0)
+            return cls(kind, chance.uniform(0.0, length), steps[at][0])
+        if kind == "while writing":
+            return cls(kind, chance.uniform(0.0, 0.01), writes=chance.randint(1, most_writes))
+        # Most of the time before the first step is the start of Python.
+        first = steps[1][1] if len(steps) > 1 else 0.0
+        return cls(kind, chance.uniform(0.8 * first, 1.05 * whole))
+
+    def wait(self, process: subprocess.Popen[bytes], folder: Path, steps: Steps) -> list[str]:
+        """Wait until the moment or the end of the process; return files that were incomplete."""
+        bad: list[str] = []
+        names: set[str] = set()
+        rounds = 0
+        while process.poll() is None:
+            step = steps.look()
+            now = time.monotonic() - steps.began
+            if self.kind == "any time" and now >= self.seconds:
+                break
+            if self.kind == "in a step" and step == self.step:
+                time.sleep(self.seconds)
+                break
+            if self.kind == "while writing":
+                names |= {path.name for path in folder.rglob(".*.tmp")}
+                if len(names) >= self.writes:
+                    time.sleep(self.seconds)
+                    break
+            rounds += 1
+            if rounds % 40 == 0:
+                bad += broken(folder)
+            time.sleep(0.002 if self.kind == "while writing" else 0.01)
+        return bad
+
+
+def run_whole(command: Command, folder: Path) -> tuple[str, list[tuple[str, float]], float]:
+    """Run a command to its end; return the digest of its result, its steps and its seconds."""
+    folder.mkdir(exist_ok=True)
+    process, steps = start(command.begin, folder), Steps(folder, command.saves)
+    while process.poll() is None:
+        steps.look()
+        time.sleep(0.005)
+    if process.returncode:
+        raise RuntimeError((folder / "log.txt").read_text()[-2000:])
+    return command.digest(folder), steps.seen, time.monotonic() - steps.began
+
+
+class Trial:
+    """One command: run whole, then stopped again and again."""
+
+    def __init__(self, name: str, kills: int, root: Path, chance: random.Random) -> None:
+        self.name, self.kills, self.root, self.chance = name, kills, root, chance
+        self.command = COMMANDS[name]
+        self.hit: collections.Counter[str] = collections.Counter()
+        self.by_signal: collections.Counter[str] = collections.Counter()
+        self.longest = 0.0
+        self.done = self.ends = self.same = 0
+        self.good = True
+
+    def folder(self, label: str) -> Path:
+        made = self.root / f"{self.name}-{label}"
+        made.mkdir()
         for file in ("table.csv", "table.maf"):
-            os.link(whole / file, folder / file)
-        arguments, finished = command.begin, False
-        while not finished:
-            process = start(arguments, folder)
-            started = time.monotonic()
-            arguments = command.again
-            until = time.monotonic() + chance.uniform(0.0, 1.1) * seconds
-            while done < kills and process.poll() is None and time.monotonic() < until:
-                time.sleep(0.005)
-            if process.poll() is None and done < kills:
-                number = chance.choice(SIGNALS)
-                os.kill(process.pid, number)
-                done += 1
-                try:
-                    process.wait(120.0)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
-                finished = process.returncode == 0
-                soon, waited = alone(process.pid)
-                bad = broken(folder)
-                good = good and soon and not bad
-                if not (folder / "out" / "run.json").exists() and name == "posterior":
-                    arguments = command.begin  # it had not even begun
-                print(
-                    f"{done:>4} {signal.Signals(number).name:8} code {process.returncode:>4} "
-                    f"{'alone' if soon else 'WORKERS ALIVE'} after {waited:.1f} s "
-                    f"{'; '.join(bad) or 'files whole'}",
-                    flush=True,
-                )
-                continue
-            finished = process.wait() == 0
-            # The first run compiles kernels; moments after the end of a command stop nothing.
-            seconds = min(seconds, max(time.monotonic() - started, 1.0))
-            if not finished and process.returncode != 130:
-                print(f"{name}: FAILED again\n{(folder / 'log.txt').read_text()[-1500:]}")
+            os.link(self.root / file, made / file)
+        return made
+
+    def run(self) -> bool:
+        """Stop the command as often as asked; return whether everything held."""
+        first, _, _ = run_whole(self.command, self.folder("first"))  # this one compiles
+        expected, self.steps, self.seconds = run_whole(self.command, self.folder("whole"))
+        print(f"\n{self.name}: {self.seconds:.1f} s uninterrupted; steps", end=" ")
+        print(", ".join(f"{step} from {begin:.1f} s" for step, begin in self.steps), flush=True)
+        if first != expected:
+            print(f"{self.name}: TWO RUNS DIFFER")
+            return False
+        while self.done < self.kills:
+            place = self.folder(str(self.ends))
+            if not self.one(place):
                 return False
-        same, left = command.digest(folder) == expected, leftovers(folder)
-        good = good and same and not left
+            same, left = self.command.digest(place) == expected, leftovers(place)
+            self.ends += 1
+            self.same += same
+            self.good = self.good and same and not left
+            print(
+                f"{self.name}: end {self.ends} after {self.done} signals: "
+                f"{'same bits' if same else 'DIFFERENT'}, "
+                f"{'nothing left over' if not left else 'LEFT OVER ' + ', '.join(left)}",
+                flush=True,
+            )
+            if same and not left:
+                shutil.rmtree(place)
         print(
-            f"{name}: end {round_number} after {done} kills: {'same bits' if same else 'DIFFERENT'}"
-            f", {'nothing left over' if not left else 'LEFT OVER ' + ', '.join(left)}",
+            f"{self.name}: {self.done} signals ({_counts(self.by_signal)}), {self.same} of "
+            f"{self.ends} ends with the same bits, longest time until all processes were gone "
+            f"{self.longest:.1f} s; signals hit {_counts(self.hit)}"
+        )
+        return self.good
+
+    def one(self, folder: Path) -> bool:
+        """Stop a command up to three times, then let it end."""
+        arguments = self.command.begin
+        for attempt in range(MOST_SIGNALS + 1):
+            process, steps = start(arguments, folder), Steps(folder, self.command.saves)
+            arguments = self.command.again
+            if attempt < MOST_SIGNALS and self.done < self.kills:
+                moment = Moment.choose(
+                    self.chance, self.steps, self.seconds, 1 if self.name == "import" else 12
+                )
+                bad = moment.wait(process, folder, steps)
+                if process.poll() is None:
+                    finished = self.stop(process, folder, steps, moment, bad)
+                    if self.name == "posterior" and not (folder / "out" / "run.json").exists():
+                        arguments = self.command.begin  # it had not even begun
+                    if finished:
+                        return True
+                    continue
+            code = process.wait()
+            if code != 0:
+                print(f"{self.name}: FAILED again\n{(folder / 'log.txt').read_text()[-1500:]}")
+                return False
+            return True
+        raise AssertionError
+
+    def stop(
+        self,
+        process: subprocess.Popen[bytes],
+        folder: Path,
+        steps: Steps,
+        moment: Moment,
+        bad: list[str],
+    ) -> bool:
+        """Send a signal, and look at what is left; return whether the command ended well."""
+        number = self.chance.choice(SIGNALS)
+        step = steps.look()
+        os.kill(process.pid, number)
+        self.done += 1
+        sent = time.monotonic()
+        try:
+            process.wait(120.0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        soon, _ = alone(process.pid)
+        waited = time.monotonic() - sent
+        bad = bad + broken(folder)
+        writing = bool(list(folder.rglob(".*.tmp")))
+        self.hit[step + (" (a file half written)" if writing else "")] += 1
+        self.by_signal[signal.Signals(number).name] += 1
+        self.longest = max(self.longest, waited)
+        self.good = self.good and soon and not bad
+        print(
+            f"{self.done:>4} {signal.Signals(number).name:8} {moment.kind}, in {step}: code "
+            f"{process.returncode:>4} {'alone' if soon else 'WORKERS ALIVE'} after {waited:.1f} s, "
+            f"{'; '.join(bad) or 'files whole'}{', temporary file left' if writing else ''}",
             flush=True,
         )
-    return good
+        if process.returncode not in (0, 130, -number):
+            print((folder / "log.txt").read_text()[-600:])
+        return process.returncode == 0
+
+
+def _counts(counter: collections.Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counter.items()))
 
 
 def main() -> None:
-    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 30
-    chosen = sys.argv[2:] or list(COMMANDS)
-    seed = int.from_bytes(os.urandom(4), "little")
-    print(f"seed of the moments: {seed}")
-    chance = random.Random(seed)  # noqa: S311 - moments, not secrets
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("kills", type=int, nargs="?", default=30)
+    parser.add_argument("commands", nargs="*", choices=[*COMMANDS, []])
+    parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
+    given = parser.parse_args()
+    # A job in the background of a shell ignores SIGINT, one of nohup SIGHUP, and so would commands.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    print(f"seed of the moments: {given.seed}")
+    results = {}
     with tempfile.TemporaryDirectory() as name:
-        results = {one: verify(one, kills, Path(name), chance) for one in chosen}
+        prepare(Path(name))
+        for one in given.commands or COMMANDS:
+            chance = random.Random(f"{given.seed} {one}")  # noqa: S311 - moments, not secrets
+            results[one] = Trial(one, given.kills, Path(name), chance).run()
     print("\n" + ", ".join(f"{one}: {'ok' if ok else 'FAILED'}" for one, ok in results.items()))
     sys.exit(0 if all(results.values()) else 1)
 

@@ -1,14 +1,14 @@
-"""How many samples with a known order decide the order of two items?
+"""How many known orders are needed to determine the order of two items?
 
-The model of the paper's two items, theta = [[0, 4], [0, -4]]: the first comes before the second in
-98% of the samples that have both. The sets alone say nothing about that: models with any order
-have the same probabilities of sets (Proposition 1). Among 500 samples some that have both items
-have a known order, certain or right with a probability of 0.9, or, to compare, so many samples
-(with whatever items) have a known observation time.
+The model is that of the paper's two items, theta = [[0, 4], [0, -4]]: the first item comes before
+the second in 98% of the samples that have both. The sets alone do not show this, because models
+with any order give them the same probabilities (Proposition 1). There are 500 samples. Some of
+those that have both items get a known order, which is certain or right with probability 0.9. For
+comparison, the same number of samples (with any items) get a known observation time.
 
-For each number the evidence is the log-likelihood ratio of the best model of the family to the best
-one in which the second item mostly comes first, and the range holds all P(first before second)
-within 2 nats of the best: what `order_ranges` shows.
+For each number of samples, the evidence is the log-likelihood ratio between the best model of the
+family and the best model in which the second item usually comes first. The range contains all
+P(first before second) within 2 nats of the best, as in `order_ranges`.
 
     python -m verification.known_orders [DATA_SETS]
 
@@ -33,7 +33,7 @@ GRID = np.linspace(0.01, 0.99, 50)
 
 
 def family_of(data: Dataset) -> list[np.ndarray]:
-    """Return models with the set frequencies of the data, by P(first before second)."""
+    """Return models with the set frequencies of the data, sorted by P(first before second)."""
     from sequela.questions import two_item_family
 
     sizes = data.values
@@ -56,7 +56,7 @@ def evidence_and_range(models: list[np.ndarray], data: Dataset) -> tuple[float, 
 
 
 def one(seed: int) -> list[dict[str, object]]:
-    """Return evidence and ranges of one data set."""
+    """Return the evidence and the range for each number of samples, for one data set."""
     drawn = simulate(THETA, SAMPLES, random_state=seed)
     data = drawn.to_dataset()
     times = data.times
@@ -92,7 +92,7 @@ def _orders(
 
 
 def main(count: int = 20) -> None:
-    """Print medians over the data sets, and draw them."""
+    """Print and draw the medians over the data sets."""
     assert abs(two_item_family_of(THETA).order_probability(1.0) - 0.982) < 0.001
     rows = [row for seed in range(count) for row in one(seed)]
     table = pd.DataFrame(rows).groupby(["kind", "number"], sort=False)
@@ -105,7 +105,7 @@ def main(count: int = 20) -> None:
 
 
 def draw(shown: pd.DataFrame, path: Path) -> None:
-    """Draw the evidence by the number of samples that know more."""
+    """Draw the evidence against the number of samples with a known order or time."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(5.2, 3.6), layout="constrained")
@@ -117,7 +117,7 @@ def draw(shown: pd.DataFrame, path: Path) -> None:
     ax.set_xscale("symlog", linthresh=1)
     ax.set_yscale("symlog", linthresh=1)
     ax.set_xticks(NUMBERS, [str(n) for n in NUMBERS])
-    ax.set_xlabel(f"samples that know more, of {SAMPLES}")
+    ax.set_xlabel(f"samples with a known order or time, of {SAMPLES}")
     ax.set_ylabel("evidence for the true order (nats)")
     ax.legend(frameon=False)
     figure.savefig(path, dpi=110)

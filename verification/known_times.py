@@ -1,11 +1,11 @@
-"""Sets at known times with theta up to 100: value and gradient against mpmath, or a clear refusal.
+"""Compare likelihoods and gradients at known times with mpmath, for theta up to 100.
 
-Run by hand: ``python -m verification.known_times [problems] [seed]`` (2,000 and 1 if not said).
-Problems have 1 to 4 items, entries of theta up to 3, 10, 30 or 100 in size, some of them exactly
-at the ends or zero, and times from 1e-4 to 1e2. The reference is the sum of exponentials of
-`tests/reference.py` in mpmath, with as many digits as it takes. Errors are relative to the
-larger of 1 and the true number, entry by entry. It prints every problem that is refused or off by
-more than 1e-10, then a table, and exits with 1 if an error is above 1e-8.
+Run by hand: ``python -m verification.known_times [problems] [seed]`` (2,000 and 1 by default).
+Problems have 1 to 4 items and times from 1e-4 to 1e2. Entries of theta have a size of at most 3,
+10, 30 or 100; some are exactly zero or at the limit. The reference is the sum of exponentials of
+`tests/reference.py` in mpmath, with as many digits as necessary. Errors are relative to the larger
+of 1 and the true number, for each entry. The script prints every problem that is refused or has an
+error above 1e-10, then a table. It exits with 1 if an error is above 1e-8.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WORST = 1e-8
 
 
 def problem(rng: np.random.Generator, size: float) -> tuple[np.ndarray, list[int], float]:
-    """Return theta, a set and a time."""
+    """Return a random theta, set and time."""
     n = int(rng.integers(1, 5))
     theta = rng.uniform(-size, size, (n, n))
     if rng.random() < 0.5:

@@ -1,15 +1,19 @@
 """Is a model from samples with missing cells as good as one from complete samples?
 
-Ten items, 1,000 samples, four panels: one covers all items and has a quarter of the samples, each
-of the others lacks four items, so that 30% of the cells are missing. Compared are the sum over the
-missing cells, complete samples with as many known cells (700 samples), complete samples with the
-same information about pairs of items (417, see `EQUAL`), and what one would do without: leave out
-the samples that have missing cells (250 are left), leave out the items that have (4 are left), or
-count missing cells as absent.
+There are ten items and 1,000 samples from four panels. One panel covers all items and has a quarter
+of the samples. Each of the others lacks four items, so that 30% of the cells are missing. The
+script compares the errors of models that are learned from
+
+- samples with missing cells, by the sum over these cells,
+- complete samples with the same number of known cells (700 samples),
+- complete samples with the same information about pairs of items (417 samples, see `EQUAL`),
+- only the samples without missing cells (250 samples),
+- only the items without missing cells (4 items),
+- all samples, with missing cells counted as absent.
 
     python -m verification.missing_cells [DATA_SETS]
 
-Prints a table and writes verification/missing_cells.csv.
+It prints a table and writes verification/missing_cells.csv.
 """
 
 from __future__ import annotations
@@ -20,22 +24,33 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from verification.order_ranges import ITEMS, truth
 
 from sequela import Dataset, SetChain, order_matrix, simulate
 
-SAMPLES = 1000
+ITEMS, INTERACTIONS, SAMPLES = 10, 8, 1000
 LACKING = ((), (0, 1, 2, 3), (2, 3, 4, 5), (0, 1, 4, 5))
 KEPT = [6, 7, 8, 9]
-# A pair of items is known in 25%, 50% or all of the samples, depending on the pair. Squared errors
-# are as the inverse of these shares, whose mean over the pairs is 2.4.
+# Both items of a pair are known in 25%, 50% or all of the samples, depending on the pair. Squared
+# errors are proportional to the inverse of this share. The mean of the inverse over pairs is 2.4,
+# and 1000 / 2.4 = 417.
 EQUAL = 417
 
 
-def fit(data: Dataset, information: int | None = None) -> np.ndarray:
-    """Learn with a penalty that grows with the root of the information, on the sum over samples.
+def truth(seed: int) -> np.ndarray:
+    """Return a random theta, with base rates around exp(-1) and effects between 1 and 3 in size."""
+    rng = np.random.default_rng(seed)
+    theta = np.diag(rng.normal(-1.0, 1.0, ITEMS))
+    for _ in range(INTERACTIONS):
+        i, j = rng.choice(ITEMS, 2, replace=False)
+        theta[i, j] = rng.choice([-1, 1], p=[0.3, 0.7]) * rng.uniform(1, 3)
+    return theta
 
-    The penalty is for the mean over all samples. Where a sample says less, it must be smaller.
+
+def fit(data: Dataset, information: int | None = None) -> np.ndarray:
+    """Learn a model and return theta.
+
+    The penalty of the sum over samples is proportional to the square root of the information. The
+    penalty that `SetChain` takes is for the mean, so it is divided by the number of samples.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -44,12 +59,12 @@ def fit(data: Dataset, information: int | None = None) -> np.ndarray:
 
 
 def orders(theta: np.ndarray) -> np.ndarray:
-    """Return P(a before b) among samples with both, for all pairs."""
+    """Return P(a before b) among samples with both items, for all pairs."""
     return order_matrix(theta, random_state=1, draws=20_000).probability.to_numpy()
 
 
 def compare(seed: int) -> list[dict[str, object]]:
-    """Return the errors of all ways for one data set."""
+    """Return the errors of each way to learn the model, for one data set."""
     theta = truth(seed)
     data = simulate(theta, SAMPLES, random_state=seed).to_dataset().without_times()
     lacking = np.zeros((4, ITEMS), dtype=bool)
@@ -91,7 +106,7 @@ def compare(seed: int) -> list[dict[str, object]]:
         {
             "seed": seed,
             "way": "drop items with missing cells",
-            # Interactions of items that were left out are not learned at all.
+            # Interactions of items that were left out are not learned, so they count as zero.
             "interactions": np.sqrt(
                 (np.sum((few - theta)[known][off] ** 2) + np.sum(lost**2)) / (ITEMS * (ITEMS - 1))
             ),
@@ -103,7 +118,7 @@ def compare(seed: int) -> list[dict[str, object]]:
 
 
 def main(count: int = 12) -> None:
-    """Print the mean errors of all ways, with standard errors over the data sets."""
+    """Print the mean errors of each way, with standard errors over the data sets."""
     rows: list[dict[str, object]] = []
     for seed in range(count):
         rows += compare(seed)

@@ -1,14 +1,14 @@
-"""What happens where the model's assumptions are wrong: warnings, chosen times, and orders.
+"""Measure what happens if an assumption of the model is wrong: warnings, chosen times, and orders.
 
-Data are simulated from random models under one broken assumption at a time. A model with
-exponential times is learned, its fit is checked, kinds of observation are compared by held-out
-likelihood, and a model with the chosen kind is learned. Orders are judged on the clear pairs: those
-of which one order has at least 75% of the samples with both items.
+Data are simulated from random models, with one wrong assumption at a time. The script learns a
+model with exponential times and checks its fit. Then it compares kinds of observation by held-out
+likelihood, and learns a model with the chosen kind. It counts the right orders among the clear
+pairs: those in which one order has at least 75% of the samples with both items.
 
     python -m verification.misspecification 6 docs/misspecification.csv 100
 
-writes one row per data set, as they are done, and prints the table of docs/when_it_fits.md. The
-last number, 0 by default, is the first seed.
+writes one row per data set, as soon as it is done, and prints the table of docs/when_it_fits.md.
+The last number, 0 by default, is the first seed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Draw = Callable[[np.random.Generator], float]
 
 
 def random_theta(rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return a model with some strong interactions, more of them positive."""
+    """Return a random theta with some strong interactions, most of them positive."""
     theta = np.diag(rng.uniform(-2.0, -0.3, ITEMS))
     there = (rng.random((ITEMS, ITEMS)) < 0.2) & ~np.eye(ITEMS, dtype=bool)
     count = int(there.sum())
@@ -55,7 +55,7 @@ def draw(
     end: Draw | None,
     omega: NDArray[np.float64] | None = None,
 ) -> Orders:
-    """Draw orders step by step, until a time, or at a rate that depends on the state."""
+    """Draw orders step by step, until a given time or with a rate that depends on the state."""
     base = np.diagonal(theta)
     effects = theta - np.diag(base)
     drawn = []
@@ -76,7 +76,7 @@ def draw(
 
 
 def table_of(orders: Orders) -> NDArray[np.bool_]:
-    """Return the sets of orders as rows."""
+    """Return the sets of the orders as rows of a table."""
     values = np.zeros((len(orders), ITEMS), dtype=bool)
     for row, order in zip(values, orders, strict=True):
         row[order] = True
@@ -84,7 +84,7 @@ def table_of(orders: Orders) -> NDArray[np.bool_]:
 
 
 def scenario(name: str, seed: int) -> tuple[NDArray[np.bool_], Orders]:
-    """Return what is observed, and the orders in which items truly arrived."""
+    """Return the observed table, and the true orders of the items."""
     rng = np.random.default_rng([seed, 16])
     theta = random_theta(rng)
 
@@ -121,7 +121,7 @@ SCENARIOS = (
 
 
 def clear_pairs(orders: Orders) -> list[tuple[int, int]]:
-    """Return the pairs (first, second) whose order is clear in the truth."""
+    """Return the pairs (first, second) whose true order is clear."""
     before = np.zeros((ITEMS, ITEMS))
     for order in orders:
         for at, i in enumerate(order):
@@ -132,13 +132,13 @@ def clear_pairs(orders: Orders) -> list[tuple[int, int]]:
 
 
 def right(model: sequela.Model, pairs: list[tuple[int, int]]) -> int:
-    """Return how many of the pairs a model has in the right order."""
+    """Return the number of pairs that a model has in the right order."""
     p = order_matrix(model, random_state=1, n_threads=1, draws=20_000).probability.to_numpy()
     return int(sum(p[i, j] > 0.5 for i, j in pairs))
 
 
 def one(name: str, seed: int) -> dict[str, Any]:
-    """Learn from one data set, and judge the result."""
+    """Learn from one data set, and return its row of the table."""
     values, orders = scenario(name, seed)
     pairs = clear_pairs(orders)
     how: dict[str, Any] = {"random_state": seed, "n_threads": 1}
@@ -160,7 +160,7 @@ def one(name: str, seed: int) -> dict[str, Any]:
 
 
 def summarise(rows: list[dict[str, Any]]) -> str:
-    """Return the table of the documentation."""
+    """Return the table of docs/when_it_fits.md as text."""
     head = ["data", "data sets", "warned", "chosen times", "warned after", "clear pairs",
             "right, exponential", "right, chosen"]  # fmt: skip
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
@@ -182,7 +182,7 @@ def summarise(rows: list[dict[str, Any]]) -> str:
 
 
 def main(repeats: int, path: Path, first: int = 0) -> None:
-    """Run what is not in the file yet, data set by data set, and print the table."""
+    """Run the data sets that are not in the file yet, and print the table."""
     warnings.simplefilter("ignore")
     rows: list[dict[str, Any]] = []
     if path.exists():

@@ -1,18 +1,19 @@
-"""From how many clock items on do posterior and fit prefer the right order? (Fig. 2 of the paper.)
+"""How many clock items do posterior and fit need to find the right order? (Fig. 2 of the paper.)
 
-The synthetic data of the paper's second figure: two or five items that interact, and 200 clock
-items, 500 samples. Of the clock items m are taken, a few times at random, and the order of the
-pairs with a strong effect (item1 before item2; with five items also item4 before item5) is inferred
-by `sequela.posterior` with its default prior and by a penalised fit (five starts).
+The data are the synthetic data of the paper's second figure: 500 samples of two or five items that
+interact, and of 200 clock items. The script chooses m clock items at random, a few times for each
+m. It infers the order of the pairs with a strong effect (item1 before item2; with five items also
+item4 before item5) by `sequela.posterior` with its default prior, and by a penalised fit with five
+starts.
 
-Beside it: two items without clocks, 20 data sets simulated from the same model with 20 seeds. The
-answer must be "the data cannot tell", with an interval from below 0.3 to above 0.95.
+It also simulates 20 data sets of the two items without clock items, with 20 seeds. Their verdict
+must be "the data cannot tell", with an interval from below 0.3 to above 0.95.
 
     python -m verification.order_against_clocks -o FOLDER
     python -m verification.order_against_clocks -o FOLDER --summary
 
-The first goes on from what the folder has; it needs the data (SEQUELA_DATA). The summary and its
-figure are written to verification/results.
+The first command continues from the results in the folder. It needs the data (SEQUELA_DATA). The
+second command writes the summary and its figure to verification/results.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def table(name: str) -> pd.DataFrame:
 
 
 def some_clocks(frame: pd.DataFrame, m: int, choice: int) -> Dataset:
-    """Return the items with m of the clock items, chosen at random; more contain fewer."""
+    """Return the items with m random clock items; a larger m includes those of a smaller m."""
     clocks = [c for c in frame.columns if c.startswith("clock")]
     chosen = np.random.default_rng(choice).permutation(clocks)[:m]
     items = [c for c in frame.columns if c.startswith("item")]
@@ -53,7 +54,7 @@ def some_clocks(frame: pd.DataFrame, m: int, choice: int) -> Dataset:
 
 
 def infer(data: Dataset, pairs: list[tuple[str, str]], seed: int) -> dict:
-    """Return what posterior and fit say about the pairs, all of which are in the true order."""
+    """Return the answers of posterior and fit about the pairs; each pair is in its true order."""
     began = time.thread_time()
     draws = 150 if data.n_items > 10 else 250
     with warnings.catch_warnings():
@@ -79,7 +80,7 @@ def infer(data: Dataset, pairs: list[tuple[str, str]], seed: int) -> dict:
 
 
 def tasks():
-    """Return the names of all pieces of work, the cheap ones first."""
+    """Return the names of all tasks, the fastest first."""
     yield from (("alone", 0, seed) for seed in range(SEEDS))
     for choice in range(CHOICES):
         for name in ("two", "five"):
@@ -89,7 +90,7 @@ def tasks():
 
 
 def work(kind: str, m: int, k: int) -> dict:
-    """Do one piece of work."""
+    """Run one task and return its result."""
     if kind == "alone":
         drawn = simulate([[0.0, 4.0], [0.0, -4.0]], 500, items=["item1", "item2"], random_state=k)
         data, pairs = drawn.to_dataset().without_times(), PAIRS["two"]
@@ -99,7 +100,7 @@ def work(kind: str, m: int, k: int) -> dict:
 
 
 def summarise(records: list[dict]) -> dict:
-    """Return the curves, and the intervals of two items alone."""
+    """Return the curves against the number of clock items, and the intervals of two items alone."""
     rows = pd.DataFrame(
         [{**pair, **{key: r[key] for key in ("kind", "clocks", "choice")}}
          for r in records for pair in r["pairs"]]
@@ -158,7 +159,7 @@ def draw(found: dict, path: Path) -> None:
 
 
 def main() -> None:
-    """Run what is missing, or summarise."""
+    """Run the tasks that have no result yet, or summarise."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--summary", action="store_true")

@@ -1,15 +1,15 @@
 """Do the ranges of `order_ranges` contain the truth, and is its evidence right?
 
-Random models of 5 to 20 items with as many random interactions as items, 200 to 1,000 samples. For
-every pair that is checked: is the true P(a before b) in the range, and is the order of the fit the
-true one, by evidence? Beside it, how often the fit and the baseline (mean sizes of samples) are
-right.
+The data are 200 to 1,000 samples from random models of 5 to 20 items, with as many random
+interactions as items. For every checked pair, the script records whether the range contains the
+true P(a before b), and whether the order of the fit is the true order, by its evidence. It also
+counts how often the fit and the baseline (mean sizes of samples) are right.
 
     python -m verification.order_ranges -o FOLDER [--sets 200]
     python -m verification.order_ranges -o FOLDER --summary
 
-The first goes on from what the folder has. The summary and its figure are written to
-verification/results. 200 data sets take about six minutes of processor time.
+The first command continues from the results in the folder. 200 data sets take about six minutes of
+processor time. The second command writes the summary and its figure to verification/results.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from sequela.questions import order_ranges
 RESULTS = Path(__file__).parent / "results"
 SIZES = [(5, 200), (10, 400), (20, 400), (8, 1000), (10, 200), (15, 1000), (12, 400), (20, 200)]
 EDGES = [-np.inf, 0.0, 0.5, 1.0, 2.0, 4.0, np.inf]
-# Simulated probabilities and interpolated ends are right to about this.
+# Simulated probabilities and interpolated ends have errors of about this size.
 SLACK = 0.01
 
 
 def truth(seed: int) -> tuple[np.ndarray, int]:
     """Return a random theta and a number of samples.
 
-    Base rates are around exp(-1), effects have the size 1 to 3.
+    Base rates are around exp(-1), and effects are between 1 and 3 in size.
     """
     n, samples = SIZES[seed % len(SIZES)]
     rng = np.random.default_rng(seed)
@@ -51,7 +51,7 @@ def checked_pairs(seed: int) -> pd.DataFrame:
     theta, samples = truth(seed)
     data = simulate(theta, samples, random_state=seed).to_dataset().without_times()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # several optima, which is the point
+        warnings.simplefilter("ignore")  # several optima are expected here
         learner = SetChain(0.01, n_starts=2, random_state=1, progress=False).fit(data)
     table = order_ranges(learner, data, random_state=1, max_pairs=6).table
     table = table[table["checked"]]
@@ -63,13 +63,13 @@ def checked_pairs(seed: int) -> pd.DataFrame:
 
 
 def error(right: pd.Series, seeds: pd.Series) -> float:
-    """Return the standard error of a share over data sets, whose pairs are not independent."""
+    """Return the standard error of a share, computed over data sets (pairs are not independent)."""
     sums = (right - right.mean()).groupby(seeds).sum()
     return float(np.sqrt((sums**2).sum()) / len(right)) if len(right) else float("nan")
 
 
 def summarise(table: pd.DataFrame) -> dict:
-    """Return coverage, and shares of right orders by evidence."""
+    """Return the coverage of the ranges, and the share of right orders by evidence."""
     right = table["true"] > 0.5
     inside = table["true"].between(table["low"] - SLACK, table["high"] + SLACK)
     guess = right == (table["baseline"] == "agrees")
@@ -98,7 +98,7 @@ def summarise(table: pd.DataFrame) -> dict:
 
 
 def draw(table: pd.DataFrame, found: dict, path: Path) -> None:
-    """Draw coverage by the width of the range, and shares of right orders by evidence."""
+    """Draw the ranges with the true probabilities, and the share of right orders by evidence."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -125,12 +125,12 @@ def draw(table: pd.DataFrame, found: dict, path: Path) -> None:
     ax.errorbar(x, y, yerr=[2 * row["se"] for row in rows], fmt="o", color="#d55e00", capsize=2)
     ax.set(xlabel="evidence for the order of the fit (nats)", ylabel="share that is right")
     ax.set_ylim(0, 1.03)
-    ax.set_title("line: what a log-odds of this size would promise", fontsize=9)
+    ax.set_title("line: share expected if evidence were log-odds", fontsize=9)
     save_figure(fig, path, dpi=110)
 
 
 def main() -> None:
-    """Run what is missing, or summarise."""
+    """Run the data sets that have no result yet, or summarise."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--sets", type=int, default=200)

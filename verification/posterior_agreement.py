@@ -1,9 +1,10 @@
-"""Does another sampler find the same posterior? Five items, against Metropolis with tempering.
+"""Compare the posterior of five items with that of an independent sampler (tempered Metropolis).
 
-The other sampler shares nothing with `sequela.posterior`: random walks in theta itself under the
-Laplace prior, the likelihood by NumPy over all 32 sets, 120 independent ladders of six powers of
-the likelihood that exchange their states. Means of all entries of theta, of their squashed values,
-and of the order of every pair are compared in units of their standard errors.
+The other sampler shares no code with `sequela.posterior`. It makes random walks in theta itself
+under the Laplace prior, and computes the likelihood with NumPy over all 32 sets. It runs 120
+independent ladders; each has chains at six powers of the likelihood, which exchange their states.
+The script compares the means of all entries of theta, of their bounded transforms, and of the order
+of every pair, in units of their standard errors.
 
 Run it with ``python -m verification.posterior_agreement``.
 """
@@ -72,7 +73,7 @@ def metropolis(counts, iterations, rng):
     width = np.full(POWERS.size, 0.5)
     kept = []
     for t in range(iterations):
-        # Some coordinates at a time: all of them at first glance would hardly ever be accepted.
+        # A few coordinates at a time: a move of all of them would hardly ever be accepted.
         chosen = rng.random((size, N, N)) < rng.choice([0.04, 0.12, 0.4])
         step = rng.standard_normal((size, N, N)) * np.tile(width, LADDERS)[:, None, None]
         proposed = theta + chosen * step * np.exp(rng.normal(0.0, 0.7))
@@ -83,7 +84,7 @@ def metropolis(counts, iterations, rng):
         value[accepted], prior[accepted] = new[accepted], new_prior[accepted]
         if t < iterations // 4:
             width *= np.exp(0.05 * (accepted.reshape(shape).mean(axis=0) - 0.3))
-        # Exchanges of neighbours, even and odd in turn.
+        # Neighbouring powers exchange states, even and odd pairs in turn.
         index = np.arange(size).reshape(shape)
         for k in range(t % 2, POWERS.size - 1, 2):
             a, b = index[:, k], index[:, k + 1]
@@ -97,7 +98,7 @@ def metropolis(counts, iterations, rng):
 
 
 def quantities(theta, problem):
-    """Return what is compared, for theta (..., 5, 5): entries, squashed entries, orders."""
+    """Return entries of theta (..., 5, 5), their bounded transforms, and orders of all pairs."""
     flat = theta.reshape(-1, N, N)
     pairs = problem.pairs
     orders = np.empty((len(flat), len(pairs)))
@@ -112,7 +113,7 @@ def quantities(theta, problem):
 
 
 def main():
-    """Sample twice and compare."""
+    """Sample the posterior with both samplers, and print the differences."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=200)
     parser.add_argument("--iterations", type=int, default=6000)

@@ -1,19 +1,19 @@
 """Are the stated probabilities right? Simulation-based calibration of the posterior of theta.
 
-Theta is drawn from the prior, data from theta, and the posterior from the data. Then the rank of
-the truth among the draws is uniform (Talts et al. 2018): for entries of theta, for the order of two
-items in the samples, and for the time of a sample. And among all pairs of items to which the
-posterior gives an order with probability p, that order is the true one in a share p of the samples.
+Theta is drawn from the prior, data from theta, and the posterior from the data. If the posterior is
+right, the rank of the true value among the draws is uniform (Talts et al. 2018). This is checked
+for entries of theta, for the order of two items in the samples, and for the time of a sample. Also,
+if the posterior gives an order the probability p, a share p of such orders must be right.
 
-Three priors take turns: Laplace and Student t with a fixed scale, and the default of
-`sequela.posterior`, whose scale is drawn from its own prior. Chains are short, because ranks among
-19 draws are all that is needed; the summary says how many of them had not converged.
+Three priors are used in turn: Laplace and Student t with a fixed scale, and the default of
+`sequela.posterior`, whose scale is drawn from its own prior. Chains are short, because ranks need
+only 19 draws. The summary says how many chains had not converged.
 
     python -m verification.posterior_calibration -o FOLDER [--sets 201]
     python -m verification.posterior_calibration -o FOLDER --summary
 
-The first goes on from what the folder has. The summary writes its tables and the figure to
-verification/results.
+The first command continues from the results in the folder. The second command writes tables and a
+figure to verification/results.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ PRIORS = {
 }
 RESULTS = Path(__file__).parent / "results"
 RANKS = 20
-# Items, samples, and sweeps per draw. Large tables are rare: one takes as long as many small ones.
+# Items, samples, and sweeps per draw. Few tables are large, because these take the most time.
 SMALL = [(5, 100, 3), (5, 300, 3), (5, 1000, 3), (6, 200, 3), (5, 500, 3), (8, 200, 2), (7, 300, 2)]
 LARGE = [(12, 200, 2), (20, 100, 2), (10, 400, 2)]
-# Converged, for ranks among 19 draws.
+# R-hat up to this value counts as converged, because ranks need only 19 draws.
 MIXED = 1.05
 
 
 def draw_theta(prior, n, rng):
-    """Draw theta from the prior by the quantiles of its shape, and the scale if it is learned."""
+    """Draw theta from the prior, by the quantiles of its shape (the scale first, if learned)."""
     z = rng.standard_normal((n, n))
     scale = prior.scale
     if isinstance(scale, LearnedScale):
@@ -60,7 +60,7 @@ def draw_theta(prior, n, rng):
 
 
 def draw_time(theta, items, rng):
-    """Draw the observation time of a sample given theta: an order backwards, then holding times."""
+    """Draw the observation time of a sample given theta: first an order, then its holding times."""
     k = len(items)
     base = np.diagonal(theta)
     effect = theta - np.diag(base)
@@ -101,7 +101,7 @@ def table_size(seed):
 
 
 def one_data_set(seed):
-    """Simulate, sample, and return ranks and calls of one data set."""
+    """Simulate a data set, sample its posterior, and return ranks and stated orders."""
     began = time.thread_time()
     rng = np.random.default_rng(seed)
     name = list(PRIORS)[seed % 3]
@@ -171,10 +171,11 @@ def uniformity(ranks):
 
 
 def share_right(calls, low, high):
-    """Return the calls stated in an interval: pairs, mean stated, share right, standard error.
+    """Summarise the orders whose stated probability is in an interval.
 
-    Calls count by the samples that have both items. Those of one data set are not independent, so
-    the error is that of a ratio over data sets.
+    Return the number of pairs, the mean stated probability, the share of right orders and its
+    standard error. Each order counts by the number of samples that have both items. Orders of one
+    data set are not independent, so the error is that of a ratio over data sets.
     """
     inside = calls[(calls[:, 0] >= low) & (calls[:, 0] < high)]
     if not len(inside):
@@ -182,7 +183,7 @@ def share_right(calls, low, high):
     total = inside[:, 2].sum()
     right = inside[:, 1].sum() / total
     stated = np.average(inside[:, 0], weights=inside[:, 2])
-    # Of the difference between what came true and what was stated.
+    # The error of the difference between the share of right orders and the stated probability.
     surplus = inside[:, 1] - inside[:, 0] * inside[:, 2]
     by_set = np.bincount(inside[:, 3].astype(int), surplus - surplus.sum() / total * inside[:, 2])
     error = np.sqrt((by_set**2).sum()) / total
@@ -193,7 +194,7 @@ def share_right(calls, low, high):
 
 
 def summarise(records):
-    """Return how uniform the ranks are and how often calls are right."""
+    """Return tests of uniform ranks, and the share of right orders by stated probability."""
     ranks = {
         name: np.array([x for r in records for x in r[name]], dtype=int)
         for name in ("theta", "order", "time")
@@ -221,7 +222,7 @@ def summarise(records):
 
 
 def report(records, *, write):
-    """Print the summary of all data sets, of each prior, and of those that mixed well."""
+    """Print the summary of all data sets, of each prior, and of the runs that converged."""
     parts = {
         "all": records,
         **{name: [r for r in records if r["prior"] == name] for name in PRIORS},
@@ -243,7 +244,7 @@ def report(records, *, write):
 
 
 def draw(ranks, rows, path):
-    """Draw the histograms of the ranks and the calibration of the calls."""
+    """Draw histograms of the ranks, and the share of right orders by stated probability."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -269,7 +270,7 @@ def draw(ranks, rows, path):
 
 
 def main():
-    """Run what is missing, or summarise."""
+    """Run the data sets that have no result yet, or summarise."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--sets", type=int, default=201)

@@ -1,12 +1,12 @@
 """Do the chains converge? R-hat, effective draws and CPU time of the posterior on hard tables.
 
-Every table is sampled from dispersed starts until R-hat is at most 1.01 and at least 400 draws are
-effective for every order probability, or until a limit. With ``--nuts`` the same posterior is also
-sampled by plain NUTS (nutpie) with our exact gradients, and judged in the same way.
+Every table is sampled from dispersed starts until every order probability has an R-hat of at most
+1.01 and at least 400 effective draws, or until a limit. With ``--nuts`` the same posterior is also
+sampled by plain NUTS (nutpie) with the exact gradients of sequela, under the same criteria.
 
-Run it with ``python -m verification.posterior_convergence -o FOLDER [--only NAME ...] [--nuts]``;
-it goes on from what the folder has. ``--summary`` prints the table of `docs/posterior.md`.
-Real tables are read from the folder that SEQUELA_DATA names.
+Run it with ``python -m verification.posterior_convergence -o FOLDER [--only NAME ...] [--nuts]``.
+It continues from the results in the folder. ``--summary`` prints the table of `docs/posterior.md`.
+Real tables are read from the folder in the environment variable SEQUELA_DATA.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LIMITS = (1.01, 400.0)
 
 
 def cascade():
-    """Return 2,300 samples of 12 items: a cascade of three, and an item that slows all others."""
+    """Return 2,300 samples of 12 items: a cascade of three, and one item that slows all others."""
     rng = np.random.default_rng(7)
     theta = np.diag(rng.uniform(-2.5, -0.5, 12))
     for first, second in ((0, 1), (1, 2), (4, 5)):
@@ -81,7 +81,7 @@ def cpu_seconds():
 
 
 def judged(orders):
-    """Return the largest R-hat and the smallest effective size of orders (chains, draws, pairs)."""
+    """Return the largest R-hat and the fewest effective draws of orders (chains, draws, pairs)."""
     varying = np.ptp(orders, axis=(0, 1)) > 0.0
     return float(r_hat(orders[:, :, varying]).max()), float(
         effective_size(orders[:, :, varying]).min()
@@ -89,11 +89,11 @@ def judged(orders):
 
 
 def sample(data, prior, seed):
-    """Sample until convergence; return what the run took and how it ended."""
+    """Sample until convergence, and return time, draws, R-hat and effective draws of the run."""
     options = {"prior": prior, "random_state": seed, "n_threads": 2}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
-        # Compilation does not count.
+        # Compile first, so that compilation is not measured.
         posterior(data, **options, draws=4, warm_up=10, thin=1)
         begun, cpu = time.monotonic(), cpu_seconds()
         found = posterior(data, **options)
@@ -110,7 +110,7 @@ def sample(data, prior, seed):
 def log_density(q, problem):
     """Return the log-posterior and its gradient: base rates and interactions, then log scale.
 
-    With a learned scale q holds the interactions in units of the scale.
+    With a learned scale, q contains the interactions in units of the scale.
     """
     n, prior, shape = problem.n, problem.prior, problem.target.prior
     off = ~np.eye(n, dtype=bool)
@@ -134,7 +134,7 @@ def log_density(q, problem):
 
 
 def sample_nuts(data, prior, seed, draws=1000):
-    """Sample the same posterior by plain NUTS; return what it took and how it ended."""
+    """Sample the same posterior by plain NUTS, and return the same measures of the run."""
     import nutpie
     from nutpie.compiled_pyfunc import from_pyfunc
 
@@ -191,7 +191,7 @@ def summary(records):
 
 
 def main():
-    """Run what is missing, or summarise."""
+    """Run the tables that have no result yet, or summarise."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--only", nargs="*", choices=TABLES, default=list(TABLES))

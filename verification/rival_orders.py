@@ -1,9 +1,9 @@
-"""How often is evidence for an order wrong? Data from the paper's models, whose order is known.
+"""How often is the evidence for the wrong order? Data from the paper's models, with known orders.
 
-Run by hand: ``python -m verification.rival_orders [data sets]``. For each of the two- and five-item
-models with 5 and with 20 clocks it draws data sets of 500 samples, learns, and asks
-`sequela.questions.rival_orders` about the first two items. It prints how often the evidence, and
-how often the penalised likelihood, is for the wrong order, and how often by more than two nats.
+Run by hand: ``python -m verification.rival_orders [data sets]``. For the two-item and the five-item
+model, each with 5 and with 20 clock items, it draws data sets of 500 samples, learns a model, and
+asks `sequela.questions.rival_orders` about the first two items. It prints how often the evidence,
+and how often the penalised likelihood, is for the wrong order, and how often by more than two nats.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DECIDED = 2.0
 
 
 def one(name: str, clocks: int, seed: int) -> tuple[float, float] | None:
-    """Return evidence and penalised difference for item 0 before item 1, or None if no rival."""
+    """Return evidence and penalised difference for item 0 before 1, or None without a rival."""
     core = TRUE_MODELS[name]
     k = len(core)
     rng = np.random.default_rng([clocks, seed])
@@ -34,13 +34,13 @@ def one(name: str, clocks: int, seed: int) -> tuple[float, float] | None:
     )
     row = found.table.iloc[0]
     if abs(row["probability"] - row["rival_probability"]) < 0.2:
-        return None  # the rival is not another order
+        return None  # the rival has the same order
     sign = 1.0 if row["first"] == "0" else -1.0
     return sign * float(row["evidence"]), sign * float(row["penalised"])
 
 
 def main(count: int) -> None:
-    """Print one line for each model and number of clocks."""
+    """Print one line for each model and number of clock items."""
     warnings.simplefilter("ignore")
     for name in TRUE_MODELS:
         for clocks in (5, 20):

@@ -1,1 +1,1 @@
-"""Side by side with the peers: `python -m benchmarks.peers`, or `make peers`."""
+"""Compare sequela with other programs (peers): `python -m benchmarks.peers`, or `make peers`."""

@@ -1,4 +1,4 @@
-"""Side by side with the peers: ``python -m benchmarks.peers [stage ...]``."""
+"""Compare sequela with other programs (peers): ``python -m benchmarks.peers [stage ...]``."""
 
 from __future__ import annotations
 
@@ -27,18 +27,22 @@ def options(given: list[str] | None = None) -> argparse.Namespace:
         "stages", nargs="*", metavar="stage",
         help=f"one or more of {', '.join(STAGES)}; all of them by default",
     )  # fmt: skip
-    parser.add_argument("--only", metavar="TOOL", choices=sorted(TITLES), help="one tool")
-    parser.add_argument("--case", metavar="NAME", help="one data set, such as gbm-20")
+    parser.add_argument("--only", metavar="TOOL", choices=sorted(TITLES), help="run only this tool")
+    parser.add_argument("--case", metavar="NAME", help="run only this data set, such as gbm-20")
     parser.add_argument(
         "--limit", type=float, default=120.0, metavar="SECONDS",
-        help="most seconds of a learning (default 120)",
+        help="largest number of seconds of a fit (default 120)",
     )  # fmt: skip
-    parser.add_argument("--quick", action="store_true", help="tiny cases, to try the run itself")
+    parser.add_argument("--quick", action="store_true", help="run tiny cases, as a test")
     parser.add_argument(
-        "--resume", action="store_true", help="keep what is measured, go on with the rest"
+        "--resume", action="store_true", help="keep finished measurements and do the others"
     )
-    parser.add_argument("--envs", type=Path, metavar="FOLDER", help="for environments and thetas")
-    parser.add_argument("--results", type=Path, metavar="FOLDER", help="for records and tables")
+    parser.add_argument(
+        "--envs", type=Path, metavar="FOLDER", help="folder for environments and thetas"
+    )
+    parser.add_argument(
+        "--results", type=Path, metavar="FOLDER", help="folder for records and tables"
+    )
     found = parser.parse_args(given)
     unknown = sorted(set(found.stages) - set(STAGES))
     if unknown:
@@ -47,14 +51,14 @@ def options(given: list[str] | None = None) -> argparse.Namespace:
 
 
 def main(given: list[str] | None = None) -> None:
-    """Run the stages that were asked for, in their order."""
+    """Run the requested stages in order."""
     asked = options(given)
-    # Ended from outside, as by Ctrl-C: workers are in sessions of their own and must be ended too.
+    # Treat SIGTERM like Ctrl-C: workers have their own sessions and must be stopped as well.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     logging.getLogger("sequela").setLevel(logging.ERROR)
     warnings.simplefilter("ignore")
     cache = (asked.envs or default_cache()).expanduser().resolve()
-    # A trial must not overwrite the real results.
+    # A quick run must not overwrite the real results.
     results = asked.results or (cache / "quick" if asked.quick else RESULTS)
     places = Places(results.resolve(), cache, "quick" if asked.quick else "full")
     stages = [stage for stage in STAGES if not asked.stages or stage in asked.stages]

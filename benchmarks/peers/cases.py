@@ -1,4 +1,4 @@
-"""The data of the comparison: real tables where they are found, and simulated ones."""
+"""The data of the comparison: real tables if they are available, and simulated data."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ PENALTY = 0.01
 
 # The items of simulated data that act on each other; all others are clocks.
 INTERACTING = 6
-# Clock items that arrive in a unit of time, whatever their number: many tell the time well, few
-# keep sets small, so that N and n can grow.
+# Mean number of clock items that arrive in a unit of time. It does not depend on n: a large number
+# determines the time well, a small number keeps sets small, so that N and n can grow.
 _CLOCK_RATES = {"sim": 2.5, "grow": 1.0}
 
 
@@ -31,11 +31,11 @@ class Case:
     Attributes
     ----------
     name, title : str
-        For files, and for people.
+        Name for files, and title for readers.
     X : array (N, n) of bool
         The samples.
     truth : array (n, n) or None
-        The theta that they were drawn from.
+        The theta from which the samples were drawn.
     """
 
     name: str
@@ -49,16 +49,17 @@ class Case:
         return int(self.X.shape[1])
 
     def up_to(self, largest: int | None) -> np.ndarray:
-        """Return the samples with at most so many items."""
+        """Return the samples with at most this many items."""
         return self.X if largest is None else self.X[self.X.sum(axis=1) <= largest]
 
 
 def known_theta(n: int, clock_rate: float, interactions: int = INTERACTING) -> np.ndarray:
     """Return a sparse theta whose first six items act on each other; the others are clocks.
 
-    A cascade of three, of which each opens the next; two that exclude each other; and one that
-    opens the first of these. Clocks have different base rates, lower the more of them there are,
-    so that sets do not grow with n. Interactions beyond the first six are between clocks.
+    There is a cascade of three items, each of which promotes the next; two items that exclude each
+    other; and one that promotes the first of these. Clocks have different base rates, which are
+    smaller if there are more clocks, so that sets do not grow with n. All further interactions are
+    between clocks.
     """
     rng = np.random.default_rng([n, interactions])
     clocks = n - INTERACTING
@@ -80,12 +81,12 @@ def known_theta(n: int, clock_rate: float, interactions: int = INTERACTING) -> n
 
 
 def simulated_name(kind: str, n: int, N: int, interactions: int = INTERACTING) -> str:
-    """Return the name of a simulated case: of the kind "sim" (accuracy) or "grow" (cost)."""
+    """Return the name of a simulated case of the kind "sim" (accuracy) or "grow" (cost)."""
     return f"{kind}-n{n}-N{N}" + (f"-i{interactions}" if interactions != INTERACTING else "")
 
 
 def load(name: str) -> Case | None:
-    """Return a case by its name, or None if its data are not here."""
+    """Return a case by its name, or None if its data are not available."""
     match = re.fullmatch(r"(sim|grow)-n(\d+)-N(\d+)(?:-i(\d+))?", name)
     if match:
         return _simulated(match[1], int(match[2]), int(match[3]), int(match[4] or INTERACTING))
@@ -124,7 +125,7 @@ def _simulated(kind: str, n: int, N: int, interactions: int) -> Case:
 def dense_theta(X: np.ndarray, seed: int = 1) -> np.ndarray:
     """Return the paper's random start around the frequencies: a theta without zeros."""
     n = X.shape[1]
-    # An item may be in none or in all of the samples that are left for a tool.
+    # An item may be in no sample, or in every sample, of those that a tool gets.
     share = (X.sum(axis=0) + 0.5) / (len(X) + 1.0)
     theta = np.random.default_rng(seed).uniform(-0.2, 0.2, (n, n))
     np.fill_diagonal(theta, np.log(share / (1.0 - share)))

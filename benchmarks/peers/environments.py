@@ -1,4 +1,4 @@
-"""Each peer in an environment of its own; what cannot be installed is recorded, never an error."""
+"""Install each peer in its own environment; a failed installation is recorded, not an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from benchmarks.peers.records import Places
 
-# Of a compiler that hangs; a compilation of mhn takes a few minutes.
+# Seconds after which a compiler is stopped; compiling mhn takes a few minutes.
 _MOST_SECONDS = 1200
 
 
@@ -27,11 +27,11 @@ class Peer:
     Attributes
     ----------
     name, package : str
-        What we call it, and what the package index does.
+        Our name, and the name in the package index.
     before : tuple of int
-        The first version of Python that it does not take.
+        The first version of Python that it does not support.
     compiles : bool
-        It comes as source and needs a C compiler.
+        Whether it is distributed as source and needs a C compiler.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Peer:
     compiles: bool
 
 
-# fastmhn needs mhn, and with it the compiler and the older Python.
+# fastmhn needs mhn, and therefore the compiler and the older Python.
 PEERS = [
     Peer("mhn", "mhn", (3, 13), compiles=True),
     Peer("fastmhn", "fastmhn", (3, 13), compiles=True),
@@ -54,7 +54,7 @@ def python_of(places: Places, name: str) -> Path:
 
 
 def install(places: Places, only: str | None = None) -> None:
-    """Make the environments that are not there yet, and record how it went."""
+    """Create the missing environments, and record the results."""
     for peer in PEERS:
         if only not in (None, peer.name) and peer.name != "py-spy":
             continue
@@ -77,12 +77,12 @@ def install(places: Places, only: str | None = None) -> None:
 
 
 def _state(places: Places, name: str) -> Path:
-    """Return the file beside an environment that says how its installation went."""
+    """Return the file that records how an environment was installed."""
     return places.cache / "envs" / f"{name}.json"
 
 
 def _install(places: Places, peer: Peer) -> tuple[str, str, str]:
-    """Return status, message and version of one attempt."""
+    """Return status, message and version of one installation."""
     base = find_python(peer.before)
     if base is None:
         limit = ".".join(map(str, peer.before))
@@ -97,8 +97,8 @@ def _install(places: Places, peer: Peer) -> tuple[str, str, str]:
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--no-input"]
     steps = [[base, "-m", "venv", "--clear", str(python.parents[1])]]
     if peer.compiles and not list(wheels.glob("mhn-*.whl")):
-        # Compiled once, for both peers that need it. Without a GPU a build that found nvcc fails
-        # at run time, and a wheel in the cache may be such a build.
+        # mhn is compiled once for both peers. Do not use a cached wheel: if it was built with nvcc,
+        # it fails at run time without a GPU.
         build = ["wheel", "--no-cache-dir", "--no-deps", "--wheel-dir", str(wheels), "mhn"]
         steps.append(pip + build)
     found = ["--no-cache-dir", "--find-links", str(wheels)]
@@ -113,7 +113,7 @@ def _install(places: Places, peer: Peer) -> tuple[str, str, str]:
 
 
 def _run(step: list[str]) -> str:
-    """Run a step; return what went wrong, if anything did."""
+    """Run a step; return the error message, or nothing if it succeeded."""
     environment = {**os.environ, "INSTALL_MHN_NO_CUDA": "1"}
     environment.pop("PYTHONPATH", None)
     try:
@@ -130,25 +130,25 @@ def _run(step: list[str]) -> str:
 
 
 def find_python(before: tuple[int, int]) -> str | None:
-    """Return an interpreter below a version: this one, or one on the path."""
+    """Return an interpreter older than a version: this one, or one on the path."""
     if sys.version_info[:2] < before:
         return sys.executable
     for minor in range(before[1] - 1, 10, -1):
         found = shutil.which(f"python3.{minor}")
-        # On the path and yet unusable: a shim of a version that is not installed.
+        # A program on the path may be unusable, such as a shim of a version that is not installed.
         if found and not _run([found, "-c", "pass"]):
             return found
     return None
 
 
 def usable(places: Places, name: str) -> dict[str, Any] | None:
-    """Return how an environment was installed if it can be used, else None."""
+    """Return the record of an installation if the environment can be used, else None."""
     found = installation(places, name)
     return found if found["status"] == "installed" else None
 
 
 def installation(places: Places, name: str) -> dict[str, Any]:
-    """Return how an environment was installed, or that it was not."""
+    """Return the record of an installation, or a record that there is none."""
     state = _state(places, name)
     if state.exists():
         found: dict[str, Any] = json.loads(state.read_text())

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PLACES = {OURS: 0, "mhn": 1, "paper": 2, "fastmhn": 3}
-# Below this a gap in the objective is nobody's concern; zero has no place on a logarithmic axis.
+# Smaller gaps in the objective do not matter; a logarithmic axis cannot show zero.
 _SMALLEST_GAP = 1e-6
 
 
 def draw(found: dict[str, Any], folder: Path) -> list[str]:
-    """Draw all plots that there are data for; return their file names."""
+    """Draw all plots for which there are data; return their file names."""
     plots = {
         "time_against_n.svg": _time_against_n,
         "time_against_size.svg": _time_against_size,
@@ -61,7 +61,7 @@ def _line(ax: Any, tool: str, x: Any, y: Any, **options: Any) -> None:
 
 
 def _time_against_n(found: dict[str, Any]) -> Any:
-    """Time of a gradient and of learning on the glioblastoma data; open marks: stopped."""
+    """Draw the times of a gradient and of fits to the glioblastoma data; open marks: stopped."""
     figure, (left, right) = _panels(2)
     rows = [
         {**row, "tool": OURS, "status": "finished", "gradient, s": row["gradient alone, s"]}
@@ -89,7 +89,7 @@ def _time_against_n(found: dict[str, Any]) -> Any:
 
 
 def _time_against_size(found: dict[str, Any]) -> Any:
-    """Time of a value and gradient of one set."""
+    """Draw the time of a value and gradient of one set."""
     figure, (ax,) = _panels(1)
     for name, record in sorted(found["one set"].items()):
         curve = record.get("seconds by size") or {}
@@ -103,7 +103,7 @@ def _time_against_size(found: dict[str, Any]) -> Any:
 
 
 def _objective_against_time(found: dict[str, Any]) -> Any:
-    """How far below the best objective on the same samples every tool was, against time."""
+    """Draw the distance of every tool from the best objective on the same samples, against time."""
     rows = found["side by side"]
     cases = [row["case"] for row in rows if row["tool"] == "mhn" and row["objective"] is not None]
     wanted = [name for name in ("gbm-20", "gbm-50", "gbm-100") if name in cases] or cases[:2]
@@ -119,7 +119,7 @@ def _objective_against_time(found: dict[str, Any]) -> Any:
             best = max(value for _, value in [*ours, *curve])
             _gap(ax, row["tool"], curve, best, TITLES[row["tool"]])
             if row["tool"] == "mhn":
-                # Ours on the samples of mhn; where others had all samples, it is close to this.
+                # Our fit to the samples of mhn; a fit to all samples is close to it.
                 _gap(ax, OURS, ours, best, TITLES[OURS])
                 ax.set_title(row["title"])
         ax.set(xscale="log", yscale="log", xlabel="time, s")
@@ -134,7 +134,7 @@ def _gap(ax: Any, tool: str, curve: list[list[float]], best: float, label: str) 
 
 
 def _growth(found: dict[str, Any]) -> Any:
-    """Cost of ours against N, n and the number of interactions."""
+    """Draw the time of sequela against N, n and the number of interactions."""
     figure, axes = _panels(3)
     labels = {"N": "samples N", "n": "items n", "interactions": "interactions in theta"}
     for ax, (key, label) in zip(axes, labels.items(), strict=True):
@@ -154,6 +154,6 @@ def _growth(found: dict[str, Any]) -> Any:
 
 
 def _proportional(ax: Any, rows: list[dict[str, Any]], key: str) -> None:
-    """Draw what cost in proportion would be, from the first gradient on."""
+    """Draw a line for times proportional to the size, from the first gradient on."""
     x = np.array([rows[0][key], rows[-1][key]], dtype=float)
     ax.plot(x, rows[0]["gradient, s"] * x / x[0], color="0.7", linewidth=0.8, label="in proportion")

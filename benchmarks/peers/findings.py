@@ -1,4 +1,4 @@
-"""The sentences of the report: what was asked, and what came out; every number from the records."""
+"""The sentences of the report; every number comes from the records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.peers.tables import number
 
 
 def sentences(found: dict[str, Any]) -> list[str]:
-    """Return the findings, one a line."""
+    """Return the findings, one per line."""
     rows = found["side by side"]
     lines = [
         *_against(rows, "mhn"),
@@ -27,7 +27,7 @@ def sentences(found: dict[str, Any]) -> list[str]:
 
 
 def better_elsewhere(found: dict[str, Any]) -> list[str]:
-    """Return where a peer was ahead of ours in what was measured."""
+    """Return the measurements in which a peer was better than sequela."""
     rows = [row for row in found["side by side"] if row["status"] in ("finished", "stopped")]
     lines = []
     for tool in ("mhn", "fastmhn"):
@@ -62,7 +62,7 @@ def better_elsewhere(found: dict[str, Any]) -> list[str]:
 
 
 def _faster_sets(records: dict[str, Any]) -> list[str]:
-    """Say at which sizes mhn's value and gradient of a set is faster than ours."""
+    """Return a sentence with the set sizes for which mhn is faster than sequela."""
     curves = [
         records.get(name, {}).get("seconds by size") or {}
         for name in ("mhn-dense", "sequela-dense")
@@ -75,7 +75,7 @@ def _faster_sets(records: dict[str, Any]) -> list[str]:
 
 
 def conditions(run: dict[str, Any]) -> list[str]:
-    """Return where and when, and what to keep in mind."""
+    """Return the machine, the date and remarks on the measurements."""
     limits = ", ".join(f"{value:.0f}" for value in run["limits, s"])
     lines = [
         f"Machine: {'; '.join(run['machines'])}. Date: {', '.join(run['dates'])}. "
@@ -93,7 +93,7 @@ def conditions(run: dict[str, Any]) -> list[str]:
 
 
 def _range(values: list[float]) -> str:
-    """Return the smallest and the largest, or the only one."""
+    """Return the smallest and the largest number, or the only one, as text."""
     low, high = number(min(values), 2), number(max(values), 2)
     return low if low == high else f"{low} to {high}"
 
@@ -103,7 +103,7 @@ def _less(row: dict[str, Any], theirs: str, ours: str) -> bool:
 
 
 def _is_ahead(row: dict[str, Any]) -> bool:
-    """Tell whether the peer's objective is better, by more than sampling explains."""
+    """Return whether the objective of the peer is better by more than the sampling error."""
     if row["objective"] is None or row["our objective"] is None:
         return False
     best = max(row["objective"], row["objective, rounded"] or -np.inf)
@@ -111,7 +111,7 @@ def _is_ahead(row: dict[str, Any]) -> bool:
 
 
 def _against(rows: list[dict[str, Any]], tool: str) -> list[str]:
-    """Say how much sooner ours was as good as a peer."""
+    """Return a sentence on how much earlier sequela reached the objective of a peer."""
     done = [row for row in rows if row["tool"] == tool and row["objective"] is not None]
     if not done:
         return []
@@ -139,7 +139,7 @@ def _against(rows: list[dict[str, Any]], tool: str) -> list[str]:
 
 
 def _against_paper(rows: list[dict[str, Any]]) -> list[str]:
-    """Say the same of the paper's method, at n = 100 or the largest n that it learned."""
+    """Return this sentence for the paper's method, at n = 100 or the largest n that it fitted."""
     done = [r for r in rows if r["tool"] == PAPER and r["objective"] is not None]
     real = [row for row in done if row["case"].startswith("gbm-")] or done
     if not real:
@@ -210,7 +210,7 @@ def _kernel(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _phases(rows: list[dict[str, Any]]) -> list[str]:
-    """Say where inside the kernel the peak is lost."""
+    """Return a sentence on the phases of the kernel that are far from the peak speed."""
     products = [row for row in rows if "matrix product" in row["phase"]]
     others = [row for row in rows if "matrix product" not in row["phase"]]
     if not products or not others:

@@ -1,4 +1,4 @@
-"""From records to what tables, plots and sentences are made of; all of it goes to peers.json."""
+"""Collect the values for tables, plots and sentences from the records; they go to peers.json."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from benchmarks.peers.measure import BUSY
 if TYPE_CHECKING:
     from benchmarks.peers.records import Places
 
-# How many times sooner sequela should reach the final objective of a peer.
+# Aim: sequela reaches the final objective of a peer this many times earlier.
 AIMS = {"mhn": 10.0, plans.PAPER: 100.0}
-# The share of the speed of a matrix product that the exact kernel should reach.
+# Aim: the exact kernel reaches this share of the speed of a matrix product.
 GEMM_AIM = 0.25
 _OURS = (plans.OURS, plans.ONE_THREAD)
 
 
 def gather(places: Places) -> dict[str, Any]:
-    """Return everything that a report shows, as plain numbers and texts."""
+    """Return all values of a report, as plain numbers and texts."""
     fits = {record["name"]: record for record in places.all("fit")}
     scores = {record["name"]: record for record in places.all("score")}
     profiles = {record["name"]: record for record in places.all("profile")}
@@ -47,7 +47,7 @@ def gather(places: Places) -> dict[str, Any]:
 
 
 def _run(places: Places, fits: dict[str, Any]) -> dict[str, Any]:
-    """Return where, when and with what the records were made."""
+    """Return the machine, the dates and the versions of the records."""
     versions: dict[str, dict[str, str]] = {}
     for record in fits.values():
         tool = plans.OURS if record["tool"] in (*_OURS, plans.PAPER) else record["tool"]
@@ -65,7 +65,7 @@ def _run(places: Places, fits: dict[str, Any]) -> dict[str, Any]:
 
 
 def side_by_side(fits: dict[str, Any], scores: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a row for each peer on each case, with ours on the same samples beside it."""
+    """Return one row per peer and case, with the values of sequela on the same samples."""
     rows = []
     for name, fit in fits.items():
         if fit["tool"] in _OURS:
@@ -122,7 +122,7 @@ def side_by_side(fits: dict[str, Any], scores: dict[str, Any]) -> list[dict[str,
 
 
 def _same(fits: dict[str, Any], fit: dict[str, Any]) -> dict[str, Any]:
-    """Return our fit on the samples of a peer that has nothing to be scored."""
+    """Return our fit to the samples of a peer that produced no theta."""
     found = fits.get(plans.Job(fit["case"], plans.OURS).name, {})
     return found if found.get("N") == fit["N"] else {}
 
@@ -137,7 +137,7 @@ def _ratio(theirs: float | None, ours: float | None) -> float | None:
 
 
 def _ours(fits: dict[str, Any], scores: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return our fits of all samples, and what no other tool could do of them."""
+    """Return our fits to all samples, and the samples that no other tool could use."""
     rows = []
     for name, fit in fits.items():
         if fit["tool"] != plans.OURS or fit["same as"] or fit.get("seconds") is None:
@@ -170,7 +170,7 @@ def _ours(fits: dict[str, Any], scores: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _known(fits: dict[str, Any], scores: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the errors of what was learned from data whose theta is known."""
+    """Return the errors of fits to simulated data, for which theta is known."""
     names = (
         "error of theta, interacting", "false effects", "KL of sequences",
         "KL of sequences, error", "orders right", "orders asked", "objective",
@@ -187,7 +187,7 @@ def _known(fits: dict[str, Any], scores: dict[str, Any]) -> list[dict[str, Any]]
 
 
 def growth(fits: dict[str, Any]) -> dict[str, Any]:
-    """Return cost against N, n and the number of interactions, with slopes of the logarithms."""
+    """Return times against N, n and the number of interactions, with slopes on log scales."""
     rows = []
     for fit in fits.values():
         match = re.fullmatch(r"grow-n(\d+)-N(\d+)(?:-i(\d+))?", fit["case"])
@@ -218,7 +218,7 @@ def growth(fits: dict[str, Any]) -> dict[str, Any]:
 
 
 def varied(rows: list[dict[str, Any]], key: str) -> list[dict[str, Any]]:
-    """Return the longest series of rows that differ in one respect only."""
+    """Return the longest series of rows that differ in one quantity only."""
     others = [name for name in ("N", "n", "interactions") if name != key]
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:

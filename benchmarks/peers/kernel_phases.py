@@ -1,8 +1,8 @@
-"""A profile inside the exact kernel: each of its phases run alone, many times, beside the peak.
+"""Profile the phases of the exact kernel: run each phase many times, and compare with the peak.
 
-Profilers of Python see one call of compiled code. Here the kernel's own parts are called one by one
-on the same set, in the order in which the kernel calls them, so that each finds its input as in a
-real evaluation. A part of the gradient, its two matrix products, is timed once more alone.
+A profiler of Python sees the kernel as one call of compiled code. Here the parts of the kernel are
+called one by one on the same set, in the order of the kernel, so that each has the same input as in
+a real evaluation. The two matrix products of the gradient are also timed separately.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _run(
     G,
     base,
 ):
-    """Do one phase of the kernel `repeats` times for the set of the first k of m columns."""
+    """Run one phase of the kernel `repeats` times, for the set of the first k of m columns."""
     low, tile, tops = split_bits(k)
     rows = 1 << tile
     width = 1 << low
@@ -106,7 +106,7 @@ def _run(
 
 
 def arrays(n: int, k: int) -> dict[str, np.ndarray]:
-    """Return what the kernel works with for the set of the first k of n items; no theta is zero."""
+    """Return the arrays of the kernel for the set of the first k of n items; theta has no zeros."""
     width, rows = 1 << min(k, LOW_BITS), 1 << min(k - min(k, LOW_BITS), TILE_BITS)
     flat_T = np.zeros((1 << k) + width)
     shape = (-1, width)
@@ -133,7 +133,7 @@ def arrays(n: int, k: int) -> dict[str, np.ndarray]:
 
 
 def run(phase: int, repeats: int, n: int, k: int, given: dict[str, np.ndarray]) -> float:
-    """Do one phase `repeats` times; return the seconds."""
+    """Run one phase `repeats` times; return the seconds."""
     start = time.perf_counter()
     _run(phase, repeats, k, n, *given.values())
     return time.perf_counter() - start
@@ -145,13 +145,13 @@ def phases(n: int, k: int, peak: float) -> list[dict[str, Any]]:
     Parameters
     ----------
     n, k : int
-        Items, and items in the set (8 or more, so that rows and tiles are whole).
+        Number of items, and number of items in the set (at least 8, so that rows are complete).
     peak : float
         GFlop/s of a matrix product on one thread, in this run.
     """
     given = arrays(n, k)
 
-    run(_HOLDING, 1, n, k, given)  # compiled, if that has not been done
+    run(_HOLDING, 1, n, k, given)  # compiles the kernel if necessary
 
     def seconds(phase: int) -> float:
         repeats = max(1, int(_SECONDS / max(run(phase, 1, n, k, given), 1e-6)))
@@ -159,10 +159,10 @@ def phases(n: int, k: int, peak: float) -> list[dict[str, Any]]:
 
     states = 2.0**k
     spent = {phase: seconds(phase) for phase in PHASES}
-    # Last, because it writes over what the gradient would read.
+    # Run this phase last, because it overwrites the input of the gradient.
     products = seconds(_PRODUCTS)
-    # Operations: three for a step of an item that a state has (half of k), or still lacks; six in
-    # the gradient; and those of the products.
+    # Number of operations: three per step into or out of a state (k / 2 steps each), six in the
+    # gradient, and those of the matrix products.
     listed = [
         ("exit rates: a matrix product, and one division a state", spent[_HOLDING],
          (2 * n + 1) * states),

@@ -1,4 +1,4 @@
-"""What the machine can do at best, and how far the exact kernel is from it."""
+"""Measure the limits of the machine, and compare the exact kernel with them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from benchmarks.engine import best_of, gemm_peak, thetas
 from sequela import Budget, Likelihood
 
-# Larger than any cache that a core has for itself or shares with a few.
+# Larger than any cache.
 _COPY_BYTES = 1 << 28
-# Sets of each size in one call. What a call does once for all samples (the exponentials of theta,
-# the plan of blocks) is not the kernel's, and fits have hundreds of sets.
+# Number of sets of each size per call. Work that is done once per call (the exponentials of theta,
+# the plan of blocks) is not part of the kernel, and fits have hundreds of sets.
 _SETS = {12: 128, 15: 16, 18: 4, 20: 2}
 
 
 def limits() -> dict[str, Any]:
-    """Return GFlop/s of a matrix product and GB/s of a copy, measured now."""
+    """Measure and return the GFlop/s of a matrix product and the GB/s of a copy."""
     cores = os.cpu_count() or 1
     found: dict[str, Any] = {"GEMM, one thread, GFlop/s": gemm_peak()}
     found["GEMM, all threads, GFlop/s"] = _gemm_on(cores)
@@ -26,7 +26,7 @@ def limits() -> dict[str, Any]:
     source = np.ones(_COPY_BYTES // 8)
     target = np.empty_like(source)
     seconds = best_of(lambda: np.copyto(target, source), repeats=5)
-    # Read once and written once.
+    # A copy reads and writes all numbers once.
     found["copy, one thread, GB/s"] = 2 * _COPY_BYTES / seconds / 1e9
     return found
 
@@ -40,12 +40,12 @@ def _gemm_on(threads: int) -> float:
 
 
 def kernel(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the exact kernel's times for sets of k items, beside the least the machine allows.
+    """Return the times of the exact kernel for sets of k items, and the limits of the machine.
 
-    Of a value and gradient without zeros in theta: 6 n 2^k operations in matrix products, and the
-    lattice's three numbers a state, written and read once. The larger of the two times is the
-    floor; what the kernel takes is given as a multiple of it. The recursion over subsets between
-    the products is about 10 k 2^k more operations, which few items hide badly.
+    A value and gradient for a theta without zeros needs 6 n 2^k operations in matrix products, and
+    writes and reads three numbers per state. The larger of the two times is the lower limit; the
+    time of the kernel is given as a multiple of it. The recursion over subsets needs about
+    10 k 2^k more operations, which matter if n is small.
     """
     peak = found["GEMM, one thread, GFlop/s"] * 1e9
     rng = np.random.default_rng(0)
@@ -73,7 +73,7 @@ def kernel(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _seconds(theta: np.ndarray, k: int, count: int, rng: np.random.Generator) -> float:
-    """Return the seconds of one of `count` different sets that are evaluated in one call."""
+    """Return the seconds per set, if `count` different sets are evaluated in one call."""
     n = len(theta)
     X = np.zeros((count, n), dtype=bool)
     for row in X:

@@ -1,4 +1,4 @@
-"""The stage `measure`: every job in a process of its own, one after the other."""
+"""The stage `measure`: run every job in its own process, one after the other."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from benchmarks.peers.plan import Job
     from benchmarks.peers.records import Places
 
-# Other work on the cores spoils times: a load average above this is recorded and reported. It
-# still counts the measurement before, which may have used every core: only more tells of others.
+# Other work on the machine disturbs times. A load average above this is recorded and reported. The
+# previous measurement may have used every core, so only a larger load means other work.
 BUSY = (os.cpu_count() or 1) + 0.5
 
 
@@ -30,12 +30,12 @@ def measure(
     resume: bool,
     whole: bool = True,
 ) -> None:
-    """Run the jobs and write their records; with `resume` those that have one are left out."""
+    """Run the jobs and write their records; with `resume`, leave out jobs that have a record."""
     from benchmarks.engine import touch_everything
 
     print("compiling, if that has not been done")
     touch_everything()
-    # A part of the plan goes on with the times of single sets that there are.
+    # If only a part of the plan is run, use the existing times of single sets.
     _set_sizes(places, resume=resume or not whole)
     for at, job in enumerate(jobs):
         if resume and places.read("fit", job.name):
@@ -48,7 +48,7 @@ def measure(
 
 
 def _set_sizes(places: Places, *, resume: bool) -> None:
-    """Measure one value and gradient of single sets; mhn's decide what it can be asked."""
+    """Measure value and gradient of single sets; for mhn they determine which sets it can use."""
     n = plans.SET_SIZE_ITEMS
     rng = np.random.default_rng(0)
     X = np.array([rng.permutation(n) for _ in range(64)])
@@ -75,7 +75,7 @@ def _set_sizes(places: Places, *, resume: bool) -> None:
 
 
 def _one(places: Places, job: Job, case: Case | None, limit: float) -> dict[str, Any] | None:
-    """Return the record of a job, or None where there is nothing to say."""
+    """Return the record of a job, or None if there is no record."""
     if case is None:
         print("skipped, its data are not here (SEQUELA_DATA names their folder)")
         return None
@@ -87,14 +87,14 @@ def _one(places: Places, job: Job, case: Case | None, limit: float) -> dict[str,
         return {**_about(job, case, case.X), "status": "not possible", "message": why}
     X = case.up_to(largest)
     if job.same_as and len(X) == len(case.X) and job.tool == plans.OURS:
-        # The same samples as without the peer: one measurement for both.
+        # The peer can use all samples, so the measurement with all samples is the same.
         other = places.read("fit", plans.Job(job.case, job.tool).name)
         if other:
             print("as on all samples")
             return None
     folder = places.thetas(job.name)
     options = {"task": "learn", "limit": limit, "penalty": PENALTY, **job.worker_options()}
-    # The cost of a gradient is to be seen growing with what is in theta, not with n alone.
+    # The time of a gradient should show the effect of the interactions, not only that of n.
     growing = case.name.startswith("grow-")
     theta = case.truth if case.truth is not None and growing else dense_theta(X)
     load_before = os.getloadavg()[0]
@@ -125,9 +125,9 @@ def _about(job: Job, case: Case, X: np.ndarray) -> dict[str, Any]:
 
 
 def _samples(places: Places, job: Job, case: Case, limit: float) -> tuple[int | None, str]:
-    """Return the largest set that the job takes (None: no limit), and why not more.
+    """Return the largest set that the job can use (None: no limit), and the reason.
 
-    None with a reason: the tool cannot do the case at all.
+    None with a reason means that the tool cannot run this case at all.
     """
     tool = job.same_as or job.tool
     if tool in ("mhn", "fastmhn") and usable(places, tool) is None:

@@ -1,4 +1,4 @@
-"""What is measured, the most telling first; and which samples are beyond a tool."""
+"""The measurements, the most informative first; and the samples that a tool cannot use."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ TITLES = {
     "fastmhn": "fastmhn",
 }
 
-# mhn holds the items of a sample in eight words of 32 bits.
+# mhn stores the items of a sample in eight words of 32 bits.
 MHN_MOST_ITEMS = 256
-# Evaluations of a fit by mhn: 117 to 235 in all that we have seen.
+# Assumed number of evaluations in a fit by mhn; we observed 117 to 235.
 MHN_EVALUATIONS = 220
 
 SET_SIZES = list(range(5, 21))
@@ -36,11 +36,11 @@ class Job:
     Attributes
     ----------
     case, tool : str
-        By name.
+        Names of the case and of the tool.
     same_as : str or None
-        Take only the samples that this other tool could take.
+        Use only the samples that this other tool can use.
     learn : bool
-        Learn, besides the time of one value and gradient.
+        Whether to run a fit, in addition to measuring one value and gradient.
     """
 
     case: str
@@ -50,11 +50,11 @@ class Job:
 
     @property
     def name(self) -> str:
-        """The name of its record; jobs on the samples of a peer are called after it."""
+        """The name of the record; for jobs on the samples of a peer it contains that name."""
         return f"{self.case}--{self.tool}" + (f"--as-{self.same_as}" if self.same_as else "")
 
     def worker_options(self) -> dict[str, Any]:
-        """Return what the worker of the tool must know."""
+        """Return the job as plain values for the worker of the tool."""
         return {
             "learn": self.learn,
             "solver": "adagrad" if self.tool == PAPER else "auto",
@@ -64,13 +64,13 @@ class Job:
 
 
 def side_by_side(case: str, *, paper: bool = True, fast: bool = True) -> list[Job]:
-    """Return the jobs of a case that all tools are to learn."""
+    """Return the jobs of a case that all tools fit."""
     jobs = [
         Job(case, "mhn"),
         Job(case, OURS),
         Job(case, OURS, same_as="mhn"),
         Job(case, ONE_THREAD, same_as="mhn"),
-        # Where its learning would go on for hours, the time of its gradient must do.
+        # If a fit would take hours, measure only its gradient.
         Job(case, PAPER, learn=paper),
     ]
     return [*jobs, Job(case, "fastmhn")] if fast else jobs
@@ -104,7 +104,7 @@ def plan(*, quick: bool = False) -> list[Job]:
 
 
 def growth() -> list[Job]:
-    """Return the fits and gradients whose cost is to be seen growing: ours, on simulated data."""
+    """Return fits and gradients of sequela for growing simulated data."""
     sizes = [(n, 5000) for n in (20, 50, 100, 200, 500, 1000)] + [(100, 500), (100, 50_000)]
     jobs = [Job(simulated_name("grow", n, N), OURS) for n, N in sizes]
     more = (24, 96, 384, 1536, 6144)
@@ -112,10 +112,10 @@ def growth() -> list[Job]:
 
 
 def mhn_seconds(sizes: np.ndarray, n: int, measured: dict[str, float]) -> np.ndarray:
-    """Predict what sets of these sizes cost mhn, from its measured times of single sets.
+    """Predict the time of mhn for sets of these sizes, from its measured times of single sets.
 
-    A set of k items costs in proportion to n k 2^k. The largest sets measured set the scale,
-    because with small ones the call is most of the cost.
+    The time of a set of k items is proportional to n k 2^k. The largest measured sets give the
+    constant, because for small sets the overhead of the call dominates.
     """
     top = max(int(k) for k in measured)
     unit = measured[str(top)] / (SET_SIZE_ITEMS * top * 2.0**top)
@@ -123,7 +123,7 @@ def mhn_seconds(sizes: np.ndarray, n: int, measured: dict[str, float]) -> np.nda
 
 
 def largest_for_mhn(X: np.ndarray, measured: dict[str, float], limit: float) -> int:
-    """Return the size of the largest sets with which mhn should end within the limit."""
+    """Return the largest set size for which mhn should finish within the limit."""
     sizes = np.sort(X.sum(axis=1).astype(float))
     spent = MHN_EVALUATIONS * np.cumsum(mhn_seconds(sizes, X.shape[1], measured))
     beyond = sizes[spent > limit]

@@ -1,4 +1,4 @@
-"""The stage `profile`: where our fits spend their time, instructions, and the machine's limits."""
+"""The stage `profile`: profiles of our fits, instruction counts, and limits of the machine."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 _SECONDS = 6.0
 _RATE = 200
 _MOST_SECONDS = 600
-# Gradients on top of the first: more of the short ones, so that they stand out.
+# Number of gradients after the first; more for short ones, so that they dominate the count.
 _COUNTED = {20: 50, 100: 5, 410: 1}
-# Items of the set that the kernel is looked into with.
+# Number of items of the set for the profile of the kernel.
 _INSIDE = 15
-# Only sets that are exact for all three, so that the work is known.
+# Use only sets that are exact for all three, so that the work is known.
 _COUNTED_SETS = 16
-# What a program emulated by valgrind may use; it knows nothing newer.
+# The newest processor that valgrind can emulate.
 _EMULATED = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "+sse2,+avx,+avx2,+fma"}
-# Wrappers of whatever runs inside them.
+# Functions that only call other functions.
 _WRAPPERS = ("sequela/support/jit.py", "sequela/support/threads.py")
 
 
 def profile(places: Places, *, quick: bool = False) -> None:
-    """Measure limits and kernel, look into fits, count instructions; write a record of each."""
+    """Measure limits and kernel, profile fits, count instructions; write a record of each."""
     places.forget(("profile",))
     found = limits()
     print(", ".join(f"{name}: {value:.1f}" for name, value in found.items()))
@@ -83,7 +83,7 @@ def _profile(places: Places, X: np.ndarray, seconds: float) -> dict[str, Any]:
 
 
 def _py_spy(places: Places, folder: Path, job: dict[str, Any]) -> str | None:
-    """Return the stacks that py-spy has seen, or None where it may not look."""
+    """Return the stacks that py-spy recorded, or None if it has no permission."""
     spy = python_of(places, "py-spy").with_name("py-spy")
     raw = folder / "stacks.txt"
     record = ["record", "--rate", str(_RATE), "--format", "raw", "--output", str(raw), "--"]
@@ -102,10 +102,10 @@ def _start(command: list[str], folder: Path, job: dict[str, Any]) -> bool:
 
 
 def count_entries(stacks: list[str], *, lines: bool = False) -> Counter[str]:
-    """Count the samples of each innermost function of sequela, wrappers apart.
+    """Count the samples of each innermost function of sequela, without wrappers.
 
-    A line of `stacks` is the frames of a stack, outermost first, between semicolons, and how often
-    it was seen. Compiled code and NumPy count for the function that calls them.
+    A line of `stacks` holds the frames of a stack, outermost first, separated by semicolons, and
+    the number of samples. Compiled code and NumPy count for the function that calls them.
     """
     found: Counter[str] = Counter()
     for line in stacks:
@@ -135,14 +135,14 @@ def _rows(counts: Counter[str]) -> list[dict[str, Any]]:
 
 
 def _instructions(sizes: tuple[int, ...]) -> dict[str, Any]:
-    """Return the instructions of a gradient, by the processor's counters or by emulation."""
+    """Return the number of instructions of a gradient, by hardware counters or by emulation."""
     perf, valgrind = shutil.which("perf"), shutil.which("valgrind")
     count: Callable[[str, list[str], dict[str, str]], int | None]
     with tempfile.TemporaryDirectory() as folder:
         if perf and _count_perf(perf, ["-c", "pass"], dict(os.environ)) is not None:
             tool, count, environment = "perf stat", _count_perf, dict(os.environ)
         elif valgrind:
-            # Compiled by itself, for a processor that the emulator can be.
+            # Compile separately, for a processor that valgrind can emulate.
             tool, count = "valgrind, AVX2 build", _count_valgrind
             environment = {**os.environ, **_EMULATED, "NUMBA_CACHE_DIR": folder}
         else:
@@ -169,7 +169,7 @@ def _instructions(sizes: tuple[int, ...]) -> dict[str, Any]:
             if total is None or not base:
                 return {"tool": tool, "message": f"{tool} gave no count", "rows": rows}
             sizes_of = np.unique(X, axis=0).sum(axis=1)
-            # The first gradient of a run is in `base`, at the smallest n; with large n it counts.
+            # `base` includes the first gradient at the smallest n, which is negligible for large n.
             gradients = more if not rows else more + 1
             each = (total - base) / gradients
             operations = float(np.sum(6 * n * 2.0**sizes_of))

@@ -1,4 +1,4 @@
-"""One JSON file a measurement, written whole as soon as it is there; and what machine this is."""
+"""Records: one JSON file per measurement, written at once; and a description of the machine."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def default_cache() -> Path:
 
 
 def machine() -> str:
-    """Return machine, processor and cores, as they stand in every record."""
+    """Return machine, processor and number of cores, as in every record."""
     return f"{platform.machine()}, {processor()}, {os.cpu_count()} cores, {platform.system()}"
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where a run keeps its things.
+    """The folders of a run.
 
     Attributes
     ----------
     results : Path
-        Records, tables and plots; they are committed.
+        Folder for records, tables and plots, which are committed.
     cache : Path
-        Environments, samples and thetas; they are not.
+        Folder for environments, samples and thetas, which are not committed.
     run : str
-        Which run the thetas belong to.
+        The run to which the thetas belong.
     """
 
     results: Path
@@ -54,11 +54,11 @@ class Places:
         return self.results / "records"
 
     def thetas(self, name: str) -> Path:
-        """Return the folder of what a measurement leaves besides its record."""
+        """Return the folder for the other files of a measurement."""
         return self.cache / "thetas" / self.run / name
 
     def write(self, kind: str, name: str, content: dict[str, Any]) -> dict[str, Any]:
-        """Write a record and return it, with the date and the machine that it is from."""
+        """Write a record with the date and the machine, and return it."""
         self.records.mkdir(parents=True, exist_ok=True)
         record = {
             "kind": kind,

@@ -1,7 +1,7 @@
-"""What the places are that profiles name, and what was done about each of them.
+"""Remarks on the functions that appear in profiles, and on what was done about them.
 
-They stand beside the measured shares, which change from run to run, so that a remark never goes
-with another place's number. A place without a remark is new at the top: look into it.
+Remarks are found by the name of the function, because the measured shares change from run to run. A
+function without a remark is new in the profile and should be examined.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _REMARKS: dict[str, str] = {
         "Steps that are tried along a direction; nearly always the first is taken."
     ),
     "_add_up": "Sums of the blocks' gradients, in a fixed order, so that threads change no bit.",
-    # What the same places were called in records of version 0.1.
+    # Names of the same functions in records of version 0.1.
     "ExactSets.work": _LATTICES,
     "Problem._advance": _ORDERS,
     "Problem._weigh": _WEIGHTS,
@@ -63,5 +63,5 @@ _REMARKS: dict[str, str] = {
 
 
 def remark(entry: str) -> str:
-    """Return the remark on a place such as ``ExactWork._together (exact.py)``."""
+    """Return the remark on a function such as ``ExactWork._together (exact.py)``."""
     return next((text for name, text in _REMARKS.items() if name in entry), "No remark yet.")

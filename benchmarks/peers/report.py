@@ -1,4 +1,4 @@
-"""The stage `report`: peers.json, and the tables, sentences and plots that the site includes."""
+"""The stage `report`: write peers.json and the tables, sentences and plots for the website."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NONE = "Not measured in this run.\n"
 
 
 def report(places: Places) -> None:
-    """Write everything anew from the records that there are."""
+    """Write all files of the report again, from the existing records."""
     found = gather(places)
     places.results.mkdir(parents=True, exist_ok=True)
     _write(places.results.with_suffix(".json"), json.dumps(found, indent=1) + "\n")

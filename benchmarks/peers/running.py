@@ -1,4 +1,4 @@
-"""One measurement: a worker in a process of its own, its limit, its memory, and what it leaves."""
+"""Run one measurement: a worker in its own process, with a time limit, its memory and its files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 WORKERS = Path(__file__).parent / "workers"
 _POLL = 0.1
-# For imports, the time of a gradient, and the iteration under way when the limit passes.
+# Additional seconds for imports, for the time of a gradient, and for the last iteration.
 GRACE = 120.0
 
 
@@ -36,9 +36,9 @@ def worker_command(places: Places, tool: str) -> list[str]:
 def run_worker(
     command: list[str], folder: Path, job: dict[str, Any], X: np.ndarray, theta: np.ndarray
 ) -> dict[str, Any]:
-    """Run a worker on a job and return what it found, or why it did not.
+    """Run a worker on a job and return its result, or the reason why there is none.
 
-    The status is "finished", "stopped" (at its limit; the worker itself or we ended it) or
+    The status is "finished", "stopped" (at the time limit, by the worker or from outside) or
     "failed" (an error or a crash).
     """
     shutil.rmtree(folder, ignore_errors=True)
@@ -50,7 +50,7 @@ def run_worker(
     asked.write_text(json.dumps({**job, **where}))
     start = time.perf_counter()
     with (folder / "log.txt").open("wb") as log:
-        # A session of its own, so that what a tool starts can be ended with it.
+        # Use a new session, so that processes that the tool starts can be stopped with it.
         process = subprocess.Popen(  # noqa: S603 - our own workers
             [*command, str(asked)], stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
             env=_environment(job.get("threads")),
@@ -70,7 +70,7 @@ def run_worker(
 
 
 def _environment(threads: int | None) -> dict[str, str]:
-    """Return our environment; a tool that is to use one thread gets no more from NumPy either."""
+    """Return the environment variables; a tool with one thread also gets one thread in NumPy."""
     if threads is None:
         return dict(os.environ)
     count = str(threads)
@@ -78,7 +78,7 @@ def _environment(threads: int | None) -> dict[str, str]:
 
 
 def _wait(process: subprocess.Popen[bytes], until: float) -> tuple[float, bool]:
-    """Wait for a worker; return the peak memory of it in MB and whether it had to be killed."""
+    """Wait for a worker; return its peak memory in MB, and whether it had to be killed."""
     peak = 0.0
     try:
         while process.poll() is None:
@@ -92,8 +92,8 @@ def _wait(process: subprocess.Popen[bytes], until: float) -> tuple[float, bool]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the session of a worker, the processes that it started included."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # all of them have ended
+    """Stop the session of a worker, including the processes that it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # all processes have ended
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
@@ -107,7 +107,7 @@ def _high_water(pid: int) -> float:
 
 
 def _what_is_left(folder: Path, code: int | None, killed: bool) -> dict[str, Any]:
-    """Say how a worker without a result ended, and how far it had come."""
+    """Return a message on how a worker without a result ended, and its last step."""
     steps = trajectory(folder)
     lines = (folder / "log.txt").read_text(errors="replace").strip().splitlines()
     if killed:
@@ -124,10 +124,10 @@ def _what_is_left(folder: Path, code: int | None, killed: bool) -> dict[str, Any
 
 
 def trajectory(folder: Path) -> list[dict[str, Any]]:
-    """Return the steps that a worker has left: seconds, iteration and the file of theta."""
+    """Return the steps that a worker recorded: seconds, iteration and the file of theta."""
     path = folder / "trajectory.jsonl"
     if not path.exists():
         return []
-    # A line that a crash cut short is no step.
+    # Ignore a line that is incomplete after a crash.
     lines = [line for line in path.read_text().splitlines() if line.endswith("}")]
     return [json.loads(line) for line in lines]

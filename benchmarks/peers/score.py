@@ -1,7 +1,7 @@
-"""The stage `score`: what every learned theta is worth, by one judge for all tools.
+"""The stage `score`: compute the objective of every learned theta in the same way for all tools.
 
-Sets of up to `MOST_EXACT` items are exact, by `scorer`, which shares no code with any tool. The few
-larger ones are sampled by `sequela.evaluate`, with a standard error that is part of the score.
+Sets of at most `MOST_EXACT` items are exact, by `scorer`, which shares no code with any tool. The
+few larger sets are sampled by `sequela.evaluate`, with a standard error that is part of the score.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from benchmarks.peers.records import Places
 
 MOST_EXACT = 20
-# Where that many seconds for one theta would not do, fewer sizes are exact.
+# If one theta would take more seconds, fewer set sizes are exact.
 _MOST_SECONDS = 12.0
-# For the points of a curve over time. Where one theta takes more than a few seconds there is none,
-# and others than the last are scored only to find when a value was reached.
+# Seconds for the points of a curve over time. If one theta takes more than a few seconds, there is
+# no curve, and earlier thetas are scored only to find when a value was reached.
 _CURVE_SECONDS = 40.0
 _DEAR = 6.0
 _CURVE_POINTS = 25
-# Orders that are as good as undecided in truth are no test of what was learned.
+# Pairs whose true order probability is close to one half are not used to test orders.
 _CLEAR = 0.1
-# Effects below this are nobody's finding.
+# Smaller effects do not count as interactions.
 _NOTABLE = 0.1
 _NEAR = 1e-3
 
@@ -51,7 +51,7 @@ class Judge:
             for k in range(MOST_EXACT + 1)
         }
         largest = max(k for k in costs if costs[k] <= _MOST_SECONDS)
-        self.seconds = costs[largest]  # of one theta; as measured, once there was one
+        self.seconds = costs[largest]  # per theta; later replaced by the measured time
         small = sizes <= largest
         self.largest_exact = int(sizes[small].max()) if small.any() else 0
         self.small, self.counts = distinct[small], counts[small]
@@ -79,13 +79,13 @@ class Judge:
 
 
 def first_reaching(values: Callable[[int], float], count: int, target: float) -> int | None:
-    """Return the first index whose value is at least the target; values must not fall.
+    """Return the first index whose value is at least the target; values must not decrease.
 
-    By halving, as every value costs time. None if even the last is below.
+    Bisection is used, because every value takes time. None if even the last value is smaller.
     """
     if count == 0 or values(count - 1) < target:
         return None
-    # Often true where it is dearest: a peer may end below the model that ours begins with.
+    # Test this first: a peer may end below the first model of sequela.
     if values(0) >= target:
         return 0
     low, high = 1, count - 1
@@ -99,12 +99,12 @@ def first_reaching(values: Callable[[int], float], count: int, target: float) ->
 
 
 class Way:
-    """The thetas of one fit on its way, scored when they are asked for."""
+    """The thetas of one fit over time, scored when they are needed."""
 
     def __init__(self, places: Places, record: dict[str, Any], judge: Judge) -> None:
         self.folder: Path = places.thetas(record["name"])
         self.steps = trajectory(self.folder)
-        # What a tool does after its last step is not part of the way.
+        # Time after the last step is not included.
         end = record.get("seconds")
         self.seconds = [min(s["seconds"], end) if end else s["seconds"] for s in self.steps]
         self.judge = judge
@@ -126,7 +126,7 @@ class Way:
         return None if at is None else self.seconds[at]
 
     def sketch(self) -> None:
-        """Score steps spread over the logarithm of time, as many as are affordable."""
+        """Score steps that are spread over the logarithm of time, as many as the time allows."""
         if self.judge.seconds > _DEAR:
             return
         most = int(np.clip(_CURVE_SECONDS / max(self.judge.seconds, 1e-3), 3, _CURVE_POINTS))
@@ -140,7 +140,7 @@ class Way:
 
 
 class Ways:
-    """The fits of one case; what has been scored of one serves all that compare with it."""
+    """The fits of one case; scores are computed once and used in all comparisons."""
 
     def __init__(self, places: Places, case: Case) -> None:
         self.places = places
@@ -149,7 +149,7 @@ class Ways:
         self.known: dict[str, Way] = {}
 
     def __call__(self, record: dict[str, Any]) -> Way:
-        """Return the way of a fit."""
+        """Return the thetas of a fit over time."""
         size = record["largest set"]
         if size not in self.judges:
             self.judges[size] = Judge(self.case.up_to(size))
@@ -159,7 +159,7 @@ class Ways:
 
 
 def score(places: Places, *, resume: bool, only_cases: set[str] | None = None) -> None:
-    """Score all fits that have left a theta, and write a record for each."""
+    """Score all fits that have a theta, and write a record for each."""
     fits = [r for r in places.all("fit") if only_cases is None or r["case"] in only_cases]
     for name in dict.fromkeys(r["case"] for r in fits):
         of_case = [r for r in fits if r["case"] == name]
@@ -178,7 +178,7 @@ def score(places: Places, *, resume: bool, only_cases: set[str] | None = None) -
 
 
 def _one(places: Places, record: dict[str, Any], ways: Ways) -> dict[str, Any]:
-    """Return the score of a fit; of a peer's also when ours was as good."""
+    """Return the score of a fit; for a peer, also the time at which sequela reached it."""
     way = ways(record)
     last = len(way.steps) - 1
     value = way.value(last)
@@ -194,7 +194,7 @@ def _one(places: Places, record: dict[str, Any], ways: Ways) -> dict[str, Any]:
     theta = way.theta(last)
     best = value
     if record["tool"] == "mhn":
-        # What its `train` returns unless it is told not to.
+        # The function `train` of mhn rounds theta by default.
         rounded, _ = way.judge(np.around(theta, 2))
         found["objective, rounded"] = rounded
         best = max(value, rounded)
@@ -212,7 +212,7 @@ def _one(places: Places, record: dict[str, Any], ways: Ways) -> dict[str, Any]:
 
 
 def _ours_on_the_same(places: Places, record: dict[str, Any]) -> dict[str, Any] | None:
-    """Return our fit on the samples that a peer had, or None for fits of ours."""
+    """Return our fit to the samples of a peer; None for fits of sequela."""
     if record["tool"] in (plans.OURS, plans.ONE_THREAD):
         return None
     same = places.read("fit", plans.Job(record["case"], plans.OURS, record["tool"]).name)
@@ -221,10 +221,10 @@ def _ours_on_the_same(places: Places, record: dict[str, Any]) -> dict[str, Any] 
 
 
 def _reached(ours: Way, peer: Way, target: float) -> dict[str, Any]:
-    """Say when ours was as good as the peer in the end, and both at a level near the end."""
+    """Return when sequela reached the final objective of the peer, and both a level near it."""
     last = len(ours.steps) - 1
     level = target - _NEAR
-    # A peer's objective may rise and fall: its first time among the steps that are scored.
+    # The objective of a peer may decrease, so use its first time among the scored steps.
     near = [seconds for seconds, value in peer.curve() if value >= level]
     dear = peer.judge.seconds > _DEAR
     return {
@@ -239,11 +239,11 @@ def _reached(ours: Way, peer: Way, target: float) -> dict[str, Any]:
 
 
 def known_errors(theta: np.ndarray, truth: np.ndarray) -> dict[str, float]:
-    """Return how far a learned theta is from the known one: entries, sequences, orders."""
+    """Return the errors of a learned theta against the known one: entries, sequences, orders."""
     from sequela import order_matrix
     from sequela.questions import sequence_divergence
 
-    # mhn gives items that are in none of its samples the log-rate -1e10: never is never.
+    # mhn gives the log-rate -1e10 to items that are in no sample; limit it.
     theta = np.clip(theta, -LARGEST_THETA, LARGEST_THETA)
     block = np.ix_(range(INTERACTING), range(INTERACTING))
     labels = [str(i) for i in range(INTERACTING)]

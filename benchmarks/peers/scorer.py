@@ -1,8 +1,8 @@
-"""The judge: penalised log-likelihoods by plain NumPy, with nothing of sequela's engine in it.
+"""Penalised log-likelihoods in plain NumPy, independent of the kernels of sequela.
 
-The probability of a set is the sum of eq. (6) of the paper over its orders (section 4.4), taken as
-a recursion over its subsets. Every tool's theta is scored by it, so that none is scored by its own
-code. The orientation is ours: theta[i, j] is the effect of i on j.
+The probability of a set is the sum of eq. (6) of the paper over its orders (section 4.4), computed
+by a recursion over its subsets. The thetas of all tools are scored by this module, so that no tool
+is scored by its own code. theta[i, j] is the effect of i on j, as in sequela.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from functools import lru_cache
 
 import numpy as np
 
-# Rates that are held at a time; more are worked off in blocks of columns.
+# Largest number of rates in memory; more are computed in blocks of columns.
 _BLOCK = 1 << 22
-# Above this size the index lists of a lattice are too large to keep.
+# The index lists of larger lattices are too large to be cached.
 _KEPT_LISTS = 12
 
 
 def penalty_of(theta: np.ndarray, strength: float) -> float:
-    """Return the L1 penalty; base rates are free."""
+    """Return the L1 penalty; base rates are not penalised."""
     return float(strength * (np.abs(theta).sum() - np.abs(np.diagonal(theta)).sum()))
 
 
@@ -35,11 +35,11 @@ def objective(theta: np.ndarray, X: np.ndarray, strength: float) -> float:
 
 
 def log_probability(theta: np.ndarray, items: np.ndarray) -> float:
-    """Return log p of one set, by passing through all its subsets in order of size.
+    """Return log p of one set, by a recursion over its subsets in order of size.
 
     A subset is a number whose bit b stands for items[b]. The rate of item j in R is
-    exp(theta[j, j]) times the product of exp(theta[i, j]) over the i in R, and 0 where j is in R:
-    with 0 in place of exp(theta[j, j]) among the factors that takes care of itself.
+    exp(theta[j, j]) times the product of exp(theta[i, j]) over all i in R. It is 0 if j is in R;
+    for this, the factor of j on itself is 0.
     """
     k = items.size
     base = np.exp(np.diagonal(theta))
@@ -85,7 +85,7 @@ def _count_bits(every: np.ndarray, k: int) -> np.ndarray:
 
 
 def _level(k: int, level: int) -> list[tuple[int, np.ndarray]]:
-    """Return for each item the subsets of one size that contain it."""
+    """Return the subsets of one size that contain each item."""
     here = _subsets(k)[level]
     return [(b, here[(here >> b & 1).astype(bool)]) for b in range(k)]
 
@@ -96,6 +96,6 @@ def _levels(k: int) -> list[list[tuple[int, np.ndarray]]]:
 
 
 def seconds_of_scoring(sizes: np.ndarray, n: int) -> float:
-    """Return about how long `log_likelihoods` takes for distinct sets of these sizes."""
+    """Return the predicted seconds of `log_likelihoods` for distinct sets of these sizes."""
     k = np.asarray(sizes, dtype=float)
     return float(np.sum(2e-4 + 2.0**k * (3e-9 * n + 4e-8 * k)))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Return a number with so many digits that count, or a dash."""
+    """Return a number with this many significant digits, or a dash."""
     if value is None:
         return "-"
     if value == 0.0:
@@ -23,7 +23,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def objective(value: float | None, error: float | None) -> str:
-    """Return an objective to the digits that its error leaves."""
+    """Return an objective with as many digits as its error allows."""
     if value is None:
         return "-"
     return f"{value:.4f} ± {error:.4f}" if error else f"{value:.6f}"
@@ -38,7 +38,7 @@ def markdown(columns: list[str], rows: Iterable[list[str]], *, text: int = 1) ->
 
 
 def status(row: dict[str, Any]) -> str:
-    """Return how a learning ended, where it did not simply finish."""
+    """Return how a fit ended, if it did not finish normally."""
     if row["seconds"] is None:
         return ""
     mark = " (stopped)" if row["status"] == "stopped" else ""
@@ -46,7 +46,7 @@ def status(row: dict[str, Any]) -> str:
 
 
 def side_by_side(rows: list[dict[str, Any]], tool: str) -> str:
-    """Return the table of one peer, with ours on the same samples beside it."""
+    """Return the table of one peer and of sequela on the same samples."""
     columns = [
         "data", "samples (left out)", "largest set", "gradient, s", "our gradient, s", "learn, s",
         "we learn, s", "memory, MB", "our memory, MB", "objective", "our objective",
@@ -86,7 +86,7 @@ def side_by_side(rows: list[dict[str, Any]], tool: str) -> str:
 
 
 def ours(rows: list[dict[str, Any]]) -> str:
-    """Return the table of our fits of all samples."""
+    """Return the table of our fits to all samples."""
     columns = [
         "data", "samples", "largest set", "gradient, s", "learn, s", "evaluations", "interactions",
         "memory, MB", "objective", "peers that finished it with all samples",
@@ -140,7 +140,7 @@ def known_theta(rows: list[dict[str, Any]]) -> str:
 
 
 def growth(found: dict[str, Any]) -> str:
-    """Return the table of cost against N, n and interactions."""
+    """Return the table of times against N, n and interactions."""
     columns = ["n", "N", "interactions", "mean set", "gradient, s", "learn, s", "memory, MB"]
     rows = sorted(found["rows"], key=lambda row: (row["interactions"], row["n"], row["N"]))
     return markdown(
@@ -161,7 +161,7 @@ def growth(found: dict[str, Any]) -> str:
 
 
 def kernel(rows: list[dict[str, Any]]) -> str:
-    """Return the table of the exact kernel beside the machine's limits."""
+    """Return the table of the exact kernel and the limits of the machine."""
     columns = ["n", "k", "ms", "share of GEMM peak", "with the recursion", "times the floor"]
     return markdown(
         columns,
@@ -229,7 +229,7 @@ def instructions(found: dict[str, Any]) -> str:
 
 
 def limits(found: dict[str, Any]) -> str:
-    """Return the table of what the machine can do."""
+    """Return the table of the limits of the machine."""
     columns = ["GEMM, one thread, GFlop/s", "GEMM, all threads, GFlop/s", "copy, one thread, GB/s"]
     titles = [name.replace("all threads", f"{found['threads']} threads") for name in columns]
     return markdown(titles, [[number(found[name]) for name in columns]], text=0)

@@ -1,4 +1,4 @@
-// What the report carries, made ready for the views. The format is described in docs/report.md.
+// Reads the data of the report for the views. The format is described in docs/report.md.
 
 import { makeChain } from "./maths/lattice.js";
 import { clean, shortenAll } from "./core/text.js";
@@ -86,7 +86,7 @@ function readEdges(model) {
   return edges.sort((a, b) => Math.abs(b.effect) - Math.abs(a.effect));
 }
 
-/** Return look-ups in the order matrix, whose upper triangle the payload holds. */
+/** Return functions that look up the order matrix; the payload contains its upper triangle. */
 function readOrders(orders, n) {
   const none = { items: [], probability: () => NaN, together: () => NaN, draws: 0 };
   if (!orders) return none;

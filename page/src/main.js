@@ -27,11 +27,11 @@ function makePage(data) {
     openItem: () => {},
     openSample: () => {},
     onTheme: onThemeChange,
-    /** A label as isolated text, so that its direction stays its own. */
+    /** A label as isolated text, so that its writing direction does not change other text. */
     name: (item) => h("bdi", { class: "label" }, shorten(data.labels[item], 60)),
     /** A label in a list of choices. */
     option: (item) => shorten(data.labels[item], 40),
-    /** A label that opens what is known about the item. */
+    /** A label that opens the details of the item. */
     item: (item) =>
       h(
         "button",
@@ -48,7 +48,7 @@ function heading(data) {
   if (data.samples) facts.push(counted(data.samples.count, "sample"));
   facts.push(counted(data.n, "item"));
   if (data.isPosterior) {
-    facts.push(`${counted(data.edges.filter((edge) => edge.certainty > 0.5).length, "interaction")} more likely there than not`);
+    facts.push(`${counted(data.edges.filter((edge) => edge.certainty > 0.5).length, "interaction")} with probability above 0.5`);
   } else facts.push(counted(data.edges.length, "interaction"));
   return h(
     "header",
@@ -76,7 +76,7 @@ function themeButton() {
   onThemeChange(() => (made.textContent = name()));
   const system = matchMedia("(prefers-color-scheme: dark)");
   system.addEventListener("change", (event) => setTheme(event.matches ? "dark" : "light"));
-  // Paper is white whatever the screen is.
+  // Print in the light theme, because paper is white.
   let before = null;
   addEventListener("beforeprint", () => {
     before = theme();

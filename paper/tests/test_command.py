@@ -25,7 +25,7 @@ def run(monkeypatch):
 
 def test_sequela_lists_the_command():
     shown = CliRunner().invoke(main, ["--help"]).output
-    assert "\n  paper      Make the figure or table NAME of the paper again" in shown
+    assert "\n  paper      Reproduce the figure or table NAME of the paper" in shown
 
 
 def test_help_shows_an_example_that_is_a_real_command(run):

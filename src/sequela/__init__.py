@@ -1,8 +1,8 @@
-"""Learn in which order items accumulate, from sets that were each seen once.
+"""Learn the order in which items accumulate, from sets that were each observed once.
 
-The names are declared once, in ``__init__.pyi``, and loaded when they are first used, so that
-``import sequela`` stays fast. So is every room below: `data`, `likelihood`, `learning`,
-`questions`, `plots`, `repeats` and `report` declare their public names in a stub of their own.
+The public names are declared in ``__init__.pyi`` and loaded when they are first used, so that
+``import sequela`` stays fast. The subpackages `data`, `likelihood`, `learning`, `questions`,
+`plots`, `repeats` and `report` work the same way: each has its own ``__init__.pyi``.
 """
 
 import lazy_loader

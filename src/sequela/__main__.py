@@ -1,4 +1,4 @@
-"""``python -m sequela`` is the command ``sequela``."""
+"""Run the command ``sequela`` as ``python -m sequela``."""
 
 from sequela.cli import main
 

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["LARGEST_EXACT_SET", "Budget", "check_budget"]
 
-# The lattice of a larger set would not fit into any memory.
+# The lattice of a set with n items has 2^n states; beyond 40 items no memory can hold it.
 LARGEST_EXACT_SET = 40
 
-# A number, or an array of them.
+# A number or an array of numbers.
 Number = TypeVar("Number", float, "NDArray[np.floating[Any]]")
 
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -42,18 +42,18 @@ def _bytes(memory: float | str) -> float:
 
 @dataclass(frozen=True)
 class Budget:
-    """What exact evaluation may cost; sets beyond it are sampled.
+    """The largest memory and work for exact evaluation; sets that need more are sampled.
 
     Parameters
     ----------
     memory : float or str
         Bytes of working memory per thread, or a text such as ``"200MB"``.
     work : float
-        Floating-point operations per set. The default, 2e9, is about a tenth of a second on one
-        core and lets sets of 20 items be exact with up to 280 interacting items.
+        Floating-point operations per set. The default, 2e9, takes about a tenth of a second on
+        one core. It allows exact evaluation of sets of 20 items with up to 280 interacting items.
     total_work : float
         Floating-point operations for all distinct sets of a data set together, for one value and
-        gradient. Where they need more, the largest sets are sampled. The default, 1e12, is about
+        gradient. If they need more, the largest sets are sampled. The default, 1e12, takes about
         a minute on one core.
 
     Examples
@@ -85,12 +85,12 @@ class Budget:
         if _bytes(self.memory) < smallest:
             raise InputError(
                 f"budget memory {self.memory!r} is less than the {smallest:.0f} bytes that even "
-                "an empty set needs; no set fits"
+                "an empty set needs; give more memory, such as '200MB'"
             )
 
     @staticmethod
     def exact_memory(size: int, columns: int, *, timed: bool = False) -> float:
-        """Return the bytes that the lattice of a set needs."""
+        """Return the number of bytes that the lattice of a set needs."""
         tables = 8.0 * (columns + 1) * 6 * 64
         if timed:
             return tables + 2.0**size * 8 * (9 + 2 * size)
@@ -98,20 +98,24 @@ class Budget:
 
     @staticmethod
     def exact_work(size: Number, columns: Number, *, timed: bool = False) -> Number:
-        """Return the floating-point operations of one value and gradient."""
+        """Return the number of floating-point operations for one value and gradient."""
         if timed:
-            # About 32 nodes on the contour, a complex step each way, and what is collected.
+            # About 32 nodes on the contour, each with a forward and a backward recursion in
+            # complex numbers, and then the sums over the states.
             timed_work: Number = 2.0**size * (32 * 20.0 * (size + 1) + 30.0 * columns)
             return timed_work
         work: Number = 2.0**size * (6.0 * columns + 10.0 * size)
         return work
 
     def allows(self, *, memory: float, work: float) -> bool:
-        """Tell whether this many bytes and operations are within the budget of one set."""
+        """Return whether this many bytes and operations are within the budget for one set."""
         return memory <= _bytes(self.memory) and work <= self.work
 
     def exact_fits(self, size: int, columns: int, *, timed: bool = False) -> bool:
-        """Tell whether the lattice of a set with so many items and columns is within budget."""
+        """Return whether the lattice of a set is within the budget.
+
+        `size` is the number of items of the set, `columns` the number of items that interact.
+        """
         if size > LARGEST_EXACT_SET:
             return False
         return (
@@ -121,7 +125,7 @@ class Budget:
 
 
 def check_budget(budget: Budget | None) -> Budget:
-    """Return the budget, or the default for None."""
+    """Return a checked budget; None gives the default."""
     if budget is None:
         return Budget()
     if not isinstance(budget, Budget):

@@ -1,4 +1,4 @@
-"""A model: theta with the labels of its items, how samples are observed, and how it came about."""
+"""A model: theta, the labels of its items, its observation, and metadata about its origin."""
 
 from __future__ import annotations
 
@@ -42,16 +42,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Fitted", "Model", "ModelLike", "as_model"]
 
-_CORNER = "row acts on column"  # the first cell of our CSV; mhn has none and acts the other way
+# The first cell of our CSV files. In files of mhn it is empty, and columns act on rows.
+_CORNER = "row acts on column"
 
 
 class Fitted(Protocol):
-    """A fitted estimator: whatever has a `model_`."""
+    """A fitted estimator: any object with the attribute `model_`."""
 
     model_: Model
 
 
-# What every function that asks a model accepts; `as_model` reads it.
+# The types that every function with an argument `model` accepts; `as_model` converts them.
 ModelLike: TypeAlias = "Model | Fitted | pd.DataFrame | ArrayLike"
 
 
@@ -64,11 +65,11 @@ class Model:
         theta[i, j] is the log-effect of item i on the rate of item j, theta[j, j] the log base
         rate of item j.
     items : sequence of str or None
-        Labels; None takes those of a DataFrame, or "0", "1", ...
+        Labels; None uses the labels of a DataFrame, or "0", "1", ...
     metadata : mapping or None
-        How the model came about: penalty, seed, versions. Plain JSON values.
+        How the model was made: penalty, seed, versions. Plain JSON values.
     observation : Observation or None
-        How samples come to be observed; None: at an exponential time with rate 1.
+        The distribution of the observation time; None: exponential with rate 1.
 
     Examples
     --------
@@ -100,14 +101,14 @@ class Model:
             count = len(self._observation.omega)
             if count != len(matrix):
                 raise InputError(
-                    f"the observation has effects of {count} items, and theta {len(matrix)} items; "
-                    "expected one effect per item"
+                    f"the observation has effects of {count} items, but theta has {len(matrix)} "
+                    "items; expected one effect per item"
                 )
         self.metadata: dict[str, Any] = dict(metadata or {})
 
     @property
     def theta(self) -> NDArray[np.float64]:
-        """The n x n parameters (read-only)."""
+        """The parameters, an n x n array (read-only)."""
         return self._theta
 
     @property
@@ -122,7 +123,7 @@ class Model:
 
     @property
     def observation(self) -> Observation:
-        """How samples come to be observed."""
+        """The observation: it gives the distribution of the observation time."""
         return self._observation
 
     def with_items(self, items: Sequence[str]) -> Model:
@@ -142,10 +143,11 @@ class Model:
         return Model(theta, items, self.metadata, observation=observation)
 
     def without_observation_effects(self) -> Model:
-        """Return the model without effects on the observation that is the same for sets and orders.
+        """Return an equivalent model in which items have no effects on the observation.
 
-        Times differ: those of the returned model are measured in observation rates. A model
-        without such effects is returned as it is.
+        It gives the same probabilities to all sets and orders. Its times differ, because the
+        observation rate of every state becomes 1. A model without such effects is returned
+        unchanged.
 
         Examples
         --------
@@ -165,7 +167,7 @@ class Model:
         return pd.DataFrame(self._theta, index=list(self._items), columns=list(self._items))
 
     def interactions(self) -> pd.DataFrame:
-        """Return the interactions that are not zero, the strongest first.
+        """Return a table of the interactions that are not zero, the strongest first.
 
         Examples
         --------
@@ -191,15 +193,15 @@ class Model:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, with its labels and metadata.
 
-        The file is a NumPy archive (a zip file) that opens without pickle, in other programs too:
-        ``theta`` holds the parameters, ``meta`` a JSON text with the items, the observation, the
-        metadata, and the version of the format. An existing file is replaced only once the new
-        one is whole.
+        The file is a NumPy archive (a zip file) without pickle, which other programs can also
+        read. ``theta`` holds the parameters. ``meta`` holds a JSON text with the items, the
+        observation, the metadata, and the version of the format. An existing file is replaced
+        only after the new one was written completely.
 
         Parameters
         ----------
         path : str or path
-            The file, exactly as named: no suffix is added. ".npz" is customary.
+            The name of the file. No suffix is added; ".npz" is usual.
 
         Examples
         --------
@@ -219,7 +221,7 @@ class Model:
             "observation": self._observation.to_json(),
             "metadata": plain_metadata(self.metadata),
         }
-        # Not np.savez(path): it appends a suffix of its own to the name of a path.
+        # Not np.savez(path), which would add a suffix to the name.
         with writing(path) as file:
             np.savez_compressed(
                 file, theta=self._theta.astype("<f8"), meta=np.array(json.dumps(header))
@@ -227,7 +229,7 @@ class Model:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model that `save` wrote; a damaged or foreign file is an `InputError`.
+        """Read a model that `save` wrote; raise an `InputError` for any other or damaged file.
 
         Parameters
         ----------
@@ -251,14 +253,14 @@ class Model:
         """Write theta as a labelled table: rows act on columns.
 
         Numbers are written with all their digits. The metadata and the observation are not
-        written: use `save` to keep them. A label that a
-        spreadsheet would run as a formula (one that begins with =, +, -, @, a tab or a new line)
-        gets an apostrophe in front, which makes it plain text there; `from_csv` takes it away.
+        written: use `save` to keep them. A spreadsheet would run a label as a formula if it
+        begins with =, +, -, @, a tab or a new line. Such a label is written with an apostrophe in
+        front, which makes it plain text; `from_csv` removes the apostrophe.
 
         Parameters
         ----------
         path : str or path
-            The file, in UTF-8, exactly as named.
+            The name of the file, which is written in UTF-8. No suffix is added.
 
         Examples
         --------
@@ -279,7 +281,7 @@ class Model:
 
     @classmethod
     def from_csv(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a labelled table of theta, rows acting on columns, as `to_csv` writes it.
+        """Read a labelled table of theta as `to_csv` writes it: rows act on columns.
 
         Parameters
         ----------
@@ -305,18 +307,19 @@ class Model:
             return cls(theta, [unguarded(label) for label in labels])
 
     def to_mhn(self, path: str | os.PathLike[str]) -> None:
-        """Write the files that the Python package `mhn` saves and loads.
+        """Write the model in the files of the Python package `mhn`.
 
-        Its theta is the transpose of ours: row i, column j is the effect of j on i. Its time is
-        counted in mean observation times, so base rates are written relative to the rate of the
-        observation. The metadata goes beside it into ``<name>_meta.json``. Labels are written as
-        they are, because `mhn` takes them literally: do not open the table of a stranger's labels
-        in a spreadsheet.
+        In `mhn` theta is the transpose of ours: row i, column j is the effect of j on i. Its unit
+        of time is the mean observation time, so base rates are written relative to the rate of
+        the observation. The metadata are written to ``<name>_meta.json`` in the same folder.
+        Labels are written unchanged, because `mhn` reads them literally: do not open the table in
+        a spreadsheet if you do not trust the labels.
 
         Parameters
         ----------
         path : str or path
-            The CSV file, exactly as named; `mhn` finds it only if the name ends in ".csv".
+            The name of the CSV file. No suffix is added; `mhn` finds the file only if the name
+            ends in ".csv".
 
         Examples
         --------
@@ -333,15 +336,15 @@ class Model:
         """
         rest = plain_metadata(self.metadata)
         theirs = rest.pop("mhn", {})
-        # What from_mhn put under "mhn" goes back to where it was.
+        # from_mhn stores the metadata of mhn under "mhn"; write them at the top level again.
         meta = {**theirs, **rest} if isinstance(theirs, dict) else {"mhn": theirs, **rest}
         theirs_theta = self._theta.T.copy()
         effects = isinstance(self._observation, ObservationEffects)
         rate = 1.0 if effects else self._observation.constant_rate
         if rate is None:
             raise InputError(
-                f"mhn has no observation of kind {self._observation.kind!r}; only models whose "
-                "observation has a constant rate can be written for it"
+                f"mhn has no observation of kind {self._observation.kind!r}; expected a model "
+                "whose observation has a constant rate. Use Model.save for this one"
             )
         theirs_theta[np.diag_indices(self.n_items)] -= np.log(rate)
         extra = None
@@ -360,8 +363,8 @@ class Model:
         Parameters
         ----------
         path : str or path
-            The CSV file, with its suffix. If ``<name>_meta.json`` is beside it, its content
-            becomes ``metadata["mhn"]``.
+            The CSV file, with its suffix. If ``<name>_meta.json`` is in the same folder, its
+            content becomes ``metadata["mhn"]``.
 
         Returns
         -------
@@ -384,8 +387,8 @@ class Model:
         corner, labels, theta, omega = read_mhn_table(path)
         if corner == _CORNER:
             raise InputError(
-                f"{str(path)!r} is a table of sequela, whose rows act on columns; mhn's is its "
-                "transpose. Read it with Model.from_csv"
+                f"{str(path)!r} is a table of sequela, in which rows act on columns; a table of "
+                "mhn is its transpose. Read the file with Model.from_csv"
             )
         beside = mhn_meta_path(path)
         metadata = {}
@@ -416,16 +419,16 @@ class Model:
 def as_model(
     model: ModelLike, items: Sequence[str] | None = None, *, instead: str | None = None
 ) -> Model:
-    """Return the model of a `Model`, of a fitted estimator, or of a theta.
+    """Return a `Model`, from a model, a fitted estimator or theta.
 
     Parameters
     ----------
     model : Model, fitted SetChain, DataFrame or array
-        A theta without a model is observed at an exponential time with rate 1.
+        With theta alone, the observation time is exponential with rate 1.
     items : sequence of str or None
-        The order of the items that is wanted; the labels of a theta that has none.
+        The labels in the order of the items of the result. An array has no labels and gets these.
     instead : str or None
-        What to use for a posterior, for the error that refuses it.
+        The function to use for a posterior, for the error message that refuses a posterior.
 
     Examples
     --------
@@ -438,13 +441,13 @@ def as_model(
     if hasattr(model, "fit"):
         raise InputError("model is an estimator that has not been fitted; call its fit(data) first")
     if callable(getattr(model, "models", None)):
-        # A posterior, by what it can do: this room does not know the class.
+        # A posterior. It is recognised by its method, because this module cannot import the class.
         other = "" if instead is None else f"use {instead}, or "
         raise InputError(
-            "model is a posterior, that is many models; expected a single one. Instead "
-            f"{other}ask each of posterior.models(100) and compare the answers. Questions that "
-            "take a posterior are order_probability, order_matrix, pseudo_times, next_items, "
-            "item_frequencies and goodness_of_fit"
+            "model is a posterior, which holds many models; expected a single model. Instead "
+            f"{other}call this function for each of posterior.models(100) and compare the "
+            "answers. Functions that take a posterior are order_probability, order_matrix, "
+            "pseudo_times, next_items, item_frequencies and goodness_of_fit"
         )
     if isinstance(model, str):
         raise InputError(

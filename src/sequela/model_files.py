@@ -1,4 +1,4 @@
-"""Reading and writing the files of a model: what may go wrong, and how to say it."""
+"""Read and write the files of a model, with an error message for each kind of damaged file."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ __all__ = [
 ]
 
 FORMAT = "sequela model"
-_REMEDY = "It was not written by Model.save. Make it anew with that"
-OBSERVATION_ROW = "Observation"  # in tables of mhn: effects of the items on the observation
-VERSION = 2  # to be raised when a reader of the older version would misread the file
+_REMEDY = "It was not written by Model.save. Save the model again with Model.save"
+OBSERVATION_ROW = "Observation"  # in tables of mhn: effects of the items on the observation rate
+VERSION = 2  # increase it when older versions of sequela would misread the file
 
 
 @contextlib.contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Replace `path` when the block ends well; say why if the system will not."""
+    """Replace the file `path` when the block succeeds; raise `InputError` if writing fails."""
     try:
         with replacing(path) as file:
             yield file
@@ -62,7 +62,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Put the name of the file in front of what is wrong with its content."""
+    """Add the name of the file to the message of an `InputError` about its content."""
     try:
         yield
     except InputError as error:
@@ -74,7 +74,7 @@ def content(path: str | os.PathLike[str]) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        # mhn's own load adds the suffix, so its users leave it out.
+        # Users of mhn give the name without the suffix, because mhn adds it.
         other = Path(f"{path}.csv")
         hint = f"did you mean {str(other)!r}?" if other.is_file() else "check the name"
         raise InputError(
@@ -89,13 +89,13 @@ def json_object(content: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         found = error
     if not isinstance(found, dict):
-        raise InputError(f"found {found!r:.200}, expected a JSON object; mend it or take it away")
+        raise InputError(f"found {found!r:.200}, expected a JSON object; repair or remove the file")
     return found
 
 
 @dataclass(frozen=True)
 class _Header:
-    """The JSON of a model file."""
+    """The fields of the JSON text in a model file."""
 
     version: Literal[1, 2]
     items: list[str]
@@ -104,7 +104,7 @@ class _Header:
 
 
 def plain_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata as JSON will give it back; an error names the key that it cannot hold."""
+    """Return the metadata as plain JSON values; an error names a key that cannot be saved."""
     plain = {}
     for key, value in metadata.items():
         if not isinstance(key, str):
@@ -126,18 +126,23 @@ def _plain_scalar(value: Any) -> Any:
 
 
 def unpack(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], NDArray[Any]]:
-    """Return the header and theta of a model file; the constructor checks what they contain."""
+    """Return the header and theta of a model file; the constructor of `Model` checks the values."""
     name = repr(str(path))
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            known = "meta.npy" in archive.namelist()
+            names = archive.namelist()
+            if len(set(names)) < len(names):
+                raise InputError(  # noqa: TRY301 - the same advice as for other damage
+                    f"{name} is damaged: it has a member twice. {_REMEDY}"
+                )
+            known = "meta.npy" in names
             place = Place(path, _REMEDY)
             header: Any = parse_json(str(_member(archive, "meta.npy")), place) if known else {}
             _refuse_header(header, name)
             theta = _member(archive, "theta.npy")
         read_fields(_Header, header, place)
         if header["version"] == 1:
-            # Format 1 kept the rate of the observation among the metadata.
+            # Format version 1 has the rate of the observation in the metadata.
             with naming(path):
                 header["observation"] = take_recorded_observation(header["metadata"]).to_json()
     except InputError:
@@ -145,7 +150,7 @@ def unpack(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any]
     except Exception as error:  # noqa: BLE001 - a damaged archive raises whatever its parts raise
         raise InputError(
             f"{name} cannot be read as a model ({type(error).__name__}: {error}); it is damaged, "
-            "incomplete or something else. Copy it again from where it was saved, or save anew"
+            "incomplete or not a model file. Copy it again, or save the model again"
         ) from None
     if theta.dtype != np.float64:
         raise place.at("theta").error(f"is an array of {theta.dtype}", "float64")
@@ -153,13 +158,15 @@ def unpack(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any]
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    # Reading a whole member compares its checksum before anything is made of it.
+    # Read the whole member first: this verifies its checksum before the content is used.
     return np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
 
 
 def _refuse_header(header: Any, name: str) -> None:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
-        raise InputError(f"{name} is not a model of sequela; give a file that Model.save wrote")
+        raise InputError(
+            f"{name} is not a model of sequela; give a file that was written by Model.save"
+        )
     if isinstance(header.get("version"), int) and header["version"] > VERSION:
         raise InputError(
             f"{name} has format version {header['version']} (written by sequela "
@@ -177,9 +184,9 @@ def table_text(
     matrix: NDArray[np.float64],
     extra: tuple[str, NDArray[np.float64]] | None = None,
 ) -> bytes:
-    """Return a labelled matrix as CSV, with all digits of its numbers; `extra` is a last row."""
+    """Return a labelled matrix as CSV, with all digits; `extra` is an additional last row."""
     buffer = io.StringIO(newline="")
-    # All text in quotation marks: before Python 3.13 a carriage return would go without.
+    # Quote all text: before Python 3.13 the writer does not quote a carriage return.
     writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     writer.writerow([corner, *labels])
     writer.writerows([label, *row] for label, row in zip(labels, matrix.tolist(), strict=True))
@@ -200,7 +207,7 @@ def read_table(path: str | os.PathLike[str]) -> tuple[str, list[str], NDArray[np
     corner, rows, columns, values = _read_cells(path)
     if len(rows) == len(columns) + 1:
         raise InputError(
-            f"{name} has one row more than columns ({rows[-1]!r}). If it is a model of mhn with "
+            f"{name} has one more row ({rows[-1]!r}) than columns. If it is a model of mhn with "
             "effects on the observation (oMHN), read it with Model.from_mhn"
         )
     _check_square(name, rows, columns)
@@ -212,16 +219,16 @@ def read_mhn_table(
 ) -> tuple[str, list[str], NDArray[np.float64], NDArray[np.float64] | None]:
     """Return (first cell, labels, numbers, effects on the observation) of a table of mhn.
 
-    A model with effects on the observation (oMHN) has one more row, "Observation"; the effects of
-    others are None. Without labels mhn numbers rows and columns.
+    A model with effects on the observation (oMHN) has one more row, "Observation". For other
+    models the effects are None. If a model has no labels, mhn numbers its rows and columns.
     """
     corner, rows, columns, values = _read_cells(path)
     omega = None
     if len(rows) == len(columns) + 1:
         if rows[-1] not in (OBSERVATION_ROW, str(len(columns))):
             raise InputError(
-                f"{str(path)!r} has one row more than columns, {rows[-1]!r}; a model of mhn with "
-                f"effects on the observation has the row {OBSERVATION_ROW!r} there"
+                f"{str(path)!r} has one more row than columns, {rows[-1]!r}; in a model of mhn "
+                f"with effects on the observation, expected the last row {OBSERVATION_ROW!r}"
             )
         rows, values, omega = rows[:-1], values[:-1], values[-1]
     _check_square(repr(str(path)), rows, columns)
@@ -234,7 +241,7 @@ def _read_cells(
     """Return (first cell, rows, columns, numbers) of a comma-separated table."""
     name = repr(str(path))
     try:
-        text = content(path).decode("utf-8-sig")  # spreadsheets put a mark in front
+        text = content(path).decode("utf-8-sig")  # spreadsheets write a byte order mark
         reader = csv.reader(io.StringIO(text, newline=""), strict=True)
         lines = [(reader.line_num, row) for row in reader if row]
     except (UnicodeDecodeError, csv.Error) as error:
@@ -256,7 +263,7 @@ def _read_cells(
             )
         for j, cell in enumerate(row[1:]):
             try:
-                # Python also takes 1_000 for a number, a table does not mean that.
+                # float() reads 1_000 as a number, but in a table this is a mistake.
                 values[i, j] = float(cell.replace("_", "?"))
             except ValueError:
                 raise InputError(
@@ -271,12 +278,12 @@ def _check_square(name: str, rows: list[str], columns: list[str]) -> None:
     if rows != columns:
         k = next((k for k, x in enumerate(rows) if [x] != columns[k : k + 1]), len(rows))
         raise InputError(
-            f"{name} has {len(rows)} rows and {len(columns)} columns, from number {k + 1} on the "
-            f"rows {rows[k : k + 3]} and the columns {columns[k : k + 3]}; expected the same items "
-            "in the same order. The file may be incomplete"
+            f"{name} has {len(rows)} rows and {len(columns)} columns. From number {k + 1} on, the "
+            f"rows are {rows[k : k + 3]} and the columns {columns[k : k + 3]}; expected the same "
+            "items in the same order. The file may be incomplete"
         )
 
 
 def mhn_meta_path(path: str | os.PathLike[str]) -> Path:
-    """Where mhn keeps the metadata of the model in `path`."""
+    """Return the path where mhn saves the metadata of the model in `path`."""
     return Path(path).with_name(Path(path).name.removesuffix(".csv") + "_meta.json")

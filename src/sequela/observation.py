@@ -1,8 +1,8 @@
-"""How samples come to be observed: the part of a model that is about the clock.
+"""How samples come to be observed: the distribution of the observation time of a model.
 
-A model says how items accumulate (theta) and when a sample is looked at (its observation). The
-likelihood, the simulation and the files ask the observation object and nothing else, so a new
-kind is one class that satisfies `Observation`, and an entry in `KINDS`.
+A model says how items accumulate (theta) and when a sample is observed (its observation). The
+likelihood, the simulation and the files use only the methods of `Observation`. A new kind of
+observation is therefore one class with these methods, and an entry in `KINDS`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 
 @runtime_checkable
 class Observation(Protocol):
-    """What the rest of the program asks of an observation.
+    """The attributes and methods that every kind of observation has.
 
     Attributes
     ----------
@@ -57,11 +57,11 @@ class Observation(Protocol):
 
     @property
     def constant_rate(self) -> float | None:
-        """The rate of observation if it is the same in every state; None if it is not."""
+        """The rate of observation if it is the same in every state; otherwise None."""
         ...
 
     def rate_in(self, state: NDArray[np.int64]) -> float:
-        """Return the rate at which a sample that has exactly the items `state` is observed."""
+        """Return the observation rate of a sample that has exactly the items `state`."""
         ...
 
     def log_density(self, times: ArrayLike) -> NDArray[np.float64]:
@@ -73,18 +73,18 @@ class Observation(Protocol):
         ...
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a file holds: plain values, "kind" among them."""
+        """Return "kind" and the parameters as plain values for a JSON file."""
         ...
 
 
 @dataclass(frozen=True)
 class Exponential:
-    """Observation at a constant rate: the observation time is exponential (the paper's rate is 1).
+    """Observation at a constant rate: the observation time is exponential (in the paper, rate 1).
 
     Parameters
     ----------
     rate : float
-        The rate; the mean observation time is one over it.
+        The rate; the mean observation time is 1 / rate.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Exponential:
         if not (is_number(self.rate) and 0.0 < self.rate < np.inf):
             raise InputError(
                 f"the rate of an Exponential observation is {self.rate!r}; expected a positive "
-                "finite number (the paper's chain has 1)"
+                "finite number (the model of the paper has 1)"
             )
         object.__setattr__(self, "rate", float(self.rate))
 
@@ -116,7 +116,7 @@ class Exponential:
         return self.rate
 
     def rate_in(self, state: NDArray[np.int64]) -> float:  # noqa: ARG002 - the same in all states
-        """Return the rate at which a sample with the items `state` is observed."""
+        """Return the observation rate of a sample with the items `state`."""
         return self.rate
 
     def log_density(self, times: ArrayLike) -> NDArray[np.float64]:
@@ -142,7 +142,7 @@ class Exponential:
         return rng.exponential(1.0 / self.rate, size)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a file holds."""
+        """Return the kind and the parameters as plain values for a JSON file."""
         return {"kind": self.kind, "rate": self.rate}
 
 
@@ -152,7 +152,7 @@ KINDS: dict[str, type[Exponential | Gamma | HeavyTailed | ObservationEffects]] =
 
 
 def phases_of(observation: Observation) -> PhaseTables | None:
-    """Return the phases of an observation whose rate is not constant; None if it has none.
+    """Return the phases of an observation whose rate is not constant; None for a constant rate.
 
     Examples
     --------
@@ -193,7 +193,7 @@ def parse_observation(text: str) -> Observation:
 
 
 def as_observation(observation: Observation | None) -> Observation:
-    """Return a checked observation; None is the paper's, exponential with rate 1.
+    """Return a checked observation; None gives the observation of the paper, exponential, rate 1.
 
     Examples
     --------
@@ -229,14 +229,16 @@ def read_observation(content: Any) -> Observation:
         return KINDS[kind](**{name: value for name, value in content.items() if name != "kind"})
     except TypeError:
         raise InputError(
-            f"the observation is {content!r}; these are not the parameters of kind {kind!r}"
+            f"the observation is {content!r}; expected the parameters of an observation of kind "
+            f"{kind!r}"
         ) from None
 
 
 def take_recorded_observation(record: dict[str, Any]) -> Observation:
-    """Take the observation out of options or metadata that were written to a file.
+    """Remove the observation from a record that was read from a file, and return it.
 
-    Version 0.1 wrote the rate as a number, "observation_rate".
+    The record holds options or metadata. Version 0.1 wrote the rate as a number,
+    "observation_rate".
 
     Examples
     --------

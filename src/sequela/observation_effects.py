@@ -1,4 +1,4 @@
-"""Items that raise or lower the chance of being observed (oMHN, Schill et al. 2024)."""
+"""Items that increase or decrease the rate of observation (oMHN, Schill et al. 2024)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ class ObservationEffects:
     A sample with the items R is observed at the rate exp(sum of omega_i over i in R); without any
     item the rate is 1.
 
-    At unknown times this adds no new distribution of sets: dividing all rates of a state by its
-    observation rate changes the speed of time alone, so that theta with these effects gives the
-    same probabilities to all sets and orders as theta[i, j] - omega[i] (i other than j) without
-    them (`absorb`). The data cannot tell the two apart. Only a penalty, or other knowledge, can.
+    If observation times are unknown, these effects add no new distribution of sets. Dividing all
+    rates of a state by its observation rate changes only the speed of time. So theta with these
+    effects gives the same probabilities to all sets and orders as theta[i, j] - omega[i] (for
+    i != j) without them (`absorb`). The data cannot distinguish the two models. Only a penalty or
+    other knowledge can.
 
     Parameters
     ----------
@@ -66,20 +67,20 @@ class ObservationEffects:
         return None if np.any(self.omega) else 1.0
 
     def rate_in(self, state: NDArray[np.int64]) -> float:
-        """Return the rate at which a sample with the items `state` is observed."""
+        """Return the observation rate of a sample with the items `state`."""
         return float(np.exp(sum(self.omega[int(i)] for i in state)))
 
     def log_density(self, times: ArrayLike) -> NDArray[np.float64]:
-        """Raise: the density of the observation time depends on theta."""
+        """Raise an error, because the density of the observation time depends on theta."""
         raise InputError(
-            "the density of the observation time depends on theta where items have effects on the "
+            "the density of the observation time depends on theta if items have effects on the "
             f"observation ({np.size(times)} times given)"
         )
 
     def draw_times(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Raise: the observation time depends on theta; `sequela.simulate` draws both."""
+        """Raise an error, because the observation time depends on theta; use `sequela.simulate`."""
         raise InputError(
-            f"{size} observation times cannot be drawn from {rng!r} without theta where items have "
+            f"{size} observation times cannot be drawn from {rng!r} without theta if items have "
             "effects on the observation; use sequela.simulate(model, ...)"
         )
 
@@ -90,9 +91,9 @@ class ObservationEffects:
         return absorbed
 
     def in_order(self, places: Sequence[int]) -> ObservationEffects:
-        """Return the effects of the items at these places, in their order."""
+        """Return the effects of the items at these positions, in this order."""
         return ObservationEffects([self.omega[i] for i in places])
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a file holds."""
+        """Return the kind and the effects as plain values for a JSON file."""
         return {"kind": self.kind, "omega": [float(x) for x in self.omega]}

@@ -26,16 +26,16 @@ __all__ = ["Gamma", "HeavyTailed"]
 class Gamma:
     """Observation at a gamma distributed time.
 
-    With a shape above 1 few samples are observed close to time 0, so that there are fewer empty
-    sets than at exponential times; a large shape is close to one fixed time. With a shape below 1
-    there are more. Shape 1 is exponential.
+    Shape 1 is exponential. With a shape above 1, fewer samples are observed close to time 0, so
+    there are fewer empty sets. With a shape below 1 there are more. A large shape is close to one
+    fixed time.
 
     Parameters
     ----------
     shape : float
         The shape.
     mean : float
-        The mean time. The data cannot tell it from a common factor of all rates.
+        The mean time. The data cannot distinguish it from a common factor of all rates.
 
     Examples
     --------
@@ -65,11 +65,11 @@ class Gamma:
 
     @property
     def constant_rate(self) -> float | None:
-        """The rate for shape 1; None otherwise, for then it changes with time."""
+        """The rate for shape 1; otherwise None, because the rate changes with time."""
         return self.rate if self.shape == 1.0 else None
 
     def rate_in(self, state: NDArray[np.int64]) -> float:  # noqa: ARG002 - it depends on the time
-        """Return the rate for shape 1; otherwise it depends on the time, and this raises."""
+        """Return the rate for shape 1; otherwise raise, because the rate depends on the time."""
         if self.shape == 1.0:
             return self.rate
         raise InputError(
@@ -106,19 +106,19 @@ class Gamma:
 
 @dataclass(frozen=True)
 class HeavyTailed:
-    """Observation at a heavy-tailed time: samples differ in speed.
+    """Observation at a heavy-tailed time: items accumulate faster in some samples than in others.
 
-    The rate of observation, in units of the speed at which items accumulate in the sample, has a
-    gamma distribution: a sample with a small rate is fast, has a late time and a large set. The
-    time then has a Lomax (Pareto) distribution. The smaller the shape, the heavier the tail; a
-    large shape is close to an exponential time.
+    The rate of observation of each sample is drawn from a gamma distribution. Its unit is the
+    speed at which items accumulate in the sample. A sample with a small rate has a late time and a
+    large set. The time then has a Lomax (Pareto) distribution. The smaller the shape, the heavier
+    the tail; a large shape is close to an exponential time.
 
     Parameters
     ----------
     shape : float
         Shape of the gamma distribution of the rate; above 1, so that the mean time is finite.
     rate : float
-        Its mean.
+        Mean of the gamma distribution of the rate.
 
     Examples
     --------
@@ -145,7 +145,7 @@ class HeavyTailed:
         return None
 
     def rate_in(self, state: NDArray[np.int64]) -> float:  # noqa: ARG002 - it differs by sample
-        """Raise: the rate of the observation differs between samples with the same items."""
+        """Raise an error, because the rate differs between samples with the same items."""
         raise InputError(
             f"the rate of an observation of kind {self.kind!r} differs between samples with the "
             "same items"
@@ -162,7 +162,7 @@ class HeavyTailed:
     def draw_times(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw observation times."""
         rates = rng.gamma(self.shape, self.rate / self.shape, size)
-        # Where a rate is next to nothing the time is beyond any other.
+        # The bound avoids a division by zero; a rate of almost zero gives a huge time.
         times: NDArray[np.float64] = rng.exponential(1.0, size) / np.maximum(rates, 1e-300)
         return times
 
@@ -207,8 +207,8 @@ def _beta_rule(shape: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def _gamma_rule(shape: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return nodes and weights of the gamma distribution with this shape and mean 1.
 
-    By the trapezoidal rule in the logarithm v of the rate. The step follows the width of the
-    distribution, of which the density must be resolved.
+    The nodes are those of the trapezoidal rule in the logarithm v of the rate. A narrower
+    distribution needs a smaller step, so the step is proportional to its width.
     """
     step = min(0.33, 0.5 / np.sqrt(shape))
     lowest = -max(37.0 / shape, 10.0 / np.sqrt(shape) + 20.0 / shape)

@@ -1,4 +1,4 @@
-"""Samples read for a model: its items, in its order."""
+"""Convert data to samples with the items of a model, in the order of the model."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _SHOWN = 5
 
 
 def as_samples(model: Model, data: DataLike, times: Iterable[object] | None = None) -> Dataset:
-    """Return the samples with the items of the model, in its order.
+    """Return the samples with the items of the model, in the order of the model.
 
-    Labels decide where the data have them, and sets name their items. An array without labels
-    must have one column per item of the model. Items that the model does not have are left out,
-    with a warning in the log.
+    Items are matched by their labels if the data have labels. An array without labels must have
+    one column per item of the model. Items that the model does not have are left out, with a
+    warning in the log.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def as_samples(model: Model, data: DataLike, times: Iterable[object] | None = No
     data : Dataset, DataFrame, array or list of sets
         The samples.
     times : iterable of numbers or None
-        Observation times; they replace those that the data have.
+        Observation times; they replace the times in the data.
 
     Examples
     --------
@@ -59,9 +59,9 @@ def as_samples(model: Model, data: DataLike, times: Iterable[object] | None = No
     lacking = sorted(set(model.items).difference(read.items))
     if lacking:
         raise InputError(
-            f"the data have {read.n_items} items and lack {len(lacking)} of the model's "
-            f"{model.n_items}, for example {', '.join(map(repr, lacking[:_SHOWN]))}; give data "
-            "with all items that the model was learned from"
+            f"the data have {read.n_items} items, but {len(lacking)} of the {model.n_items} items "
+            f"of the model are missing, for example {', '.join(map(repr, lacking[:_SHOWN]))}; give "
+            "data with all items that the model was learned from"
         )
     extra = read.n_items - model.n_items
     if extra:
@@ -70,7 +70,7 @@ def as_samples(model: Model, data: DataLike, times: Iterable[object] | None = No
 
 
 def complete_samples(data: Dataset) -> Dataset | None:
-    """Return the samples without missing cells; None if there are none.
+    """Return the samples that have no missing cells; None if every sample has missing cells.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """How an answer is computed: budget, sampling, draws, precision, seed and threads, as one object.
 
-These settings never change what is asked, only how exactly, how fast and from which seed it is
-answered. Functions take them as keywords (``order_matrix(model, random_state=1, n_threads=2)``) or
-as one object (``settings=Settings(...)``), and pass the object on.
+These settings do not change the question. They change the precision, the speed and the seed of the
+computation. Functions take them as keywords (``order_matrix(model, random_state=1, n_threads=2)``)
+or as one object (``settings=Settings(...)``).
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ class Sampling:
     Parameters
     ----------
     chains : int
-        Independent Markov chains per set. Their spread gives the standard error.
+        Number of independent Markov chains per set. Their spread gives the standard error.
     sweeps : int
         Sweeps per chain for a gradient (relocation). A sweep moves every item once.
     burn_in : int
-        Sweeps that are discarded first, after a change of theta.
+        Sweeps that each chain discards at the beginning, after every change of theta.
     block : int
-        Number of items that are relocated at once; 4 gave the least error for the time.
+        Number of items that are relocated together; 4 gave the smallest error in a given time.
     draws, draws_burn_in : int
-        The same for Metropolis-Hastings, in proposals (the paper: 50 and 10).
+        Number of proposals used and discarded, for Metropolis-Hastings (the paper: 50 and 10).
     nodes : int
-        Points along the path that gives the value; strong interactions take more.
+        Number of points along the path of models over which the log-likelihood is integrated.
+        Strong interactions need more.
     """
 
     chains: int = 16
@@ -65,7 +66,7 @@ class Sampling:
 
 
 def check_sampling(sampling: Sampling | None) -> Sampling:
-    """Return how to sample, or the default for None."""
+    """Return checked sampling settings; None gives the default."""
     if sampling is None:
         return Sampling()
     if not isinstance(sampling, Sampling):
@@ -103,19 +104,19 @@ class Settings:
     target_se : float or None
         Instead of `draws`: the Monte Carlo standard error that is wanted.
     random_state : int, Generator or None
-        The seed. It becomes one integer here, `seed`, which is recorded with every result; None
-        takes a fresh one.
+        The seed. It is converted to one integer, `seed`, which is recorded with every result.
+        None takes a new random seed.
     n_threads : int or None
         Number of threads; None for all cores that this process may use. Results do not depend
         on it.
     max_models : int or None
-        Where a posterior is asked: the largest number of its draws that are asked, evenly spread;
-        None: the default of the question, 400 or 100.
+        For a posterior: use at most this many of its draws, evenly spread. None: the default of
+        the question, 400 or 100.
 
     Attributes
     ----------
     seed : int
-        What everything random is derived from.
+        The seed from which all random numbers are derived.
 
     Examples
     --------
@@ -138,9 +139,9 @@ class Settings:
         object.__setattr__(self, "sampling", check_sampling(self.sampling))
         check_precision(self.draws, self.target_se)
         object.__setattr__(self, "seed", materialise_seed(self.random_state))
-        # A generator has given its seed and must not be asked again by `replace`.
+        # Keep the seed instead of a generator: `replace` would draw another seed from it.
         object.__setattr__(self, "random_state", self.seed)
-        resolve_threads(self.n_threads)  # refuses what is not a number of threads
+        resolve_threads(self.n_threads)  # raises if this is not a number of threads
         if self.max_models is not None:
             positive_integer("max_models", self.max_models)
 
@@ -161,7 +162,7 @@ class Settings:
 
 
 def check_precision(draws: int | None, target_se: float | None) -> None:
-    """Raise unless these are a number of draws, a target, or neither."""
+    """Raise unless at most one of `draws` and `target_se` is given, with a valid value."""
     if draws is not None and target_se is not None:
         raise InputError(
             f"draws={draws!r} and target_se={target_se!r} were both given; expected one of them"
@@ -183,11 +184,11 @@ def read_settings(
     Parameters
     ----------
     given : mapping
-        The keywords: settings by name, and "settings" for an object that they change.
+        The keywords: settings by name, and optionally "settings", an object that they change.
     unused : tuple of str
-        Settings that mean nothing to this function; giving one is an error.
+        Settings that this function does not use; giving one is an error.
     posterior : bool
-        Whether this function takes a posterior, and `max_models` with it.
+        Whether this function takes a posterior, and therefore `max_models`.
 
     Examples
     --------
@@ -207,11 +208,13 @@ def read_settings(
             raise TypeError(
                 f"unexpected keyword argument {name!r}.{hint} Settings are: {', '.join(_NAMES)}"
             )
-    # Only as a keyword: an object may be for several functions, some of which take a posterior.
+    # Refuse the keyword only. An object may be used for several functions, some with a posterior.
     if not posterior and changes.get("max_models") is not None:
-        raise InputError("max_models has no meaning here: this takes no posterior; leave it out")
+        raise InputError(
+            "max_models has no meaning here because this function takes no posterior; leave it out"
+        )
     for name in unused:
-        # A default in an object says nothing: the object may be for many functions.
+        # Ignore defaults in an object, because the object may be used for many functions.
         in_object = base is not None and getattr(base, name) != _default(name)
         if changes.get(name) is not None or in_object:
             raise InputError(f"{name} has no meaning here; leave it out")

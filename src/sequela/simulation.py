@@ -1,6 +1,6 @@
-"""Draws from a model: which items arrive, in which order, when, and when it is all observed.
+"""Draws from a model: items in order of arrival, their arrival times and the observation time.
 
-Each draw starts with nothing, and items arrive until the observation time.
+Each draw starts without items, and items arrive until the observation time.
 This is the paper's Algorithm 1 with two corrections: the item that would arrive after the
 observation time is not added, and a draw ends when no item is left.
 """
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Simulation", "simulate"]
 
-# Draws that share one random stream. It is part of what a seed means: another number here gives
-# other draws for the same seed.
+# Number of draws that share one random stream. Another number would give other draws for the same
+# seed.
 _CHUNK = 4096
 
-# Arrivals that one call of the kernel may fill in: so it returns within a fraction of a second,
-# and an interrupt is heard, however large the sets are.
+# Largest number of arrivals that one call of the kernel draws. The call then returns within a
+# fraction of a second for sets of any size, and the user can interrupt.
 _ROOM = 32768
 
 _SHOWN = 3
@@ -49,9 +49,9 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Simulation:
-    """Sequences drawn from a model, one after the other in flat arrays.
+    """Sequences drawn from a model, concatenated in flat arrays.
 
-    Draw `s` has the entries ``indptr[s]`` to ``indptr[s + 1]`` of `sequence` and `arrival_times`.
+    Draw `s` is ``sequence[indptr[s]:indptr[s + 1]]``, with `arrival_times` in the same places.
 
     Attributes
     ----------
@@ -60,10 +60,10 @@ class Simulation:
     sequence : ndarray of int32
         Positions of the items in order of arrival.
     arrival_times : ndarray of float64
-        When each of them arrived. They never decrease within a draw; rates above some 1e16 times
-        the observation rate may give equal times, the order being that of `sequence`.
+        The arrival time of each item of `sequence`. Times never decrease within a draw. Rates
+        above about 1e16 times the observation rate may give equal times; `sequence` has the order.
     observation_times : ndarray of float64, shape (size,)
-        When each draw was observed, later than all its arrivals.
+        The observation time of each draw, later than all its arrivals.
     items : tuple of str
         The label of each item.
     seed : int
@@ -91,12 +91,12 @@ class Simulation:
 
     @property
     def set_sizes(self) -> npt.NDArray[np.int64]:
-        """How many items each draw has."""
+        """The number of items of each draw."""
         return np.diff(self.indptr)
 
     @property
     def frequencies(self) -> pd.Series[float]:
-        """The fraction of the draws that have each item, by item label."""
+        """The fraction of draws that contain each item, as a series with the item labels."""
         counts = np.bincount(self.sequence, minlength=len(self.items))
         import pandas as pd
 
@@ -115,11 +115,11 @@ class Simulation:
         return [tuple(labels[start:end]) for start, end in pairwise(self.indptr.tolist())]
 
     def holding_times(self) -> npt.NDArray[np.float64]:
-        """Return how long the chain stayed in each state before the next item arrived.
+        """Return the time between each arrival and the arrival before it.
 
-        One number for each arrival, in the order of `sequence`: the time since the arrival before
-        it in the same draw, or since the start. The last state of a draw is left out: it was not
-        left but observed.
+        There is one number per arrival, in the order of `sequence`. For the first item of a draw
+        it is the time since the start. The time from the last arrival to the observation is not
+        included.
         """
         held = np.diff(self.arrival_times, prepend=0.0)
         firsts = self.indptr[:-1][self.set_sizes > 0]
@@ -129,7 +129,7 @@ class Simulation:
     def to_dataset(self) -> Dataset:
         """Return the sets and their observation times, without order and arrival times.
 
-        The table takes one byte for each draw and item, whether the item is present or not.
+        The table needs one byte per draw and item.
 
         Examples
         --------
@@ -138,7 +138,7 @@ class Simulation:
         """
         values = np.zeros((len(self), len(self.items)), dtype=np.bool_)
         values[np.repeat(np.arange(len(self)), self.set_sizes), self.sequence] = True
-        # Valid as drawn: going through the public door would look at a million times one by one.
+        # The draws are valid. The public constructor would check a million times one by one.
         return Dataset._trusted(  # noqa: SLF001
             values, self.items, tuple(map(str, range(len(self)))), self.observation_times.copy()
         )
@@ -162,24 +162,23 @@ def simulate(
 ) -> Simulation:
     """Draw sequences with their arrival and observation times (Algorithm 1, corrected).
 
-    The observation time is drawn as the model's `observation` says. An item that would arrive
-    after it is not seen, and a draw ends early when it has every item.
+    The observation time is drawn from the model's `observation`. Items that would arrive after it
+    are not part of the draw.
 
     Parameters
     ----------
     model : Model, fitted SetChain, or theta (n, n)
         ``theta[j, j]`` is the log of item j's base rate, ``theta[i, j]`` the log-effect of item i
-        on the rate of item j. A theta without a model is observed at an exponential time with
-        rate 1.
+        on the rate of item j. With theta alone, the observation time is exponential with rate 1.
     size : int
         Number of draws.
     items : iterable of labels, optional
-        One label for each item. Default: the labels of the model or DataFrame, else ``"0"``,
-        ``"1"``, ... For a model or DataFrame they must be its own labels, and say in which order
-        the items come.
+        One label per item. Default: the labels of the model or DataFrame, otherwise ``"0"``,
+        ``"1"``, ... For a model or DataFrame these must be its own labels, in the order that the
+        result should have.
     random_state : int, numpy.random.Generator or None
-        The seed; None takes a fresh one. Either way it is recorded in the result. The draws of a
-        seed begin with the same ones whatever `size` is.
+        The seed; None takes a new random seed. The seed is recorded in the result. With the same
+        seed, a larger `size` gives the same draws followed by more.
     n_threads : int, optional
         Number of threads; it does not change the result. Default: all cores that this process
         may use.
@@ -191,7 +190,7 @@ def simulate(
     Raises
     ------
     InputError
-        If an argument does not fit.
+        If an argument is not valid.
 
     Examples
     --------
@@ -208,7 +207,7 @@ def simulate(
     labels = drawn_from.items
     observation = drawn_from.observation
     if isinstance(observation, ObservationEffects):
-        # Drawn without the effects, at another speed of time; see `_in_own_time`.
+        # Draw from the equivalent model without effects, then convert the times.
         return _in_own_time(
             simulate(
                 drawn_from.without_observation_effects(), size, random_state=random_state,
@@ -262,10 +261,10 @@ def simulate(
 
 
 def _in_own_time(drawn: Simulation, omega: npt.NDArray[np.float64]) -> Simulation:
-    """Return draws in which the time in each state runs as slowly as the state is observed.
+    """Convert the times of draws from `without_observation_effects` to those of the model.
 
-    In a state that is observed at the rate d all rates were divided by d, so that a holding time is
-    d times too long.
+    In a state with the observation rate d all rates were divided by d. The time spent in this
+    state is therefore d times too long, and is divided by d.
     """
     count = drawn.set_sizes
     effect = omega[drawn.sequence]
@@ -289,10 +288,10 @@ def _in_own_time(drawn: Simulation, omega: npt.NDArray[np.float64]) -> Simulatio
 def _tables(
     theta: npt.NDArray[np.float64],
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], bool]:
-    """Lay out rates and effects for the kernel, and say whether they are logarithms.
+    """Return (base rates, effects, whether both are logarithms) for the kernel.
 
-    They are when the rate of some item, after some other items have arrived, could leave the
-    range of a double.
+    Logarithms are used if the rate of an item could leave the range of a double after the arrival
+    of other items.
     """
     n = len(theta)
     diagonal = theta.diagonal()

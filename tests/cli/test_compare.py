@@ -43,11 +43,11 @@ def test_single_models_are_qualified(sides):
     done = run("compare", sides / "one.npz", sides / "two.npz", "--json")
     report = json.loads(done.stdout)
     assert report["models"] == [1, 1]
-    assert "one model" in report["notes"][0]
+    assert "single model" in report["notes"][0]
     assert {row["verdict"] for row in report["orders"]} == {"unknown"}
     assert report["orders"][0]["low"] is None
     mixed = run("compare", sides / "one.npz", sides / "two", code=2)
-    assert "first is one model" in mixed.stderr
+    assert "first is a single model" in mixed.stderr
     lost = run("compare", sides / "nothing", sides / "two", code=2)
     assert "nothing" in lost.stderr
 

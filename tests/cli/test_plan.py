@@ -34,7 +34,7 @@ def arguments(folder):
 def test_a_table_a_picture_and_what_they_mean(folder, tmp_path):
     written, picture = tmp_path / "plan.csv", tmp_path / "plan.png"
     shown = run(*arguments(folder), "-o", written, "--plot", picture).output
-    assert "Now, with 80 samples: A usually before B with probability" in shown
+    assert "With the 80 samples of DATA, A usually comes before B with probability" in shown
     assert "right order called" in shown
     assert "30 simulated studies of each size, seed 2" in shown
     assert picture.read_bytes()[:4] == b"\x89PNG"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 
 import pandas as pd
 import pytest
@@ -10,6 +11,9 @@ from click.testing import CliRunner
 
 import sequela
 from sequela.cli import main
+from sequela.posteriors import sampling
+from sequela.posteriors.walkers import Walkers
+from sequela.report import posterior_run
 from sequela.report.tables import samples_table, write_table
 
 ARGUMENTS = ("--draws", "20", "--chains", "2", "--seed", "1", "--threads", "1")
@@ -79,3 +83,93 @@ def test_bad_input_is_explained(table, tmp_path):
     assert changed.exit_code == 2
     assert "chains cannot be changed" in changed.output
     assert run("posterior", table, "-o", tmp_path / "x", "--scale", "-1").exit_code == 2
+
+
+def killed(*_arguments, **_options):
+    raise KeyboardInterrupt
+
+
+def stop_after(monkeypatch, steps):
+    """Let the chains be killed after some steps; each step is saved."""
+    advance, left = Walkers.advance, iter([True] * steps)
+
+    def step(walkers, threads):
+        if not next(left, False):
+            raise KeyboardInterrupt
+        advance(walkers, threads)
+
+    monkeypatch.setattr(sampling, "_BETWEEN_CHECKPOINTS", -1.0)
+    monkeypatch.setattr(Walkers, "advance", step)
+
+
+def content(folder):
+    found = {p.name: p.read_bytes() for p in folder.iterdir() if p.suffix in (".csv", ".html")}
+    return found, sequela.Posterior.load(folder / "posterior.npz").theta.tobytes()
+
+
+@pytest.mark.parametrize("amount", [("--draws", "20"), ("--most-draws", "12")])
+@pytest.mark.parametrize("where", ["chains", "orders.csv", "run.json", "report.html"])
+def test_a_run_that_was_killed_ends_as_if_it_had_not_been(
+    table, tmp_path, monkeypatch, amount, where
+):
+    arguments = (*amount, "--chains", "2", "--seed", "1", "--threads", "1", "--most-frequent", "2")
+    for name in ("whole", "killed"):
+        (tmp_path / name).mkdir()
+    whole, folder = tmp_path / "whole" / "out", tmp_path / "killed" / "out"
+    assert run("posterior", table, "-o", whole, *arguments).exit_code == 0
+    with monkeypatch.context() as patch:
+        if where == "chains":
+            stop_after(patch, 55)
+        elif where == "run.json":
+            patch.setattr(posterior_run, "_run", killed)
+        else:
+            name = "write_report" if where == "report.html" else "_write_tables"
+            patch.setattr(posterior_run, name, killed)
+        assert run("posterior", table, "-o", folder, *arguments).exit_code == 130
+    assert run("posterior", table, "-o", folder, "--continue").exit_code == 0
+    assert content(folder) == content(whole)
+
+
+def test_more_draws_that_were_killed_are_drawn_again(table, tmp_path, monkeypatch):
+    folder = tmp_path / "out"
+    assert run("posterior", table, "-o", folder, *ARGUMENTS).exit_code == 0
+    for steps in (0, 3):
+        with monkeypatch.context() as patch:
+            stop_after(patch, steps)
+            stopped = run("posterior", table, "-o", folder, "--continue", "--draws", "5")
+            assert stopped.exit_code == 130
+    assert run("posterior", table, "-o", folder, "--continue").exit_code == 0
+    assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 25)
+    before = content(folder)
+    again = run("posterior", table, "-o", folder, "--continue")  # as if killed at the very end
+    assert again.exit_code == 0
+    assert "all 25 draws per chain are there; --draws or --most-draws" in again.output
+    assert content(folder) == before
+    assert run("posterior", table, "-o", folder, "--continue", "--draws", "4").exit_code == 0
+    assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 29)
+
+
+@pytest.mark.parametrize("steps", [3, 50, 60])
+def test_a_signal_leaves_a_run_that_goes_on_to_its_planned_end(table, tmp_path, monkeypatch, steps):
+    folder = tmp_path / "out"
+    advance, left = Walkers.advance, iter([False] * steps)
+
+    def step(walkers, threads):
+        advance(walkers, threads)
+        if next(left, True):
+            signal.raise_signal(signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Walkers, "advance", step)
+        stopped = run("posterior", table, "-o", folder, *ARGUMENTS, "--json")
+    assert stopped.exit_code == 130
+    drawn = json.loads(stopped.stdout)["draws"]
+    assert drawn == max(steps - 49, 0)
+    record = json.loads((folder / "run.json").read_text())
+    assert record["result"] == ({"interrupted": True} if drawn else {})
+    if not drawn:  # it was stopped in its warm-up
+        refused = run("report", folder)
+        assert refused.exit_code == 2
+        assert "has no draws yet" in refused.output
+    assert run("posterior", table, "-o", folder, "--continue").exit_code == 0
+    assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 20)

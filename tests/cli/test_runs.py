@@ -143,7 +143,7 @@ def test_every_command_tells_how_it_read_its_table(folder, table, tmp_path):
     for name, command in commands.items():
         done = run(*command)
         assert done.stderr.splitlines().count(told) == 1, name
-        assert "taken for sample ids" not in done.stdout
+        assert "was read as sample ids" not in done.stdout
     summary = run("import", "--table", mine, "-o", tmp_path / "imported.csv").stdout
     assert "the first column ('tumour') was read as sample ids." in summary
     fewer = run(
@@ -185,7 +185,7 @@ def test_data_may_have_more_items_than_the_model(folder, table, tmp_path):
     assert "1 items of the data are not in the model" in found.stderr
     assert found.stdout == run("time", folder, tmp_path / "same.csv").stdout
     frame.drop(columns="plain").to_csv(tmp_path / "less.csv", index=False)
-    assert "lack 1 of the model's 4, for example 'plain'" in (
+    assert "1 of the 4 items of the model are missing, for example 'plain'" in (
         run("score", folder, tmp_path / "less.csv", code=2).stderr
     )
 
@@ -341,7 +341,7 @@ def test_import_a_table(table, tmp_path):
         run("import", "--table", table, "--times", "time", "-o", output, "--force", "--json").stdout
     )
     assert report["written"] == str(output)
-    assert "one source" in run("import", "-o", tmp_path / "x.csv", code=2).stderr
+    assert "exactly one of" in run("import", "-o", tmp_path / "x.csv", code=2).stderr
     wrong = run("import", "--table", table, "--profiled", table, "-o", tmp_path / "x.csv", code=2)
     assert "belongs to --maf" in wrong.stderr
 

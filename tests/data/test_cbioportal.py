@@ -195,7 +195,7 @@ def test_who_was_sequenced(study):
     (study / "case_lists" / "cases_sequenced.txt").unlink()
     read = read_cbioportal(folder=study)
     assert read.data.samples == ("a", "b", "c", "d", "e")
-    assert any("sequenced or not" in note for note in read.summary.notes)
+    assert any("may not have been sequenced" in note for note in read.summary.notes)
     (study / "case_lists" / "cases_all.txt").unlink()
     assert read_cbioportal(folder=study).data.samples == ("a", "b", "f")
     text = (study / "data_mutations.txt").read_text()

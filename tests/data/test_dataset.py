@@ -167,7 +167,7 @@ def test_non_binary_cells_are_named(found, container):
     )
 
 
-@pytest.mark.parametrize("found", [1 + 0j, np.timedelta64(1), pd.Timestamp("2020-01-01"), {1}])
+@pytest.mark.parametrize("found", [1 + 0j, np.timedelta64(1, "s"), pd.Timestamp("2020-01-01"), {1}])
 def test_objects_that_are_no_numbers_are_named(found):
     text = message(Dataset, np.array([[1, 0], [found, 0]], dtype=object))
     assert_in_order(text, "1 of 4", "row '1' (position 1), column '0' (position 0): ")
@@ -413,9 +413,9 @@ def test_a_series_of_times_must_follow_the_samples():
     assert Dataset(table, times=good.reset_index(drop=True)).times.tolist() == [5.0, 7.0]
     assert Dataset(table, times=good[::-1].to_numpy()).times.tolist() == [7.0, 5.0]
     text = message(Dataset, table, times=good[::-1])
-    assert_in_order(text, "times", "position 0 it says 's2', the sample is 's1'", "reindex")
+    assert_in_order(text, "times", "position 0 it has 's2', the sample is 's1'", "reindex")
     text = message(Dataset, table, times=pd.Series([5.0, 7.0], index=["s1", "other"]))
-    assert_in_order(text, "position 1 it says 'other', the sample is 's2'")
+    assert_in_order(text, "position 1 it has 'other', the sample is 's2'")
 
 
 # Sets of labels

@@ -10,6 +10,7 @@ import gzip
 import io
 import lzma
 import os
+import unicodedata
 import zipfile
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sequela import InputError
+from sequela.data import _text_files
 from sequela.data.cbioportal import read_cbioportal
 from sequela.data.maf import read_maf
 from sequela.data.merging import read_merges
@@ -632,3 +634,31 @@ def test_missing_values_are_missing(tmp_path, word):
     assert read.data.missing.tolist() == [[False, False], [True, False], [False, False]]
     assert read.data.values.tolist() == [[True, False], [False, True], [False, False]]
     assert "1 cell of 1 item and 1 sample, not profiled" in read.summary.notices()
+
+
+@given(
+    text=st.text(alphabet="ab \n\r\u0301e", max_size=40),
+    size=st.integers(1, 6),
+)
+def test_lines_do_not_depend_on_the_blocks_in_which_a_file_is_read(tmp_path_factory, text, size):
+    path = tmp_path_factory.mktemp("lines") / "file.txt"
+    path.write_bytes(text.encode())
+    plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    expected = [unicodedata.normalize("NFC", line) for line in plain.split("\n")]
+    if not expected[-1]:
+        expected.pop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_text_files, "_BLOCK", size)
+        assert list(_text_files.text_lines(path)) == expected
+
+
+def test_a_line_that_is_far_too_long_is_refused_in_whichever_block_it_grows(tmp_path, monkeypatch):
+    path = tmp_path / "file.csv"
+    monkeypatch.setattr(_text_files, "_BLOCK", 64)
+    monkeypatch.setattr(_text_files, "_LONGEST_LINE", 1000)
+    path.write_text("sample,a\n" + "x" * 990 + ",1\n")
+    assert len(list(_text_files.text_lines(path))) == 2
+    for text in ("x" * 2000, "sample,a\n" + "x" * 2000 + "\n", "sample,a\ns,1\n" + "x" * 1100):
+        path.write_text(text)
+        with pytest.raises(InputError, match=r"longer than .* the file is not a table"):
+            list(_text_files.text_lines(path))

@@ -175,7 +175,7 @@ def test_a_panel_that_is_not_defined_is_refused_with_file_and_line(tmp_path):
         ("gene_list: TP53\n", ["stable_id"]),
         ("stable_id: P2\nTP53 BRAF\n", ["line 2", "'TP53 BRAF'"]),
         ("stable_id: P2\ngene_list: 7157\t673\n", ["line 2", "Entrez"]),
-        ("stable_id: P1\ngene_list: BRAF\n", ["'P1'", "defined before"]),
+        ("stable_id: P1\ngene_list: BRAF\n", ["'P1'", "also defined"]),
         ("", ["stable_id"]),
     ],
 )

@@ -270,6 +270,19 @@ def test_parquet(tmp_path, kind):
     assert np.array_equal(data.times, [0.5, np.nan], equal_nan=True)
 
 
+def test_parquet_with_text_stored_as_bytes_and_with_nested_cells(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "table.parquet"
+    items = {"a": [1, 0], "b": [0, 1]}
+    pq.write_table(pa.table({"sample": ["né".encode(), b"s2"], **items}), path)
+    assert read_table(path).data.samples == ("né", "s2")
+    for ids in ([b"s1", b"\xff\x1b"], [["s1"], ["s2"]], [{"x": 1}, {"x": 2}]):
+        pq.write_table(pa.table({"sample": ids, **items}), path)
+        with pytest.raises(InputError, match=r"row \d, column 'sample': found .*expected text"):
+            read_table(path)
+
+
 def test_parquet_that_is_damaged_or_has_gaps(tmp_path):
     pytest.importorskip("pyarrow")
     path = tmp_path / "table.parquet"

@@ -1,4 +1,4 @@
-"""Data and truths that the tests of learning share; the truths come from `reference` alone."""
+"""Data and expected values for the tests of learning; these values use only `reference`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @contextlib.contextmanager
 def quiet():
-    """Let warnings pass: what is asked here is something else."""
+    """Ignore warnings that the test does not examine."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -75,10 +75,10 @@ def l1(theta, penalty):
 
 
 def kkt_residual(theta, gradient, penalty):
-    """The largest distance of an entry of the gradient from what optimality asks of it.
+    """Return the KKT residual: the largest distance of an entry of the gradient from optimality.
 
-    That is 0 for a base rate, the penalty with the sign of theta for an interaction, and anything
-    up to the penalty where there is none.
+    The optimal value is 0 for a base rate, the penalty with the sign of theta for an interaction,
+    and anything up to the penalty for an entry that is zero.
     """
     worst = 0.0
     for i, j in np.ndindex(theta.shape):

@@ -20,7 +20,7 @@ def data():
 
 
 class Exact:
-    """In place of the likelihood with sampled gradients: the same with exact ones, recorded."""
+    """Replace the likelihood with sampled gradients by one with exact gradients, and record it."""
 
     made = None
     seeds: ClassVar[list[int]] = []
@@ -98,7 +98,7 @@ def test_gradients_are_sampled_as_the_paper_says(data, monkeypatch):
 
 
 def test_the_first_full_step_is_one_in_every_entry(monkeypatch, data):
-    """The accumulators begin anew, and g / sqrt(g^2) is a sign, however small g is."""
+    """The sums of squares start again, so the first step is the sign of g, for any size of g."""
     monkeypatch.setattr(fitting, "Likelihood", Exact)
     with quiet():
         learner = SetChain(0.0, solver="adagrad", max_iter=1, random_state=8).fit(data)
@@ -133,7 +133,7 @@ def test_the_objective_is_that_of_its_theta(data):
 
 
 def test_the_residual_is_that_of_its_theta(data, monkeypatch):
-    """The gradient and theta of a KKT residual belong together."""
+    """The KKT residual uses the gradient at the same theta."""
     monkeypatch.setattr(fitting, "Likelihood", Exact)
     with quiet():
         learner = SetChain(0.02, random_state=4, solver="adagrad", max_iter=7).fit(data)
@@ -187,14 +187,14 @@ def run(gradient_at, theta, max_iter, watch=None):
 
 
 def test_it_stops_when_nothing_moves():
-    """The published rule: no entry moved by 0.03 over 200 iterations."""
+    """The published rule: no entry changed by 0.03 over 200 iterations."""
     centre = np.array([[0.5, 1.0], [0.05, -0.3]])
     state, info, message = run(lambda theta: centre - theta, np.zeros((2, 2)), max_iter=3000)
     assert info.status is Status.SETTLED
     assert info.status.converged
     assert info.iterations % 200 == 0
     assert info.iterations < 3000
-    assert message == "no entry moved by 0.03 over 200 iterations"
+    assert message == "no entry changed by 0.03 over 200 iterations"
     np.testing.assert_allclose(state.theta, [[0.5, 0.9], [0.0, -0.3]], atol=0.02)
 
 
@@ -225,7 +225,7 @@ def test_a_watcher_sees_gradients_that_belong_to_theta_and_ends_it():
 
 
 def test_entries_without_a_gradient_stay():
-    """Nothing is known about them: no step, and no penalty either."""
+    """Entries without a gradient do not move and are not penalised."""
     theta = np.array([[0.0, 0.15], [0.15, 0.0]])
     state, _, _ = run(lambda _: np.array([[1.0, 0.0], [1.0, 1.0]]), theta, max_iter=3)
     assert state.theta[0, 1] == 0.15

@@ -1,4 +1,4 @@
-"""Checkpoints: whole or not there, resumed to the same bits, refused if they are not ours."""
+"""Checkpoints: written completely or not at all, resumed to the same bits, refused if foreign."""
 
 import json
 import pickle
@@ -27,7 +27,7 @@ KINDS = {
 
 
 class Killed(BaseException):
-    """In place of a process that dies: nothing in the program catches it."""
+    """An exception that no code catches, to simulate a process that dies."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def data():
 
 
 def die_in(monkeypatch, function, call):
-    """Let the `call`-th call of a function of `fitting` be the last."""
+    """Raise in the `call`-th call of a function of `fitting`."""
     original = getattr(fitting, function)
     calls = 0
 
@@ -51,7 +51,7 @@ def die_in(monkeypatch, function, call):
 
 
 def run_until_killed(monkeypatch, learner, data, saves):
-    """Fit, and die after so many checkpoints; return whether it died."""
+    """Run a fit that dies after this many checkpoints; return whether it died."""
     original = module._write
     written = 0
 
@@ -194,7 +194,7 @@ def test_a_finished_fit_is_read_not_repeated(data, tmp_path, monkeypatch, whole)
 
 
 def test_the_best_so_far_is_never_lost_to_a_failed_write(data, tmp_path, monkeypatch):
-    """The file of the last good write stays, whatever interrupts the next one."""
+    """The last complete file stays if the next write is interrupted."""
     file = tmp_path / "fit"
     learner = SetChain(0.02, random_state=5, checkpoint=file, checkpoint_every=0.0)
     assert run_until_killed(monkeypatch, clone(learner), data, 3)
@@ -214,7 +214,7 @@ def test_the_best_so_far_is_never_lost_to_a_failed_write(data, tmp_path, monkeyp
 
 
 def test_a_folder_that_is_not_there_is_told_before_the_fit(data, tmp_path, monkeypatch):
-    """Not after hours of work."""
+    """The place of the checkpoint is checked before the fit."""
     die_in(monkeypatch, "solve", 1)
     monkeypatch.setattr(cross_validation, "path", None)
     for learner in (SetChain(), SetChain(random_state=1), SetChainCV([0.1], random_state=1)):
@@ -241,7 +241,7 @@ def test_how_often_is_in_seconds(data, tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def good(data, tmp_path_factory):
-    """A checkpoint of a fit under way, and the fit that it belongs to."""
+    """Return a checkpoint of an unfinished fit, and the fit."""
     file = tmp_path_factory.mktemp("good") / "fit"
     learner = SetChain(0.02, random_state=5, n_starts=2, checkpoint=file, checkpoint_every=0.0)
     with pytest.MonkeyPatch.context() as patch:
@@ -321,7 +321,7 @@ def test_a_truncated_file_is_refused(good, data, tmp_path):
 
 
 def test_a_flipped_bit_is_refused_or_harmless(good, data, tmp_path):
-    """Anywhere in the file: a clear refusal, or exactly what was written."""
+    """Damage anywhere in the file gives a clear error, or has no effect."""
     learner, content = good
     file = tmp_path / "fit"
     file.write_bytes(content)
@@ -356,7 +356,7 @@ def test_a_flipped_bit_is_refused_or_harmless(good, data, tmp_path):
     assert harmless < 60
 
 
-# Found by flipping each bit in turn: the kinds of damage that raise something else on the way.
+# Kinds of damage that raise other exceptions; they were found by changing each bit in turn.
 @pytest.mark.parametrize("damage", ["compression method", "name of an array", "header of an array"])
 def test_damage_that_zip_files_do_not_notice(damage, good, data, tmp_path):
     learner, content = good
@@ -468,7 +468,7 @@ def sign(arrays):
     ids=" ".join,
 )
 def test_a_header_that_lacks_something_is_refused(lacking, good, data, tmp_path):
-    """A number that has a default would otherwise be taken for it, and change the fit."""
+    """A missing number must not be replaced by its default, which would change the fit."""
     learner, content = good
 
     def leave_out(meta):
@@ -529,13 +529,13 @@ def test_a_newer_format_is_refused(good, data, tmp_path):
     file = rewritten(
         content, tmp_path / "fit", lambda meta: meta.update(version=meta["version"] + 1)
     )
-    refused(learner, data, file, "format version 4, this version of sequela reads 3")
+    refused(learner, data, file, "format version 4, but this version of sequela reads 3")
 
 
 @pytest.mark.parametrize("seed", [5, None], ids=["given", "recorded"])
 @pytest.mark.parametrize("under_way", [False, True])
 def test_a_checkpoint_of_version_0_1_is_refused_with_what_to_do(under_way, seed, data, tmp_path):
-    """Its solver had other numbers. Whoever has one must know how to go on."""
+    """The old solver had another state, so the message says what to do."""
     file = tmp_path / "fit"
     options = {
         "penalty": 0.02, "solver": "newton", "n_starts": 1, "start_widths": [0.2, 2.0],
@@ -563,8 +563,8 @@ def test_a_checkpoint_of_version_0_1_is_refused_with_what_to_do(under_way, seed,
         np.savez(opened, meta=np.array(json.dumps(meta)), **arrays)
     refused(
         SetChain(0.02, random_state=seed), data, file,
-        "format version 1, this version of sequela reads 3. Finish the fit with the version that "
-        "began it, or delete the file",
+        "format version 1, but this version of sequela reads 3. Finish the fit with the version "
+        "of sequela that began it, or delete the file",
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What a fit must do: end at an optimum, repeat itself, survive, and say what it found."""
+"""The main properties of a fit: optimal, reproducible, resumable, with clear warnings."""
 
 import json
 import subprocess
@@ -45,7 +45,7 @@ def sets():
 
 
 def kkt_residual(theta, X, penalty, times=None):
-    """The distance from optimality, from the definition and an exact gradient."""
+    """Return the KKT residual from its definition and an exact gradient."""
     gradient = evaluate(theta, X, times=times, method="exact").gradient
     worst = 0.0
     for i, j in np.ndindex(theta.shape):
@@ -79,7 +79,7 @@ def test_the_end_is_an_optimum(seed, n, penalty):
 
 
 def test_the_reference_gradient_agrees_that_it_is_an_optimum():
-    """Not our kernels but all orders of every set, written out."""
+    """Compute the gradient from all orders of every set, without our kernels."""
     X = (np.random.default_rng(1).random((25, 3)) < 0.5).astype(int)
     learner = SetChain(penalty=0.02, tol=1e-6).fit(X)
     gradient = np.mean(
@@ -170,7 +170,7 @@ def test_sampled_sets_end_within_their_own_error(sets):
     [
         (lambda X: X.assign(A=1), "'A' always present"),
         (lambda X: X.assign(A=0), "'A' never present"),
-        (lambda X: X.assign(B=X["A"]), "'A', 'B' only ever present together"),
+        (lambda X: X.assign(B=X["A"]), "'A', 'B' only present together"),
         (lambda X: X.iloc[:1], "present"),
     ],
     ids=["always", "never", "together", "one sample"],
@@ -221,7 +221,7 @@ def test_bad_options_are_refused(sets, options, words):
 
 
 class Killed(Exception):  # noqa: N818
-    """In place of a process that dies."""
+    """An exception that simulates a process that dies."""
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def test_cross_validation_chooses_by_the_rule(sets):
     )
     ax = plot_cross_validation(table)
     assert "chosen" in ax.get_legend().get_texts()[-1].get_text() or ax.get_legend() is not None
-    with pytest.raises(InputError, match="more than the 300 samples"):
+    with pytest.raises(InputError, match="at most the number of samples, 300"):
         SetChainCV(folds=301).fit(sets)
 
 

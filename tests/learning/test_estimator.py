@@ -154,12 +154,12 @@ def test_score_follows_labels_not_positions(data, learner):
     expected = learner.score(data.without_times())
     assert learner.score(shuffled) == pytest.approx(expected, abs=1e-12)
     assert learner.score(Dataset(shuffled)) == pytest.approx(expected, abs=1e-12)
-    with pytest.raises(InputError, match="lack 1 of the model's 5, for example 'NF1'"):
+    with pytest.raises(InputError, match=r"1 of the 5 items of the model are missing, .* 'NF1'"):
         learner.score(shuffled.rename(columns={"NF1": "XX"}))
 
 
 def test_score_of_lists_of_sets_follows_labels():
-    """The items of a list of sets stand in order of appearance, which is another one each time."""
+    """The items of a list of sets are in order of appearance, which differs between lists."""
     learned = SetChain(0.001).fit([{"a", "b"}, {"b"}, {"a"}, {"a", "b"}, set(), {"a"}, {"a"}])
     one = learned.score([{"a"}, {"a", "b"}, {"a"}])
     other = learned.score([{"a", "b"}, {"a"}, {"a"}])
@@ -262,13 +262,13 @@ def test_fit_leaves_the_parameters_alone(data):
 )
 @pytest.mark.parametrize("kind", [SetChain, SetChainCV])
 def test_scikit_learns_own_checks(check, kind):
-    """Those that need no data: the others feed numbers that are not 0 and 1."""
+    """Run the checks that need no data; the others use numbers other than 0 and 1."""
     argument = kind if check is estimator_checks.check_parameters_default_constructible else kind()
     check(kind.__name__, kind() if argument is kind else argument)
 
 
 class OnNumbers(SetChain):
-    """For checks that feed any numbers: an item is present where the number is above the mean."""
+    """An estimator for any numbers: an item is present if its number is above the mean."""
 
     def fit(self, X, y=None):  # noqa: ARG002
         return super().fit(self._sets(X))
@@ -292,7 +292,7 @@ EXPECTED_FAILURES = {
 
 
 def test_scikit_learns_checks_on_data():
-    """check_estimator on sets that are made of its numbers."""
+    """Run check_estimator on sets that are made from its numbers."""
     with quiet():
         results = estimator_checks.check_estimator(
             OnNumbers(0.05, tol=1e-2, random_state=0), on_skip=None, on_fail=None
@@ -425,7 +425,7 @@ def test_the_first_start_is_the_same_whatever_follows(data):
 
 
 def test_ends_that_are_no_optima_are_not_called_so():
-    """Five starts, one optimum; stopped after two iterations they are nowhere yet."""
+    """Five starts reach one optimum; stopped after two iterations they have reached none."""
     data = simulated(8, 150, 3, base=0.5).without_times()
     assert len(SetChain(0.05, n_starts=5, random_state=1).fit(data).optima_) == 1
     with warnings.catch_warnings():
@@ -451,7 +451,7 @@ def test_ends_are_grouped_by_theta_and_objective():
     assert optima["objective"].tolist() == [-1.0, -2.0]
     assert optima["starts"].tolist() == [2, 2]
     assert optima["first_start"].tolist() == [1, 0]
-    # The same objective does not make two optima one: mirror images have it.
+    # Two optima with the same objective can be different, such as mirror images.
     assert len(group_starts([end(far, -1.0), end(far.T, -1.0)])) == 2
 
 
@@ -460,7 +460,7 @@ def test_no_difference_is_an_empty_table():
 
 
 def test_one_optimum_is_not_called_several():
-    """A base rate that grows without bound ends elsewhere from each start: the same optimum."""
+    """A base rate that grows without bound differs between starts, but it is the same optimum."""
     X = np.column_stack([simulated(3, 200, 5, base=1.0).values, np.ones(200)]).astype(int)
     with warnings.catch_warnings():
         warnings.simplefilter("error", SeveralOptimaWarning)
@@ -477,7 +477,7 @@ def test_one_optimum_is_not_called_several():
     [
         (lambda X: X.assign(PTEN=True), "'PTEN' always present"),
         (lambda X: X.assign(NF1=False), "'NF1' never present"),
-        (lambda X: X.assign(IDH1=X["TP53"]), "'TP53', 'IDH1' only ever present together"),
+        (lambda X: X.assign(IDH1=X["TP53"]), "'TP53', 'IDH1' only present together"),
         (lambda X: X.iloc[[7]], "present"),
         (lambda X: X.assign(PTEN=1, NF1=0), "'PTEN' always present; 'NF1' never present"),
         (lambda X: X & False, "'TP53', 'IDH1', 'EGFR\\(A\\)', 'PTEN', 'NF1' never present"),

@@ -1,4 +1,4 @@
-"""Whether a fit says that its model does not describe the data."""
+"""Tests of whether a model describes its data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def theta_of(seed):
 
 
 def at_times(theta, times, rng):
-    """Sets at given times, item by item: a slow twin of the simulation."""
+    """Draw sets at given times, item by item: a slow version of the simulation."""
     values = np.zeros((len(times), len(theta)), dtype=bool)
     for row, end in zip(values, times, strict=True):
         t = 0.0

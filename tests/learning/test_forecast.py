@@ -1,4 +1,4 @@
-"""What a fit says before it begins."""
+"""The predicted time and memory of a fit."""
 
 from __future__ import annotations
 

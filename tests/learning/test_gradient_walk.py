@@ -1,4 +1,4 @@
-"""From a call of `fit` to a compiled kernel: a walk that one can follow in an afternoon."""
+"""The call stack from `fit` to a compiled kernel has few levels."""
 
 import traceback
 from pathlib import Path
@@ -13,7 +13,7 @@ FEWER_THAN = 10
 
 
 def walks(monkeypatch, fit):
-    """The names of the functions from `SetChain.fit` to `call`, of every gradient of a fit."""
+    """Return the names of the functions from `SetChain.fit` to `call`, for every gradient."""
     original = exact.call
     found = []
 

@@ -1,4 +1,4 @@
-"""Ctrl-C, the end of a batch job, and the progress bar: all in processes of their own or undone."""
+"""Ctrl-C, signals of a batch system, and the progress bar."""
 
 import os
 import signal
@@ -131,7 +131,7 @@ def test_other_solvers_stop_too():
 
 
 def test_interrupts_that_end_it_at_once():
-    """A second Ctrl-C; and any while the penalty is chosen, where there is no best so far."""
+    """A second Ctrl-C ends at once, and so does one while the penalty is chosen."""
     done = run(
         """
         for when, learner in (
@@ -150,7 +150,7 @@ def test_interrupts_that_end_it_at_once():
 
 
 def test_an_interrupted_start_is_no_optimum():
-    """Where a start was stopped there is no optimum: it is not counted as one."""
+    """The end of a start that was stopped is not counted as an optimum."""
     done = run(
         """
         def evaluate(self, theta):
@@ -200,7 +200,7 @@ def test_a_request_is_false_until_a_signal_comes():
 
 
 def test_a_worker_thread_can_fit():
-    """Signals are the main thread's: elsewhere nothing is touched, and nothing fails."""
+    """Python handles signals in the main thread only; in other threads a fit works as well."""
     data = simulated(4, 60, 1).without_times()
     found = []
     thread = threading.Thread(target=lambda: found.append(SetChain(0.05).fit(data)))

@@ -1,4 +1,4 @@
-"""Real data whose optima are known; skipped, saying so, where the data are not there."""
+"""Real data whose optima are known; the tests are skipped if the data are not available."""
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ def schill():
 
 
 def check(learner, X, floor):
-    """At least as good as the floor, by an evaluation apart from the fit, and optimal."""
+    """Check that a fit is optimal and at least as good as `floor`, by a separate evaluation."""
     found = evaluate(learner.theta_, X, method="exact", n_threads=1)
     assert learner.converged_
     assert learner.objective_ == pytest.approx(found.value - l1(learner.theta_, PENALTY), abs=1e-9)
@@ -44,7 +44,7 @@ def test_twenty_starts_find_several_optima(schill):
         assert np.abs(ends - known).min() < 2e-5
         assert np.abs(learner.optima_["objective"] - known).min() < 2e-5
     check(learner, schill, -7.96165)
-    # They are optima each, and apart.
+    # All of them are optima, and they differ.
     one, other = (
         learner.starts_[int(np.abs(ends - known).argmin())] for known in (-7.96164, -7.97394)
     )

@@ -150,7 +150,7 @@ def test_what_is_not_known_is_refused():
     model = ours(LOG_THETA, list("abcde"))
     with pytest.raises(InputError, match="'effects'"):
         pseudo_times(model, SAMPLES)
-    with pytest.raises(InputError, match="effects of 2 items, and theta 3"):
+    with pytest.raises(InputError, match="effects of 2 items, but theta has 3"):
         Model(np.zeros((3, 3)), observation=ObservationEffects([0.0, 1.0]))
     for wrong in ("ab", [np.nan], None):
         with pytest.raises(InputError, match="omega is"):

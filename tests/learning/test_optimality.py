@@ -1,4 +1,4 @@
-"""Where a fit ends: optimal by a gradient that is not ours, better than where it began."""
+"""The result of a fit is optimal by an independent gradient, and better than its start."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def random_table(seed, n, size):
     st.sampled_from([1, 2]),
 )
 def test_the_end_is_optimal(seed, n, size, penalty, stop_rate, n_starts):
-    """The gradient is that of dense linear algebra over all states, by differences."""
+    """Compare with the gradient from dense linear algebra over all states, by differences."""
     X = random_table(seed, n, size)
     tol = 1e-4
     with quiet():
@@ -150,7 +150,7 @@ def test_hopeless_data_end_finite(seed, n, size):
 
 @pytest.mark.parametrize("seed", [1004, 1017, 1025, 1042, 1051])
 def test_a_trial_step_out_of_range_is_not_the_end(seed):
-    """A line search may try rates beyond e^500: that is a bad step, not the user's mistake."""
+    """A line search may try rates above e^500; this is a bad step, not an error of the user."""
     with quiet():
         learner = SetChain(0.01, tol=1e-3, n_starts=3, random_state=seed).fit(
             [[0, 1, 0, 1, 0]], times=[0.63782707]
@@ -161,7 +161,7 @@ def test_a_trial_step_out_of_range_is_not_the_end(seed):
 
 def test_one_iteration_is_not_enough_and_says_so():
     data = simulated(6, 200, 3).without_times()
-    with pytest.warns(ConvergenceWarning, match="KKT residual .* max_iter=1 .* raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match="KKT residual .* max_iter=1 .* increase max_iter"):
         learner = SetChain(0.005, max_iter=1).fit(data)
     assert not learner.converged_
     assert learner.n_iter_ == 1

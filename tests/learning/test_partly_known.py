@@ -1,4 +1,4 @@
-"""Fits to partly known samples: optimal by an independent gradient, and equal to what they were."""
+"""Fits to partly known samples are optimal by an independent gradient."""
 
 import itertools
 
@@ -62,7 +62,7 @@ def test_a_fit_with_drawn_cells_is_optimal_within_its_error(monkeypatch):
 
 
 def test_random_starts_converge_as_well():
-    """They begin with all interactions, so that there is nothing to look at later."""
+    """Random starts begin with all interactions, so all entries are free."""
     data = by_panels(n=100)
     chain = SetChain(penalty=0.05, n_starts=3, tol=1e-4, random_state=1).fit(data)
     for start in chain.starts_:

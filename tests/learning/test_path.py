@@ -173,7 +173,7 @@ def test_the_one_standard_error_rule(data, chosen):
 
 
 def test_held_out_likelihoods_are_of_samples_not_seen(data):
-    """With as many folds as samples there is only one way to deal them: do it by hand."""
+    """With as many folds as samples there is only one assignment, which is computed by hand."""
     few = data.select_samples(range(12))
     with quiet():
         loo = SetChainCV([0.2, 0.05], folds=12, random_state=9, tol=1e-4).fit(few)
@@ -251,7 +251,7 @@ def test_it_is_an_estimator(data):
         ({"folds": 1}, "folds is 1"),
         ({"folds": 0}, "folds is 0"),
         ({"folds": 2.0}, "folds is 2.0"),
-        ({"folds": 151}, "folds is 151, more than the 150 samples"),
+        ({"folds": 151}, "folds is 151; expected at most the number of samples, 150"),
         ({"rule": "median"}, "rule is 'median'; expected 'one-se' or 'best'"),
         ({"penalties": []}, "penalties is empty"),
         ({"penalties": [-0.1]}, "penalty is -0.1"),

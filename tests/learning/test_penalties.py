@@ -1,4 +1,4 @@
-"""Every penalty: its value, its proximal step and its distance belong together."""
+"""For every penalty, its value, proximal step and distance are consistent."""
 
 import contextlib
 

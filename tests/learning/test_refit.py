@@ -1,4 +1,4 @@
-"""Refits without penalty, against a plain optimiser on a likelihood of its own."""
+"""Compare refits without penalty with a simple optimiser and an independent likelihood."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learning where sets are sampled: optimal within the error it states, the same bits every time.
+"""Fits with sampled sets are optimal within their reported error, and reproducible to the bit.
 
 Statistical checks have fixed seeds. The floor is 4 standard errors of the largest of n^2 entries,
 so a right program exceeds tolerance plus floor in less than 1 of 200 fits.
@@ -95,7 +95,7 @@ def with_times():
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_gradient_of_drawn_orders_is_unbiased(seed):
-    """Where orders were just drawn the gradient is right within the error that is stated.
+    """At the theta of a new draw, the gradient is right within its reported error.
 
     Entries depend on each other, so their mean square is not chi-square: in 120 fits without
     times it lay between 0.7 and 1.5.

@@ -1,4 +1,4 @@
-"""Solvers are values: states that no step changes, and a loop that says how it ended."""
+"""Solvers do not change their states, and the loop reports how a run ended."""
 
 import dataclasses
 import string
@@ -127,8 +127,8 @@ def test_messages_tell_endings_apart_and_what_to_do():
     assert len(set(messages.values())) == len(Status)
     assert messages[Status.CONVERGED] == "KKT residual 5.00e-01 is within the tolerance 1e-06"
     assert messages[Status.ITERATION_LIMIT] == (
-        "KKT residual 5.00e-01 is above the tolerance 1e-06 after max_iter=200 iterations; raise "
-        "max_iter or tol"
+        "KKT residual 5.00e-01 is above the tolerance 1e-06 after max_iter=200 iterations; "
+        "increase max_iter or tol"
     )
     assert messages[Status.INTERRUPTED].startswith("stopped by the caller")
 
@@ -156,7 +156,7 @@ def test_values_cannot_be_changed(value):
 @quick
 @given(seed=st.integers(0, 2**31), n=st.integers(1, 4))
 def test_a_step_leaves_the_state_as_it_was(name, seed, n):
-    """Not even arrays that cannot be written to are in its way."""
+    """A step works with read-only arrays."""
     solver, objective = solvers(n, seed)[name], curved(seed, n)
     for state in states(solver, objective, np.zeros((n, n)), 5):
         given_state, before = frozen_copy(state), frozen_copy(state)
@@ -170,7 +170,7 @@ def test_a_step_leaves_the_state_as_it_was(name, seed, n):
 @quick
 @given(seed=st.integers(0, 2**31), n=st.integers(1, 4))
 def test_the_same_state_gives_the_same_step(name, seed, n):
-    """Whatever the solver did in between: it has no memory but the state."""
+    """The same state gives the same step, because a solver has no other memory."""
     solver, objective = solvers(n, seed)[name], curved(seed, n)
     visited = states(solver, objective, np.zeros((n, n)), 6)
     assert len(visited) > 2
@@ -244,7 +244,7 @@ def test_it_ends_at_the_limit_of_iterations():
 
 
 def test_it_ends_where_there_is_no_ascent():
-    """The gradient lies: whichever way it points, the loss grows."""
+    """An objective with a wrong gradient: the loss increases in every direction."""
     objective = Closed(lambda theta: (float(np.sum(theta**2)), -2.0 * theta))
     solver = solvers(2)["newton"]
     theta = np.ones((2, 2))
@@ -256,7 +256,7 @@ def test_it_ends_where_there_is_no_ascent():
 
 
 def test_without_ascent_it_tries_again_without_its_memory():
-    """The quadratic model may be to blame. Here it is not, and then it ends."""
+    """The loop first discards the quadratic model; if this does not help, it ends."""
     honest = curved(5, 3)
     asked = []
 
@@ -407,7 +407,7 @@ def test_a_run_along_the_edge_ends_inside(seed, n, edge):
 
 @pytest.mark.parametrize("strength", [0.0, 1e-9, 0.1])
 def test_a_beginning_out_of_range_is_no_optimum(strength):
-    """There is no gradient there, and nothing to converge to."""
+    """If the loss is infinite there is no gradient, and the run does not converge."""
     objective = Closed(lambda theta: (np.inf, np.zeros_like(theta)))
     solver = solvers(2, strength=strength)["newton"]
     theta = np.full((2, 2), 800.0)
@@ -485,7 +485,7 @@ def test_it_ends_above_the_floor_where_its_iterations_are_spent():
     assert info.status is Status.ABOVE_MONTE_CARLO_FLOOR
     assert not info.status.converged
     assert info.iterations == 1
-    assert "raise max_iter" in info.message(limits)
+    assert "increase max_iter" in info.message(limits)
 
 
 def test_orders_that_no_longer_count_are_drawn_anew_and_not_doubled():

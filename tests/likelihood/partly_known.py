@@ -1,4 +1,4 @@
-"""Slow twins for partly known samples: sums over all completions and over all orders."""
+"""Slow reference functions for partly known samples: sums over all completions and orders."""
 
 import itertools
 
@@ -48,7 +48,7 @@ def log_p_at(theta, present, missing, t):
 
 
 def posterior(theta, present, missing, statements=()):
-    """Yield all orders of all completions with their probabilities given what is known."""
+    """Yield all orders of all completions with their posterior probabilities."""
     total = log_p(theta, present, missing, statements)
     for T in completions(present, missing):
         for order in itertools.permutations(T):
@@ -58,6 +58,6 @@ def posterior(theta, present, missing, statements=()):
 
 
 def holding_means(theta, order):
-    """Mean times that are spent in the states of an order: one over the rates out of them."""
+    """Return the mean times spent in the states of an order: the inverse exit rates."""
     states = [order[:at] for at in range(len(order) + 1)]
     return np.array([1.0 / (1.0 + reference.exit_rate(theta, R)) for R in states])

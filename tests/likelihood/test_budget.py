@@ -1,4 +1,4 @@
-"""The budget: what it reads, what it allows, and that the choice for every sample is visible."""
+"""The budget: valid values, what it allows, and that the method of every sample is reported."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def table(n, *sets):
 
 
 def work_that_fits(size, columns, *, timed=False):
-    """The smallest work budget that lets such a set be exact."""
+    """Return the smallest work budget with which such a set is exact."""
     return Budget(work=Budget.exact_work(size, columns, timed=timed))
 
 
@@ -54,7 +54,7 @@ def work_that_fits(size, columns, *, timed=False):
     ],
 )
 def test_amounts_of_memory(text, amount):
-    """Told from outside: a set fits the text if and only if it fits the number of bytes."""
+    """A text and the same number of bytes allow the same sets."""
     read = Budget(memory=text, work=1e300)
     assert Budget(memory=amount, work=1e300).exact_memory(0, 1) <= amount
     for size in range(41):
@@ -78,7 +78,7 @@ def test_amounts_of_work_that_are_none(name, work):
 
 @pytest.mark.parametrize("memory", [10, "1KB"])
 def test_a_budget_that_no_set_fits(memory):
-    with pytest.raises(InputError, match="no set fits"):
+    with pytest.raises(InputError, match="give more memory"):
         Budget(memory=memory)
 
 
@@ -97,10 +97,8 @@ def test_what_is_no_budget_is_refused():
 
 
 def test_the_docstring_tells_the_truth_about_the_default():
-    """A set of 20 items, how many interacting ones?"""
-    said = re.search(
-        r"sets of 20 items be exact with up to (\d+)", " ".join(Budget.__doc__.split())
-    )
+    """The largest number of interacting items with which a set of 20 items is exact."""
+    said = re.search(r"of sets of 20 items with up to (\d+)", " ".join(Budget.__doc__.split()))
     assert Budget().exact_fits(20, int(said[1]))
     assert not Budget().exact_fits(20, int(said[1]) + 20)
 
@@ -160,7 +158,7 @@ def test_the_limit_itself_fits_and_a_little_less_does_not():
 
 
 def test_few_interactions_make_a_set_cheaper():
-    """What counts is the number of items that interact with the set, not n."""
+    """The cost depends on the number of items that interact with the set, not on n."""
     n = 60
     dense = ref.random_theta(np.random.default_rng(1), n, 0.1)
     sparse = np.diag(dense.diagonal())
@@ -174,7 +172,7 @@ def test_few_interactions_make_a_set_cheaper():
 @pytest.mark.parametrize("S", [[], [1], [0, 2]])
 @pytest.mark.parametrize("times", [None, [1.0]])
 def test_tiny_sets_beyond_the_budget(S, times):
-    """However small the budget is, sets of up to two items have hardly an order to sample.
+    """Sets of at most two items are right with any budget.
 
     8 standard errors from 16 chains: a false alarm in a million draws.
     """
@@ -202,7 +200,7 @@ def test_one_likelihood_chooses_anew_for_every_theta():
 
 
 def test_known_times_have_a_budget_of_their_own():
-    """They cost more, and beyond the budget go to Metropolis-Hastings."""
+    """Sets at known times cost more; beyond the budget Metropolis-Hastings is used."""
     theta = ref.random_theta(np.random.default_rng(1), 8, 0.1)
     X = table(8, range(6), range(6), range(3))
     times = [np.nan, 1.0, 1.0]
@@ -223,7 +221,7 @@ def test_exact_beyond_the_budget_is_refused_by_name(times):
     theta = ref.random_theta(np.random.default_rng(1), 8, 0.3)
     data = Dataset(table(8, [0], range(6)), samples=["small", "large"])
     budget = work_that_fits(5, 8, timed=times is not None)
-    with pytest.raises(BudgetError, match=r"'large' \(row 1\) has 6 items.*Raise the budget"):
+    with pytest.raises(BudgetError, match=r"'large' \(row 1\) has 6 items.*Increase the budget"):
         log_likelihood(theta, data, times=times, method="exact", budget=budget)
     more = work_that_fits(6, 8, timed=times is not None)
     assert np.isfinite(log_likelihood(theta, data, times=times, method="exact", budget=more))
@@ -231,10 +229,10 @@ def test_exact_beyond_the_budget_is_refused_by_name(times):
 
 @pytest.mark.parametrize("k", [41, 60, 1100])
 def test_no_budget_is_enough_for_2_to_the_41(k):
-    """And the error does not ask for more; 2^1100 is not even a double."""
+    """The error does not suggest a larger budget, and 2^1100 does not overflow."""
     theta = np.full((k, k), -0.01)  # all items interact: one component
     budget = Budget(memory=1e300, work=1e300)
-    with pytest.raises(BudgetError, match=rf"{k} items: .*never exact, whatever the budget\. Use"):
+    with pytest.raises(BudgetError, match=rf"{k} items: .*never exact, for any budget\. Use"):
         log_likelihood(theta, table(k, range(k)), method="exact", budget=budget)
 
 
@@ -244,7 +242,7 @@ def test_no_budget_is_enough_for_2_to_the_41(k):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
 def test_a_lattice_of_20_items_stays_under_200_megabytes():
-    """Peak memory of a process of its own, counted from when the kernels are loaded."""
+    """Measure the peak memory of a separate process, after the kernels are loaded."""
     script = """
         from pathlib import Path
         import numpy as np

@@ -1,4 +1,4 @@
-"""Arrivals and orders by components against the lattice, closed forms, and drawn orders."""
+"""Compare arrivals and orders by components with the lattice, closed forms and drawn orders."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from sequela.likelihood.passage import Passage
 from sequela.questions import order_matrix, sample_arrivals, set_probability
 
 quick = settings(max_examples=30, deadline=None, derandomize=True, database=None)
-# Were the seed drawn anew, a right program would fail a comparison with this probability.
+# With a random seed, a comparison would fail for a correct program with this probability.
 FALSE_ALARM_Z = 4.5
 
 
 def assert_same(theta, items, rate=1.0):
-    """Moments relative to themselves, probabilities in absolute terms, to 1e-9."""
+    """Compare moments with relative, probabilities with absolute tolerance 1e-9."""
     parameters = Parameters(np.asarray(theta, dtype=float), Exponential(rate))
     items = np.array(sorted(items), dtype=np.int64)
     history = ComponentHistory(parameters, items)
@@ -174,7 +174,7 @@ def test_large_sets_obey_the_laws_of_orders():
 
 @pytest.mark.parametrize("k", [100, 250])
 def test_narrow_posteriors_are_resolved(k):
-    """The posterior of the time narrows as sets grow: more panels, or errors of 1e-7 and more."""
+    """Large sets have a narrow posterior of the time; without more panels errors exceed 1e-7."""
     theta = sparse_theta(k + 3)
     history = ComponentHistory(Parameters(theta), np.arange(k))
     assert history.error < 1e-12
@@ -214,7 +214,7 @@ def test_questions_about_a_sample_take_components():
 
 
 def test_lattice_and_components_agree_where_both_fit():
-    """The plan takes components at 15 items; a theta with negligible entries keeps the lattice."""
+    """With 15 items components are used; negligible entries of theta force the lattice."""
     theta = sparse_theta(16)
     X = np.ones((1, 16), dtype=int)
     X[0, 15] = 0
@@ -229,7 +229,7 @@ def test_lattice_and_components_agree_where_both_fit():
 
 
 def test_an_inaccurate_history_gives_way(monkeypatch):
-    """If the bound of the error is exceeded, the lattice answers instead."""
+    """If the error bound is exceeded, the lattice is used instead."""
     theta = sparse_theta(16)
     X = np.ones((1, 16), dtype=int)
     monkeypatch.setattr(ComponentHistory, "is_accurate", property(lambda _: False))
@@ -252,7 +252,7 @@ def test_the_error_is_found_where_arrivals_are_lost(monkeypatch):
 def test_orders_that_do_not_add_up_are_refused(monkeypatch):
     monkeypatch.setattr(component_histories, "CROSS_ACCURACY", 0.0)
     history = ComponentHistory(Parameters(sparse_theta(6)), np.arange(6))
-    with pytest.raises(InputError, match="rates of the model are too far apart"):
+    with pytest.raises(InputError, match="rates of the model are too different"):
         _ = history.before
 
 

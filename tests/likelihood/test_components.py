@@ -1,7 +1,7 @@
-"""Sets by components against their lattices: value, full gradient, time posterior.
+"""Compare sets by components with their lattices: value, full gradient, posterior of the time.
 
-The lattice is independent of all that is new here (panels of time, decomposition, integrals); it is
-itself held to slow twins in `test_exact`.
+The lattice does not use panels of time, decompositions or integrals. `test_exact` compares it with
+slow reference functions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def table(n, *sets):
 
 
 def by_components(theta, sets, rate=1.0):
-    """Log-probabilities, mean gradient in full, and the largest error that was found."""
+    """Return log-probabilities, the full mean gradient, and the largest estimated error."""
     parameters = Parameters(np.asarray(theta, dtype=float), Exponential(rate))
     sets = [np.array(sorted(S), dtype=np.int64) for S in sets]
     solved = ComponentSets(parameters, decompose(theta != 0.0, sets), sets)
@@ -103,7 +103,7 @@ def test_coarse_gradient_serves_a_solver(problem):
     solved.solve(1)
     weights = np.full(len(sets), 1.0 / len(sets))
     fine, coarse = (CrossGradient(solved, p).gradient(weights, 1) for p in (FINE, COARSE))
-    # A fit is held to 1e-4.
+    # The tolerance of a fit is 1e-4.
     np.testing.assert_allclose(coarse, fine, rtol=0, atol=1e-5 * max(1.0, np.abs(fine).max()))
 
 
@@ -112,7 +112,7 @@ def test_gradient_does_not_depend_on_portions(monkeypatch):
     theta = np.diag(rng.normal(-2.0, 1.0, 14)) + 1.5 * np.eye(14, k=1) * (np.arange(14) % 3 > 0)
     sets = [set(rng.choice(14, size, replace=False).tolist()) for size in (3, 8, 10, 11)]
     expected = by_components(theta, sets)[1]
-    # Little memory: every time by itself, and few rows in a product.
+    # With little memory, each time is evaluated separately, with few rows per product.
     monkeypatch.setattr(cross_gradient, "_MOST_BYTES", 1.0)
     monkeypatch.setattr(cross_gradient, "_MOST_ROWS", 2)
     monkeypatch.setattr(cross_gradient, "_MOST_SUM_BYTES", 1.0)
@@ -125,7 +125,7 @@ def test_gradient_is_the_same_for_all_sets_at_once_and_each_alone(monkeypatch, c
     theta = np.diag(rng.normal(-2.0, 1.0, 14)) + 1.5 * np.eye(14, k=1) * (np.arange(14) % 3 > 0)
     sets = [set(rng.choice(14, size, replace=False).tolist()) for size in (8, 10, 11)]
     expected = by_components(theta, sets)[1]
-    # Where all parts together cost more than those of the sets one by one, sets are taken alone.
+    # If all components together cost more than the sets one by one, sets are evaluated separately.
     most = max(len(S) for S in sets)
 
     def judged(self, own, alone):
@@ -223,19 +223,19 @@ def test_by_name():
     found = evaluate(theta, X, method="components")
     assert found.methods.tolist() == ["components"] * 3
     assert found.value == pytest.approx(evaluate(theta, X).value, rel=1e-12)
-    with pytest.raises(InputError, match="does not know observation times"):
+    with pytest.raises(InputError, match="does not support known observation times"):
         evaluate(theta, X, times=[1.0, 1.0, 1.0], method="components")
     with pytest.raises(BudgetError, match="a component of 4 items"):
         evaluate(theta, X, method="components", budget=Budget(work=1e5))
 
 
 def test_what_the_panels_cannot_resolve_is_refused(monkeypatch):
-    """The last coefficients tell: with too few of them, the probability is not returned."""
+    """With too few coefficients the estimated error is large, and no probability is returned."""
     theta = chain(5, 3.0, -1.0)
     X = table(5, range(5))
     evaluate(theta, X, method="components")
     monkeypatch.setattr(components, "ACCURACY", 1e-17)
-    with pytest.raises(InputError, match=r"right to .* only"):
+    with pytest.raises(InputError, match="has an error of"):
         evaluate(theta, X, method="components")
 
 

@@ -1,4 +1,4 @@
-"""One entry for all: weights and labels of a data set, and what bad input is told."""
+"""Evaluation of data sets: weights, labels, and error messages for wrong input."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def X():  # noqa: N802 - the name that scikit-learn gives to samples
 @quick
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 25))
 def test_mean_over_samples_with_repeats(seed, n, samples):
-    """Few items and many samples: most sets are there more than once, each is one sample."""
+    """With few items and many samples, most sets occur several times; each counts as a sample."""
     rng = np.random.default_rng(seed)
     theta = ref.random_theta(rng, n, 1.0, sparsity=0.3)
     X = (rng.random((samples, n)) < rng.random()).astype(int)
@@ -92,7 +92,7 @@ def test_the_order_of_the_items_does_not_matter(seed):
 
 
 def test_many_sets_of_all_sizes_in_many_blocks():
-    """Enough work for several blocks: what is shared among the sets is added once."""
+    """With several blocks, terms that all sets share are added once."""
     rng = np.random.default_rng(5)
     n = 24
     theta = ref.random_theta(rng, n, 0.4, sparsity=0.9)
@@ -203,7 +203,7 @@ def test_labels_that_do_not_fit(rows, columns, message):
 
 
 def test_a_model_has_the_items_of_the_data_in_any_order():
-    """The labels decide, for a model as for a table, and a model of other items is refused."""
+    """Items are matched by label, for models and tables; a model with other items is refused."""
     model = Model([[0.2, 1.5], [0.0, -1.0]], ["A", "B"])
     data = pd.DataFrame([[1, 0], [1, 1]], columns=["B", "A"])
     turned = Model([[-1.0, 0.0], [1.5, 0.2]], ["B", "A"])
@@ -281,14 +281,14 @@ def test_bad_times_are_refused(times, message):
 
 
 def test_relocation_at_known_times_is_refused():
-    with pytest.raises(InputError, match="'relocation' does not know observation times"):
+    with pytest.raises(InputError, match="'relocation' does not support known observation times"):
         log_likelihood(np.zeros((2, 2)), [[1, 1]], times=[1.0], method="relocation")
-    # Where nothing has to be sampled there is nothing to refuse.
+    # If no set has to be sampled, there is no error.
     assert np.isfinite(log_likelihood(np.zeros((2, 2)), [[1, 0]], times=[1.0], method="relocation"))
 
 
 def test_errors_are_value_errors_too():
-    """So that code written for scikit-learn catches them."""
+    """The errors are ValueErrors, as code for scikit-learn expects."""
     with pytest.raises(ValueError, match="method"):
         log_likelihood(np.zeros((2, 2)), [[1, 1]], method="none")
     assert issubclass(sequela.InputError, sequela.SequelaError)

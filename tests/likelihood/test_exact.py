@@ -1,4 +1,4 @@
-"""Marginal sets, exactly: every layout of the lattice against the slow twins and the log kernel."""
+"""Compare every layout of the lattice with slow reference functions and the log kernel."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def table(n, *sets):
 
 @pytest.fixture(autouse=True)
 def lattices_only(monkeypatch):
-    """The subject here is the lattice, for larger sets of sparse models as well."""
+    """Use the lattice even for larger sets of sparse models."""
     monkeypatch.setattr(plan, "LEAST_COMPONENT_SET", 1000)
 
 
@@ -266,7 +266,7 @@ def test_the_full_set(k):
 
 @pytest.mark.parametrize("k", [7, 8, 9, 10])
 def test_log_kernel_is_that_of_the_dense_solve(k):
-    """What the large sets above are compared with is itself checked, up to 2^10 states."""
+    """Check the reference for large sets, up to 2^10 states."""
     rng = np.random.default_rng(k)
     theta = ref.random_theta(rng, k + 3, 1.0, sparsity=0.2)
     S = rng.choice(k + 3, k, replace=False)
@@ -295,7 +295,7 @@ def test_base_rates_around_the_shortcut_limit(outside, active, offset):
 
 
 def test_an_effect_of_zero_and_a_tiny_one_give_the_same():
-    """A column that is active or shared must not make a difference in the limit."""
+    """In the limit of a zero effect, an active column gives the same result as a shared one."""
     rng = np.random.default_rng(8)
     theta = ref.random_theta(rng, 30, 0.5, sparsity=1.0)
     S = [2, 11, 29]

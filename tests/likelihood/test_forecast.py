@@ -1,4 +1,4 @@
-"""Predictions of what tables and fits take: consistent with the plan, and with each other."""
+"""Predictions of time and memory are consistent with the plan and with each other."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_smaller_budget_samples_more_and_takes_less(quantiles):
         assert after.sampled >= last.sampled
         assert budget.work < Budget().work
         found = pseudo_times(theta, X, quantiles=(), budget=budget, random_state=1)
-        # What was predicted to be sampled is, repeated samples included.
+        # The predicted number of sampled samples is right, including repeated samples.
         assert (found["method"] == "relocation").sum() == after.sampled
         last = after
     assert last.sampled > 1

@@ -1,7 +1,7 @@
-"""Known times at the ends of the range: a number or a refusal, but an answer.
+"""Extreme known times: the evaluation always ends, with a number or an error.
 
-Compiled loops cannot be interrupted, so every case runs in a process of its own, which is stopped
-when it takes too long: a loop without end must fail a test, not stop the tests.
+Compiled loops cannot be interrupted. So every case runs in its own process, which is stopped after
+a time limit: an endless loop must fail a test, not stop all tests.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 
 import reference as ref
 
-SECONDS = 60  # to load the kernels takes one or two, to compile them (once) some twenty
+SECONDS = 60  # loading the kernels takes one or two seconds, compiling them (once) about twenty
 
 PRELUDE = """
 import math

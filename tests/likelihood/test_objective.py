@@ -1,4 +1,4 @@
-"""The loss that a solver sees: exact sets, orders used at other thetas, the end of the range."""
+"""The objective of a solver: exact sets, orders reweighted at other thetas, extreme thetas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sequela.likelihood.objective import Objective
 from sequela.observation import Exponential
 from sequela.settings import Settings
 
-# Statistical checks have fixed seeds. Were a seed drawn anew, each comparison would fail a right
+# Statistical checks have fixed seeds. With a random seed, each comparison would fail for a correct
 # program with this probability.
 FALSE_ALARM = 1e-5
 
@@ -89,7 +89,7 @@ def test_nothing_is_drawn_where_all_is_exact():
 
 @pytest.mark.parametrize("entry", [200.0, 500.0, 800.0, 1e4, np.inf, np.nan])
 def test_rates_out_of_range_are_an_infinite_loss(entry):
-    """A line search may try any theta; it must be told to come back, not be stopped."""
+    """A line search may try any theta; an extreme one gives an infinite loss, not an error."""
     X = table(5, range(4), [0], [])
     theta = np.full((5, 5), entry)
     objective = objective_of(X)
@@ -99,7 +99,7 @@ def test_rates_out_of_range_are_an_infinite_loss(entry):
     if entry <= 500.0:
         with pytest.raises(InputError, match="log-rate of"):
             evaluate(theta, X)
-    # And it can come back.
+    # Afterwards a normal theta can be evaluated.
     near = ref.random_theta(np.random.default_rng(1), 5)
     assert objective.evaluate(near)[0] == pytest.approx(exact_loss(near, X)[0], rel=1e-14)
 
@@ -115,7 +115,7 @@ def test_one_set_out_of_range_is_enough():
 @pytest.mark.parametrize("entry", [-600.0, -800.0, -2000.0])
 @pytest.mark.parametrize("where", [(0, 1), (1, 1), (2, 2)])
 def test_rates_below_every_double_are_in_range(entry, where):
-    """They are 0 as doubles, and their logarithms are what they are."""
+    """Rates that underflow to 0 still have correct logarithms."""
     theta = ref.random_theta(np.random.default_rng(1), 3)
     theta[where] = entry
     sets = [[0, 1], [0], []]
@@ -129,14 +129,14 @@ def test_rates_below_every_double_are_in_range(entry, where):
 def test_times_out_of_range_are_an_infinite_loss():
     theta = np.diag([600.0, 0.0])
     X, times = table(2, [1]), [1e200]
-    with pytest.raises(InputError, match="beyond double precision"):
+    with pytest.raises(InputError, match="cannot be computed in double precision"):
         evaluate(np.diag([500.0, 0.0]), X, times=times)
     assert objective_of(X, times=times).evaluate(theta)[0] == np.inf
 
 
 @pytest.mark.parametrize("entry", [90.0, 500.0, 800.0])
 def test_sampled_sets_out_of_range_are_an_infinite_loss(entry):
-    """Their range is narrower: products of rates, not single ones, must be doubles."""
+    """Sampled sets have a smaller range, because products of rates must be doubles."""
     n = 5
     objective = objective_of(table(n, range(4), [0]), budget=NOTHING_FITS)
     start = np.diag(np.full(n, -1.0))
@@ -176,7 +176,7 @@ def sampled(X, rate=1.0, **settings):
 
 @pytest.mark.parametrize("rate", [1.0, 2.0])
 def test_the_loss_is_exact_at_a_start_without_interactions(model, rate):
-    """There log p(S) is known, and all orders that were drawn count."""
+    """At the theta of the draw log p(S) is known, and all orders have the same weight."""
     start, _, X = model
     objective = sampled(X, rate)
     objective.draw(start, kept=4)
@@ -223,7 +223,7 @@ def test_reweighted_orders_give_loss_and_gradient_elsewhere(model, rate):
 
 
 def test_the_gradient_is_the_derivative_of_the_loss(model):
-    """To the last digits that differences have: a line search relies on it."""
+    """The gradient agrees with differences of the loss, which a line search needs."""
     start, near, X = model
     objective = sampled(X, rate=0.7)
     objective.draw(start, kept=6)
@@ -246,7 +246,7 @@ def test_the_effective_share_falls_with_the_distance(model):
 
 
 def test_new_orders_carry_the_loss_along(model):
-    """Where new orders are drawn the loss has no jump, and all of them count again."""
+    """A new draw causes no jump of the loss, and all orders have the same weight again."""
     start, near, X = model
     objective = sampled(X)
     objective.draw(start, kept=20)
@@ -327,7 +327,7 @@ def test_every_start_has_streams_of_its_own(model):
 
 
 def test_chains_have_streams_of_their_own(model):
-    """The error would be meaningless if two chains had the same draws."""
+    """Chains have different draws; otherwise the standard error would be wrong."""
     start, _, X = model
     objective = sampled(X)
     objective.draw(start, kept=6)

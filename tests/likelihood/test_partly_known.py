@@ -44,7 +44,7 @@ def check(theta, data, value_of, stop_rate=1.0):
 @quick
 @given(rows(1, 8), st.sampled_from([0.0, 0.5, 0.8, 1.0]), st.integers(0, 2**31))
 def test_missing_cells_are_summed_over(row, sparsity, seed):
-    """Value and whole gradient, also by effects that are zero, of any set of missing items."""
+    """Compare value and full gradient, also for zero effects, for any set of missing items."""
     rng = np.random.default_rng(seed)
     theta = reference.random_theta(rng, len(row), sparsity=sparsity)
     stop_rate = float(rng.uniform(0.5, 2.0))
@@ -146,7 +146,7 @@ def test_complete_samples_among_others_keep_their_values():
         some.log_likelihoods[complete], plain.log_likelihoods[complete], rtol=1e-13
     )
     assert set(some.methods) == {"exact"}
-    # A missing cell says less than a known one.
+    # A missing cell contains less information than a known one.
     assert (some.log_likelihoods[~complete] > plain.log_likelihoods[~complete]).all()
 
 
@@ -196,7 +196,7 @@ def test_drawn_cells_agree_with_the_sum_over_them(method):
     assert np.abs(z).max() < 5.0
     assert abs(drawn.value - exact.value) < 5.0 * drawn.value_se
     assert 0.0 < drawn.value_se < 0.02
-    # The errors come from few chains, and their t-statistics have wide tails: judge all at once.
+    # The errors come from few chains, and t-statistics have wide tails, so test all together.
     off = (drawn.gradient - exact.gradient)[drawn.gradient_se > 0]
     assert np.sqrt(np.mean(off**2)) < 1.5 * np.sqrt(np.mean(drawn.gradient_se**2))
     assert np.abs(off).max() < 0.02

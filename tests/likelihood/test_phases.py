@@ -244,9 +244,9 @@ def test_a_fit_recovers_base_rates_at_gamma_times():
 def test_what_does_not_fit_is_refused():
     X = np.ones((1, 20), dtype=bool)
     model = Model(np.zeros((20, 20)), observation=Gamma(2.0))
-    with pytest.raises(BudgetError, match="20 items: beyond the budget"):
+    with pytest.raises(BudgetError, match="20 items, which is beyond the budget"):
         Likelihood(X, budget=Budget(memory="1MB")).evaluate(model)
-    with pytest.raises(InputError, match="'components' is not available"):
+    with pytest.raises(InputError, match="'components' needs exponential observation times"):
         log_likelihood(Model([[0.0]], observation=Gamma(2.0)), [[True]], method="components")
     for wrong in (0.0, -1.0, "two", np.nan):
         with pytest.raises(InputError, match="shape of a Gamma"):

@@ -1,4 +1,4 @@
-"""The one place that decides how a set is evaluated: per set, in total, and for any theta."""
+"""The decision how a set is evaluated: per set, in total, and for any theta."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_all_subsets_of_few_items_fit():
 
 
 def test_sets_beyond_any_lattice_are_sampled_and_cost_nothing():
-    """2^1100 is no double; such a set takes nothing from the budget of the others."""
+    """2^1100 is beyond the range of a double; such a set must not use the budget of others."""
     n = 1100
     X = table(n, range(1100), range(300), range(61), range(41), range(3), [0])
     small = Budget.exact_work(3, n) + Budget.exact_work(1, n)
@@ -170,7 +170,7 @@ def test_the_total_is_kept_by_sampling_the_most_expensive_sets(problem, share):
     if exact.all():
         assert cost.sum() <= budget.total_work or not larger.any()
         return
-    # What is sampled costs more than what is not, and without the last of it the rest is too much.
+    # Sampled sets have more work than exact ones, and no more sets than necessary are sampled.
     assert cost[~exact].min() >= cost[exact & larger].max(initial=0.0)
     assert cost[exact].sum() + cost[~exact].min() > budget.total_work
     assert cost[exact].sum() <= budget.total_work or not (exact & larger).any()
@@ -221,12 +221,14 @@ def test_exact_beyond_the_total_is_refused_and_says_what_to_raise(times):
     total = sum(Budget.exact_work(k, n, timed=timed) for k in (6, 4, 1))
     enough = Budget(total_work=total)
     assert set(plan_for(X, enough, method="exact", times=times).ways(dense(n))) == {"exact"}
-    with pytest.raises(BudgetError, match=r"all 3 distinct sets.*Raise total_work of the budget"):
+    with pytest.raises(
+        BudgetError, match=r"all 3 distinct sets.*Increase total_work of the budget"
+    ):
         plan_for(X, Budget(total_work=0.99 * total), method="exact", times=times).ways(dense(n))
 
 
 def test_sets_of_at_most_one_item_stay_exact_whatever_the_total():
-    """There is nothing to sample in them."""
+    """Sets of one item have a single order and are never sampled."""
     X = table(4, [], [0], [3], [0, 1])
     plan = plan_for(X, Budget(total_work=1.0))
     for ways in (plan.ways(dense(4)), for_any_theta(plan)):
@@ -290,7 +292,7 @@ def test_known_times_cost_more_and_go_to_metropolis(k):
 
 
 def test_the_total_takes_nothing_from_known_times():
-    """They stay exact: what is sampled instead are the sets at unknown times."""
+    """Sets at known times stay exact; sets at unknown times are sampled instead."""
     n = 6
     X = table(n, range(6), range(6), range(4), [0], [1, 2])
     times = [1.0, np.nan, np.nan, 2.0, np.nan]

@@ -1,4 +1,4 @@
-"""Peers' values on real data; the data are looked for and are no part of the project."""
+"""Values of other programs on real data, which are not part of the project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orders drawn at one theta and weighed at another, against the probabilities of all of them."""
+"""Compare orders drawn at one theta and reweighted at another with exact probabilities."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def every_order(k, chains=2):
 @quick
 @given(cases())
 def test_orders_have_the_probability_of_proposition_2(case):
-    """Up to the rate of the observation, a factor that all orders of all sets share."""
+    """Weights are probabilities up to the rate of the observation, which is a common factor."""
     theta, other, S, rate = case
     orders = every_order(len(S))
     drawn = holding(theta, S, rate, orders)
@@ -132,7 +132,7 @@ def test_without_an_estimate_log_p_is_that_without_interactions():
 
 
 def test_chains_go_on_where_they_stand():
-    """The first draw starts anew, whatever stands there; the next one starts from there."""
+    """The first draw ignores existing states; the next draw continues from the states."""
     theta = ref.random_theta(np.random.default_rng(3), 7, 0.5)
     S = np.arange(6)
     sampler = OrderSampler(Parameters(theta).columns(S), Sampling(chains=1, block=2, burn_in=0))

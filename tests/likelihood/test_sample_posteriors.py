@@ -1,4 +1,4 @@
-"""Posterior moments of every sample's times, exact and sampled, against all orders."""
+"""Compare posterior moments of the times of samples, exact and sampled, with all orders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sequela import Budget, Dataset, Model, Sampling
 from sequela.likelihood import evaluate, sample_posteriors
 from sequela.observation import Exponential
 
-# Statistical checks have fixed seeds. Were a seed drawn anew, each comparison would fail a right
+# Statistical checks have fixed seeds. With a random seed, each comparison would fail for a correct
 # program with this probability.
 FALSE_ALARM = 1e-5
 quick = settings(max_examples=25, deadline=None, derandomize=True, database=None)
@@ -126,7 +126,7 @@ def test_one_of_two_comes_first(seed, k):
     )
 )
 def test_extreme_theta_is_finite_and_right(theta):
-    """Relative to themselves: mean times may be as short as exp(-150)."""
+    """Use relative tolerances, because mean times may be as short as exp(-150)."""
     n = len(theta)
     found = sample_posteriors(theta, table(n, range(n)))
     mean, variance = ref.posterior_time_moments(theta, range(n))

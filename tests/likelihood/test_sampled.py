@@ -1,6 +1,6 @@
-"""Sampled sets against exact ones: the numbers, and the errors that are reported with them.
+"""Compare sampled sets with exact ones: the values and their reported standard errors.
 
-Statistical checks have fixed seeds. Were a seed drawn anew, each comparison would fail a right
+Statistical checks have fixed seeds. With a random seed, each comparison would fail for a correct
 program with probability FALSE_ALARM. With C chains the difference to the truth over its standard
 error is t-distributed with C - 1 degrees of freedom; its normal score, norm.ppf(t.cdf(z)), is then
 N(0, 1), so that the scores of M seeds have a sum that is N(0, M) and a sum of squares that is
@@ -115,7 +115,7 @@ def test_gradients_are_unbiased_and_their_errors_right(method):
             likelihood = Likelihood(
                 table(n, S), method=method, sampling=sampling, random_state=seed
             )
-            # The second of two, so that the chains have left their start behind.
+            # Use the second evaluation, so that the chains do not depend on their start.
             likelihood.evaluate(theta, value=False)
             found = likelihood.evaluate(theta, value=False)
             gap = found.gradient - exact
@@ -164,8 +164,8 @@ def test_persistent_chains_go_on_and_stay_right():
         likelihood = Likelihood(X, method="relocation", random_state=seed)
         found = [likelihood.evaluate(there, value=False) for there in (theta, near, theta)]
         assert np.isnan(found[0].value)
-        # The last of the three: had the chains been biased by their start, or stood still, it
-        # would show here.
+        # Use the last of the three evaluations: chains that are biased by their start, or do not
+        # move, would fail here.
         entry = pairs[rng.integers(len(pairs))]
         gap = found[2].gradient - exact[2]
         scores.append(gap[entry] / found[2].gradient_se[entry])
@@ -226,7 +226,7 @@ def test_blocks_as_large_as_the_set_are_exact(k, sparsity):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_without_interactions_the_value_has_no_error(method):
-    """The path has no length: what remains is the quadrature over time, at any size."""
+    """Without interactions the path has length 0, and only the quadrature over time remains."""
     theta = np.diag(np.random.default_rng(3).normal(-1.0, 1.0, 60))
     found = evaluate(
         theta, table(60, range(45)), method=method, random_state=1, gradient=False,
@@ -253,7 +253,7 @@ def log_p_exchangeable(theta, k):
     ("n", "k", "effect"), [(16, 12, -0.5), (16, 12, 0.5), (30, 16, 0.3), (70, 50, 0.02)]
 )
 def test_values_of_exchangeable_items(n, k, effect):
-    """All orders alike, so nothing is left to chance but the rule along the path."""
+    """All orders are equal, so the only error is that of the rule along the path."""
     theta = exchangeable(n, effect)
     found = evaluate(
         theta, table(n, range(k)), method="relocation", random_state=0, gradient=False,

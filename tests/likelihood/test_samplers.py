@@ -1,6 +1,6 @@
-"""The kernels that draw orders: what they draw against all orders, and what they add up.
+"""Compare the kernels that draw orders, and their sums, with the enumeration of all orders.
 
-Statistical checks have fixed seeds. Were a seed drawn anew, each check would fail a right program
+Statistical checks have fixed seeds. With a random seed, each check would fail for a correct program
 with probability FALSE_ALARM.
 """
 
@@ -291,7 +291,7 @@ def test_informed_proposals_of_two_items_are_always_accepted(case, seed):
 
 
 def test_informed_proposals_of_three_items_are_not_always_accepted():
-    """So that the test above can fail."""
+    """The test above can fail."""
     _, accepted = dense_case(3).metropolis(
         np.arange(3), np.random.default_rng(1), informed=True, draws=500
     )

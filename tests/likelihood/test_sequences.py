@@ -1,4 +1,4 @@
-"""Sequences, complete, marginal and timed, against eqs. (4) to (6) and the closed form."""
+"""Compare complete, marginal and timed sequences with eqs. (4) to (6) and the closed form."""
 
 from __future__ import annotations
 
@@ -353,7 +353,7 @@ def test_any_iterable_of_sequences():
         ([[0], [1, 1]], {}, "sequence 1 contains 1 twice"),
         ([[2]], {}, "sequence 0 has the item 2; theta has 2 items"),
         ([[-1]], {}, "sequence 0 has the item -1"),
-        ([[0], ["a"]], {}, "sequence 1 has the item 'a'.*Give `items`"),
+        ([[0], ["a"]], {}, "sequence 1 has the item 'a'.*give `items`"),
         ([[0.0]], {}, r"sequence 0 has the item 0\.0"),
         ([[True]], {}, "sequence 0 has the item True"),
         ("AB", {"items": ["A", "B"]}, "one text"),

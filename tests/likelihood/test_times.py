@@ -1,4 +1,4 @@
-"""Sets at known times: against the matrix exponential, mpmath, and sums of positive terms."""
+"""Compare sets at known times with the matrix exponential, mpmath, and sums of positive terms."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_large_sets_that_doubles_cannot_hold_are_refused(want_gradient):
     theta[-1, -1] = 30.0  # is not there, though it was due e^30 times
     theta[0, -1] = 1e-9
     X = table(n, range(n - 1))
-    with pytest.raises(InputError, match="digits of their differences are lost"):
+    with pytest.raises(InputError, match="rates times the time are too large"):
         evaluate(theta, X, times=[1.0], gradient=want_gradient)
 
 
@@ -306,10 +306,10 @@ def test_exit_rates_beyond_1e16(outside, effect, t):
 @pytest.mark.parametrize("S", [[], [1]])
 @pytest.mark.parametrize("gradient", [False, True])
 def test_rates_times_a_time_beyond_every_double_are_refused(S, gradient):
-    """exp(500) * 1e200: the logarithm of the probability itself is no double."""
+    """exp(500) * 1e200: even the logarithm of the probability is beyond the range of a double."""
     theta = np.diag([500.0, 0.0])
     assert np.isfinite(evaluate(theta, table(2, S), times=[1e80], gradient=gradient).value)
-    with pytest.raises(InputError, match=r"at time 1e\+200 is beyond double precision"):
+    with pytest.raises(InputError, match=r"at time 1e\+200 cannot be computed"):
         evaluate(theta, table(2, S), times=[1e200], gradient=gradient)
 
 
@@ -342,7 +342,7 @@ def test_time_zero_with_items_is_refused_by_name():
 
 
 def test_known_and_unknown_times_side_by_side():
-    """Every sample its own likelihood, whatever stands beside it."""
+    """The likelihood of a sample does not depend on the other samples."""
     rng = np.random.default_rng(6)
     n = 6
     theta = ref.random_theta(rng, n, 0.7)

@@ -20,6 +20,7 @@ from sequela.report.html import Report
 from sequela.report.html_content import model_content
 from sequela.report.html_payload import build_payload
 from sequela.report.html_verdicts import find_verdicts
+from sequela.report.run import Run
 
 SECTIONS = [
     "verdicts", "network", "matrices", "progression", "patient", "cohort", "fit", "made",
@@ -237,6 +238,15 @@ def test_checked_orders_come_first_and_the_others_are_marked(browser, tmp_path):
         assert section.locator(".answer").inner_text().startswith("Yes, the data can tell: GENE0")
         section.get_by_label("show", exact=True).select_option("unchecked")
         assert section.locator("tbody tr").count() == 1
+        # The answer for a pair that was not checked says how to check it.
+        section.get_by_label("Which came first,").select_option("GENE1")
+        section.get_by_label("or", exact=True).select_option("GENE0")
+        said = section.locator(".answer").inner_text()
+        assert said.startswith("Not known: whether the data can tell was not checked")
+        first, second = rows[3].split()[:2]
+        commands = section.locator(".answer code").all_inner_texts()
+        assert commands[0].endswith(f'-o fit/rivals.csv --pair "{first},{second}"')
+        assert commands[1] == "sequela report fit"
 
 
 @pytest.fixture(scope="module")
@@ -316,6 +326,23 @@ def test_survival_another_cohort_and_findings_are_shown(browser, everything):
         assert found.count() == 2
         assert found.first.inner_text().startswith("Warning: <b>Bad</b> fit.")
         assert "Use clocks." in found.first.inner_text()
+
+
+def test_dropped_items_are_counted_even_if_not_all_are_listed(browser, tmp_path):
+    names = [f"rare {k}" for k in range(700)]
+    summary = {
+        "kind": "a table", "samples_read": 9, "samples_kept": 9, "items_read": 702,
+        "items_kept": 2, "median_size": 1, "largest_size": 2, "empty_samples": 0,
+        "dropped_samples": [], "dropped_items": [{"reason": "too rare", "names": names}],
+    }  # fmt: skip
+    data = {"path": "samples.csv", "sha256": "0" * 64, "import_summary": summary}
+    content = ReportContent(Model(np.zeros((2, 2))), None, "Dropped")
+    path = tmp_path / "report.html"
+    Report(build_payload(replace(content, run=Run("fit", {}, data)))).save(path)
+    with opened(browser, path) as page:
+        section = show(page, "fit")
+        listed = section.locator("details", has_text="700 items dropped, too rare")
+        assert listed.locator(".names").text_content().endswith("rare 199 and 500 more")
 
 
 def test_the_network_is_dragged_zoomed_and_filtered(browser, usual):

@@ -1,4 +1,4 @@
-"""What the tests of plots share: a model, labels of strangers, and what can be read off axes."""
+"""Helpers for tests of plots: a model, unusual labels, and functions that read axes."""
 
 import warnings
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from sequela import Model
 
-# What others may call their items. No drawing may choke on them, or read them as anything else.
+# Unusual labels. No plot may fail because of them, or interpret them as mathematics.
 STRANGE = [
     "$x_1^2$",
     "a_b",
@@ -24,7 +24,7 @@ LONG = STRANGE[-1]
 
 
 def strange_model():
-    """A model of strange labels, linked in a ring; the last two act against each other."""
+    """Return a model with unusual labels, linked in a ring; the last two inhibit each other."""
     n = len(STRANGE)
     theta = np.diag(np.linspace(-2.0, 0.0, n))
     for k in range(n):
@@ -62,7 +62,7 @@ def panel(ax, label):
 
 
 def draw(ax):
-    """Render everything; signs that the font lacks are no error here."""
+    """Render the figure; characters that the font does not have are not an error."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         ax.figure.canvas.draw()

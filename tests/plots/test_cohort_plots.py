@@ -60,7 +60,7 @@ def test_every_branch_is_drawn_and_named(cohort):
 def test_a_tree_of_many_orders_leaves_out_small_branches(cohort):
     ax = plot_order_tree(cohort)
     assert len(ax.patches) <= 80
-    with pytest.raises(InputError, match="no branch has 10000 samples"):
+    with pytest.raises(InputError, match="no branch has 10000 or more samples"):
         plot_order_tree(cohort, least=10_000)
     with pytest.raises(InputError, match="expected CohortOrders"):
         plot_order_tree(example_theta())
@@ -149,7 +149,7 @@ def test_only_samples_with_both_are_used():
     assert sum(int(text.split("n = ")[1].split(",")[0]) for text in legend_texts(ax)) == 58
     with pytest.raises(InputError, match="no sample in common"):
         plot_survival(clinical, risk.rename(index=str.upper))
-    with pytest.raises(InputError, match="do not fill 40 groups"):
+    with pytest.raises(InputError, match="are too few for 40 groups"):
         plot_survival(clinical, risk, groups=40)
 
 

@@ -1,4 +1,4 @@
-"""The names of `sequela.plots`, loaded when they are first used."""
+"""The public names of `sequela.plots` are loaded when they are first used."""
 
 import subprocess
 import sys

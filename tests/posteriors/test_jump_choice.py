@@ -7,7 +7,12 @@ import pytest
 
 import reference as ref
 from posteriors import twins
-from sequela.posteriors.jump_choice import PairTracks, choose_pairs, order_shares
+from sequela.posteriors.jump_choice import (
+    PairTracks,
+    order_shares,
+    pair_counts,
+    pairs_by_slowness,
+)
 
 PAIRS = np.array([[0, 1], [0, 2], [1, 2]])
 
@@ -56,16 +61,30 @@ def test_draws_to_forget_follow_from_the_correlation():
     assert found[0] == pytest.approx(1.0, abs=0.1)
     assert found[1] == pytest.approx(4.0, rel=0.15)
     assert found[2] == 1.0
-    assert found[3] == pytest.approx(40.0)
+    assert found[3] == pytest.approx(200.0)
+
+
+def test_counts_of_pairs():
+    rows = np.repeat(PAIRS, [3, 0, 2], axis=0)
+    np.testing.assert_array_equal(pair_counts(PAIRS, rows[::-1]), [3, 0, 2])
+    assert pair_counts(PAIRS[:0], rows[:0]).shape == (0,)
 
 
 def test_slow_pairs_are_chosen_more_often_and_none_is_left_out():
     copies = np.array([60, 1, 1])
-    rows = choose_pairs(PAIRS, copies, np.array([1.0, 1.0, 9.0]))
-    _, counts = np.unique(rows, axis=0, return_counts=True)
+    chosen = pairs_by_slowness(np.ones(3), copies, np.array([1.0, 1.0, 9.0]))
+    counts = np.bincount(chosen)
     np.testing.assert_allclose(
-        counts / len(rows), [0.3 * 60 / 62, 0.3 / 62, 0.7 + 0.3 / 62], atol=2e-3
+        counts / len(chosen), [0.25 * 60 / 62, 0.25 / 62, 0.75 + 0.25 / 62], atol=2e-3
     )
-    same = choose_pairs(PAIRS, copies, np.ones(3))
-    np.testing.assert_array_equal(same, np.repeat(PAIRS, copies, axis=0))
-    assert choose_pairs(PAIRS[:0], copies[:0], np.ones(0)).shape == (0, 2)
+    same = pairs_by_slowness(np.ones(3), copies, np.ones(3))
+    np.testing.assert_array_equal(same, np.repeat(np.arange(3), copies))
+    assert pairs_by_slowness(copies[:0], copies[:0], np.ones(0)).shape == (0,)
+
+
+def test_a_pair_that_is_quick_because_of_its_jumps_keeps_them():
+    """Equally slow pairs keep their shares, whatever these are."""
+    now, copies = np.array([10, 1000, 100]), np.ones(3, dtype=int)
+    counts = np.bincount(pairs_by_slowness(now, copies, np.full(3, 5.0)))
+    expected = 0.25 / 3 + 0.75 * now / now.sum()
+    np.testing.assert_allclose(counts / counts.sum(), expected, atol=2e-3)

@@ -9,9 +9,10 @@ import scipy.special
 import scipy.stats
 
 import reference as ref
-from sequela.kernels.arguments import PosteriorState, PosteriorTarget, SetList, Trajectory
+from sequela.kernels.arguments import Jumps, PosteriorState, PosteriorTarget, SetList, Trajectory
 from sequela.kernels.posterior_sweep import COUNTS, advance, read_theta
 from sequela.posteriors.priors import Laplace, LearnedScale, StudentT, prior_shape
+from sequela.posteriors.problem import no_shifts
 from sequela.support.jit import call
 
 shape_of = functools.cache(prior_shape)
@@ -163,10 +164,23 @@ def trajectory(n, step, most_steps=6, rng=None, *, learned=False):
     return Trajectory(step, 1, most_steps, centre, directions, shrink)
 
 
+def shifted_jumps(pairs, n, rng):
+    """Jumps in which other coordinates move with all pairs but the last."""
+    shifts = 0.7 * rng.standard_normal((len(pairs) - 1, n, n))
+    for shift, (i, j) in zip(shifts, pairs, strict=False):
+        shift[np.ix_([i, j], [i, j])] = 0.0
+    slots = np.append(np.arange(len(pairs) - 1), -1)
+    return Jumps(pairs, slots, shifts.reshape(-1, n * n))
+
+
 def sweep(state, target, how, pairs=NO_PAIRS, *, jumps=0, sweeps=1, force=NOTHING, rng=None):
-    """Advance a state in place; return what was tried and accepted."""
+    """Advance a state in place; return what was tried and accepted.
+
+    `pairs` are an array of pairs, or `Jumps`.
+    """
     counts = np.zeros(len(COUNTS))
-    assert call(advance, state, target, how, pairs, jumps, sweeps, counts, force, rng)
+    table = pairs if isinstance(pairs, Jumps) else no_shifts(pairs, len(state.z))
+    assert call(advance, state, target, how, table, jumps, sweeps, counts, force, rng)
     return dict(zip(COUNTS, counts, strict=True))
 
 

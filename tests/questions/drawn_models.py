@@ -1,4 +1,4 @@
-"""A posterior that was not sampled: random models in chains, for tests of what is asked of one."""
+"""Posteriors made of random models, without sampling, for tests of questions."""
 
 from __future__ import annotations
 

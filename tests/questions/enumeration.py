@@ -1,6 +1,6 @@
-"""Every sequence of a small model, walked one by one: the truth for the tests of questions.
+"""Enumerate all sequences of a small model: exact values for the tests of questions.
 
-Written from the definition of the model alone: from the state R item j comes at rate
+It uses only the definition of the model: in the state R item j arrives at the rate
 exp(theta[j, j] + sum over i in R of theta[i, j]), the observation at rate z.
 """
 

@@ -1,4 +1,4 @@
-"""What users pass to a question, and what they are told if it is not understood."""
+"""Items and samples as arguments of questions, and the error messages for wrong ones."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_one_item():
     [
         ("tp53", "the model has no item 'tp53'; closest: 'TP53'"),
         ("KRSA", "the model has no item 'KRSA'; closest: 'KRAS'"),
-        ("qqq", "the model has no item 'qqq'; the model's items begin with: 'TP53', 'KRAS',"),
+        ("qqq", "the model has no item 'qqq'; the first items of the model are: 'TP53', 'KRAS',"),
         (7, "the model has no item 7;"),
         (1.0, "the model has no item 1.0;"),
         (None, "the model has no item None;"),
@@ -159,9 +159,9 @@ def test_numbers_are_labels_unless_they_are_a_row():
     assert find_items(two, np.array([1, 1])).tolist() == [0, 1]
     assert find_items(two, np.array([True, False])).tolist() == [0]
     assert find_items(two, {"0": 1, "1": 0}).tolist() == [0]
-    with pytest.raises(InputError, match="may be a row or labels"):
+    with pytest.raises(InputError, match="can be read as a row or as labels"):
         find_items(two, np.array([1, 0]))
-    with pytest.raises(InputError, match="may be a row or labels"):
+    with pytest.raises(InputError, match="can be read as a row or as labels"):
         find_items(Model([[0.0]]), np.array([0]))
 
 
@@ -225,11 +225,11 @@ def test_samples():
 
 def test_samples_of_other_items():
     frame = pd.DataFrame(np.zeros((2, 4), dtype=int), columns=["TP53", "KRAS", "EGFR", "PTEN"])
-    with pytest.raises(InputError, match="lack 1 of the model's 4, for example 'IDH1'"):
+    with pytest.raises(InputError, match=r"1 of the 4 items of the model are missing, .* 'IDH1'"):
         as_samples(GENES, frame)
-    with pytest.raises(InputError, match="lack 1 of the model's 4, for example 'IDH1'"):
+    with pytest.raises(InputError, match=r"1 of the 4 items of the model are missing, .* 'IDH1'"):
         as_samples(GENES, frame[["TP53", "KRAS", "EGFR"]])
-    with pytest.raises(InputError, match="lack 4 of the model's 4"):
+    with pytest.raises(InputError, match="4 of the 4 items of the model are missing"):
         as_samples(GENES, np.zeros((2, 3)))
     with pytest.raises(InputError, match="PTEN"):
         as_samples(GENES, [{"PTEN"}, {"TP53"}])

@@ -415,7 +415,7 @@ def test_sampled_pseudo_times_do_not_depend_on_threads():
         (lambda m: questions.pseudo_times(m, [{"a"}], draws="x"), "draws is 'x'; expected"),
         (lambda m: questions.pseudo_times(m, [{"a"}], n_threads=0), "n_threads"),
         (lambda m: questions.pseudo_times(m, [{"a"}], target_se=0.1), "target_se has no meaning"),
-        (lambda m: questions.pseudo_times(m, [[1, 0]]), "lack 3 of the model's 3"),
+        (lambda m: questions.pseudo_times(m, [[1, 0]]), "3 of the 3 items of the model"),
     ],
 )  # fmt: skip
 def test_bad_arguments_are_named(call, message):

@@ -1,4 +1,4 @@
-"""Two cohorts compared: the differences are those of all pairs of draws."""
+"""The comparison of two cohorts uses the differences of all pairs of draws."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ numbers = st.lists(st.sampled_from([-1.5, -1.0, 0.0, 0.25, 2.0]), min_size=1, ma
 @quick
 @given(first=numbers, second=numbers, level=st.floats(0.1, 0.95))
 def test_intervals_are_those_of_all_pairs(first, second, level):
-    """The slow twin lists every pair of a draw of one side with a draw of the other."""
+    """Compare with a slow version that lists all pairs of draws of the two cohorts."""
     apart = [b - a for a, b in itertools.product(first, second)]
     low, high, larger = _interval(np.array(first), np.array(second), level)
     tail = (1.0 - level) / 2.0
@@ -75,7 +75,7 @@ def test_equal_cohorts_differ_as_rarely_as_the_level_says():
     """Two normal clouds around estimates of one truth: 90% of the intervals hold zero.
 
     Each estimate has the error that its cloud shows. Of 20 x 6 interactions 12 are expected to be
-    called different; the chance of more than 24 is below 0.001, were they independent.
+    called different; the probability of more than 24 is below 0.001 if they are independent.
     """
     rng = np.random.default_rng(3)
     called = 0
@@ -100,7 +100,7 @@ def test_repeats_of_fits_have_intervals_and_zeros_count_half():
     np.testing.assert_allclose(found.interactions["larger"], 0.5)
     assert not (found.interactions["verdict"] == "differs").any()
     few = compare(repeats[:3], repeats[:3])
-    assert "has 3 models" in few.notes[0]
+    assert "has only 3 models" in few.notes[0]
 
 
 def test_two_single_models_are_compared_without_certainty():
@@ -110,7 +110,7 @@ def test_two_single_models_are_compared_without_certainty():
     assert not found.is_certain
     assert set(found.orders["verdict"]) == {"unknown"}
     assert found.orders["low"].isna().all()
-    assert "one model" in found.notes[0]
+    assert "single model" in found.notes[0]
     assert "difference" not in found.sentences()[0]
     by_array = compare(one.theta.tolist(), two.theta)
     assert by_array.models == (1, 1)
@@ -126,7 +126,7 @@ def test_only_items_of_both_are_compared():
         compare(one, two, items=["a", "b"])
     with pytest.raises(InputError, match="share 0 items"):
         compare(one, Model(np.eye(2), ["x", "y"]))
-    with pytest.raises(InputError, match="first is one model"):
+    with pytest.raises(InputError, match="first is a single model"):
         compare(one, [one, one])
     with pytest.raises(InputError, match="different items"):
         compare([one, two], [one, one])

@@ -212,10 +212,10 @@ def test_too_large_for_exact():
     [
         (lambda m: questions.sequence_divergence(m, m, "ab"), "items is the text 'ab'; expected"),
         (lambda m: questions.sequence_divergence(m, m, 5), "items is 5; expected a list"),
-        (lambda m: questions.sequence_divergence(m, m, []), "0 items were chosen"),
+        (lambda m: questions.sequence_divergence(m, m, []), "items has 0 items"),
         (lambda m: questions.sequence_divergence(m, m, ["x"]), "no item 'x'"),
         (lambda m: questions.sequence_divergence(m, m, method="x"), "method is 'x'; expected"),
-        (lambda m: questions.sequence_divergence(m, np.zeros((3, 3))), "0 items were chosen"),
+        (lambda m: questions.sequence_divergence(m, np.zeros((3, 3))), "items has 0 items"),
         (
             lambda m: questions.sequence_divergence(m, m, method="simulation", draws=0),
             "draws is 0; expected",

@@ -1,4 +1,4 @@
-"""The names of `sequela.questions`, loaded when they are first used."""
+"""The public names of `sequela.questions` are loaded when they are first used."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Goodness of fit: counts as they are, and z of unit spread for the model's own data."""
+"""Goodness of fit: correct counts, and z with unit variance for data from the model."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_wrong_model_is_found_out():
     found = questions.goodness_of_fit(slower, data, draws=20_000, random_state=1)
     assert (found.items["z"] > 5).any()
     assert found.sizes["z"].abs().max() > 5
-    # With the right frequencies but without interactions the pairs give it away.
+    # With the right frequencies but without interactions, the pairs show the misfit.
     strong = np.diag([-0.5, -3.0])
     strong[0, 1] = 4.0
     data = simulate(strong, 2_000, random_state=1).to_dataset()
@@ -117,7 +117,7 @@ def test_labels_threads_and_a_single_item():
 
 
 def test_settings_of_other_questions_do_not_disturb():
-    """One object may serve many questions; what it says on purpose must have a meaning."""
+    """A settings object may be for many questions, but a changed setting must have an effect."""
     model = make_model()
     data = data_of(model, 50, 1)
     options = {"draws": 500, "random_state": 3}
@@ -144,5 +144,5 @@ def test_bad_arguments_are_named(options, message):
     model = make_model()
     with pytest.raises(InputError, match=message):
         questions.goodness_of_fit(model, [{"a"}], **options)
-    with pytest.raises(InputError, match="lack"):
+    with pytest.raises(InputError, match="are missing"):
         questions.goodness_of_fit(model, [[1, 0]])

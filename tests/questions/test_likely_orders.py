@@ -65,7 +65,7 @@ def test_the_first_few(model, count):
 
 
 def test_few_items_of_a_large_model():
-    """Items outside the sample compete: they count although they did not come."""
+    """Items outside the sample affect the probabilities, although they did not arrive."""
     theta = reference.random_theta(np.random.default_rng(4), 30, sparsity=0.7)
     sample = [3, 11, 17, 28]
     truth = reference.posterior_orders(theta, sample, 0.5)
@@ -110,7 +110,7 @@ def test_ties_are_not_all_begun(monkeypatch, spread):
 
 
 def test_a_large_set_with_a_known_best_order():
-    """Each item opens the way for the next: 16! orders, and the best one is the chain."""
+    """Each item promotes the next: of 16! orders the best one is the cascade."""
     n = 16
     theta = np.diag(np.full(n, -8.0))
     theta[0, 0] = 0.0

@@ -1,4 +1,4 @@
-"""Questions to a posterior: the same as asking all its models by hand, with the right summary."""
+"""Questions to a posterior give the summary of the answers of its models."""
 
 from __future__ import annotations
 
@@ -393,10 +393,10 @@ def test_bad_input(ask, message):
         (lambda p: questions.item_arrivals(p), r"use order_matrix\(posterior\)"),
         (lambda p: questions.items_within(p, 1.0), r"use next_items\(posterior, state\)"),
         (lambda p: questions.rival_orders(p, SETS), r"use posterior\.orders\(\)"),
-        (lambda p: questions.set_probability(p, {"a"}), r"ask each of posterior\.models"),
-        (lambda p: questions.clock_curve(p), r"ask each of posterior\.models"),
-        (lambda p: evaluate(p, SETS), r"ask each of posterior\.models"),
-        (lambda p: simulate(p, 10), r"ask each of posterior\.models"),
+        (lambda p: questions.set_probability(p, {"a"}), r"for each of posterior\.models"),
+        (lambda p: questions.clock_curve(p), r"for each of posterior\.models"),
+        (lambda p: evaluate(p, SETS), r"for each of posterior\.models"),
+        (lambda p: simulate(p, 10), r"for each of posterior\.models"),
         (lambda p: plots.plot_interactions(p), r"use plot_theta\(posterior\)"),
     ],
 )

@@ -1,4 +1,4 @@
-"""From a target for the standard error to a number of draws."""
+"""The number of draws for a target of the standard error."""
 
 from __future__ import annotations
 
@@ -97,9 +97,9 @@ def test_an_error_that_is_no_number_counts_as_never_seen():
 
 
 def test_an_error_that_does_not_fall_ends():
-    """Chains that do not mix: more draws do not help, and the search must not go on for ever."""
+    """If chains do not mix, more draws do not help, and the search must end."""
     asked = []
-    with pytest.raises(BudgetError, match=r"at most 1,000,000 are made. Ask for a larger"):
+    with pytest.raises(BudgetError, match=r"more than the limit of 1,000,000\. Use a larger"):
         until_precise(
             lambda size: asked.append(size) or size,
             lambda _: 0.11,
@@ -114,7 +114,7 @@ def test_out_of_reach_says_what_it_would_take():
         Sampler().answer(target_se=1e-5)
     assert str(error.value) == (
         "target_se=1e-05 cannot be reached: after 10,000 draws the standard error is 0.01, and "
-        "about 1e+10 draws would be needed; at most 20,000,000 are made. Ask for a larger "
+        "about 1e+10 draws would be needed, more than the limit of 20,000,000. Use a larger "
         "target_se"
     )
 

@@ -1,4 +1,4 @@
-"""Orders against their reverse: what Proposition 1 forbids to tell, and what clocks can tell."""
+"""Orders against their reverse: two items alone give no evidence, clock items do."""
 
 from __future__ import annotations
 

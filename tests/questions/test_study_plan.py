@@ -1,4 +1,4 @@
-"""Plans of larger studies, against nested simulation by other means."""
+"""Compare plans of larger studies with independent nested simulations."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def two_item_cells(theta, clocks, rate):
 
 
 def test_two_items_agree_with_integration_over_the_prior():
-    """No chains, no lattices: the posterior is an average over draws of the prior.
+    """Compare with a posterior that is an average over draws of the prior.
 
     60 samples now; then 60 more, and 12 clock items for all.
     """
@@ -276,7 +276,7 @@ def test_checks_of_fits_see_what_clocks_tell(pair):
     data, draws = pair
     plan = questions.plan_study(
         draws, data, "a", "b", samples=[0], clocks=[0, 12], clock_frequency=0.4, method="check",
-        studies=4, random_state=1,
+        studies=8, random_state=1,
     )  # fmt: skip
     table = plan.table.set_index("clocks")
     assert table["right"].tolist()[0] == 0.0
@@ -330,7 +330,7 @@ def test_data_and_posterior_must_belong_together(pair):
     data, draws = pair
     with pytest.raises(InputError, match="not the data"):
         questions.plan_study(draws, np.asarray(data.values)[:50], "a", "b")
-    with pytest.raises(InputError, match=r"expected what sequela\.posterior returns"):
+    with pytest.raises(InputError, match=r"expected the result of sequela\.posterior"):
         questions.plan_study(sequela.example_theta(), data, "a", "b")
     wider = Dataset(
         np.hstack([np.asarray(data.values), np.ones((len(data), 1), bool)]),

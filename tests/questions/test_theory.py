@@ -330,9 +330,9 @@ def test_rounding_at_the_ends_is_forgiven():
 @pytest.mark.parametrize(
     ("probabilities", "message"),
     [
-        ((0.0, 0.5, 0.2), "p0 is 0 .*expected some samples without items"),
-        ((0.5, 0.0, 0.2), "p1 is 0 .*item 1 is never seen alone, so item 2 would"),
-        ((0.5, 0.2, 0.0), "p2 is 0 .*item 2 is never seen alone, so item 1 would"),
+        ((0.0, 0.5, 0.2), "p0 is 0 .*expected a positive number"),
+        ((0.5, 0.0, 0.2), "p1 is 0 .*item 1 is never observed alone, and item 2 would"),
+        ((0.5, 0.2, 0.0), "p2 is 0 .*item 2 is never observed alone, and item 1 would"),
         ((0.5, 0.3, 0.2), r"p0 \+ p1 \+ p2 is 1 .*expected a sum below 1"),
         ((0.5, 0.3, 0.4), r"p0 \+ p1 \+ p2 is 1.2"),
         ((0.5, -0.1, 0.4), "p1 is -0.1; expected a finite number of at least 0"),
@@ -353,7 +353,7 @@ def test_impossible_probabilities(probabilities, message):
         (np.array([[0.0, np.inf], [0.0, 0.0]]), r"theta\[0, 1\] is inf"),
         (np.array([[-np.inf, 0.0], [0.0, 0.0]]), r"theta\[0, 0\] is -inf"),
         (np.array([[0.0, -np.inf], [-np.inf, 0.0]]), "expected a sum below 1"),
-        ([[0.0, -60.0], [-60.0, 0.0]], "too rarely seen together"),
+        ([[0.0, -60.0], [-60.0, 0.0]], "cannot be distinguished"),
         (pd.DataFrame(PAPER, index=["a", "b"], columns=["b", "a"]), "labelled differently"),
     ],
 )

@@ -443,7 +443,7 @@ def test_a_plan_of_version_0_1_goes_on(backend, data, tmp_path):
         ({"penalties": [0.1, -1]}, "-1"),
         ({"seeds": 2, "tol": 0}, "tol is 0"),
         ({"seeds": 2, "solver": "magic"}, "solver is 'magic'"),
-        ({"seeds": 2, "random_state": 1}, "random_state is not for a plan"),
+        ({"seeds": 2, "random_state": 1}, "random_state cannot be set for a plan"),
         ({"seeds": 2, "orders": ["step 1"]}, "an order needs two"),
         ({"seeds": 2, "orders": ["step 1", "nothing"]}, "nothing"),
         ({"seeds": 2, "seed": -1}, "seed is -1"),

@@ -272,7 +272,7 @@ def test_tables_stay_within_their_budget(table, tmp_path):
     times = pd.read_csv(tmp_path / "some" / "pseudo_times.csv", index_col="sample")
     sampled = times["method"] == "relocation"
     assert 0 < sampled.sum() < data.n_samples
-    assert f"pseudo-times: {sampled.sum()} of 60 samples are sampled" in notices[0]
+    assert f"pseudo-times: orders are drawn for {sampled.sum()} of 60 samples" in notices[0]
     assert "table_seconds, allows 0.5 seconds)" in notices[0]
     # The largest sets are those that were sampled.
     assert times["size"][sampled].min() >= 13
@@ -320,7 +320,7 @@ def test_what_cannot_be_written_is_refused_before_the_work(table, report, tmp_pa
     def never(*_, **__):
         pytest.fail("the fit began")
 
-    monkeypatch.setattr("sequela.report.fit_run.read_samples", never)
+    monkeypatch.setattr("sequela.report.fit_run.read_as_recorded", never)
     with pytest.raises(sequela.InputError, match=r"force=True"):
         run_fit(table, report.folder, OPTIONS)
     with pytest.raises(sequela.InputError, match="'gif' is not a figure format"):

@@ -23,7 +23,9 @@ from sequela.report import (
     write_report,
 )
 from sequela.report.html import render_page
+from sequela.report.html_folder import _read_data
 from sequela.report.html_verdicts import find_verdicts
+from sequela.report.run import Run
 
 ASSETS = Path(style.__file__).parents[1] / "report" / "page"
 SOURCES = Path(__file__).parents[2] / "page"
@@ -292,8 +294,50 @@ def test_samples_that_are_gone_are_left_out_with_a_warning(fit, caplog):
     finally:
         hidden.rename(source)
     assert payload["samples"] is None
-    assert "without them" in caplog.text
+    assert "without the samples" in caplog.text
     write_report(fit)
+
+
+@pytest.fixture
+def recorded_fit(tmp_path, monkeypatch):
+    """A fit of a table that other options read as another one; all paths are relative."""
+    monkeypatch.chdir(tmp_path)
+    rows = [f"s{k},{'1,1,0' if k % 3 else ',0,1'}" for k in range(30)]
+    Path("samples.csv").write_text("\n".join(["sample,a,b,c", *rows]) + "\n")
+    Path("orders.csv").write_text("sample,before,after\ns1,a,b\ns2,b,a\n")
+    weights = [f"s{k},{1 + k % 2}" for k in range(30)]
+    Path("weights.csv").write_text("\n".join(["sample,weight", *weights]) + "\n")
+    options = FitRunOptions(
+        penalty=0.05, seed=1, starts=1, check=False, missing="absent", orders="orders.csv",
+        weights="weights.csv",
+    )  # fmt: skip
+    run_fit("samples.csv", "fit", options, output=OutputOptions(figures=()))
+    return tmp_path / "fit"
+
+
+def test_a_report_reads_the_table_as_the_fit_did(recorded_fit, tmp_path, monkeypatch):
+    """With missing cells, known orders and weights, from any working directory."""
+    data = _read_data(Run.read(recorded_fit), recorded_fit)
+    assert data.n_missing == 0
+    assert data.orders[1] == (("a", "b", 1.0),)
+    np.testing.assert_array_equal(data.weights, 1 + np.arange(30) % 2)
+    before = (recorded_fit / "report.html").read_bytes()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert write_report(recorded_fit).read_bytes() == before
+    assert str(tmp_path) not in before.decode()
+
+
+@pytest.mark.parametrize("name", ["orders.csv", "weights.csv"])
+def test_a_file_that_was_moved_or_changed_is_noticed(recorded_fit, name, caplog):
+    path = recorded_fit.parent / name
+    text = path.read_text()
+    path.unlink()
+    assert payload_of(write_report(recorded_fit).read_text())["samples"] is None
+    assert f"{name}'; the report is made without the samples" in caplog.text
+    path.write_text(text.replace("s1", "s4"))
+    with pytest.raises(InputError, match=f"{name}' is not the file that the run was made from"):
+        write_report(recorded_fit)
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):

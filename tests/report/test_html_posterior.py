@@ -131,7 +131,7 @@ def test_a_folder_with_draws_has_a_report(posterior, data, tmp_path):
     Run("posterior", options, {"path": str(table), "sha256": 64 * "0"}, {"converged": False}).write(
         tmp_path
     )
-    with pytest.raises(InputError, match="not the file that the run was made of"):
+    with pytest.raises(InputError, match="not the file that the run was made from"):
         write_report(tmp_path)
     page = write_report(tmp_path, data).read_text()
     payload = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL).group(1))

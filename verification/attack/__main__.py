@@ -1,7 +1,8 @@
-"""Make good files, damage them, and judge what happens; see the package."""
+"""Write good files, damage them, and check the readers; see the docstring of the package."""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import random
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from verification.attack.by_hand import cases
 from verification.attack.damage import (
     damaged_arrays,
     damaged_bytes,
@@ -59,7 +61,7 @@ def small() -> Dataset:
 
 
 class Attack:
-    """All kinds of files, in one temporary folder."""
+    """Attacks on all kinds of files, in one temporary folder."""
 
     def __init__(self, folder: Path, rounds: int, seed: int) -> None:
         self.folder = folder
@@ -217,7 +219,7 @@ class Attack:
             self.tally.judge("posterior", what, read, expected="refused")
 
     def command_line(self) -> None:
-        """Hostile content through commands: nothing that acts may reach the terminal."""
+        """Pass hostile content to commands, and check that no control character is printed."""
         from click.testing import CliRunner
 
         runner = CliRunner()
@@ -234,9 +236,31 @@ class Attack:
                 kind = "command line"
                 self.tally.tried[kind] += 1
                 self.tally.refused[kind] += result.exit_code != 0
-                shown = re.sub(r"\x1b\[\d*m", "", result.output)  # our own colours
+                shown = re.sub(r"\x1b\[\d*m", "", result.output)  # colours of sequela itself
                 if visible(shown) != shown or "unexpected" in shown or result.exit_code != 2:
                     self.tally.findings.append(f"{kind}, {what}: {result.output!a:.300}")
+
+    def by_hand(self) -> None:
+        """Files that are wrong in ways of their own, through commands."""
+        from click.testing import CliRunner
+
+        folder = self.folder / "by_hand"
+        folder.mkdir()
+        runner = CliRunner()
+        kind = "by hand, commands"
+        with contextlib.chdir(folder), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for name, what, arguments, expected in cases(
+                folder, lambda given: runner.invoke(command, given)
+            ):
+                result = runner.invoke(command, arguments)
+                self.tally.tried[kind] += 1
+                self.tally.refused[kind] += result.exit_code != 0
+                shown = re.sub(r"\x1b\[\d*m", "", result.output)  # our own colours
+                wrong = "This error is unexpected" in shown or visible(shown) != shown
+                if wrong or result.exit_code != (2 if expected == "refused" else 0):
+                    found = f"{kind}, {name}, {what}: {result.exit_code} {result.output!a:.300}"
+                    self.tally.findings.append(found)
 
 
 def main() -> None:
@@ -247,7 +271,7 @@ def main() -> None:
         attack = Attack(Path(name), rounds, seed)
         for part in (
             attack.text_files, attack.parquet, attack.models, attack.checkpoints, attack.runs,
-            attack.repeats, attack.posteriors, attack.command_line,
+            attack.repeats, attack.posteriors, attack.command_line, attack.by_hand,
         ):  # fmt: skip
             part()
             print(f"{part.__name__}: {time.process_time() - began:.0f} CPU seconds", flush=True)

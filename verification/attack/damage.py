@@ -1,4 +1,4 @@
-"""Generators of damaged files. Each yields (what was done, content)."""
+"""Generators of damaged files. Each yields pairs (description of the damage, content)."""
 
 from __future__ import annotations
 
@@ -125,12 +125,12 @@ def _archive(arrays: dict[str, Any]) -> bytes:
 
 
 def hostile_text(content: str, mark: str) -> Iterator[tuple[str, bytes]]:
-    """Put hostile texts in place of a label that occurs in a text file."""
+    """Replace a label in a text file by hostile texts."""
     for text in HOSTILE:
         yield f"label {text!a}", content.replace(mark, text, 1).encode()
 
 
 def unusual_text(content: str, mark: str) -> Iterator[tuple[str, bytes]]:
-    """Put unusual but right labels in its place, everywhere."""
+    """Replace a label in a text file, everywhere, by unusual but right labels."""
     for text in UNUSUAL:
         yield f"label {text!a:.30}", content.replace(mark, text).encode()

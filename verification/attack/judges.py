@@ -1,4 +1,4 @@
-"""What must hold for every file: judges that call a reader and watch it."""
+"""Call a reader with a damaged file, and check the conditions that must hold for every file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Tally:
-    """What was tried for each kind of file, and what did not hold."""
+    """Counts of damaged files for each kind of file, and the conditions that did not hold."""
 
     tried: collections.Counter[str] = field(default_factory=collections.Counter)
     refused: collections.Counter[str] = field(default_factory=collections.Counter)
@@ -31,7 +31,7 @@ class Tally:
         expected: str = "",
         same_as: Any = None,
     ) -> None:
-        """Call a reader. `expected` may be "refused" or "read"; a result must equal `same_as`."""
+        """Call a reader. `expected` may be "refused" or "read"; the result must equal `same_as`."""
         self.tried[kind] += 1
         try:
             with warnings.catch_warnings():
@@ -42,7 +42,7 @@ class Tally:
             if expected == "read":
                 self._add(kind, what, f"refused: {error}")
             if visible(str(error)) != str(error):
-                # The command line escapes it; a label in an error should be quoted all the same.
+                # The command line escapes control characters; an error should quote labels, too.
                 shown = visible(str(error))
                 if visible(shown) != shown:
                     self._add(kind, what, f"acts on a terminal: {error!a}")

@@ -1,9 +1,9 @@
-"""What the workers share. Runs in a peer's environment: nothing but NumPy is taken for granted.
+"""Code that all workers share. It runs in the environment of a peer and needs only NumPy.
 
 A worker is started as ``python worker.py job.json``. The job names a task, the samples (an .npz
-file) and a folder for what comes out: ``result.json``, and the thetas on the way as .npy files with
-one line each in ``trajectory.jsonl``, written at once, so that what a crash or the limit leaves
-behind can still be scored. All thetas are handed over in our orientation.
+file) and a folder for the results: ``result.json``, and the thetas over time as .npy files with one
+line each in ``trajectory.jsonl``. They are written at once, so that they can be scored even after a
+crash or the time limit. All thetas have our orientation.
 """
 
 import json
@@ -17,21 +17,21 @@ from pathlib import Path
 
 import numpy as np
 
-# Every theta is kept at first; after so many bytes only where the clock has moved on by a share.
+# Every theta is kept until this many bytes; then one only after a certain share of the time so far.
 _ALL_KEPT = 5e7
 _LATER = 1.05
 SMALL = 10
-# A learning that is over sooner than this is repeated, and the fastest counts.
+# A fit that takes fewer seconds is repeated; the fastest one is used.
 _SHORT = 2.0
 _REPEATS = 3
 
 
 class Stopped(Exception):  # noqa: N818 - no error: the limit that was asked for
-    """The limit of a learning has passed."""
+    """The time limit of a fit has passed."""
 
 
 class Recorder:
-    """The clock of one learning, and the thetas on its way; writing does not count as time."""
+    """Record the thetas of one fit over time; the time of writing is not counted."""
 
     def __init__(self, folder, limit):
         self.folder = Path(folder)
@@ -39,7 +39,7 @@ class Recorder:
         self.start()
 
     def start(self):
-        """Begin a learning; what an earlier one has left is written over."""
+        """Begin a fit; the records of an earlier one are overwritten."""
         (self.folder / "trajectory.jsonl").unlink(missing_ok=True)
         self.steps = []
         self.written = 0
@@ -70,10 +70,10 @@ class Recorder:
             file.writelines(json.dumps(step) + "\n" for step in steps)
 
     def fastest(self, learn):
-        """Run a learning, a short one again, and return what the fastest returned.
+        """Run a fit, repeat it if it is short, and return the result of the fastest.
 
-        `learn` gives its result with the seconds. All tools do the same steps every time, so that
-        thetas written over are the same, and only the times are those of another repeat.
+        `learn` returns its result and the seconds. All tools do the same steps in every repeat, so
+        overwritten thetas are the same, and only the times are those of another repeat.
         """
         found = []
         while not found or (found[0][0]["seconds"] < _SHORT and len(found) < _REPEATS):
@@ -88,8 +88,8 @@ class Recorder:
 def peak_memory():
     """Return the peak memory of this process in MB.
 
-    Not `ru_maxrss` where it can be avoided: on Linux it also counts the parent's memory, which a
-    new process shares until it starts its own program.
+    `ru_maxrss` is avoided if possible: on Linux it includes the memory of the parent, which a new
+    process shares until it starts its own program.
     """
     try:
         text = Path("/proc/self/status").read_text()
@@ -100,9 +100,9 @@ def peak_memory():
 
 
 def time_of(work, seconds=1.0, max_calls=200):
-    """Return the shortest time of a call: as many as fit into `seconds`, after one to warm up.
+    """Return the shortest time of a call, of as many calls as fit into `seconds`.
 
-    One that takes far longer is not repeated.
+    A first call is not counted. A call that takes much longer is not repeated.
     """
     start = time.perf_counter()
     work()
@@ -119,10 +119,11 @@ def time_of(work, seconds=1.0, max_calls=200):
 
 
 def curve(sizes, orders, some_sets, max_seconds=6.0):
-    """Return the seconds of a value and gradient of one set for each size that is affordable.
+    """Return the seconds of a value and gradient of one set for each size.
 
-    `some_sets` returns the work of evaluating a table; each row of `orders` gives one set, its
-    first k items. Small sets come in numbers, so that the call itself is a small part.
+    Sizes that would take too long are left out. `some_sets` returns a function that evaluates a
+    table; each row of `orders` gives one set, its first k items. Small sets are evaluated in large
+    numbers, so that the overhead of the call is small.
     """
     found = {}
     for k in sizes:
@@ -142,18 +143,18 @@ def versions(*names):
         try:
             found[name] = version(name)
         except PackageNotFoundError:
-            # Run from its source, as ours may be.
+            # The package may be run from its source, without an installed version.
             found[name] = getattr(import_module(name), "__version__", "unknown")
     return found
 
 
 def ready(job):
-    """Return what it took to come to the point where learning can begin."""
+    """Return the time and memory before the fit begins."""
     return {"start-up, s": time.time() - job["launched"], "memory when ready, MB": peak_memory()}
 
 
 def run(tasks, names):
-    """Do what the job says with the function of its task, and write what it returns."""
+    """Run the function of the task of the job, and write its result."""
     job = json.loads(Path(sys.argv[1]).read_text())
     folder = Path(job["folder"])
     with np.load(job["samples"], allow_pickle=False) as file:

@@ -1,6 +1,6 @@
-"""Gradients to count instructions of: ``count_worker.py samples.npz count``.
+"""Compute gradients, to count their instructions: ``count_worker.py samples.npz count``.
 
-Few imports, because a counter that emulates the processor makes each of them dear.
+There are few imports, because they take long if the processor is emulated.
 """
 
 import sys

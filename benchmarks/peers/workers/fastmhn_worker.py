@@ -1,6 +1,6 @@
 """The worker of fastmhn: clusters of events and Adam, with the settings that its README shows.
 
-Its theta is oriented as that of mhn. It starts processes of its own, one a core.
+Its theta has the orientation of mhn. It starts one process per core.
 """
 
 import resource
@@ -23,7 +23,7 @@ def learn(job, X, theta, recorder):
     evaluate(inwards, data[:2], max_cluster_size=CLUSTER)  # starts its processes
     result = {"gradient, s": time_of(lambda: evaluate(inwards, data, max_cluster_size=CLUSTER))}
 
-    # `learn_mhn` tells nobody how far it is; its gradient is the only place to look in.
+    # `learn_mhn` does not report its progress, so record theta when it computes the gradient.
     def watched(theta, *args, **options):
         if recorder.keep(theta.T):
             raise Stopped
@@ -51,7 +51,7 @@ def learn(job, X, theta, recorder):
 
     if job["learn"]:
         result.update(recorder.fastest(once))
-    # A process's memory is known once it has ended.
+    # The memory of a process is known only after it has ended.
     get_reusable_executor().shutdown(wait=True)
     worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3
     result["peak memory, MB"] = peak_memory() + cpu_count() * worker

@@ -1,6 +1,6 @@
 """The worker of mhn: exact gradients, L-BFGS-B on a smoothed L1 penalty, its defaults otherwise.
 
-Its theta[i, j] is the effect of j on i: transposed on the way in and out.
+In mhn theta[i, j] is the effect of j on i, so theta is transposed before and after.
 """
 
 import warnings
@@ -27,12 +27,12 @@ def learn(job, X, theta, recorder):
             nonlocal stopped
             if recorder.keep(x.reshape(n, n).T):
                 stopped = True
-                raise StopIteration  # how SciPy's minimiser is told to end
+                raise StopIteration  # this stops the minimiser of SciPy
 
         optimizer = cMHNOptimizer().load_data_matrix(X.astype(np.int32))
         optimizer.set_callback_func(watch)
         recorder.start()
-        # Unrounded; that `train` rounds to two decimals by default is added where it is scored.
+        # Do not round theta here. By default `train` rounds to two decimals; this is scored later.
         model = optimizer.train(lam=job["penalty"], round_result=False)
         seconds = recorder.now()
         recorder.keep(model.log_theta.T, always=True)

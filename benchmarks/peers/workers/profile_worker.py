@@ -1,7 +1,7 @@
-"""Fits to look into: ``profile_worker.py job.json``, started by a profiler or with its own.
+"""Run fits for a profiler: ``profile_worker.py job.json``.
 
-A fit is repeated for some seconds inside `measured_part`, whose name is what a profile is cut down
-to: imports and compiled code on its way from the disk are not what a fit costs.
+A fit is repeated for some seconds inside `measured_part`. Only this function is used of a profile,
+so that imports and the loading of compiled code are not included.
 """
 
 import json

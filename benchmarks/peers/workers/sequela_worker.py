@@ -1,6 +1,6 @@
-"""The worker of sequela, in the environment of the benchmark: ours, and the paper's method.
+"""The worker of sequela, in the environment of the benchmark: our solver and the paper's method.
 
-The thetas on the way are taken from the watcher that a solver is given anyway.
+The thetas over time come from the function `watch` that a solver calls at every state.
 """
 
 import warnings
@@ -14,7 +14,7 @@ from sequela.learning.solvers.contract import Status
 
 
 def watch_solvers(recorder):
-    """Let the recorder see every state, and the limit end the solver."""
+    """Record every state of the solver, and stop it at the time limit."""
 
     recorder.solved = 0.0
 
@@ -35,7 +35,7 @@ def watch_solvers(recorder):
 
 
 def load_kernels():
-    """Load what a fit needs from the disk cache: start-up, which is measured elsewhere."""
+    """Load compiled code from the disk cache; start-up is measured separately."""
     X = np.random.default_rng(0).random((12, 6)) < 0.5
     for options in ({}, {"budget": Budget(work=100.0)}, {"solver": "adagrad", "max_iter": 3}):
         SetChain(random_state=1, **options).fit(X)
@@ -53,8 +53,8 @@ def learn(job, X, theta, recorder):
         if paper
         else Likelihood(X, random_state=1, n_threads=job["threads"])
     )  # fmt: skip
-    # Of sampled sets a value costs far more than a gradient, and the paper's method has no use for
-    # it: the two are compared by the gradient alone.
+    # For sampled sets a value takes much longer than a gradient, and the paper's method does not
+    # need it. So the two methods are compared by the gradient only.
     result["gradient alone, s"] = time_of(lambda: gradient.evaluate(theta, value=False))
     result["gradient, s"] = result["gradient alone, s"]
     if not paper:
@@ -68,7 +68,7 @@ def learn(job, X, theta, recorder):
             job["penalty"], solver=job["solver"], random_state=job["seed"],
             n_threads=job["threads"],
         ).fit(X)  # fmt: skip
-        # The paper's method has no value to find at its end; that ours does is for the table.
+        # For the paper's method, leave out the time of the final value, which it does not need.
         seconds = recorder.solved if paper else recorder.now()
         recorder.keep(learner.theta_, always=True)
         return {"seconds": seconds, **described(learner)}
@@ -80,7 +80,7 @@ def learn(job, X, theta, recorder):
 
 
 def described(learner):
-    """Return what a fitted estimator says of itself."""
+    """Return the status of a fitted estimator as plain values."""
     theta = learner.theta_
     stopped = learner.status_ is Status.INTERRUPTED
     return {

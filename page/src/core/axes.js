@@ -35,7 +35,7 @@ export function axisLeft(scale, x, { title, ticks = 5, format = (v) => number(v,
   );
 }
 
-/** Make the <svg> of a figure. What it shows must be said in words beside it. */
+/** Make the <svg> of a figure. A text next to it must describe what it shows. */
 export function drawing(width, height, ...children) {
   return s(
     "svg",

@@ -54,7 +54,7 @@ export function replace(element, ...children) {
   return element;
 }
 
-/** Make one stop of the Tab key of several elements; the arrow keys move between them. */
+/** Make several elements a single stop of the Tab key; the arrow keys move between them. */
 export function roving(elements) {
   const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
   elements.forEach((element, place) => {

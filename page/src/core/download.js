@@ -1,4 +1,4 @@
-// Figures as SVG and PNG, tables as CSV: made here, saved by the browser, sent nowhere.
+// Save figures as SVG and PNG, and tables as CSV. The browser saves them; nothing is sent.
 
 import { inLight } from "./theme.js";
 
@@ -17,7 +17,7 @@ export function save(name, content, type) {
   link.href = url;
   link.download = name;
   link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 120_000); // a slow machine may not have begun yet
+  setTimeout(() => URL.revokeObjectURL(url), 120_000); // on a slow machine the download may start late
 }
 
 /** Return a copy of a drawing with its style in attributes, as other programs need it. */

@@ -1,4 +1,4 @@
-// What surrounds every figure: its title, what it shows, its controls and its downloads.
+// The frame of every figure: title, explanation, controls and downloads.
 
 import { h, newId } from "./dom.js";
 import { savePng, saveSvg } from "./download.js";

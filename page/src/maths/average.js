@@ -1,11 +1,11 @@
-// What is known about one set: the answers of one model, or the average over draws of a posterior.
+// Answers about one set: those of one model, or their average over draws of a posterior.
 //
-// The average is plain: each draw counts alike, as for questions to a posterior in Python.
+// All draws have the same weight, as for questions to a posterior in Python.
 
 import { history, likelyOrders, nextItems, rates, weights } from "./lattice.js";
 import { timePosterior } from "./time.js";
 
-const CANDIDATES = 5; // best orders of each draw, among which those of the average are looked for
+const CANDIDATES = 5; // the best orders of each draw, from which the best of the average are chosen
 
 /**
  * Compute the answers for a set, a draw at a time: a generator that yields the share that is done

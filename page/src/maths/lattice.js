@@ -1,11 +1,11 @@
 // One set exactly: the recursions of docs/maths.md over all subsets of a set of at most 12 items.
 //
-// Everything is in logarithms, so that extreme rates cost accuracy nowhere.
+// Everything is in logarithms, so that extreme rates do not reduce the accuracy.
 
 export const MAX_SET = 12;
 
 /**
- * Make a chain from what the report carries.
+ * Make a chain from the data of the report.
  * @param base log base rate of each item
  * @param effects arrays from, to, effect of equal length: the interactions that are not zero
  * @param stopRate rate of the observation
@@ -115,7 +115,7 @@ export function weights(found) {
 }
 
 /**
- * Return what a set tells about its past: its log probability, the mean time of the observation,
+ * Return the posterior of the past of a set: its log probability, the mean time of the observation,
  * the mean arrival of each item, the probability of each place of each item, and before[a][b],
  * the probability that item a came before item b.
  */
@@ -151,7 +151,7 @@ export function likelyOrders(chain, set, count = 5) {
   const found = rates(chain, set);
   const { k, states, logRate, logExit } = found;
   const whole = weights(found).forward[states - 1];
-  // Of each state the best ways to it: log weight, last item, and which way of the state before.
+  // For each state its best paths: log weight, last item, and the path of the state before.
   const best = new Array(states);
   best[0] = [{ weight: -logExit[0], item: -1, from: null }];
   for (let state = 1; state < states; state += 1) {
@@ -175,7 +175,7 @@ export function likelyOrders(chain, set, count = 5) {
 }
 
 /**
- * Return what comes next after a state: of each absent item its rate, the probability that it
+ * Return what comes next after a state: for each absent item its rate, the probability that it
  * arrives next and before the observation, and its share among the items; the most probable first.
  */
 export function nextItems(chain, set) {

@@ -56,7 +56,7 @@ export function integral(y, x) {
 
 /**
  * Return the distribution of the observation time given a set: density(t), cumulative(t),
- * quantile(p), mean, sd, and `end`, the time after which nothing of the probability is left.
+ * quantile(p), mean, sd, and `end`, the time after which the probability is numerically zero.
  */
 export function timePosterior(chain, set) {
   const found = rates(chain, set);
@@ -100,7 +100,7 @@ export function timePosterior(chain, set) {
     mass += added;
     if (start > 0) length *= 2;
     start += half * 2;
-    // Rounding may leave a little more than REST; then nothing more is coming.
+    // Rounding errors may leave slightly more than REST; stop if no probability is added.
     if (1 - mass < REST || (mass > 0.5 && added < 1e-14)) break;
   }
   return distribution(panels, start);

@@ -22,7 +22,7 @@ export const cohort = {
     const { samples, payload } = page.data;
     if (samples?.time) {
       root.append(
-        h("p", { class: "lead" }, "Samples from early to late, by the mean of the time at which each was probably taken. Nobody measured these times: they are what the set of items tells, given the model."),
+        h("p", { class: "lead" }, "Samples from early to late, by the mean of the time at which each was probably taken. These times were not measured: the model infers them from the items of each sample."),
         timeline(page),
       );
     } else root.append(h("p", {}, "The report was made without samples, or their times were not computed."));
@@ -153,7 +153,7 @@ function drawTimeline(made, items, width, page) {
   replace(
     made.note,
     `${counted(order.length, "sample")}${wide < 1 ? " (neighbours share a column)" : ""}. Above: mean and 90% interval of the time of each sample. `,
-    samples.arrivals ? `The colour shows when in the time of its sample an item came, dark for early.` : "",
+    samples.arrivals ? `The colour shows how early an item came, relative to the time of its sample; dark is early.` : "",
     left_ && samples.arrivals ? ` For ${counted(left_, "sample")} with many items (${percent(left_ / samples.count)}) this is not computed; they are drawn in the middle colour.` : "",
   );
 }
@@ -163,7 +163,7 @@ const sum = (values) => values.reduce((a, b) => a + b, 0);
 function timePanel(samples, order, left, inner) {
   const { mean, low, high } = samples.time;
   const count = order.length;
-  // A few samples may be far later than all others; the panel is not theirs alone.
+  // A few samples may be far later than all others; the axis does not extend to them.
   const highs = order.map((row) => high[row] ?? mean[row]).sort((a, b) => a - b);
   const top = 1.1 * Math.max(highs[Math.floor(0.985 * (count - 1))] ?? 1, 1e-9);
   const y = scaleLinear([0, top], [TOP, 14]).clamp(true);

@@ -51,7 +51,7 @@ function summary(goodness) {
   const far = (zs) => zs.filter((z) => Math.abs(z) > 2).length;
   const items = goodness.items.z;
   return (
-    `Of ${counted(items.length, "item")}, ${far(items)} occur more or less often than the model expects by over two standard deviations ` +
+    `Of ${counted(items.length, "item")}, ${far(items)} differ in frequency from what the model expects by more than two standard deviations ` +
     `(about ${number(items.length * 0.046, 2)} would by chance); of ${counted(goodness.pairs.count, "pair")}, ${integer(goodness.pairs.beyond)} ` +
     `(about ${number(goodness.pairs.count * 0.046, 2)} by chance).`
   );
@@ -148,8 +148,8 @@ function importPart(page) {
     `Items per sample: median ${number(found.median_size)}, at most ${integer(found.largest_size)}; ${counted(found.empty_samples, "sample")} without any item.`,
   ];
   const dropped = [
-    ...found.dropped_samples.map((part) => [counted(part.names.length, "sample"), part]),
-    ...found.dropped_items.map((part) => [counted(part.names.length, "item"), part]),
+    ...found.dropped_samples.map((part) => ["sample", part]),
+    ...found.dropped_items.map((part) => ["item", part]),
   ];
   const merged = Object.entries(found.merged ?? {});
   return h(
@@ -157,19 +157,22 @@ function importPart(page) {
     {},
     h("h3", {}, "What was read, dropped and merged"),
     h("ul", {}, lines.map((line) => h("li", {}, line))),
-    dropped.map(([count, part]) => names(`${count} dropped, ${part.reason}`, part.names)),
+    dropped.map(([noun, part]) => {
+      const count = part.count ?? part.names.length; // the report lists only the first names
+      return names(`${counted(count, noun)} dropped, ${part.reason}`, part.names, count);
+    }),
     merged.map(([name, old]) => names(`${counted(old.length, "item")} merged into ${name}`, old)),
     found.many_items?.length ? names(`${counted(found.many_items.length, "sample")} with very many items: they appear to be observed late, which may mislead the clock`, found.many_items.map((x) => `${x.sample} (${x.size})`)) : null,
     (found.notes ?? []).map((note) => h("p", { class: "note" }, note)),
   );
 }
 
-function names(title, list) {
+function names(title, list, count = list.length) {
   const shown = list.slice(0, 200);
   return h(
     "details",
     {},
     h("summary", {}, title),
-    h("p", { class: "names" }, shown.map((name, k) => [k ? ", " : "", h("bdi", {}, name.slice(0, 80))]), list.length > shown.length ? ` and ${integer(list.length - shown.length)} more` : ""),
+    h("p", { class: "names" }, shown.map((name, k) => [k ? ", " : "", h("bdi", {}, name.slice(0, 80))]), count > shown.length ? ` and ${integer(count - shown.length)} more` : ""),
   );
 }

@@ -43,9 +43,9 @@ function fill(body, dialog, page, item) {
       button("Close", "Close", () => dialog.close()),
     ),
     h("p", {}, facts.join("; "), "."),
-    h("div", { class: "columns" }, effects("What acts on it", into, (e) => e.from, page), effects("On what it acts", out, (e) => e.to, page)),
+    h("div", { class: "columns" }, effects("What acts on it", into, (e) => e.from, page), effects("What it acts on", out, (e) => e.to, page)),
     h("h3", {}, "Before or after?"),
-    pairs.length ? orders(pairs.slice(0, LISTED), page) : h("p", {}, "No other item was seen with it often enough."),
+    pairs.length ? orders(pairs.slice(0, LISTED), page) : h("p", {}, "No other item occurs together with it often enough."),
     pairs.length > LISTED ? h("p", { class: "note" }, `The ${LISTED} clearest of ${pairs.length} orders.`) : null,
   );
 }

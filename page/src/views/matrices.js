@@ -1,5 +1,5 @@
-// (c) Theta and the order matrix as heat maps: one pixel per cell, labels where there is room, and
-// of the cell under the pointer or the cursor keys always.
+// (c) Theta and the order matrix as heat maps: one pixel per cell. Labels are shown if there is room;
+// the labels of the selected cell are always shown.
 
 import { colourBar, drawing, raster } from "../core/axes.js";
 import { diverging, isLight, onPaper } from "../core/colours.js";
@@ -67,7 +67,7 @@ function drawMap(made, order, width, options, page) {
   const margin = Math.round(Math.min(Math.max(longest + 10, 40), 0.3 * width));
   let side = width - margin - 8;
   const written = fits(side) >= SMALLEST;
-  // Without room for all labels only those of the cell in hand are written.
+  // Without room for all labels, only those of the selected cell are written.
   side = Math.min(side, Math.max(52 * m, 160), 760);
   const cell = side / m;
   const letters = written ? Math.min(fits(side), 11.5) : 11;
@@ -103,7 +103,7 @@ function drawMap(made, order, width, options, page) {
   follow(svg, { order, margin, side, cell, cursor, made, options, page, written });
 }
 
-/** Return a number with one digit; what rounds to zero has no sign. */
+/** Return a number with one digit; a value that rounds to zero has no sign. */
 function oneDigit(x) {
   const text = x.toFixed(1);
   return text === "-0.0" ? "0.0" : text.replace("-", "\u2212");
@@ -133,7 +133,7 @@ function numbers(order, cell, margin, options, colours) {
   );
 }
 
-/** Say what the cell under the pointer or the cursor keys holds. */
+/** Show the value of the cell under the pointer, or selected with the arrow keys. */
 function follow(svg, at) {
   let place = null;
   const show = (i, j) => {
@@ -190,7 +190,7 @@ function thetaMap(page) {
   const sizes = data.edges.map((e) => Math.abs(e.effect)).sort((a, b) => a - b);
   const top = sizes.length ? Math.max(sizes[Math.floor(0.97 * (sizes.length - 1))], 0.1) : 1;
   const { base } = data.payload.model;
-  const sure = (found) => (data.isPosterior ? `; there with probability ${probability(found.certainty)}` : "");
+  const sure = (found) => (data.isPosterior ? `; present with probability ${probability(found.certainty)}` : "");
   const acting = new Set(data.edges.flatMap((e) => [e.from, e.to]));
   const active = page.itemsByFrequency.filter((item) => acting.has(item));
   return heatMap(page, {
@@ -216,7 +216,7 @@ function thetaMap(page) {
     scale: () => [`${number(-top, 2)} or less`, "0", `${number(top, 2)} or more`],
     note:
       "Row acts on column: orange speeds up, blue slows down, empty is zero. Log effects on the rate. The diagonal is grey; point at it for base rates." +
-      (data.isPosterior ? ` Means over the posterior; cells fade where the interaction may not be there, and are empty where its probability is below ${percent(data.payload.model.least_present)}.` : ""),
+      (data.isPosterior ? ` Means over the posterior; cells are pale if the interaction is uncertain, and empty if its probability is below ${percent(data.payload.model.least_present)}.` : ""),
   });
 }
 
@@ -232,7 +232,7 @@ function orderMap(page) {
     }, 0);
   const known = new Map();
   for (const row of data.verdicts.rows) {
-    // Of a posterior: how far it is from even odds which of the two usually comes first.
+    // For a posterior: 0 if it is certain which of the two usually comes first, 1 if it is open.
     if (row.usuallyFirst !== null) known.set(row.first * data.n + row.second, Math.min((1 - row.usuallyFirst) / 0.45, 1));
     else if (row.low !== null) known.set(row.first * data.n + row.second, row.high - row.low);
   }
@@ -263,8 +263,8 @@ function orderMap(page) {
     },
     scale: () => ["0: after", "0.5", "1: before"],
     note: data.isPosterior
-      ? "Probability that the row came before the column, among samples with both, averaged over the posterior. Cells fade where the data cannot tell which of the two usually comes first."
-      : "Probability that the row came before the column, among samples with both. Cells fade where both are rare together, and where the range of the probability is known to be wide.",
+      ? "Probability that the row came before the column, among samples with both, averaged over the posterior. Cells are pale if the data cannot tell which of the two usually comes first."
+      : "Probability that the row came before the column, among samples with both. Cells are pale if the two items rarely occur together, or if the range of the probability is wide.",
   });
 }
 

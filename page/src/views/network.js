@@ -1,4 +1,4 @@
-// (b) The interactions as a network: to drag, zoom and filter; an item opens what is known of it.
+// (b) The interactions as a network: to drag, zoom and filter; a click on an item shows its details.
 
 import { drag } from "d3-drag";
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY } from "d3-force";
@@ -27,7 +27,7 @@ export const network = {
         { class: "lead" },
         "An orange arrow means that an item, once present, speeds up the arrival of another; a blue dashed line with a bar means that it slows it down. ",
         data.isPosterior
-          ? "Lines fade where the data do not tell whether the interaction is there."
+          ? "Lines are pale if it is uncertain whether the interaction is present."
           : "Most pairs have no effect on each other: the penalty removes effects that the data do not need.",
       ),
     );
@@ -67,7 +67,7 @@ function networkFigure(page) {
     hint: "Drag items to move them; pinch, or Ctrl and the wheel, to zoom; click an item for its details.",
     note:
       "The size of an item shows how often it occurs, the width of a line how strong the effect is." +
-      (data.isPosterior ? ` The strength of the colour is the probability that the interaction is there: that it changes the rate by a factor of at least ${number(Math.exp(data.payload.model.least_effect), 2)}.` : ""),
+      (data.isPosterior ? ` The strength of the colour is the probability that the interaction is present, that is, changes the rate by a factor of at least ${number(Math.exp(data.payload.model.least_effect), 2)}.` : ""),
   });
   let view = null;
   let width = 800;
@@ -86,7 +86,7 @@ function networkFigure(page) {
   return made.element;
 }
 
-/** Begin with interactions that are more likely there than not, unless hardly any is. */
+/** Start with interactions of probability above 0.5, or with a lower limit if there are few. */
 function firstCertainty(data) {
   if (!data.isPosterior) return 0;
   const ranked = data.edges.map((edge) => edge.certainty).sort((a, b) => b - a);
@@ -94,10 +94,10 @@ function firstCertainty(data) {
 }
 
 function strength(effect) {
-  return `\u00d7\u2009${number(Math.exp(Math.abs(effect)), 2)}`;
+  return `\u00d7\u2009${number(Math.exp(Math.abs(effect)), 3)}`;
 }
 
-/** Place items by forces; the result depends on nothing but the edges. */
+/** Place items by forces; the result depends only on the edges. */
 function layout(items, edges, radius, data) {
   const at = new Map(items.map((item, place) => [item, place]));
   const nodes = items.map((item, place) => ({ item, r: radius(item), index: place }));
@@ -284,7 +284,7 @@ function interactionTable(page) {
     { title: "acts on", text: true, value: (e) => data.labels[e.to], show: (e) => page.item(e.to) },
     { title: "effect on the rate", value: (e) => Math.exp(e.effect), show: (e) => h("span", { class: e.effect > 0 ? "promotes" : "inhibits" }, factor(e.effect)) },
     { title: "log effect", value: (e) => e.effect, show: (e) => number(e.effect, 3) },
-    certain ? { title: data.isPosterior ? "probability that it is there" : "probability of this sign", value: (e) => e.certainty, show: (e) => number(e.certainty, 2) } : null,
+    certain ? { title: data.isPosterior ? "probability that it is present" : "probability of this sign", value: (e) => e.certainty, show: (e) => number(e.certainty, 2) } : null,
     data.isPosterior
       ? {
           title: "90% interval of the factor", value: (e) => e.high - e.low,

@@ -1,4 +1,4 @@
-// (e) A patient: choose a sample or click items together. Computed here, from theta.
+// (e) A patient: choose a sample, or select items. The page computes the answers from theta.
 
 import { scaleLinear } from "d3-scale";
 
@@ -12,7 +12,7 @@ import { MAX_SET } from "../maths/lattice.js";
 
 const OFFERED = 30;
 const LISTED = 60;
-const SLICE = 60; // milliseconds of work between two breaths of the page
+const SLICE = 60; // milliseconds of work before the page can react to input again
 
 export const patient = {
   id: "patient",
@@ -22,13 +22,13 @@ export const patient = {
   render(root, page) {
     const { data } = page;
     if (!data.computes) {
-      root.append(h("p", {}, "The rate of observation of this model depends on the state, which this page cannot compute. Use sequela time and sequela next."));
+      root.append(h("p", {}, "The observation of this model has no constant rate, so this page cannot compute answers. Use the commands sequela time and sequela next."));
       return;
     }
     root.append(
-      h("p", { class: "lead" }, "Choose a sample, or put items together, to see when it was probably taken, in which order its items probably came, and what comes next. The page computes the answers itself, for sets that nobody has seen as well."),
+      h("p", { class: "lead" }, "Choose a sample, or select items, to see when it was probably taken, in which order its items probably came, and what comes next. The page computes the answers itself, also for sets that no sample has."),
       data.isPosterior
-        ? h("p", { class: "note" }, `The answers are averages over ${counted(data.payload.model.draws.count, "model")} drawn from the posterior, so that they count how uncertain the model is.`)
+        ? h("p", { class: "note" }, `The answers are averages over ${counted(data.payload.model.draws.count, "model")} drawn from the posterior, so that they include the uncertainty of the model.`)
         : "",
     );
     const state = { set: firstSet(page), sample: null };
@@ -57,7 +57,7 @@ export const patient = {
   },
 };
 
-/** Begin with a typical sample: of at least three items, and not many. */
+/** Begin with a typical sample, of three to five frequent items. */
 function firstSet(page) {
   const sets = page.data.samples?.sets ?? [];
   const common = new Set(page.itemsByFrequency.slice(0, 12));
@@ -89,7 +89,7 @@ function sampleChooser(page, open) {
   return { element: h("div", { class: "pick-part" }, h("label", { for: id }, "A sample of the cohort"), input, list) };
 }
 
-/** Make the chips that put items together. */
+/** Make the chips that select items. */
 function itemPicker(page, state, change) {
   const { data } = page;
   const id = newId("items");
@@ -136,7 +136,7 @@ function heading(page, state) {
   return h("h3", { class: "patient-set", "aria-live": "polite" }, parts);
 }
 
-/** Compute the answers in slices of time, so that the page stays alive; stop if `current` is false. */
+/** Compute the answers in slices of time, so that the page stays responsive; stop if `current` is false. */
 function answerInSlices(page, state, show, current) {
   const { data } = page;
   const set = [...state.set].sort((a, b) => a - b);
@@ -169,7 +169,7 @@ function tooLarge(page, state, set, head) {
       : "";
   return [
     head,
-    h("p", { class: "callout" }, `${stored}The page computes times and orders of sets of up to ${MAX_SET} items; this one has ${set.length}. Remove items, or ask sequela time and sequela order.`),
+    h("p", { class: "callout" }, `${stored}The page computes times and orders of sets of up to ${MAX_SET} items; this one has ${set.length}. Remove items, or use the commands sequela time and sequela order.`),
     nextFigure(page, averageNext(page.data.chains(), set)),
   ];
 }
@@ -185,7 +185,7 @@ function answerParts(page, set, head, { time, past, orders, next }) {
 }
 
 function timeFigure(page, time) {
-  const made = figure("time-density", "When was it taken?", { note: "Density of the time of observation given the set. The shaded part holds 90%, the line is the mean." });
+  const made = figure("time-density", "When was it taken?", { note: "Density of the time of observation given the set. The shaded area contains 90%; the vertical line is the mean." });
   drawByWidth(made.body, (width) => {
     const end = Math.min(time.quantile(0.997), time.end);
     const height = 190;

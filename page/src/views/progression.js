@@ -31,8 +31,8 @@ export const progression = {
           "p",
           { class: "note" },
           data.isPosterior
-            ? "Samples take turns with the models that were drawn from the posterior: each contributes its most likely order under one of them. Where the data cannot tell an order, both directions appear."
-            : "These are the most likely orders of one model. Where the data cannot tell, a branch may as well run the other way: see the first section.",
+            ? "Each sample contributes its most likely order under one of the models that were drawn from the posterior, in turn. If the data cannot tell an order, both directions appear."
+            : "These are the most likely orders of one model. If the data cannot tell, the opposite order may be equally plausible: see the first section.",
         ),
       );
       if (known) root.append(treeFigure(page), pathsFigure(page));

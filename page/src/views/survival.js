@@ -45,8 +45,8 @@ export function survivalPart(page) {
   const what = ENDPOINTS[found.endpoint] ?? "survival";
   const made = figure("survival", `Survival of early and late samples (${what})`, {
     note:
-      "Kaplan-Meier curves with 95% bands; a tick is a patient who was last seen then without the event. " +
-      "Samples are split in half by the mean of their pseudo-time. The numbers below are those still under observation.",
+      "Kaplan-Meier curves with 95% bands; a tick marks a patient without the event who was last seen at that time. " +
+      "Samples are split in half by the mean of their pseudo-time. The numbers below are the samples still under observation.",
   });
   const draw = (width) => {
     const last = Math.max(...found.groups.map(({ time }) => time[time.length - 1]), 1e-9);
@@ -112,7 +112,7 @@ function summary(found) {
     p === null
       ? ""
       : p < 0.05
-        ? ` The difference is larger than chance would make it (log-rank test: ${said(p)}).`
+        ? ` The difference is larger than expected by chance (log-rank test: ${said(p)}).`
         : ` The data do not show a difference (log-rank test: ${said(p)}).`;
   const left = found.left_out ? ` ${counted(found.left_out, "sample")} without survival times ${found.left_out === 1 ? "is" : "are"} left out (${percent(found.left_out / (found.left_out + early.samples + late.samples))}).` : "";
   return `The median survival time of early samples ${middle(early)}; of late samples it ${middle(late)}.${verdict}${left}`;

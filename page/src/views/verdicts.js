@@ -1,4 +1,4 @@
-// (a) Can the data tell? The orders, each with what is known about its certainty.
+// (a) Can the data tell? The orders and their certainty.
 
 import { h, newId, replace, s } from "../core/dom.js";
 import { choice } from "../core/figure.js";
@@ -13,21 +13,22 @@ const MEANING = {
     "Certainty was not computed. The probabilities below are those of one model; other models may " +
     "explain the data equally well with another order.",
   evidence:
-    "The evidence says how much better the data go with this order than with its reverse, in nats. " +
-    "Below about 2 the data cannot tell, however certain the model seems.",
+    "The evidence is how much better this order fits the data than its reverse, in nats. " +
+    "Below about 2 nats the data cannot tell, however certain the model seems.",
   range:
     "A model can be sure of an order that the data do not determine. So the fit also looked for " +
-    "other models that explain the data almost as well (within 2 nats of the best one). " +
+    "other models that explain the data almost equally well (within 2 nats of the best one). " +
     "\u201cThe data allow\u201d is the range of the probability over all of them: if it includes 0.5, the data " +
     "cannot tell which item came first.",
   posterior:
-    "Many models explain the data. The probability is the average over all of them, each counted by how " +
-    "plausible it is, and 90% of them lie in the interval. The data can tell an order if it is the usual one with a " +
+    "Many models explain the data. The probability is the average over all of them, weighted by how plausible " +
+    "each model is; 90% of the models lie in the interval. The data can tell an order if it is the usual one with a " +
     "probability of at least 0.95; from 0.8 on they suggest it.",
 };
+const PLAIN = /^[\w().:+-]+$/;
 const EVIDENCE = {
   posterior: "Evidence: the log of the odds that the first item usually comes first (3 are odds of 20 to 1).",
-  other: "Evidence: how much better the data go with this order than with its reverse, in nats. Below 0 the reverse is better; above 2 is clear.",
+  other: "Evidence: how much better this order fits the data than its reverse, in nats. Below 0 the reverse order fits better; above 2 the evidence is clear.",
 };
 
 /** Draw a probability and its range on a line from 0 to 1. */
@@ -46,7 +47,7 @@ export function rangeBar(row, width = 90) {
   );
 }
 
-/** Return evidence with one digit; what rounds to zero has no sign. */
+/** Return evidence with one digit; a value that rounds to zero has no sign. */
 function nats(x) {
   if (x === null) return "\u2013";
   const text = x.toFixed(1);
@@ -87,7 +88,7 @@ function answer(data, a, b, name) {
   if (a === b) return ["Choose two different items."];
   let row = findPair(data, a, b);
   if (row.probability === null) {
-    return ["The report has no order for ", name(a), " and ", name(b), ": they were hardly ever drawn together."];
+    return ["The report has no order for ", name(a), " and ", name(b), ": they almost never occur together."];
   }
   if (row.probability < 0.5) row = turned(row);
   const [first, second] = [name(row.first), name(row.second)];
@@ -95,7 +96,7 @@ function answer(data, a, b, name) {
     yes: ["Yes, the data can tell: ", first, " came before ", second, "."],
     suggests: ["The data suggest that ", first, " came before ", second, ", but do not show it."],
     no: ["No, the data cannot tell which of the two came first."],
-    unchecked: ["Whether the data can tell was not checked for this pair."],
+    unchecked: ["Not known: whether the data can tell was not checked for this pair."],
   }[row.verdict];
   const parts = [h("strong", { class: `verdict ${row.verdict}` }, verdict), " "];
   const average = data.verdicts.kind === "posterior";
@@ -107,7 +108,7 @@ function answer(data, a, b, name) {
   ); // prettier-ignore
   if (row.usuallyFirst !== null) parts.push("The probability that it usually comes first is ", h("strong", {}, probability(row.usuallyFirst)), ". ");
   if (row.evidence !== null && !average) {
-    parts.push("The evidence for this order is ", h("strong", {}, nats(row.evidence)), row.evidence < 0 ? " nats: against it. " : ` nats (above ${CLEAR} is clear). `);
+    parts.push("The evidence for this order is ", h("strong", {}, nats(row.evidence)), ` nats${weight(row.evidence)}. `);
   }
   if (row.baseline !== null) {
     const agrees = row.baseline === row.first;
@@ -116,7 +117,25 @@ function answer(data, a, b, name) {
       " have fewer items on average, so it may have come first; this ", agrees ? "agrees." : "points the other way.",
     ); // prettier-ignore
   }
+  if (row.verdict === "unchecked") parts.push(advice(data, row));
   return parts;
+}
+
+/** Return what evidence in nats means, in words. */
+function weight(evidence) {
+  if (nats(evidence) === "0.0") return ", so both orders fit equally well";
+  return evidence < 0 ? ", so the reverse order fits better" : ` (above ${CLEAR} is clear)`;
+}
+
+/** Return the commands that check a pair, if the report has them. */
+function advice(data, row) {
+  const { command, kind } = data.verdicts;
+  if (!command || kind === "none") return ""; // without any check, the commands are below the question
+  const [check, again] = command.split("\n");
+  const labels = [data.labels[row.first], data.labels[row.second]];
+  // Other labels might need quotes, which depend on the shell.
+  const pair = labels.every((label) => PLAIN.test(label)) ? ` --pair "${labels.join(",")}"` : "";
+  return [" To check it, run ", h("code", {}, check + pair), " and then ", h("code", {}, again), "."];
 }
 
 export const verdicts = {
@@ -156,7 +175,7 @@ function summary(known) {
   const [yes, maybe, no, left] = ["yes", "suggests", "no", "unchecked"].map(number);
   const parts = [`the data can tell ${yes}`, maybe || known.kind === "posterior" ? `suggest ${maybe}` : null, `and cannot tell ${no}`].filter(Boolean);
   const told = `Of ${counted(yes + maybe + no, "order")}${known.kind === "posterior" ? "" : " that were checked"}, ${parts.join(parts.length > 2 ? ", " : " ")}.`;
-  return left ? `${told} The other ${counted(left, "order")} of the table were not checked: take them as a guess of one model.` : told;
+  return left ? `${told} The other ${counted(left, "order")} of the table were not checked: they are guesses of one model.` : told;
 }
 
 /** Make the question with two choices, and its answer. */
@@ -165,7 +184,7 @@ function askBox(page) {
   if (data.n < 2) return "";
   const { rows } = data.verdicts;
   const first = rows.find((row) => row.verdict === "yes") ?? rows[0] ?? { first: 0, second: 1 };
-  // By name: somebody who looks for an item knows what it is called.
+  // Sorted by name, because readers look for an item by its name.
   const order = [...page.itemsByFrequency].sort((a, b) => data.labels[a].localeCompare(data.labels[b], "en"));
   const out = h("p", { class: "answer", "aria-live": "polite" });
   const make = (text, chosen) => {
@@ -255,7 +274,7 @@ function orderTable(page) {
   if (has("baseline")) {
     notes.push(
       "Simple check: samples with the earlier item should have fewer items on average. It ignores " +
-        "all interactions, so it is no evidence by itself.",
+        "all interactions, so it is not evidence on its own.",
     );
   }
   return h("div", {}, made.element, notes.map((text) => h("p", { class: "note" }, text)));

@@ -1,10 +1,9 @@
-"""Every figure and table of the paper, made again by one command each.
+"""Reproduce every figure and table of the paper, with one command each.
 
 Gotovos, Burkholz, Quackenbush and Jegelka, "Scaling up Continuous-Time Markov Chains Helps Resolve
 Underspecification" (2021). An experiment is a module with a task that does one repeat, and four
-functions: the cases to run, the tables made of their results, the figure drawn from the tables, and
-the verdict on the paper's claim. Figure and verdict see the tables alone, so that both can be made
-again from the files.
+functions: the cases to run, the tables of their results, the figure, and the verdict on the claim
+of the paper. Figure and verdict use only the tables, so that both can be made again from the files.
 
 Attributes are loaded when they are first used, so that ``sequela --help`` stays fast.
 """

@@ -1,8 +1,7 @@
 """Figure 11 (appendix G): theta of many items is a small block of interactions, then clocks.
 
-With items by frequency, the share of all interaction (the sum of absolute effects) that lies among
-the first b items is compared with what the same interactions would give if the items came in a
-random order.
+Items are sorted by frequency. The share of all interaction (the sum of absolute effects) among the
+first b items is compared with the share for a random order of the items.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ __all__ = ["EXPERIMENTS", "shares_within", "task"]
 
 PENALTY = 0.01
 _ORDERS = 1000
-_MOST = 0.9  # the block is where this share of all interaction lies
-_ZOOMED = 60  # items beyond which the first ones are shown once more, larger
+_MOST = 0.9  # the block contains this share of all interaction
+_ZOOMED = 60  # with more items, the first ones are shown again in a larger picture
 _SHOWN = 35
 
 
 def task(*, folder: str, n: int, seed: int) -> dict[str, Any]:
-    """Learn the n most frequent items; weigh the first b against random orders of the items.
+    """Learn a model of the n most frequent items; compare the first b with random orders.
 
     Parameters
     ----------
@@ -44,16 +43,16 @@ def task(*, folder: str, n: int, seed: int) -> dict[str, Any]:
     n : int
         Number of items.
     seed : int
-        Of sampled sets and random orders.
+        Seed of sampled sets and random orders.
 
     Returns
     -------
     dict
-        theta's diagonal and interactions, how the fit ended, and the shares within the first b.
+        Diagonal and interactions of theta, how the fit ended, and the shares within the first b.
     """
     data = glioblastoma(folder).most_frequent(n)
     with warnings.catch_warnings():
-        # Items that never occur without each other are expected among rare ones.
+        # Some rare items always occur together, which would cause warnings.
         warnings.simplefilter("ignore")
         learner = SetChain(PENALTY, random_state=seed, progress=False).fit(data)
     sizes = np.abs(learner.theta_)
@@ -102,13 +101,13 @@ def shares_within(sizes: NDArray[np.float64], order: NDArray[np.int64]) -> NDArr
 
 
 def _block(shares: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the smallest b with most of the interaction, of each row."""
+    """Return the smallest b with 90% of the interaction, for each row."""
     found: NDArray[np.int64] = np.argmax(np.atleast_2d(shares) >= _MOST, axis=1) + 1
     return found
 
 
 def cases(settings: Settings) -> list[dict[str, Any]]:
-    """One fit."""
+    """Return the only case, one fit."""
     return [{"folder": str(settings.data), "n": 50 if settings.quick else 150}]
 
 
@@ -176,7 +175,7 @@ def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
     ax.set_xlim(0.0, len(items))
     ax.set_ylim(0.0, 1.02)
     finish(ax, x="first b items", y="share of all interaction among them", legend=False)
-    # The curve and the band leave no room inside.
+    # There is no room inside the axes.
     ax.legend(fontsize=SMALL, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
 
@@ -192,7 +191,7 @@ def _draw_theta(ax: Any, table: pd.DataFrame, n: int) -> None:
     }  # fmt: skip
     image = ax.imshow(effects, **look)
     if n > _ZOOMED:
-        # Cells of a large matrix are hardly to be seen; the empty half has room for the block.
+        # Cells of a large matrix are too small, so show the block again in the empty half.
         closer = ax.inset_axes((0.53, 0.49, 0.46, 0.46))
         closer.imshow(effects, **look)
         closer.set_xlim(0.5, _SHOWN + 0.5)
@@ -216,7 +215,7 @@ def _draw_theta(ax: Any, table: pd.DataFrame, n: int) -> None:
 
 
 def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """Tell whether most interaction lies in a block of less than half of the items."""
+    """Return whether most interaction lies in a block of less than half of the items."""
     items, curve, fit = tables["fig11_items"], tables["fig11_curve"], tables["fig11_fit"]
     n = len(items)
     share = curve["share"].to_numpy()
@@ -263,8 +262,8 @@ EXPERIMENTS = {
         draw=draw,
         judge=judge,
         data=GLIOBLASTOMA,
-        differs="The paper shows a picture; the block is measured here. That rare items have no "
-        "interactions is partly the penalty's doing: the gradient of an effect of a rare item is "
-        "at most about its frequency, which is not much above lambda for the last items.",
+        differs="The paper shows a picture, and we measure the size of the block. Rare items have "
+        "no interactions partly because of the penalty: the gradient of an effect of a rare item "
+        "is at most about its frequency, which is only a little above lambda for the last items.",
     )
 }

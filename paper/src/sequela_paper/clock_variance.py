@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPERIMENTS", "adjusted_theta", "pair_log_probabilities", "task", "time_variances"]
 
-# The paper's numbers of items, and two beyond, where 1/m can be told from what leads to it.
+# The paper's numbers of items and two larger ones, at which the variance is close to its limit 1/m.
 _SIZES = (5, 10, 20, 50, 100)
 _BEYOND = (300, 1000)
 _SAMPLES = 1000
 _NODES = 600
-_REFERENCE = 6.9  # of the dashed line, c / m
+_REFERENCE = 6.9  # the constant c of the dashed line c / m
 
 _THETA = -2.0  # whose frequency the items in pairs keep
 _DIAGONALS = {"theta = -3": -3.0, "theta = -2": -2.0, "theta = -1": -1.0, "theta in [-3, -1]": None}
@@ -52,17 +52,17 @@ _BATCHES = 20  # draws of a random diagonal
 def adjusted_theta(gamma: float, theta: float = _THETA) -> float:
     """Return the diagonal of a pair with interaction `gamma` that keeps each item's frequency.
 
-    An item alone with diagonal `theta` is seen with probability w / (1 + w), w = exp(theta).
+    A single item with diagonal `theta` is observed with probability w / (1 + w), w = exp(theta).
     """
     aim = 1.0 / (1.0 + math.exp(-theta))
-    # With infinite attraction the pair is one item of rate 2a; with infinite repulsion an item
-    # must come first to be seen. Both are well within the bracket.
+    # With infinite attraction the pair is one item of rate 2a. With infinite repulsion only the
+    # first item is observed. Both limits are well within the bracket.
     found = brentq(lambda x: _pair_frequency(x, gamma) - aim, theta - 5.0, theta + 5.0, xtol=1e-14)
     return float(found)
 
 
 def _pair_frequency(diagonal: float, gamma: float) -> float:
-    """Return how often each of two items is seen that act on one another with gamma, eq. (6)."""
+    """Return the frequency of each of two items that act on one another with gamma, eq. (6)."""
     first, second = math.exp(diagonal), math.exp(diagonal + gamma)
     one = first / (1.0 + 2.0 * first)  # it comes, and comes first
     return one + one * second / (1.0 + second)
@@ -88,7 +88,7 @@ def pair_log_probabilities(
     total, second = 2.0 * math.exp(diagonal), math.exp(diagonal + gamma)
     slow, gap = min(total, second), abs(second - total)
     log_one = diagonal - slow * times + np.log(-np.expm1(-gap * times) / gap)
-    # In exponentials less 1 the two terms are small where the probability is.
+    # With expm1 both terms are small if the probability is small, so no digits are lost.
     both = (total * np.expm1(-second * times) - second * np.expm1(-total * times)) / (
         second - total
     )
@@ -102,7 +102,7 @@ def time_variances(log_likelihood: NDArray[np.float64], nodes: int = _NODES) -> 
     mass = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
     mass /= mass.sum(axis=1, keepdims=True)
     mean = mass @ times
-    # Around the mean: the difference of moments would lose digits where it is narrow.
+    # Squares around the mean: a difference of moments would lose digits.
     found: NDArray[np.float64] = (mass * (times - mean[:, None]) ** 2).sum(axis=1)
     return found
 
@@ -126,7 +126,7 @@ def task(*, seed: int, setting: str, gamma: float | None, m: int, samples: int) 
             "frequency": [float(frequency.min()), float(frequency.max())],
         }
     diagonal = _DIAGONALS[setting]
-    # A random diagonal is drawn several times: m = 5 rates could be all high or all low.
+    # Draw several random diagonals, because m = 5 rates could be all high or all low.
     batches = _BATCHES if diagonal is None else 1
     rng = np.random.default_rng(seed)
     found = []
@@ -152,7 +152,7 @@ def _draw_samples(theta: NDArray[np.float64], size: int, seed: int) -> NDArray[n
 
 
 def _pairs(m: int, gamma: float) -> NDArray[np.float64]:
-    """Return theta of m items in pairs; of an odd number the last item stays alone."""
+    """Return theta of m items in pairs; if m is odd, the last item has no partner."""
     theta = adjusted_theta(gamma) * np.eye(m)
     first = np.arange(0, m - 1, 2)
     theta[first, first + 1] = theta[first + 1, first] = gamma
@@ -179,7 +179,7 @@ def _pairs_log_likelihood(
 
 
 def _line_cases(settings: Settings, lines: Mapping[str, float | None]) -> list[dict[str, Any]]:
-    """Return the cases of some lines; they take seconds, so that there is no smaller version."""
+    """Return the cases of some lines; they take seconds, so there is no quick version."""
     del settings
     return [
         {"setting": name, "gamma": gamma, "m": m, "samples": _SAMPLES}
@@ -208,7 +208,7 @@ def _tables_of(name: str) -> Any:
 
 
 def _label(setting: str) -> str:
-    """Return the name of a line in Greek; the tables have it in plain letters."""
+    """Return the name of a line with Greek letters; the tables use Latin letters."""
     letter, rest = setting.split(" ", maxsplit=1)
     greek = {"theta": r"$\theta_+$", "gamma": r"$\gamma$"}[letter]
     return f"{greek} {rest}".replace(" in ", r" $\in$ ").replace("-", "\N{MINUS SIGN}")
@@ -268,7 +268,7 @@ def _slopes(table: pd.DataFrame, low: int, high: int) -> dict[str, tuple[float, 
 
 
 def _is_one_over(slopes: Mapping[str, tuple[float, float]]) -> bool:
-    """Say whether all slopes are about -1: four lines, so that three standard errors may happen."""
+    """Return whether all slopes are -1 within three standard errors."""
     return all(abs(slope + 1.0) < 0.1 + 3.0 * error < 0.5 for slope, error in slopes.values())
 
 
@@ -382,16 +382,16 @@ def _effect(table: pd.DataFrame, setting: str, base: str) -> tuple[float, float]
 
 
 def _frequency_error(table: pd.DataFrame) -> float:
-    """Return how far the exact frequency of any item is from that of an item alone."""
+    """Return the largest difference of the frequency of an item from that of a single item."""
     aim = 1.0 / (1.0 + math.exp(-_THETA))
     return float((table[["least_frequency", "most_frequency"]] - aim).abs().to_numpy().max())
 
 
 _BEYOND_TEXT = (
-    f"Besides the paper's m, up to {_SIZES[-1]}, there are m = {_BEYOND[0]} and {_BEYOND[1]}: "
-    "within the paper's range the variance does not yet fall as fast as 1/m."
+    f"The paper has m up to {_SIZES[-1]}. We add m = {_BEYOND[0]} and {_BEYOND[1]}, because the "
+    "variance does not yet decrease as fast as 1/m in the range of the paper."
 )
-_ODD_TEXT = " Of m = 5 items the last has no partner, and theta = -2."
+_ODD_TEXT = " If m = 5, the last item has no partner and has theta = -2."
 
 EXPERIMENTS = {
     "fig6": Experiment(
@@ -399,8 +399,8 @@ EXPERIMENTS = {
         title="posterior variance of the time against the number of independent items",
         where="Figure 6, appendix C",
         claim=(
-            "The mean posterior variance falls like 1/m, for items of one rate as in Theorem 1 and "
-            "in the same way for items of different rates."
+            "The mean posterior variance decreases as 1/m, for items of one rate as in Theorem 1, "
+            "and in the same way for items of different rates."
         ),
         task="sequela_paper.clock_variance:task",
         cases=lambda settings: _line_cases(settings, dict.fromkeys(_DIAGONALS)),
@@ -408,8 +408,8 @@ EXPERIMENTS = {
         draw=lambda tables: _draw_lines(tables["fig6"]),
         judge=_judge_diagonal,
         differs=(
-            f"{_BEYOND_TEXT} The random diagonal is drawn {_BATCHES} times, and its error bars are "
-            "those between these draws."
+            f"{_BEYOND_TEXT} The random diagonal is drawn {_BATCHES} times, and the error bars are "
+            "computed from these draws."
         ),
     ),
     "fig7": Experiment(
@@ -417,8 +417,8 @@ EXPERIMENTS = {
         title="posterior variance of the time with attractive pairs",
         where="Figure 7, appendix C",
         claim=(
-            "Attraction within pairs raises the posterior variance up to that of half as many "
-            "independent items: gamma = 12 at m = 100 is about gamma = 0 at m = 50."
+            "Attraction within pairs raises the posterior variance at most to that of half as many "
+            "independent items: gamma = 12 at m = 100 gives about the same as gamma = 0 at m = 50."
         ),
         task="sequela_paper.clock_variance:task",
         cases=lambda settings: _line_cases(settings, _pair_lines(_ATTRACTIVE)),
@@ -437,6 +437,6 @@ EXPERIMENTS = {
         tables=_tables_of("fig8"),
         draw=lambda tables: _draw_lines(tables["fig8"], f"gamma = {_ATTRACTIVE[-1]:g}"),
         judge=_judge_repulsive,
-        differs=_BEYOND_TEXT + _ODD_TEXT + " One attractive line is there to compare with.",
+        differs=_BEYOND_TEXT + _ODD_TEXT + " One attractive line is added for comparison.",
     ),
 }

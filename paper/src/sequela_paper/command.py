@@ -1,4 +1,4 @@
-"""``sequela paper``: the figures and tables of the paper, one command each."""
+"""``sequela paper``: reproduce the figures and tables of the paper, with one command each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sequela.cli.repeat_options import repeats_options, resumable, take_run_argu
 
 __all__ = ["paper"]
 
-# The options that are fields of `Settings`; the rest of them say where repeats run.
+# The options that are fields of `Settings`; the other options determine where repeats run.
 _SETTINGS = ("quick", "repeats", "solver", "solver_repeats", "data", "seed")
 
 
@@ -20,36 +20,41 @@ _SETTINGS = ("quick", "repeats", "solver", "solver_repeats", "data", "seed")
 @click.argument("name")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path),
-    help="Folder for tables, figure and records; it may hold an unfinished run of the same kind. "
-    "Default: sequela-paper/NAME, or NAME-quick.",
+    help="Folder for tables, figure and records. It may contain an unfinished run of the same "
+    "experiment, which is then resumed. Default: sequela-paper/NAME, or NAME-quick.",
 )  # fmt: skip
-@click.option("--quick", is_flag=True, help="A smaller version: a minute or two.")
+@click.option("--quick", is_flag=True, help="Run a smaller version, which takes a minute or two.")
 @click.option(
-    "--repeats", type=click.IntRange(min=1), help="Repetitions. Default: the paper's 96, 24 or 20."
-)
+    "--repeats", type=click.IntRange(min=1),
+    help="Number of repetitions. Default: as in the paper, 96, 24 or 20.",
+)  # fmt: skip
 @click.option(
     "--solver", type=click.Choice(["ours", "adagrad", "both"]),
-    help="What learns: this package's solver, the paper's, or both side by side. Default: both "
-    "where the claim depends on it.",
+    help="The solver: that of this package (ours), that of the paper (adagrad), or both. Default: "
+    "both if the claim depends on the solver.",
 )  # fmt: skip
 @click.option(
     "--solver-repeats", type=click.IntRange(min=1),
-    help="Repetitions of the paper's solver beside ours; it is some hundred times slower.",
+    help="Number of repetitions of the paper's solver if both run; it is about a hundred times "
+    "slower.",
 )  # fmt: skip
 @click.option(
     "--data", type=click.Path(path_type=Path),
-    help="Folder with gbm/ and synthetic/. Default: what SEQUELA_DATA names.",
+    help="Folder with gbm/ and synthetic/. Default: the environment variable SEQUELA_DATA.",
 )  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=2021, show_default=True)
-@click.option("--collect", is_flag=True, help="Run nothing: gather the shares that other jobs did.")
+@click.option(
+    "--collect", is_flag=True, help="Run no repeats; collect the shares that other jobs have done."
+)
 @repeats_options
 @json_option
 def paper(name: str, output: Path | None, collect: bool, as_json: bool, **options: Any) -> None:
-    """Make the figure or table NAME of the paper again; `sequela paper list` shows all.
+    """Reproduce the figure or table NAME of the paper; `sequela paper list` shows all names.
 
-    It writes the data (CSV), the figure (SVG, PDF, PNG) and whether the paper's claim holds, with
-    the numbers. What is done is recorded: the same command goes on where it was cut off. As an
-    array of jobs: each does its share with --index and --of, then one run with --collect.
+    The command writes the data (CSV), the figure (SVG, PDF, PNG), and whether the claim of the
+    paper holds, with the numbers. Finished repeats are recorded: the same command resumes an
+    interrupted run. In an array of jobs, each job does its share with --index and --of; then run
+    the command once with --collect.
     """
     chosen = {key: options.pop(key) for key in _SETTINGS}
     where = take_run_arguments(options)
@@ -66,7 +71,7 @@ def paper(name: str, output: Path | None, collect: bool, as_json: bool, **option
 
 
 def list_report() -> dict[str, Any]:
-    """Return what can be made."""
+    """Return the experiments as plain values for JSON."""
     from sequela_paper.registry import NAMES, find_experiment
 
     found = [find_experiment(name) for name in NAMES]
@@ -84,7 +89,7 @@ def list_report() -> dict[str, Any]:
 def make_report(
     name: str, settings: Any, folder: Path, *, collect: bool, where: dict[str, Any]
 ) -> dict[str, Any]:
-    """Make it; return the verdict and the files."""
+    """Run an experiment; return its verdict and files as plain values for JSON."""
     from sequela_paper.running import make
 
     with resumable(folder / "records"):
@@ -106,7 +111,7 @@ def make_report(
 
 
 def show_list(report: dict[str, Any]) -> None:
-    """Print the experiments."""
+    """Print a table of the experiments."""
     rows = [
         [
             one["name"], one["where"], one["title"], str(one["repeats"]),
@@ -122,12 +127,13 @@ def show_list(report: dict[str, Any]) -> None:
 
 
 def show(report: dict[str, Any]) -> None:
-    """Print the verdict and where the files are."""
+    """Print the verdict and the names of the files."""
     console = make_console()
     if not report["finished"]:
         console.print(
-            f"{report['name']}: this share is done, others are missing; when all are, run the same "
-            f"command with --collect instead of --index and --of (folder {report['folder']})",
+            f"{report['name']}: this share is done, but other shares are missing. When all are "
+            "done, run the same command with --collect instead of --index and --of (folder "
+            f"{report['folder']})",
             soft_wrap=True,
         )
         return

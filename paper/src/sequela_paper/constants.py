@@ -1,7 +1,7 @@
-"""Figure 5: which rates of a clock suit which observation times (appendix B).
+"""Figure 5: the best rates of clock items for given observation times (appendix B).
 
-The constants of Theorem 1 are closed forms. Whether they bound what the theorem says they bound is
-tried out beside them: clock items are drawn at a fixed time, and their posteriors compared.
+The constants of Theorem 1 are closed formulas. Simulations check that the bounds of the theorem
+hold: clock items are drawn at a fixed time, and the posteriors of the time are compared with it.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 __all__ = ["EXPERIMENTS", "task"]
 
 _TIMES = (0.5, 1.0, 2.0, 4.0)
-_RATES = (0.1, 8.0)  # of the curves: w+, on a logarithmic axis
+_RATES = (0.1, 8.0)  # range of the rates w+ of the curves, on a logarithmic axis
 _NAMES = ("C1", "C2")
-_HIGHEST = 1000.0  # where the picture ends
+_HIGHEST = 1000.0  # upper end of the picture
 
 
 def task(
     *, seed: int, t: float, points: int, sizes: list[int], rates: list[float], draws: int
 ) -> dict[str, Any]:
-    """Return the curves of one time t*, the rates that suit it best, and trials of the theorem."""
+    """Return the curves of one time t*, its best rates, and simulations of the theorem."""
     w = np.geomspace(*_RATES, points)
     C1, C2 = time_constants(w, t)
     best = {}
@@ -56,7 +56,7 @@ def task(
 
 
 def _trial(rng: np.random.Generator, w: float, t: float, m: int, draws: int) -> dict[str, Any]:
-    """Draw how many of m items are present at time t, and look at the posteriors of the time."""
+    """Draw the number of items present at time t, and return statistics of the posteriors."""
     present = rng.binomial(m, -math.expm1(-w * t), size=draws)
     counts, which = np.unique(present, return_inverse=True)
     moments = np.array([identical_items_posterior(w, m, int(k)) for k in counts])[which]
@@ -65,8 +65,8 @@ def _trial(rng: np.random.Generator, w: float, t: float, m: int, draws: int) -> 
         "w": w,
         "m": m,
         "draws": draws,
-        # What the proof of Theorem 1 needs so that 1 - r is at least half of exp(-w t): that is
-        # the m_0 of the theorem. (The m_3 that the paper prints for it is too small.)
+        # The condition in the proof of Theorem 1 for 1 - r >= exp(-w t) / 2, which defines m_0 of
+        # the theorem. (The m_3 that the paper prints for it is too small.)
         "enough": bool(math.sqrt(math.log(m) / m) <= math.exp(-w * t) / 2.0),
         "m_variance": float(m * moments[:, 1].mean()),
         "m_variance_se": float(m * moments[:, 1].std(ddof=1) / math.sqrt(draws)),
@@ -79,8 +79,8 @@ def _trial(rng: np.random.Generator, w: float, t: float, m: int, draws: int) -> 
 
 
 def _cases(settings: Settings) -> list[dict[str, Any]]:
-    # The rates that suit the four times: then each is tried at the times of the others, too. The
-    # minimum of C2 is where (2 - w t) exp(w t) = 1, w t = 1.84.
+    # The best rates for the four times; each rate is used at all four times. The minimum of C2 is
+    # at (2 - w t) exp(w t) = 1, that is w t = 1.84.
     return [
         {
             "t": t,
@@ -153,7 +153,7 @@ def _judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
     reached = last[last["enough"]]
     ratio = (reached["m_variance"] / reached["limit"]).to_numpy()
     of_bound = (reached["m_variance"] / reached["C2"]).to_numpy()
-    # Of the rates that were tried, the one with the smallest variance, for each time.
+    # For each time, the rate with the smallest variance.
     narrowest = last.loc[last.groupby("t")["m_variance"].idxmin()].sort_values("t")
     measured = narrowest["w"].tolist()
     falls_measured = bool((np.diff(measured) < 0.0).all())
@@ -190,8 +190,8 @@ EXPERIMENTS = {
         title="the constants of Theorem 1 against the rate of the clock items",
         where="Figure 5, appendix B",
         claim=(
-            "The later a sample was taken, the smaller the rate of the items that tell its time "
-            "best, and the less well even these tell it."
+            "The later a sample was taken, the smaller is the rate of the items that tell its time "
+            "best, and the less precise is the time that they tell."
         ),
         task="sequela_paper.constants:task",
         cases=_cases,
@@ -199,9 +199,9 @@ EXPERIMENTS = {
         draw=_draw,
         judge=_judge,
         differs=(
-            "Beside the closed forms the theorem is tried out with drawn items. Posterior means "
-            "and variances are those of Lemma 1 with its slip mended (alpha = 1/w + (1 - r) m), "
-            "which does not change the constants."
+            "In addition to the closed forms, we test the theorem with simulated items. Posterior "
+            "means and variances are those of the corrected Lemma 1 (alpha = 1/w + (1 - r) m). "
+            "The correction does not change the constants."
         ),
     )
 }

@@ -1,4 +1,4 @@
-"""What an experiment of the paper consists of, and what may be set of it."""
+"""The parts of an experiment of the paper, and its settings."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ Tables = dict[str, "pd.DataFrame"]
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user may choose.
+    """The settings that a user may choose.
 
     Attributes
     ----------
     quick : bool
-        A smaller version that takes a minute or two.
+        Whether to run a smaller version, which takes a minute or two.
     repeats : int or None
-        Repetitions; None: the paper's, or few if `quick`.
+        Number of repetitions; None: as in the paper, or few if `quick`.
     solver : {"ours", "adagrad", "both"} or None
-        What learns: the solver of this package, the paper's, or both side by side; None: both
-        where the claim depends on it.
+        The solver: that of this package, that of the paper, or both; None: both if the claim
+        depends on the solver.
     solver_repeats : int or None
-        Repetitions of the paper's solver where both run; it is some hundred times slower.
+        Number of repetitions of the paper's solver if both run; it is about a hundred times slower.
     data : Path or None
         The folder with the real and synthetic data.
     seed : int
-        What everything random is derived from.
+        The seed from which all random numbers are derived.
     """
 
     quick: bool = False
@@ -58,10 +58,10 @@ class Settings:
                 raise InputError(f"{name} is {value!r}; expected at least 1")
 
     def repetitions(self, solver: str, full: int, quick: int, slow: tuple[int, int]) -> int:
-        """Return how often `solver` ("ours" or "adagrad") repeats; 0 if it is not asked for.
+        """Return the number of repetitions of `solver` ("ours" or "adagrad"); 0 if not chosen.
 
-        `full` and `quick` are the numbers without ``--repeats``; `slow` holds those of the paper's
-        solver where it runs beside ours, in full and in quick form.
+        `full` and `quick` are the numbers without ``--repeats``. `slow` holds the numbers for the
+        paper's solver if both solvers run, in the full and in the quick version.
         """
         chosen = self.solver or "both"
         if chosen not in (solver, "both"):
@@ -76,16 +76,16 @@ class Settings:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of the paper's claim.
+    """Whether the claim of the paper holds.
 
     Attributes
     ----------
     holds : bool or None
-        Whether it holds; None: this run cannot tell.
+        Whether the claim holds; None: this run cannot tell.
     text : str
         One or two sentences with the numbers.
     numbers : dict
-        The same numbers for machines.
+        The same numbers as values.
     """
 
     holds: bool | None
@@ -94,38 +94,38 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """The verdict in one word or two."""
+        """The verdict in one or two words."""
         return {True: "confirmed", False: "not confirmed", None: "open"}[self.holds]
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One figure or table.
+    """One figure or table of the paper.
 
     Attributes
     ----------
     name, title, where : str
-        As on the command line; what it shows; where in the paper.
+        Name on the command line; what it shows; its place in the paper.
     claim : str
-        What the paper says.
+        The claim of the paper.
     task : str
-        The function of one repeat, "package.module:name".
+        The function that does one repeat, "package.module:name".
     cases : function
-        From settings to the cases of the task.
+        Returns the cases of the task, given the settings.
     tables : function
-        From the collected results and the settings to tables by name; each becomes a CSV file.
+        Returns tables by name, given the results and the settings; each becomes a CSV file.
     draw : function
-        From the tables to a figure.
+        Returns the figure, given the tables.
     judge : function
-        From the tables to the verdict.
+        Returns the verdict, given the tables.
     repeats : int
-        The paper's repetitions; 1 where there are none.
+        Number of repetitions in the paper; 1 if there are none.
     data : tuple of str
-        The files of the data folder that it needs.
+        The files of the data folder that are needed.
     solvers : bool
-        Whether ``--solver`` matters.
+        Whether ``--solver`` has an effect.
     differs : str
-        Where our way differs from the paper's, and why.
+        How our method differs from the paper's, and why.
     """
 
     name: str

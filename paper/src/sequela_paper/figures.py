@@ -1,4 +1,4 @@
-"""What the paper's figures share: panels in our plots' style, and curves with error bars."""
+"""Panels and curves with error bars that the figures of the paper share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["curve", "finish", "legend_below", "panels"]
 
 
 def panels(rows: int, columns: int, width: float = 3.3, height: float = 2.6) -> tuple[Any, Any]:
-    """Return a figure and its grid of axes; sizes are those of one panel, in inches."""
+    """Return a figure and its grid of axes; `width` and `height` of one panel are in inches."""
     plt = load("matplotlib.pyplot")
     figure, axes = plt.subplots(
         rows, columns, figsize=(width * columns, height * rows), layout="constrained", squeeze=False
@@ -30,9 +30,10 @@ def curve(
     place: int,
     label: str,
 ) -> None:
-    """Draw a curve with error bars, in the colour, line style and marker of its place.
+    """Draw a curve with error bars, with the colour, line style and marker number `place`.
 
-    `error` names a column with their half length, or two with their lower and upper ends.
+    `error` is the name of a column with half the length of the error bars, or of two columns with
+    their lower and upper ends.
     """
     colour, style, marker = series(place)
     bars: Any = None
@@ -47,7 +48,7 @@ def curve(
 
 
 def finish(ax: Any, *, title: str = "", x: str = "", y: str = "", legend: bool = True) -> None:
-    """Give a panel its title, labels and legend in the house's sizes."""
+    """Add title, labels and legend to a panel, in the common font sizes."""
     if title:
         ax.set_title(title, fontsize=TEXT)
     ax.set_xlabel(x, fontsize=TEXT)
@@ -60,7 +61,7 @@ def finish(ax: Any, *, title: str = "", x: str = "", y: str = "", legend: bool =
 
 
 def legend_below(figure: Any, ax: Any, columns: int) -> None:
-    """Explain the curves of one panel, which are those of all, below the panels."""
+    """Add a legend below all panels, from the curves of one panel."""
     handles, labels = ax.get_legend_handles_labels()
     figure.legend(
         handles, labels, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False

@@ -1,18 +1,18 @@
-"""The exact method over all 2^n sets (Schill et al. 2019), in plain NumPy, to compare times with.
+"""The exact method over all 2^n sets (Schill et al. 2019) in NumPy, for a comparison of times.
 
-With the observation at rate 1 the distribution over all sets is p = (I - Q)^-1 e_0, where Q is the
-generator with columns as origins: Q[x + j, x] is the rate of item j in the set x, and Q[x, x] minus
-the sum of the rates there. Two ways of solving:
+With observation at rate 1 the distribution over all sets is p = (I - Q)^-1 e_0. Q is the generator,
+whose columns are origins: Q[x + j, x] is the rate of item j in the set x, and Q[x, x] is minus the
+sum of the rates in x. There are two ways to solve the system:
 
-- "substitution": the rates of all items in all sets are tabulated, and the triangular system is
-  solved set size by set size; n 2^n operations. No method over all sets can do with much less.
-- "sweeps": as published. Jacobi's iteration ends after n sweeps, for the system is triangular; each
-  sweep multiplies by n Kronecker products of n factors 2 x 2. n^3 2^n operations, but no more
-  memory than a few vectors of length 2^n.
+- "substitution": tabulate the rates of all items in all sets, and solve the triangular system by
+  increasing set size. It needs n 2^n operations; no method over all sets can need much fewer.
+- "sweeps": the published method. Jacobi's iteration ends after n sweeps, because the system is
+  triangular. Each sweep multiplies by n Kronecker products of n factors 2 x 2. It needs n^3 2^n
+  operations, but only the memory of a few vectors of length 2^n.
 
-The gradient takes a second solve with the transposed matrix. The penalised objective (eq. 3) is
-maximised by L-BFGS-B over the positive and the negative parts of the interactions, in which the L1
-penalty is linear, so that zeros are exact.
+The gradient needs a second solution with the transposed matrix. The penalised objective (eq. 3) is
+maximised by L-BFGS-B over the positive and the negative parts of the interactions. In these
+coordinates the L1 penalty is linear, so that zeros are exact.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _Level = tuple["NDArray[np.int32]", "NDArray[np.int8]", "NDArray[np.int8]"]
 
 @dataclass(frozen=True)
 class Learned:
-    """Where a fit ended.
+    """The result of a fit.
 
     Attributes
     ----------
@@ -48,11 +48,11 @@ class Learned:
     objective : float
         The penalised mean log-likelihood.
     evaluations : int
-        Values with gradients.
+        Number of values with gradients.
     seconds : float
-        What it took.
+        Duration of the fit.
     finished : bool
-        Whether it ended by itself, not by the limit of time.
+        Whether the fit ended before the time limit.
     """
 
     theta: NDArray[np.float64]
@@ -63,7 +63,7 @@ class Learned:
 
 
 class _OutOfTimeError(Exception):
-    """SciPy's optimiser has no other way to be stopped within an iteration."""
+    """Raised to stop SciPy's optimiser within an iteration; there is no other way."""
 
 
 class FullStateSpace:
@@ -72,7 +72,7 @@ class FullStateSpace:
     Parameters
     ----------
     data : Dataset
-        The samples; some 20 items at most.
+        The samples, with at most about 20 items.
     method : {"substitution", "sweeps"}
         How the two linear systems are solved.
 
@@ -106,7 +106,7 @@ class FullStateSpace:
         q = solve(slope, transposed=True)
         gradient = np.empty((n, n))
         for j in range(n):
-            # q' (dQ / d theta_ij) p: all flow of item j out of sets with i, or of all if i is j.
+            # q' (dQ / d theta_ij) p: the flow of item j out of sets with i, or all sets if i = j.
             flow = solve.rates_of(j) * p
             without, with_ = _halves(q, j)
             _halves(flow, j)[0][...] *= with_ - without
@@ -121,10 +121,10 @@ class FullStateSpace:
         penalty : float
             Weight of the L1 penalty.
         tol : float
-            The largest entry of the projected gradient at the end; in these coordinates it is the
+            Stop when no entry of the projected gradient is larger; in these coordinates it is the
             KKT residual.
         time_limit : float
-            Seconds after which it stops with the best theta so far.
+            Seconds after which the fit stops, with the best theta so far.
         """
         began = time.perf_counter()
         n = self.n
@@ -168,7 +168,7 @@ class FullStateSpace:
 
     @cached_property
     def _levels(self) -> list[_Level]:
-        """For each size its sets, with the items that each has and lacks."""
+        """Return the sets of each size, with the present and the absent items of each set."""
         n = self.n
         sets = np.arange(1 << n, dtype=np.int32)
         places = np.arange(n, dtype=np.int32)
@@ -204,7 +204,7 @@ class _Substitution:
         return found
 
     def __call__(self, right: NDArray[np.float64], *, transposed: bool) -> NDArray[np.float64]:
-        """Go up through the sizes of sets; down for the transposed matrix."""
+        """Solve by increasing set size; by decreasing size for the transposed matrix."""
         x: NDArray[np.float64] = right / self.total
         if transposed:
             for members, _, lacks in reversed(self.levels[:-1]):
@@ -220,7 +220,7 @@ class _Substitution:
 
 
 class _Sweeps:
-    """The same as Schill et al. do it, without a table."""
+    """Solve the same systems by the method of Schill et al., without a table of rates."""
 
     def __init__(self, weights: NDArray[np.float64]) -> None:
         self.weights = weights
@@ -260,7 +260,7 @@ class _Sweeps:
 
 
 def _rates_of(weights: NDArray[np.float64], j: int) -> NDArray[np.float64]:
-    """Return the rate of item j in every set, 0 where it is there already (section 2)."""
+    """Return the rate of item j in every set; 0 if the set contains j (section 2)."""
     n = len(weights)
     rate = np.empty(1 << n)
     rate[0] = weights[j, j]

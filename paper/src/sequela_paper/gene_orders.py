@@ -1,10 +1,10 @@
 """Figure 3: which of two genetic alterations came first, against the number of items (section 5.2).
 
-For a pair and the n - 2 most frequent other items a model is learned from a random start, and the
-share of sequences in which the first came before the second, given both, is computed: exactly where
-few items act on the pair, else from 10^6 sequences. A repetition is another start. Beyond the
-paper, the order is tried against its reverse (`sequela.questions.rival_orders`): how much the data
-say for it, in nats, whatever the starts agree on.
+A model of a pair and the n - 2 most frequent other items is learned from a random start. Then the
+share of sequences in which the first item arrived before the second, given both, is computed:
+exactly if few items act on the pair, otherwise from 10^6 sequences. A repetition is another start.
+In addition to the paper, the order is compared with its reverse
+(`sequela.questions.rival_orders`), which gives the evidence for it in nats.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ PAIRS = {
     "MDM2(A)/CDK4(A)": ("MDM2(A)", "CDK4(A)"),
 }
 _SIZES = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
-_BEYOND = {150: 4, 200: 4, 300: 2, 408: 2}  # repetitions beyond what the paper shows
-_EVIDENCE_UP_TO = 200  # beyond, a pair would take tens of minutes
+_BEYOND = {150: 4, 200: 4, 300: 2, 408: 2}  # repetitions for more items than in the paper
+_EVIDENCE_UP_TO = 200  # with more items, a pair would take tens of minutes
 _SIZES_OF_PAPER_SOLVER = (0, 10, 20)
 _QUICK = (0, 5, 10)
 _QUICK_OF_PAPER_SOLVER = (0,)
 _ALL_PAIRS_FROM = 30  # all eight items are among the 30 most frequent: one fit answers all pairs
 _PENALTY = 0.01
-_WIDTHS = (0.2, 2.0)  # the paper's, and one that also reaches optima farther away
+_WIDTHS = (0.2, 2.0)  # the width of the paper, and one that also reaches more distant optima
 _PAPER_ITERATIONS = 3000
 _QUICK_ITERATIONS = 300
 # Sets of more than 16 to 18 items are sampled: one of 20 would take most of the time of a fit.
 _BUDGET = Budget(work=1e8)
 _DRAWS = 1_000_000
 _OURS, _PAPER, _EVIDENCE = "ours", "adagrad", "evidence"
-# In nats: less is no evidence.
+# Evidence in nats below which an order is undecided.
 _DECIDED = 2.0
 
 
 def cases(settings: Settings) -> list[dict[str, Any]]:
-    """Return the fits: by number of other items and repetition, and one a pair for its evidence."""
+    """Return the fits: by number of other items and repetition, and one per pair for evidence."""
     common = {
         "folder": str(settings.data),
         "iterations": _QUICK_ITERATIONS if settings.quick else _PAPER_ITERATIONS,
@@ -68,7 +68,7 @@ def cases(settings: Settings) -> list[dict[str, Any]]:
         sizes = dict.fromkeys(_QUICK if settings.quick else _SIZES, ours)
         if not settings.quick:
             sizes |= {size: min(ours, most) for size, most in _BEYOND.items()}
-        # The largest first, so that no core waits for them at the end.
+        # Start with the largest, so that no core waits for them at the end.
         for others, count in sorted(sizes.items(), reverse=True):
             if others <= 100 or others == _EVIDENCE_UP_TO:
                 found += [
@@ -113,7 +113,7 @@ def task(
         items = [*(item for item in data.items if item in chosen), *rest[:others]]
     samples = data.select_items(items)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # starts that differ are what is looked for
+        warnings.simplefilter("ignore")  # different optima are expected here
         if kind == _EVIDENCE:
             return _evidence(samples, PAIRS[pairs[0]], seed)
         learner = SetChain(
@@ -144,7 +144,7 @@ def _evidence(samples: Any, pair: tuple[str, str], seed: int) -> dict[str, Any]:
     shared: dict[str, Any] = {"budget": _BUDGET, "random_state": seed, "n_threads": 1}
     learner = SetChain(_PENALTY, progress=False, **shared).fit(samples)
     row = rival_orders(learner, samples, pairs=[pair], search=False, **shared).table.iloc[0]
-    # Positive: for the first item of the pair coming first.
+    # Positive evidence means that the first item of the pair arrived first.
     sign = 1.0 if row["first"] == pair[0] else -1.0
     share = float(row["probability"])
     rival = float(row["rival_probability"])
@@ -161,7 +161,7 @@ def _evidence(samples: Any, pair: tuple[str, str], seed: int) -> dict[str, Any]:
 
 
 def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001 - as all of them
-    """Return one row a pair and repetition, their means, and the evidence for each order."""
+    """Return one row per pair and repetition, their means, and the evidence for each order."""
     fits = results[results["kind"] != _EVIDENCE]
     rows = []
     for row in fits.to_dict("records"):
@@ -253,7 +253,7 @@ def _draw_evidence(ax: Any, part: pd.DataFrame, column: int, *, wide: bool) -> N
 
 
 def _x(others: pd.Series) -> NDArray[np.float64]:
-    """Place what lies beyond 100 closer together."""
+    """Compress the axis above 100."""
     given = np.asarray(others, dtype=float)
     return np.where(given <= 100, given, 100 + 0.2 * (given - 100))
 
@@ -266,7 +266,7 @@ def _ticks(ax: Any, *, wide: bool) -> None:
 
 
 def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """Judge each pair by the repetitions at the largest sizes, and by the evidence there."""
+    """Compare each pair with the paper, by repetitions at the largest sizes and the evidence."""
     summary = tables["fig3_summary"]
     evidence = tables.get("fig3_evidence")
     solver = _OURS if (summary["solver"] == _OURS).any() else _PAPER
@@ -306,7 +306,7 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
 
 
 def _agrees(pair: str, mine: pd.DataFrame, nats: float | None) -> bool:
-    """Tell whether a pair comes out as in the paper."""
+    """Return whether a pair has the same result as in the paper."""
     late = mine[mine["others"] >= min(80, mine["others"].max())]
     mean = late["mean"].mean()
     if pair == "TP53/IDH1":
@@ -334,9 +334,9 @@ EXPERIMENTS = {
         repeats=24,
         data=GLIOBLASTOMA,
         solvers=True,
-        differs="Starts have the paper's width and ten times that in turn: from narrow starts "
-        "alone our solver ends at the same optimum each time, which hides the others. Shares are "
-        "exact where few items act on the pair. The evidence for an order is beyond the paper: "
-        "starts that agree are no evidence, and starts that do not may still be weighed.",
+        differs="Starts have the width of the paper and ten times this width in turn: from narrow "
+        "starts alone our solver always ends at the same optimum, which hides the others. Shares "
+        "are exact if few items act on the pair. We add the evidence for each order, because "
+        "starts that agree are no evidence, and starts that disagree can still be compared.",
     )
 }

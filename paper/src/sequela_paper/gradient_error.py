@@ -1,9 +1,9 @@
 """Figure 9 (appendix E): the error of sampled gradients, by proposal and number of draws.
 
-theta is where 100 epochs of ascent with exact gradients end. There the gradient is estimated by
-Metropolis-Hastings with the uniform and the informed proposal (Algorithm 2), one chain for every
-sample, and compared with the exact one. Our relocation sampler stands beside them, with as many
-sweeps as the others have draws.
+theta is the result of 100 epochs of ascent with exact gradients. At this theta the gradient is
+estimated by Metropolis-Hastings with the uniform and the informed proposal (Algorithm 2), with one
+chain per sample, and compared with the exact gradient. The relocation sampler of this package is
+also compared, with as many sweeps as the others have draws.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ _DIAGONAL_EPOCHS = 50
 _EPOCHS = 100
 _WIDTH = 0.2
 _BURN_IN = 10
-_AXIS = 0.08  # where the paper's axis ends
+_AXIS = 0.08  # upper end of the axis in the paper
 
-# The informed proposal is called clearly better from this ratio of errors on.
+# The informed proposal is clearly better if the ratio of errors is at least this large.
 _CLEAR = 1.25
 
 
 def task(
     *, folder: str | None, n: int, penalty: float, draws: list[int], seed: int
 ) -> dict[str, Any]:
-    """Ascend with exact gradients, then measure the errors of sampled ones there.
+    """Run the ascent with exact gradients, then measure the errors of sampled gradients.
 
     Parameters
     ----------
@@ -70,11 +70,11 @@ def task(
     n : int
         Number of items: the two that interact and the first clocks.
     penalty : float
-        Of the ascent.
+        Penalty of the ascent.
     draws : list of int
         Numbers of draws after burn-in.
     seed : int
-        Of the start and the chains.
+        Seed of the start and the chains.
 
     Returns
     -------
@@ -107,12 +107,12 @@ def task(
 def sampled_gradient(
     data: Dataset, theta: NDArray[np.float64], method: str, draws: int, seed: int
 ) -> NDArray[np.float64]:
-    """Return the gradient of the mean log-likelihood from one chain for every sample (eq. 7).
+    """Return the gradient of the mean log-likelihood from one chain per sample (eq. 7).
 
-    `Likelihood` evaluates identical samples once. Here each has a chain of its own, as in the
-    paper: the samples that occur c times are evaluated together, with c chains each.
+    `Likelihood` evaluates equal samples once. Here each sample has its own chain, as in the paper:
+    samples that occur c times are evaluated together, with c chains each.
     """
-    # A new chain of the relocation sampler drops 8 sweeps more: ten, as of the others.
+    # A new chain of the relocation sampler discards 8 more sweeps: ten in total, as the others.
     distinct = DistinctSamples.of(data)
     times = np.rint(distinct.weights * data.n_samples).astype(np.int64)
     gradient = np.zeros_like(theta)
@@ -135,7 +135,7 @@ def _gradient(likelihood: Likelihood, theta: NDArray[np.float64]) -> NDArray[np.
 
 
 def _ascend(likelihood: Likelihood, penalty: float, seed: int) -> NDArray[np.float64]:
-    """Return theta after 50 epochs of base rates and 100 of everything, as in section 5."""
+    """Return theta after 50 epochs of base rates and 100 of all entries, as in section 5."""
     n = likelihood.data.n_items
     objective = _ExactGradient(likelihood)
 
@@ -151,7 +151,7 @@ def _ascend(likelihood: Likelihood, penalty: float, seed: int) -> NDArray[np.flo
 
 @dataclass(frozen=True)
 class _ExactGradient:
-    """The smooth part of the objective as AdaGrad needs it: the value is not computed."""
+    """The smooth part of the objective for AdaGrad, which does not need the value."""
 
     likelihood: Likelihood
 
@@ -161,7 +161,7 @@ class _ExactGradient:
 
 
 def cases(settings: Settings) -> list[dict[str, Any]]:
-    """Every size with and without the penalty, repeated from new starts."""
+    """Return the cases: every size with and without the penalty, repeated from new starts."""
     sizes = [10, 20] if settings.quick else [10, 15, 20]
     draws = [5, 20, 50] if settings.quick else [5, 10, 20, 30, 40, 50]
     repeats = settings.repeats or (3 if settings.quick else 20)
@@ -219,12 +219,12 @@ def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001
 
 
 def _log_mean(errors: pd.Series[float]) -> float:
-    """Return the mean logarithm over numbers of draws: one figure a repeat."""
+    """Return the mean logarithm over the numbers of draws: one number per repeat."""
     return float(np.log(errors.to_numpy()).mean())
 
 
 def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
-    """Draw error against draws: a column for each size, a row with and one without penalty."""
+    """Draw error against draws: one column per size, one row with and one without penalty."""
     table = tables["fig9"]
     penalties = sorted(table["penalty"].unique(), reverse=True)
     sizes = sorted(table["n"].unique())
@@ -249,7 +249,7 @@ def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
 
 
 def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """Compare the two proposals at n = 10 and n = 20, where the ascent is penalised."""
+    """Compare the two proposals at n = 10 and n = 20, for the ascent with the penalty."""
     ratios = tables["fig9_ratios"]
     numbers: dict[str, Any] = {}
     said: dict[tuple[float, int], str] = {}
@@ -257,7 +257,7 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
     for one in ratios.to_dict("records"):
         key = (float(one["penalty"]), int(one["n"]))
         ratio, spread = float(one["ratio"]), float(one["se"])
-        known = not np.isnan(spread)  # of a single repeat there is no error
+        known = not np.isnan(spread)  # a single repeat has no standard error
         numbers[f"{one['sampler']} n={key[1]} penalty={key[0]:g}"] = (
             {"ratio": ratio, "se": spread} if known else {"ratio": ratio}
         )
@@ -290,8 +290,8 @@ EXPERIMENTS = {
         name="fig9",
         title="error of sampled gradients, uniform against informed proposal",
         where="Figure 9, appendix E",
-        claim="With the informed proposal the error of the gradient is that of the uniform "
-        "proposal at n = 10, and the smaller beside it the larger n is: clearly at n = 20.",
+        claim="At n = 10 the informed and the uniform proposal give the same error of the "
+        "gradient. For larger n the informed proposal gives a smaller error, clearly at n = 20.",
         task="sequela_paper.gradient_error:task",
         cases=cases,
         tables=tables,
@@ -299,9 +299,9 @@ EXPERIMENTS = {
         judge=judge,
         repeats=20,
         differs="The paper does not say whether the ascent was penalised: both are shown, and the "
-        "verdict is on the penalised one (step 1, lambda 0.01, as in section 5). Our relocation "
-        "sampler is added with as many sweeps as the others have draws; a sweep costs more. "
-        "Algorithm 2 puts an item before all others that it promotes, and so too far to the front "
-        "in sets with items that it does not act on, whose place is free.",
+        "verdict is about the penalised one (step 1, lambda 0.01, as in section 5). We add our "
+        "relocation sampler, with as many sweeps as the others have draws; a sweep takes longer. "
+        "Algorithm 2 puts an item before all items that it promotes. In sets with other items, "
+        "whose positions are free, this is too early.",
     )
 }

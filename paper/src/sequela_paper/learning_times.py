@@ -1,7 +1,7 @@
-"""Table 1: how long learning takes, against the exact method over all sets.
+"""Table 1: the time of learning, in comparison with the exact method over all sets.
 
-All times are of one thread and after compilation. The methods run one after the other inside a
-single task, so that none takes time from another.
+All times are for one thread, after compilation. The methods run one after the other in a single
+task, so that they do not disturb each other.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ PAPER_SECONDS = {
 CLAIMED = 1000.0
 CLAIM_SIZE = 20
 
-# The published program gives up after so many iterations.
+# The published program stops after this many iterations.
 _ITERATIONS = 3000
 _PROBE = 10
-_FEW = 100  # iterations that are done whatever they take
+_FEW = 100  # iterations that are always done, even beyond the time limit
 _DIAGONAL = 50
-# Short fits are timed several times, and the median counts.
+# Fits that take fewer seconds are timed several times; the median is used.
 _SHORT = 3.0
 _RUNS = 3
 
@@ -70,24 +70,23 @@ def task(
     folder : str
         The data folder.
     sizes, full_sizes : list of int
-        Numbers of items for the two sampling methods, and those that the method over all sets is
-        run at too.
+        Numbers of items for the two sampling methods, and for the method over all sets.
     iterations : int
-        Most iterations of the paper's solver that are really done.
+        Largest number of iterations of the paper's solver that are actually run.
     time_limit : float
-        Seconds after which a fit is cut off, and its time extrapolated.
+        Seconds after which a fit is stopped, and its time extrapolated.
     seed : int
-        Of random starts and sampled orders.
+        Seed of random starts and sampled orders.
 
     Returns
     -------
     dict
-        "rows": one for each method and size.
+        "rows" has one entry per method and size.
     """
     data = glioblastoma(folder)
-    # NumPy's own threads would help one method and disturb another.
+    # Threads of NumPy would make one method faster and disturb another.
     with one_thread(), warnings.catch_warnings():
-        # Items that never occur together, and fits that are cut off, are expected here.
+        # Items that never occur together, and fits that are stopped early, are expected here.
         warnings.simplefilter("ignore")
         _warm_up(data, seed)
         rows: list[dict[str, Any]] = []
@@ -105,7 +104,7 @@ def task(
 
 
 def _warm_up(data: Dataset, seed: int) -> None:
-    """Compile or load every kernel, those of sampled sets too."""
+    """Compile or load all kernels, including those for sampled sets."""
     few = data.most_frequent(4)
     for options in (
         {"solver": "auto"},
@@ -126,7 +125,7 @@ def _fit(data: Dataset, seed: int, **options: Any) -> tuple[Any, float]:
 def _row(
     method: str, data: Dataset, seconds: float, evaluations: int, **more: Any
 ) -> dict[str, Any]:
-    """Return what all methods report; `seconds` are those that were really spent."""
+    """Return the columns that all methods have; `seconds` is the time that was actually spent."""
     return {
         "method": method,
         "n": data.n_items,
@@ -144,7 +143,7 @@ def _row(
 
 
 def _time_ours(data: Dataset, seed: int, target: float) -> dict[str, Any]:
-    """Time our solver, and how long it takes to where the paper's solver ended."""
+    """Time our solver, and how long it takes to reach the result of the paper's solver."""
     learner, first = _fit(data, seed)
     times = [first]
     while first < _SHORT and len(times) < _RUNS:
@@ -154,7 +153,7 @@ def _time_ours(data: Dataset, seed: int, target: float) -> dict[str, Any]:
     there = history["objective"] >= target
     reached = None
     if there.any():
-        # What is outside the iterations (the start, values of large sets) is counted in full.
+        # Work outside the iterations (the start, values of large sets) is counted completely.
         left = float(history["seconds"].iloc[-1] - history["seconds"][there].iloc[0])
         reached = max(seconds - left, 0.0)
     return _row(
@@ -169,7 +168,7 @@ def _time_paper(data: Dataset, seed: int, iterations: int, time_limit: float) ->
     most = iterations
     if iterations > _FEW:
         probe, _ = _fit(data, seed, solver="adagrad", max_iter=_PROBE)
-        # The first iterations, and the state before them, are of base rates alone: cheaper.
+        # Leave out the first iterations: they learn base rates only and are faster.
         clock = probe.history_["seconds"].to_numpy()[_DIAGONAL + 1 :]
         each = float((clock[-1] - clock[0]) / (len(clock) - 1))
         most = min(iterations, max(int(time_limit / each) - _DIAGONAL, _PROBE))
@@ -185,9 +184,9 @@ def _time_paper(data: Dataset, seed: int, iterations: int, time_limit: float) ->
 
 
 def _time_full(data: Dataset, method: str, time_limit: float, needed: int) -> dict[str, Any]:
-    """Time the method over all sets; `needed` are the evaluations to expect, 0 if unknown.
+    """Time the method over all sets; `needed` is the expected number of evaluations, 0 if unknown.
 
-    Both ways of solving take the same steps, so that the slow one need not be run to its end.
+    Both ways of solving take the same steps, so the slow one need not be run to its end.
     """
     space = FullStateSpace(data, "substitution" if method == SUBSTITUTION else "sweeps")
     began = time.perf_counter()
@@ -207,7 +206,7 @@ def _time_full(data: Dataset, method: str, time_limit: float, needed: int) -> di
 
 
 def cases(settings: Settings) -> list[dict[str, Any]]:
-    """One case in all: measurements side by side would disturb each other."""
+    """Return the only case; simultaneous measurements would disturb each other."""
     if settings.quick:
         sizes = {"sizes": [10, 15], "full_sizes": [10, 15], "iterations": 30, "time_limit": 3.0}
     else:
@@ -219,7 +218,7 @@ def cases(settings: Settings) -> list[dict[str, Any]]:
 
 
 def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001
-    """Return the rows, ours first, with the paper's own times beside."""
+    """Return the rows, our solver first, with a column of the times in the paper."""
     table = pd.DataFrame(results["rows"].iloc[0])
     table["finished"] = np.where(table["finished"], "measured", "extrapolated")
     table["paper_seconds"] = [
@@ -232,7 +231,7 @@ def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001
 
 
 def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
-    """Draw time against the number of items, both logarithmic."""
+    """Draw time against the number of items, on logarithmic axes."""
     table = tables["table1"]
     figure, axes = panels(1, 1, width=6.2, height=3.9)
     ax = axes[0, 0]
@@ -283,7 +282,7 @@ def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
 
 
 def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """Compare with the claimed factor of 1000 at n = 20; at fewer items it cannot be told."""
+    """Compare with the claimed factor of 1000 at n = 20; fewer items give no verdict."""
     table = tables["table1"]
     n = int(table.loc[table["method"] == SWEEPS, "n"].max())
     at: Any = table[table["n"] == n].set_index("method")
@@ -338,13 +337,14 @@ EXPERIMENTS = {
         draw=draw,
         judge=judge,
         data=GLIOBLASTOMA,
-        differs="One thread for every method. The paper's solver is our implementation, which "
-        "samples all sets of two items or more, so that its stopping rule sits in the noise; the "
-        "published program sums sets of fewer than 8 items exactly and ended, on another machine, "
-        "after 25 to 44 s of one thread at n = 20. The method over all sets is written in NumPy "
-        "and learns by L-BFGS-B over the positive and negative parts of the interactions, to a KKT "
-        "residual of 1e-4 as this package does; beside the published way of solving stands "
-        "substitution, which takes far fewer operations. Fits that would take more than two "
-        "and a half minutes are extrapolated and marked. The verdict is on the paper's own solver.",
+        differs="All methods use one thread. The paper's solver is our implementation. It samples "
+        "all sets of two items or more, so noise delays its stopping rule. The published program "
+        "sums sets of fewer than 8 items exactly; at n = 20 it ended after 25 to 44 s with one "
+        "thread of another machine. The method over all sets is written in NumPy. It learns by "
+        "L-BFGS-B over the positive and negative parts of the interactions, to a KKT residual of "
+        "1e-4, as this package does. We show it with the published way to solve the linear "
+        "systems, and with substitution, which takes far fewer operations. Fits that would take "
+        "more than two and a half minutes are extrapolated and marked. The verdict is about the "
+        "solver of the paper.",
     )
 }

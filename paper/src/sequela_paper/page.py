@@ -1,4 +1,4 @@
-"""The results page of the documentation, written from the files that ``sequela paper`` made.
+"""Write the results page of the documentation from the files of ``sequela paper``.
 
 ``python -m sequela_paper.page paper/results docs/results.md``
 """
@@ -113,7 +113,7 @@ def _command(one: Experiment, record: dict[str, Any]) -> str:
 
 def _claim(one: Experiment) -> str:
     text = one.claim.rstrip(".")
-    # It goes on after a colon; what begins with a name stays as it is.
+    # The text follows a colon, so begin with a small letter, except for abbreviations.
     return text if text[1:2].isupper() else text[0].lower() + text[1:]
 
 
@@ -131,14 +131,14 @@ def _duration(seconds: float) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return text in which nothing is markup by accident."""
+    """Return text in which characters of Markdown are escaped."""
     for sign in ("*", "_", "[", "<", "|"):
         text = text.replace(sign, "\\" + sign)
     return text
 
 
 def write_page(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Judge every table anew, and write the page to a file."""
+    """Compute every verdict again, and write the page to a file."""
     for name in NAMES:
         path = Path(folder) / name / f"{name}.json"
         if path.is_file():

@@ -1,11 +1,12 @@
 """Figure 2: how well the true model is recovered as clock items are added (section 5.1).
 
-The KL divergence of the learned from the true distribution of marginal sequences (eq. 2), over the
-interacting items. A repetition chooses m of the 200 clocks and a start; both solvers see the same
-clocks. Two things are not as in the paper. The divergence is summed exactly, where the paper counts
-10^6 drawn sequences, which is biased upwards. And ours, after learning from the paper's random
-start, tries every order against its reverse (`sequela.questions.rival_orders`) and keeps what the
-data prefer without the penalty: alone, the penalised likelihood can prefer a wrong order.
+The measure is the KL divergence of the learned from the true distribution of marginal sequences
+(eq. 2) of the interacting items. A repetition chooses m of the 200 clocks and a start; both solvers
+get the same clocks. There are two differences from the paper. The divergence is summed exactly,
+while the paper counts 10^6 drawn sequences, which is biased upwards. And our method, after learning
+from the paper's random start, compares every order with its reverse
+(`sequela.questions.rival_orders`) and keeps the one that the data prefer without the penalty. The
+penalised likelihood alone can prefer a wrong order.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ if TYPE_CHECKING:
 __all__ = ["EXPERIMENTS", "task"]
 
 _SIZES = {"two": (0, 2, 5, 8, 10, 15, 20, 25), "five": (0, 5, 10, 15, 20, 25, 30, 40)}
-# With 40 clocks the paper's solver takes a quarter of an hour for each repetition.
+# With 40 clocks the paper's solver takes a quarter of an hour per repetition.
 _SIZES_OF_PAPER_SOLVER = {"two": (0, 5, 15, 25), "five": (0, 10, 25)}
 _QUICK = {"two": (0, 5, 20), "five": (0, 15)}
 _QUICK_OF_PAPER_SOLVER = {"two": (0, 5), "five": (0,)}
 _PENALTY = 0.01
-_WIDTH = 0.2  # of the random start, as in the paper
-_ALL_EXACT = 30  # items; with more some sets are sampled
+_WIDTH = 0.2  # width of the random start, as in the paper
+_ALL_EXACT = 30  # with more items, some sets are sampled
 _PAPER_ITERATIONS = 3000
 _QUICK_ITERATIONS = 400
 _DASHED = {"two": 0.015, "five": 0.044}
@@ -68,7 +69,7 @@ def cases(settings: Settings) -> list[dict[str, Any]]:
         found += [
             {"dataset": name, "solver": solver, "m": m, "repetition": repetition, **common}
             for name, sizes in grid.items()
-            for m in reversed(sizes)  # the long ones first, so that no core waits at the end
+            for m in reversed(sizes)  # start with long fits, so that no core waits at the end
             for repetition in range(count)
         ]
     return found
@@ -76,7 +77,7 @@ def cases(settings: Settings) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class _Case:
-    """The entries of a case."""
+    """The parameters of one case."""
 
     dataset: str
     solver: str
@@ -99,7 +100,7 @@ def task(*, seed: int, **entries: Any) -> dict[str, Any]:
     chosen = set(rng.choice(clocks, case.m, replace=False).tolist())
     sets = data.select_items([*core, *(c for c in clocks if c in chosen)]).without_times()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # several optima are what is looked for
+        warnings.simplefilter("ignore")  # several optima are expected here
         if case.solver == _PAPER:
             return _paper_solver(sets, truth, case.iterations, seed)
         return _ours(sets, truth, seed)
@@ -133,7 +134,7 @@ def _ours(sets: Dataset, truth: Model, seed: int) -> dict[str, Any]:
     return {
         "kl": _divergence(found.model, truth, seed),
         "kl_refit": _divergence(found.refit.model, truth, seed),
-        # What the penalised likelihood alone gives.
+        # The result of the penalised likelihood alone.
         "kl_penalised": _divergence(learner.model_, truth, seed),
         "objective": learner.objective_,
         "moves": found.moves,
@@ -142,7 +143,7 @@ def _ours(sets: Dataset, truth: Model, seed: int) -> dict[str, Any]:
 
 
 def _tolerance(sets: Dataset) -> float:
-    """Return the tolerance of fits: that of the Monte Carlo error where large sets are sampled."""
+    """Return the tolerance of fits, which is larger if large sets are sampled."""
     return 1e-4 if sets.n_items <= _ALL_EXACT else 1e-3
 
 
@@ -181,7 +182,7 @@ def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001
 
 
 def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
-    """Draw the divergence against m, one panel a data set."""
+    """Draw the divergence against m, one panel per data set."""
     figure, axes = panels(1, 2, width=4.1, height=3.2)
     summary = tables["fig2_summary"]
     labels = [
@@ -208,7 +209,7 @@ def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
 
 
 def _dots(ax: Any, whole: pd.DataFrame, dataset: str) -> None:
-    """Show single repetitions: the mean hides that each is either right or wrong."""
+    """Draw single repetitions, because the mean hides that each is either right or wrong."""
     for place, solver in ((0, _OURS), (3, _PAPER)):
         part = whole[(whole["dataset"] == dataset) & (whole["solver"] == solver)]
         shift = (part["repetition"] % 7 - 3) * 0.09
@@ -219,7 +220,7 @@ def _dots(ax: Any, whole: pd.DataFrame, dataset: str) -> None:
 
 
 def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """Judge: lower with every clock, close to the dashed line, no worse than the paper's solver."""
+    """Test that the divergence falls to the dashed line and is not above the paper's solver."""
     summary = tables["fig2_summary"]
     numbers: dict[str, Any] = {}
     texts = []
@@ -245,7 +246,7 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
         }  # fmt: skip
         both = _on_the_same_data(tables["fig2"], dataset)
         if not both.empty:
-            # Without clocks no method can tell, so that a lucky start is no merit.
+            # Without clocks no method can tell the order, so this case is left out.
             holds &= bool((both["ours"] <= both["paper"] + 0.005)[both["m"] > 0].all())
             means = list(zip(both["m"], both["ours"], both["paper"], strict=True))
             pairs = ", ".join(f"{a:.3f} against {b:.3f} at m = {m}" for m, a, b in means)
@@ -259,7 +260,7 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
 
 
 def _on_the_same_data(whole: pd.DataFrame, dataset: str) -> pd.DataFrame:
-    """Return the means of both solvers over the repetitions, so the clocks, that both have."""
+    """Return the means of both solvers over the repetitions (and so the clocks) that both have."""
     part = whole[whole["dataset"] == dataset]
     both = part[part["solver"] == _OURS].merge(
         part[part["solver"] == _PAPER], on=["m", "repetition"], suffixes=("", "_paper")
@@ -276,7 +277,7 @@ EXPERIMENTS = {
         name="fig2",
         title="recovery of the true model against the number of clock items",
         where="Figure 2, section 5.1",
-        claim="with more clock items the learned model approaches what is learned from the true "
+        claim="with more clock items the learned model approaches the model learned from the true "
         "observation times (KL divergence 0.015 with two, 0.044 with five interacting items)",
         task=f"{__name__}:task",
         cases=cases,
@@ -285,10 +286,10 @@ EXPERIMENTS = {
         judge=judge,
         repeats=96,
         solvers=True,
-        differs="The divergence is summed exactly instead of counted in 10^6 draws. A single "
-        "repetition is either close to the truth or close to a wrong order, which the paper's mean "
-        "hides; ours shows every repetition. Ours tries every order against its reverse, without "
-        "the penalty, after learning: the penalised likelihood alone prefers a wrong order of the "
-        "five items until m is about 30.",
+        differs="We compute the divergence exactly; the paper estimates it from 10^6 draws. A "
+        "single repetition is either close to the truth or close to a wrong order. The mean of the "
+        "paper hides this, so we show every repetition. After learning, we compare every order "
+        "with its reverse without the penalty, because the penalised likelihood prefers a wrong "
+        "order of the five items until m is about 30.",
     )
 }

@@ -1,4 +1,4 @@
-"""The experiments by name; a module is imported when its experiment is asked for."""
+"""The experiments by name; a module is imported when its experiment is first used."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAMES = tuple(_WHERE)
 
 
 def find_experiment(name: str) -> Experiment:
-    """Return an experiment; an unknown name is refused with the closest one."""
+    """Return an experiment; raise with the closest name if the name is unknown."""
     if name not in _WHERE:
         close = difflib.get_close_matches(name, NAMES, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""

@@ -1,4 +1,4 @@
-"""Making a figure or table: its repeats, its tables, its figure, its verdict, each as a file."""
+"""Make a figure or table of the paper: run its repeats, write tables, figure and verdict."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _DPI = 150.0
 
 @dataclass(frozen=True)
 class Made:
-    """What a command made: the experiment, its verdict, and the files."""
+    """The result of `make`: the experiment, its verdict, its files and its record."""
 
     experiment: Experiment
     verdict: Verdict
@@ -58,26 +58,26 @@ def make(
     collect_only: bool = False,
     **where: Any,
 ) -> Made | None:
-    """Do what is missing of an experiment and write its tables, figure and verdict.
+    """Do the missing repeats of an experiment, and write its tables, figure and verdict.
 
     Parameters
     ----------
     name : str
         One of `NAMES`.
     settings : Settings
-        What is chosen.
+        The options of the user.
     folder : path
-        Where the files go; the repeats are recorded in its folder "records", so that a run that
-        was cut off goes on.
+        Folder for the files. Repeats are recorded in its folder "records", so that an interrupted
+        run can be resumed.
     collect_only : bool
-        Do no repeat; all of them must be recorded.
+        Run no repeats; all of them must be recorded.
     **where
         Where repeats run: `backend`, `workers`, `cluster`, `share` of `sequela.repeats.run`.
 
     Returns
     -------
     Made or None
-        None if a share was done and other repeats are still missing.
+        None if only a share was done and other repeats are missing.
     """
     experiment = find_experiment(name)
     data = data_folder(settings.data)
@@ -103,7 +103,7 @@ def make(
 
 
 def warm_up() -> None:
-    """Compile what fits and the questions to them need, in a moment's work on made-up samples."""
+    """Compile the kernels that fits and questions need, with a small simulated data set."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         sets = simulate(example_theta(), 60, random_state=1).to_dataset().without_times()
@@ -119,7 +119,7 @@ def _write(
         path = place / f"{table}.csv"
         write_table(frame, path, index=False)
         files.append(path)
-    # Figure and verdict are made from what the files say, not from what was in memory.
+    # Make figure and verdict from the files, not from the tables in memory.
     read = read_tables(place, tables)
     verdict = experiment.judge(read)
     figure = experiment.draw(read)
@@ -163,12 +163,12 @@ def read_tables(folder: Path, names: Any) -> dict[str, pd.DataFrame]:
 
 
 def judge_again(folder: Path, record: Mapping[str, Any]) -> Verdict:
-    """Return the verdict that the tables of a folder give now."""
+    """Return the verdict computed from the tables of a folder."""
     return find_experiment(record["name"]).judge(read_tables(folder, record["tables"]))
 
 
 def keep_verdict(path: Path) -> None:
-    """Write into a record of `make` what its tables give now, where that has changed."""
+    """Update the verdict in a record of `make` if its tables give another one."""
     record = json.loads(path.read_text("utf-8"))
     verdict = judge_again(path.parent, record)
     now = {**record, "holds": verdict.holds, "verdict": verdict.text, "numbers": verdict.numbers}

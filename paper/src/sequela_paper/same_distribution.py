@@ -1,7 +1,7 @@
-"""Figure 4: models of two items that no sample of sets can tell apart (appendix A).
+"""Figure 4: models of two items that no sample of sets can distinguish (appendix A).
 
-The family of Proposition 1 is `sequela.questions.theory.two_item_family_of`. That its members give
-the same distribution of sets is checked here by other means: the likelihood of the package.
+The family of Proposition 1 is `sequela.questions.theory.two_item_family_of`. The likelihood of the
+package checks independently that its members give the same distribution of sets.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ __all__ = ["EXPERIMENTS", "task"]
 
 _ALPHA = 4.0
 _SETS = {"0": [False, False], "1": [True, False], "2": [False, True], "12": [True, True]}
-_REACH = 8.0  # how far the log odds of the order go towards the ends of the family
+_REACH = 8.0  # the members have log-odds of the order between -8 and 8
 _PARAMETERS = ("theta_11", "theta_12", "theta_21", "theta_22")
 
 
 def task(*, seed: int, alpha: float, points: int) -> dict[str, Any]:
-    """Return members of the family with their sets' probabilities and orders, and the true one.
+    """Return members of the family with their probabilities of sets and orders, and the true one.
 
-    Nothing is random here. The members are at even steps of the log odds that item 1 came first,
-    for the parameters between the items grow like these towards the ends of the interval of s.
+    No random numbers are used. The members have equidistant log-odds that item 1 arrived first,
+    because the interactions grow like these log-odds towards the ends of the interval of s.
     """
     del seed
     # Section 3.1: theta_11 = theta_21 = 0, theta_12 = -theta_22 = alpha.
@@ -48,7 +48,7 @@ def task(*, seed: int, alpha: float, points: int) -> dict[str, Any]:
     return {
         "low": low,
         "high": high,
-        # What the paper prints: (0, 1/p0 - 1), in which rates may be negative.
+        # The interval in the paper is (0, 1/p0 - 1), in which rates may be negative.
         "printed_high": 1.0 / family.p0 - 1.0,
         "members": [
             {
@@ -96,7 +96,7 @@ def _draw(tables: Mapping[str, pd.DataFrame]) -> Any:
             zorder=3,
         )  # fmt: skip
         _label(ax, truth, x, y, f"true model: {truth['first']:.0%}", colour=OUTLIER)
-        # The members nearest to these chances that item 1 came first.
+        # The members nearest to these probabilities that item 1 arrived first.
         for chance in (0.02, 0.5):
             row = members.iloc[int((members["first"] - chance).abs().argmin())]
             ax.plot([row[x]], [row[y]], color=LINE, marker="o", markersize=4.5)
@@ -157,7 +157,8 @@ EXPERIMENTS = {
         where="Figure 4, appendix A",
         claim=(
             "A one-dimensional family of two-item models gives the same distribution of sets, from "
-            "models in which item 1 nearly always comes first to models in which item 2 does."
+            "models in which item 1 nearly always comes first to models in which item 2 nearly "
+            "always comes first."
         ),
         task="sequela_paper.same_distribution:task",
         cases=_cases,
@@ -165,8 +166,8 @@ EXPERIMENTS = {
         draw=_draw,
         judge=_judge,
         differs=(
-            "The interval of s is p1/p0 to (1 - p0 - p2)/p0. The paper prints 0 to 1/p0 - 1, in "
-            "which rates may be negative, but draws the right one."
+            "The interval of s is p1/p0 to (1 - p0 - p2)/p0. The text of the paper has 0 to "
+            "1/p0 - 1, in which rates may be negative, but its figure shows the right interval."
         ),
     )
 }

@@ -1,6 +1,6 @@
-"""Where the paper's text slips: what is printed, what is right, and how we know.
+"""Errors in the text of the paper: what is printed, and what is correct.
 
-The numbers of the first two are computed here; the others are checked by tests.
+The numbers of the first two errors are computed here; the others are checked by tests.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["slips"]
 
 
 def _printed_lemma(w: float, m: int, k: int) -> tuple[float, float]:
-    """Return mean and variance of the posterior time with the printed alpha (one too many).
+    """Return mean and variance of the posterior time with the printed alpha (too large by 1).
 
     exp(-w t) is Beta(alpha', beta)-distributed with alpha' = alpha + 1 as printed; its logarithm
     has the mean psi(alpha') - psi(alpha' + beta).
@@ -28,7 +28,7 @@ def _printed_lemma(w: float, m: int, k: int) -> tuple[float, float]:
 
 
 def slips() -> list[tuple[str, str]]:
-    """Return where, and what about it, in Markdown."""
+    """Return pairs (place in the paper, correction) in Markdown."""
     w, m, k = 0.3, 20, 6
     right = identical_items_posterior(w, m, k)
     printed = _printed_lemma(w, m, k)

@@ -1,4 +1,4 @@
-"""The paper's data: where they are, and what is drawn anew where they are not needed."""
+"""The data of the paper: read from the data folder, or simulated if they are synthetic."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ TRUE_MODELS = {
 _FILES = {"two": "synthetic/synth2.csv", "five": "synthetic/synth5.csv"}
 _CLOCKS = 200
 _SAMPLES = 500
-# Chance decides whether known times suffice for the five items: with these 500 samples they do, as
-# with the paper's.
+# It depends on the random samples whether known times suffice for the five items. With these seeds
+# they do, as with the samples of the paper.
 _SEEDS = {"two": 2023, "five": 7}
 
 
@@ -70,19 +70,19 @@ def data_folder(given: str | os.PathLike[str] | None) -> Path | None:
 
 
 def check_files(folder: Path | None, files: Iterable[str], name: str) -> None:
-    """Refuse an experiment whose data are not there, before any work."""
+    """Raise if files that an experiment needs are missing, before any work is done."""
     for file in files:
         if folder is None:
             raise InputError(
-                f"{name} needs {file!r}: name the folder that holds it with --data FOLDER, or in "
-                "the environment variable SEQUELA_DATA"
+                f"{name} needs {file!r}; give the folder that contains it with --data FOLDER, or "
+                "in the environment variable SEQUELA_DATA"
             )
         if not (folder / file).is_file():
             raise InputError(f"{name} needs {file!r}, which is not in {str(folder)!r}")
 
 
 def drawn_clocks(n: int) -> NDArray[np.float64]:
-    """Return the log-rates of the clocks beside n items where the data are drawn (section 3.3)."""
+    """Return the log-rates of the clock items for simulated data of n items (section 3.3)."""
     return np.random.default_rng([2021, n]).uniform(-4.0, -2.0, _CLOCKS)
 
 
@@ -90,8 +90,8 @@ def drawn_clocks(n: int) -> NDArray[np.float64]:
 def synthetic(name: str, folder: str | None) -> tuple[Dataset, Model]:
     """Return 500 samples with times of the two- or five-item model and 200 clocks, and the model.
 
-    Those of the data folder if it has them, else drawn anew with a fixed seed; the model has the
-    interacting items alone, which are the first of the data.
+    The samples are those of the data folder if it has them; otherwise they are simulated with a
+    fixed seed. The model contains only the interacting items, which are the first of the data.
     """
     theta = TRUE_MODELS[name]
     truth = Model(theta, [f"item{i + 1}" for i in range(len(theta))])

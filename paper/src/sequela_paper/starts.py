@@ -1,8 +1,8 @@
 """Figure 10 (appendix G): different starts end at different optima, on the 20-item table.
 
-Every start is a repeat of its own. Ends are grouped into optima; each is learned again without
-penalty on its own interactions, so that optima can be compared without its influence, and asked
-which of the amplifications of MDM2 and CDK4 comes first.
+Every start is one repeat. The results are grouped into optima. Each optimum is refitted without
+penalty on its own interactions, so that optima can be compared without the influence of the
+penalty. For each optimum, the order of the amplifications of MDM2 and CDK4 is computed.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ __all__ = ["EXPERIMENTS", "task"]
 PENALTY = 0.01
 WIDTHS = (0.2, 2.0)
 FIRST, SECOND = "MDM2(A)", "CDK4(A)"
-# The exact penalised objective at the end of the mhn package (1.2.3), whose penalty is smoothed,
-# and the same after the rounding of theta to two decimals that it does.
+# The exact penalised objective at the result of the mhn package (1.2.3), whose penalty is smoothed;
+# and the same after mhn has rounded theta to two decimals.
 MHN_OBJECTIVE = -7.963794
 MHN_ROUNDED_OBJECTIVE = -7.961730
 _ITERATIONS = {"ours": 1000, "adagrad": 3000}
@@ -47,30 +47,30 @@ _QUICK_ITERATIONS = 150
 def task(
     *, folder: str, solver: str, width: float, tol: float, max_iter: int, seed: int
 ) -> dict[str, Any]:
-    """Learn from one random start, and ask the end.
+    """Learn from one random start, and compute the order and the refit of the result.
 
     Parameters
     ----------
     folder : str
         The data folder.
     solver : {"ours", "adagrad"}
-        What learns.
+        The solver.
     width : float
-        Random interactions are uniform in [-width, width]; the paper's solver has 0.2.
+        Random interactions are uniform in [-width, width]; the paper's solver uses 0.2.
     tol, max_iter : float, int
-        KKT residual at which ours stops, and most iterations.
+        KKT residual at which our solver stops, and largest number of iterations.
     seed : int
-        Of the start.
+        Seed of the start.
 
     Returns
     -------
     dict
-        theta, its objective, whether and how it ended, the order of the two amplifications, and
-        the refit without penalty.
+        theta, its objective, whether and how the fit ended, the order of the two amplifications,
+        and the refit without penalty.
     """
     data = schill_table(folder)
     with warnings.catch_warnings():
-        # Items that never occur together, and fits that are cut short, are expected here.
+        # Items that never occur together, and fits that are stopped early, are expected here.
         warnings.simplefilter("ignore")
         learner = SetChain(
             PENALTY, solver="auto" if solver == "ours" else solver, independent_start=False,
@@ -91,7 +91,7 @@ def task(
 
 
 def cases(settings: Settings) -> list[dict[str, Any]]:
-    """One case a start; ours from narrow and wide starts in turn."""
+    """Return one case per start; for our solver, narrow and wide starts alternate."""
     slow = (4, 1 if settings.solver == "both" else 0)
     counts = {
         "ours": settings.repetitions("ours", 20, 6, slow),
@@ -175,14 +175,14 @@ def tables(results: pd.DataFrame, settings: Settings) -> Tables:
 
 
 def _sparse(group: int, theta: NDArray[np.float64], items: tuple[str, ...]) -> pd.DataFrame:
-    """Return what is not zero; from an item to itself is its log base rate."""
+    """Return the non-zero entries of theta; from an item to itself is its log base rate."""
     i, j = np.nonzero(theta)
     labels = np.array(items, dtype=object)
     return pd.DataFrame({"group": group, "from": labels[i], "to": labels[j], "effect": theta[i, j]})
 
 
 def _range(solver: str, thetas: list[NDArray[np.float64]], items: tuple[str, ...]) -> pd.DataFrame:
-    """Return lowest and highest value of every entry over the starts."""
+    """Return the smallest and largest value of every entry over the starts."""
     stack = np.stack(thetas)
     low, high = stack.min(axis=0).ravel(), stack.max(axis=0).ravel()
     i, j = np.divmod(np.arange(low.size), len(items))
@@ -196,7 +196,7 @@ def _range(solver: str, thetas: list[NDArray[np.float64]], items: tuple[str, ...
 
 
 def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
-    """Draw theta at two optima, the range of each entry, and where the starts ended."""
+    """Draw theta at two optima, the range of each entry, and the objectives of the starts."""
     optima = tables["fig10_optima"]
     ranges = tables["fig10_range"]
     ranges = ranges[ranges["solver"] == ranges["solver"].iloc[0]]
@@ -213,7 +213,7 @@ def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
 
 
 def _two_optima(optima: pd.DataFrame) -> list[int]:
-    """Return the best optimum and the best of those that have the two items the other way round."""
+    """Return the best optimum, and the best optimum with the opposite order of the two items."""
     best = optima.iloc[0]
     other = optima[(optima["order"] > 0.5) != (best["order"] > 0.5)]
     rest = other if len(other) else optima.iloc[1:]
@@ -293,11 +293,11 @@ def _draw_ends(ax: Any, starts: pd.DataFrame, optima: pd.DataFrame) -> None:
 
 
 def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """Count the optima, and say how the best compares with that of Schill et al."""
+    """Count the optima, and compare the best with that of Schill et al."""
     starts, optima, ranges = tables["fig10"], tables["fig10_optima"], tables["fig10_range"]
     main = str(starts["solver"].iloc[0])
     chosen = starts[starts["solver"] == main]
-    # The paper's solver hardly ever meets its own rule to stop.
+    # The paper's solver rarely reaches its stopping rule.
     ended = chosen[chosen["converged"]] if main == "ours" else chosen
     if not len(ended):
         return Verdict(None, "No start converged.")
@@ -354,8 +354,8 @@ EXPERIMENTS = {
         name="fig10",
         title="theta on the 20-item table from different starts",
         where="Figure 10, appendix G",
-        claim="Different random starts end at notably different parameters; one end is practically "
-        "that of Schill et al.",
+        claim="Different random starts end at clearly different parameters. One of the results is "
+        "practically that of Schill et al.",
         task="sequela_paper.starts:task",
         cases=cases,
         tables=tables,
@@ -364,9 +364,9 @@ EXPERIMENTS = {
         repeats=20,
         data=SCHILL_TABLE,
         solvers=True,
-        differs="Half of our starts have interactions from [-2, 2], half from the paper's "
-        "[-0.2, 0.2]; ours converge (KKT residual 1e-5), so that optima can be counted. The "
-        "comparison with Schill et al. is with the objective that their package mhn reaches on the "
-        "same table, for the matrix of 2019 is not at hand.",
+        differs="Half of our starts have interactions from [-2, 2], and half from [-0.2, 0.2] as "
+        "in the paper. Our fits converge (KKT residual 1e-5), so that optima can be counted. We "
+        "compare with the objective that the package mhn of Schill et al. reaches on the same "
+        "table, because we do not have their matrix of 2019.",
     )
 }

@@ -1,8 +1,8 @@
-"""Figure 1: clocks tell when samples were taken, and so that item 1 comes before item 2.
+"""Figure 1: clock items determine observation times, and so that item 1 arrives before item 2.
 
 The posterior of the observation time given the clocks alone, p(t | S+) of eq. (2) in section 3.2,
-is known up to its integral: given the time the clocks are independent. So everything here is exact
-up to a quadrature rule.
+is known up to its integral, because given the time the clocks are independent. So all results are
+exact up to a quadrature rule.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SAMPLES = 500
 _NODES = 800
 _TRUTH_FILE = "synthetic/synth2_theta.csv"
 
-# What is drawn of each density: finer where the densities are steep.
+# The times at which densities are drawn; they are closer where densities are steep.
 _LAST_TIME = 5.0
 _DRAWN_TIMES = _LAST_TIME * np.linspace(0.0, 1.0, 61) ** 1.5
 _DIGITS = 4
@@ -43,14 +43,14 @@ _DIGITS = 4
 class _Look(NamedTuple):
     colour: str
     marker: str
-    side: float  # of the axis
+    side: float  # side of the axis
 
 
 # The two groups with the paper's colours: red is S = {1}, blue is S = {1, 2}.
 _GROUPS = {"red": "S = {1}", "blue": "S = {1, 2}"}
 _LOOK = {"red": _Look(OUTLIER, "o", -1.0), "blue": _Look(LINE, "^", 1.0)}
-_LEAST = 0.003  # of the highest density: what is lower is not drawn
-_HIGHEST = 2.8  # where the picture ends
+_LEAST = 0.003  # smaller shares of the highest density are not drawn
+_HIGHEST = 2.8  # upper end of the picture
 
 
 # --- Posterior times given clocks -----------------------------------------------------------------
@@ -60,8 +60,8 @@ _HIGHEST = 2.8  # where the picture ends
 def time_rule(nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return times and log-weights that integrate over the observation time, weights exp(-t).
 
-    Gauss and Legendre's rule for u in (0, 1) with t = u / (1 - u): its nodes are close together
-    near 0, where posteriors are narrow, and it needs no last time.
+    It is the Gauss-Legendre rule for u in (0, 1) with t = u / (1 - u). Its nodes are close together
+    near 0, where posteriors are narrow, and there is no largest time.
     """
     x, weights = np.polynomial.legendre.leggauss(nodes)
     u, rest = (1.0 + x) / 2.0, (1.0 - x) / 2.0
@@ -79,7 +79,7 @@ def clocks_log_likelihood(
     there = np.asarray(present, dtype=np.float64)
     with np.errstate(divide="ignore"):
         arrived = np.log(-np.expm1(-np.outer(rates, times)))
-    # Nothing has arrived at time 0; what is absent must not turn that into 0 * inf.
+    # At time 0 the logarithm is -inf, which would give 0 * inf for absent items.
     arrived = np.maximum(arrived, -1e300)
     found: NDArray[np.float64] = there @ arrived - np.outer((1.0 - there) @ rates, times)
     return found
@@ -103,7 +103,7 @@ def clock_rates(folder: str | None, data: Dataset) -> NDArray[np.float64]:
 def task(*, seed: int, m: int, samples: int, folder: str | None) -> dict[str, Any]:
     """Return the posterior times of the samples given the first `m` clocks.
 
-    Nothing is random here: the samples are those of the data.
+    No random numbers are used: the samples are those of the data.
     """
     del seed
     data, _ = synthetic("two", folder)
@@ -146,13 +146,14 @@ def _short(values: NDArray[np.float64]) -> list[list[float]]:
 
 
 def separation(red: NDArray[np.float64], blue: NDArray[np.float64]) -> dict[str, float]:
-    """Return how far apart two groups of posteriors are; each row is one, on a common rule.
+    """Return measures of the difference of two groups of posteriors; each row is a posterior.
 
-    "auc" is the chance that the time of a random posterior of the blue group exceeds that of a red
-    one, with its standard error over samples; "overlap" is the area under both groups' means.
+    "auc" is the probability that the time from a random posterior of the blue group exceeds that
+    from a red one, with its standard error over samples. "overlap" is the common area under the
+    mean densities of both groups.
     """
     red_mean, blue_mean = red.mean(axis=0), blue.mean(axis=0)
-    # Half of its own node counts as before: groups that are equal give 1/2 exactly.
+    # Half of a node counts as earlier than the node, so that equal groups give exactly 1/2.
     after_red = np.cumsum(red_mean) - red_mean / 2.0
     before_blue = blue_mean.sum() - np.cumsum(blue_mean) + blue_mean / 2.0
     of_blue, of_red = blue @ after_red, red @ before_blue
@@ -172,7 +173,7 @@ def _exceeds(red: NDArray[np.float64], blue: NDArray[np.float64]) -> float:
 
 
 def _cases(settings: Settings) -> list[dict[str, Any]]:
-    """Return one case for each m; all of it takes seconds, so that there is no smaller version."""
+    """Return one case for each m; they take seconds, so there is no quick version."""
     folder = None if settings.data is None else str(settings.data)
     return [{"m": m, "samples": _SAMPLES, "folder": folder} for m in _CLOCKS]
 
@@ -208,7 +209,7 @@ def _sample_table(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def _shown_sample(samples: pd.DataFrame) -> pd.Series[Any]:
-    """Return the sample with both items whose true time is in the middle: nobody chose it."""
+    """Return the sample with both items that has the median true time."""
     blue = samples[samples["group"] == "blue"].sort_values("time")
     return blue.iloc[(len(blue) - 1) // 2]
 
@@ -216,7 +217,7 @@ def _shown_sample(samples: pd.DataFrame) -> pd.Series[Any]:
 def _draw(tables: Mapping[str, pd.DataFrame]) -> Any:
     """Draw the densities of the two groups on either side of the axis of times.
 
-    Drawn over one another, one group would hide the other: many of its curves are the same.
+    On the same side one group would hide the other.
     """
     samples = tables["fig1_samples"]
     shown = _shown_sample(samples)
@@ -258,7 +259,7 @@ def _draw_group(
     look = _LOOK[name]
     different, counts = np.unique(curves, axis=1, return_counts=True)
     for curve, count in zip(different.T, counts.tolist(), strict=True):
-        # As dark as that many curves on top of one another; where there is nothing, no ink.
+        # Equal curves are drawn once, but darker; densities of almost 0 are not drawn.
         seen = curve > _LEAST * different.max()
         seen |= np.roll(seen, 1) | np.roll(seen, -1)
         ax.plot(
@@ -275,7 +276,7 @@ def _draw_group(
 
 
 def _set_heights(ax: Any, peaks: NDArray[np.float64]) -> None:
-    """Show all but the highest peaks, those at 0 of samples without a single clock item."""
+    """Set the limits of the axis; the highest peaks (samples without clock items) are cut off."""
     ticker = load("matplotlib.ticker")
     top = min(1.3 * float(peaks.max()), _HIGHEST)
     if peaks.max() > top:
@@ -324,9 +325,9 @@ EXPERIMENTS = {
         title="posterior times of 500 samples, with more and more clocks",
         where="Figure 1, section 3.3",
         claim=(
-            "Without clocks all posterior times equal the prior; the more clocks, the further the "
-            "samples with item 1 alone (earlier) part from those with both items (later), which "
-            "shows that item 1 comes first."
+            "Without clock items, all posterior times equal the prior. With more clock items, "
+            "samples with item 1 alone (earlier) and samples with both items (later) become more "
+            "different, which shows that item 1 comes first."
         ),
         task="sequela_paper.time_posteriors:task",
         cases=_cases,
@@ -334,11 +335,10 @@ EXPERIMENTS = {
         draw=_draw,
         judge=_judge,
         differs=(
-            "The clocks are the first m of the 200 of the synthetic data, so that the four panels "
-            "show the same samples. The two groups are drawn on either side of the axis of times: "
-            "drawn over one another, one hides the other. The separation is not only shown but "
-            "measured. The highlighted sample is the one with both items whose true time is in "
-            "the middle."
+            "The clock items are the first m of the 200 in the synthetic data, so that the four "
+            "panels show the same samples. We draw the two groups on either side of the time axis, "
+            "so that neither hides the other. We also measure how well they are separated. The "
+            "highlighted sample has both items and the median true time among these samples."
         ),
     )
 }

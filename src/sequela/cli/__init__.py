@@ -1,8 +1,9 @@
 """The command ``sequela``.
 
 Nothing heavier than click is imported until a command runs, so that ``--help`` and tab completion
-answer at once. A command reads its options, calls the Python function that does the work (for what
-a run leaves behind, in `sequela.report`), and shows the result: as one JSON object, or to a person.
+are fast. A command reads its options, calls the Python function that does the work, and prints the
+result as text or as one JSON object. The functions that write output folders are in
+`sequela.report`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ __all__ = ["main"]
 @click.option("--debug", is_flag=True, help="Show the traceback if an error occurs.")
 @click.pass_context
 def main(ctx: click.Context, debug: bool) -> None:  # noqa: ARG001 - `Commands` reads it
-    """Learn in which order items accumulate, from sets that were each observed once.
+    """Learn the order in which items accumulate, from samples that were each observed once.
 
     Results go to standard output, notices and errors to standard error. The exit code is 0 for
     success, 2 for invalid input, 1 for any other error, and 130 after an interrupt.

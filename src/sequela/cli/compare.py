@@ -1,4 +1,4 @@
-"""``sequela compare``: what differs between two cohorts."""
+"""``sequela compare``: which interactions and orders differ between two cohorts."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def compare(
     """Compare two cohorts or subtypes: which interactions and orders differ.
 
     FIRST and SECOND are folders of `sequela posterior`, or folders of `sequela repeat` with
-    bootstraps: then every difference has an interval. Folders of `sequela fit`, or model files, are
-    compared, too, but nothing is known about the certainty of their differences.
+    bootstraps. Then each difference has an interval. Folders of `sequela fit` and model files can
+    also be compared, but the certainty of their differences is unknown.
     """
     from sequela.questions.comparison import compare as compare_sides
     from sequela.support.folders import check_folder
@@ -94,8 +94,8 @@ def _bootstraps(path: Path) -> list[Any]:
     drawn = [model.metadata.get("bootstrap") for model in found]
     if None in drawn or len(set(drawn)) < len(drawn):
         raise InputError(
-            f"{str(path)!r} has repeats that are not one fit to each of several bootstraps; repeat "
-            "with --bootstraps N and one penalty, so that their spread is that of the data"
+            f"{str(path)!r} has repeats other than one fit per bootstrap; run `sequela repeat` "
+            "with --bootstraps N and one penalty, so that the fits differ only by the bootstrap"
         )
     return found
 
@@ -115,7 +115,7 @@ def make_report(found: Comparison, output: Path | None) -> dict[str, Any]:
 
 
 def write(found: Comparison, output: Path, names: tuple[str, str], *, force: bool) -> None:
-    """Write both tables and, where matplotlib is there, the figure of the orders."""
+    """Write both tables and, if matplotlib is installed, the figure of the orders."""
     import json
 
     from sequela.report.tables import write_table
@@ -145,7 +145,7 @@ def _draw(found: Comparison, path: Path, names: tuple[str, str]) -> None:
 
 
 def show(found: Comparison, output: Path | None) -> None:
-    """Print the clearest differences."""
+    """Print the most certain differences."""
     console = make_console()
     console.print(
         f"{found.models[0]} and {found.models[1]} models; {len(found.orders)} orders and "

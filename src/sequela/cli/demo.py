@@ -1,4 +1,4 @@
-"""``sequela demo``: from samples to orders, times and figures, on examples that come with it."""
+"""``sequela demo``: learn orders and times, and draw figures, from built-in example data."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def demo(
     """Learn from samples that come with sequela; write model, tables and figures to a folder.
 
     The samples are simulated from a model that was learned on glioblastoma data: 50 alterations in
-    400 samples, none of them a patient's. For files of your own, see `sequela import` and
+    400 samples, none of which is a real patient. For your own files, see `sequela import` and
     `sequela fit`.
     """
     if known:
@@ -84,7 +84,7 @@ def demo(
 
 
 def show(found: Demo) -> None:
-    """Print the fit and the answer."""
+    """Print the fit, and one order in the learned and in the true model."""
     console = make_console()
     show_fit(found.fit)
     console.print(f"\nP({found.first} before {found.then}), among samples with both:")

@@ -1,4 +1,4 @@
-"""What ``sequela demo --known`` shows: samples from a made-up model, beside the truth."""
+"""The output of ``sequela demo --known``: results on simulated samples, compared with the truth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["show"]
 
 
 def show(found: KnownDemo) -> None:
-    """Print what was found beside the truth."""
+    """Print the results next to the true values."""
     console = make_console()
     console.print(
         f"Samples drawn from the example model: {found.samples}, seed {found.seed}\n",

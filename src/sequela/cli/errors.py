@@ -1,4 +1,4 @@
-"""From an exception to one or two lines and an exit code."""
+"""Turn an exception into one or two lines of text and an exit code."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["INTERRUPTED", "Commands"]
 
 BAD_INPUT = 2  # also click's code for a wrong option
 FAILURE = 1
-INTERRUPTED = 130  # what a shell reports for a program that was ended by Ctrl-C
+INTERRUPTED = 130  # the exit code that shells use for a program stopped by Ctrl-C
 
 
 class Commands(ExtensibleGroup):
-    """A group of commands whose errors are messages; with ``--debug`` they are tracebacks."""
+    """A group of commands that shows errors as messages, or as tracebacks with ``--debug``."""
 
     def make_context(
         self,
@@ -34,22 +34,22 @@ class Commands(ExtensibleGroup):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Read the arguments of the group; unknown ones are shown without their effect."""
+        """Read the arguments of the group; errors show unknown arguments escaped."""
         with _visible_usage():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; report what it raises."""
+        """Run the command and report its errors."""
         try:
             with _visible_usage():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise  # click shows its own
+            raise  # click reports these itself
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
-                raise  # nobody reads any more; click ends quietly
+                raise  # the pipe is closed; click exits without a message
             if ctx.params.get("debug"):
                 echo(traceback.format_exc().rstrip(), err=True)
             else:
@@ -59,7 +59,7 @@ class Commands(ExtensibleGroup):
 
 @contextlib.contextmanager
 def _visible_usage() -> Iterator[None]:
-    """Escape what click's errors quote of the command line."""
+    """Escape the arguments that click's errors quote from the command line."""
     try:
         yield
     except click.ClickException as error:
@@ -77,14 +77,16 @@ def _explain(error: Exception) -> None:
         echo(str(error), prefix=f"{prefix} ", err=True)
     elif isinstance(error, MemoryError):
         echo(_out_of_memory(error), prefix=f"{prefix} ", err=True)
+    elif isinstance(error, OSError) and error.strerror and error.filename is not None:
+        echo(f"{str(error.filename)!r:.200}: {error.strerror}", prefix=f"{prefix} ", err=True)
     else:
         echo(f"{type(error).__name__}: {error}", prefix=f"{prefix} ", err=True)
         echo("This error is unexpected; `sequela --debug ...` shows the traceback.", err=True)
 
 
 def _out_of_memory(error: MemoryError) -> str:
-    """Say what did not fit into memory, if that is known, and what to do."""
-    what = str(error) or "the system did not grant more"
+    """Return a message that says what did not fit into memory, if known, and what to do."""
+    what = str(error) or "the system refused to allocate more"
     return (
         f"there is not enough memory ({what}). Read fewer items (--most-frequent) or samples, use "
         "fewer threads (--threads), or a machine with more memory"

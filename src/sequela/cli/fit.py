@@ -1,4 +1,4 @@
-"""``sequela fit``: learn a model from a table and leave everything about it in one folder."""
+"""``sequela fit``: learn a model from a table and write all results to one folder."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
 @click.option(
     "--observation",
     metavar="KIND",
-    help="Observation times: exponential (default), gamma:SHAPE or heavy:SHAPE; gamma, heavy or "
-    "any choose the shape by held-out likelihood.",
+    help="Distribution of the observation times: exponential (default), gamma:SHAPE or "
+    "heavy:SHAPE. With gamma, heavy or any, the shape is chosen by held-out likelihood.",
 )
 @click.option("--no-check", is_flag=True, help="Do not check which orders the data allow.")
 @times_option
@@ -101,8 +101,9 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Largest predicted processor time of the pseudo-times, and of the arrival times of the "
-    "timeline. Where exact answers would take longer, the most expensive samples are sampled.",
+    help="Maximum predicted CPU time of the pseudo-times, and of the arrival times of the "
+    "timeline. If exact answers would take longer, orders are drawn for the most expensive "
+    "samples.",
 )
 @click.option("--force", is_flag=True, help="Replace the folder of an earlier fit.")
 @click.option(
@@ -125,14 +126,15 @@ def fit(
     The output folder contains the model, tables of interactions, orders, pseudo-times and
     frequencies, figures, report.html that shows all of it in a browser, and a run.json with
     versions, seed, options and the checksum of the data, from which the run can be repeated
-    exactly. Beside each order stands the range that the data allow, within 2 nats of the best
-    model. Until all of it is there, the folder is called OUTPUT.incomplete; the model is written
-    first and is not lost if the command is stopped. Progress, and notices about how DATA was read,
-    go to standard error.
+    exactly. Each order is shown with the range that the data allow, which is the range among models
+    within 2 nats of the best. While the command runs, the folder is called OUTPUT.incomplete. The
+    model is written first and is not lost if the command is stopped. Progress, and notices about
+    how DATA was read, go to standard error.
     """
     execution = execution_for(given.pop("threads"), given.pop("checkpoint"))
     table_budget = given.pop("table_budget")
-    chosen = {name: value for name, value in given.items() if value not in (None, False)}
+    # Not `value not in (None, False)`: a penalty, a tolerance or a seed of 0 equals False.
+    chosen = {k: value for k, value in given.items() if value is not None and value is not False}
     written = replace(read_output(figures, force=force), table_seconds=table_budget)
     if repeat is not None:
         if chosen:
@@ -163,7 +165,7 @@ def fit(
 
 
 def read_output(figures: str, *, force: bool) -> OutputOptions:
-    """Return what ``--figures`` and ``--force`` say; refuse formats that cannot be drawn."""
+    """Return the options of ``--figures`` and ``--force``; refuse unknown formats."""
     from sequela.report import OutputOptions
     from sequela.support.errors import InputError
 
@@ -175,7 +177,7 @@ def read_output(figures: str, *, force: bool) -> OutputOptions:
 
 
 def execution_for(threads: int | None = None, checkpoint: Path | None = None) -> Execution:
-    """Return how a fit runs here: with a bar in a terminal, with plain lines in a log."""
+    """Return how a fit runs; progress is a bar in a terminal and plain lines in a log."""
     from sequela.report import Execution
 
     watched = sys.stderr.isatty()
@@ -192,7 +194,7 @@ def _announce(what: str) -> None:
 
 
 def show(report: FitReport) -> None:
-    """Print what was learned and where it is."""
+    """Print the learned model, the orders, the check, and the names of the files."""
     console = make_console()
     found = report.result
     summary = report.import_summary
@@ -248,7 +250,7 @@ def _show_check(report: FitReport, console: Any) -> None:
         return
     if check.fits:
         console.print(
-            "\nSet sizes and co-occurrence agree with the model, as far as the tests see",
+            "\nSet sizes and co-occurrence agree with the model, as far as these tests can show",
             soft_wrap=True,
         )
         return

@@ -1,4 +1,4 @@
-"""``sequela import``: from exports, MAF files and tables of any kind to a table of 0 and 1."""
+"""``sequela import``: convert exports, MAF files and other tables to a table of 0 and 1."""
 
 from __future__ import annotations
 
@@ -105,10 +105,9 @@ def import_files(
     """Convert files of alterations to a table of samples and items.
 
     Give one source: --table, --mutations and/or --cna, --study-folder, --maf, --long, or --study.
-    Items of genes
-    are named as in the paper: EGFR is a mutation, EGFR(A) an amplification, EGFR(D) a deletion. A
-    sample without any alteration is kept as an empty set. The summary lists what was read, dropped
-    and merged.
+    Items of genes are named as in the paper: EGFR is a mutation, EGFR(A) an amplification, EGFR(D)
+    a deletion. A sample without any alteration is kept as an empty set. The summary lists what was
+    read, dropped and merged.
     """
     from sequela.report.tables import samples_table, statements_table, write_table
 
@@ -132,7 +131,7 @@ def import_files(
 
 
 def read(given: dict[str, Any]) -> Imported:
-    """Read the one source that was named."""
+    """Read the source that the options name; there must be exactly one."""
     sources = {
         "--table": given["table"],
         "--mutations/--cna": given["mutations"] or given["cna"],
@@ -144,7 +143,7 @@ def read(given: dict[str, Any]) -> Imported:
     named = [name for name, value in sources.items() if value is not None]
     if len(named) != 1:
         raise click.UsageError(
-            f"give one source of {', '.join(sources)}"
+            f"give exactly one of {', '.join(sources)}"
             + (f"; {' and '.join(named)} were given" if named else "")
         )
     selection: dict[str, Any] = {
@@ -187,7 +186,7 @@ def read(given: dict[str, Any]) -> Imported:
 
 
 def _check_only(source: str, given: dict[str, Any]) -> None:
-    """Refuse options that belong to another source: they would be ignored."""
+    """Refuse options that belong to another source, because they would have no effect."""
     belongs = {
         "times": ("--table",), "consequences": ("--maf",), "profiled": ("--maf", "--long"),
         "host": ("--study",), "refresh": ("--study",), "panel": ("--study-folder", "--study"),
@@ -196,13 +195,14 @@ def _check_only(source: str, given: dict[str, Any]) -> None:
         **dict.fromkeys(LONG_OPTIONS, ("--long",)),
     }  # fmt: skip
     for name, owners in belongs.items():
-        if given[name] not in (None, False) and source not in owners:
+        used = given[name] is not None and given[name] is not False
+        if used and source not in owners:
             option = f"--{name.replace('_', '-')}"
             raise click.UsageError(f"{option} belongs to {' or '.join(owners)}, not to {source}")
 
 
 def show(found: Imported, report: dict[str, Any]) -> None:
-    """Print the summary in words."""
+    """Print the summary, the proposed merges and the names of the files."""
     echo(found.summary.text())
     for name, old in report.get("proposed_merges", {}).items():
         echo(f"nearly always together: {', '.join(old)} (as {name!r} in a --merge file)")

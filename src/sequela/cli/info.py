@@ -1,4 +1,4 @@
-"""``sequela info``: what is installed, and what a run would use."""
+"""``sequela info``: installed versions, number of threads, and the cache of compiled code."""
 
 from __future__ import annotations
 

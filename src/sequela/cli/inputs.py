@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, and how to read what they name."""
+"""Arguments and options that several commands share, and functions that read the named files."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def most_frequent_option(command: Command) -> Command:
 
 
 def solver_options(command: Command) -> Command:
-    """Add ``--solver``, ``--max-iter`` and ``--tol``; what is not given is None."""
+    """Add ``--solver``, ``--max-iter`` and ``--tol``; an option that is not given is None."""
     options = (
         click.option(
             "--solver",
@@ -100,7 +100,7 @@ def solver_options(command: Command) -> Command:
     return command
 
 
-# Options of the command line, and the settings that they stand for.
+# Options of the command line, and the keywords of `Settings` that they set.
 _SETTINGS = {
     "seed": "random_state",
     "threads": "n_threads",
@@ -112,8 +112,8 @@ _SETTINGS = {
 def run_options(command: Command) -> Command:
     """Add ``--seed`` and ``--threads``.
 
-    The command gets them, and what `precision_options` adds, as one dictionary, `settings`: the
-    keywords of `sequela.Settings`.
+    The command receives them and the options of `precision_options` as one dictionary, `settings`,
+    of keywords of `sequela.Settings`.
     """
 
     @functools.wraps(command)
@@ -155,7 +155,10 @@ def force_option(command: Command) -> Command:
 
 
 def check_output(path: Path | None, *, force: bool) -> None:
-    """Refuse a file that cannot be written, or that would be lost: before the work, not after."""
+    """Raise an error if an output file cannot be written, or exists and `force` is not given.
+
+    Commands call this before the work, so that no result is lost.
+    """
     import os
 
     from sequela.support.errors import InputError
@@ -165,7 +168,7 @@ def check_output(path: Path | None, *, force: bool) -> None:
     if path.is_dir():
         raise InputError(f"{str(path)!r} is a folder; expected the name of a file to write")
     if path.exists() and not force:
-        raise InputError(f"{str(path)!r} exists; name another file, or replace it with --force")
+        raise InputError(f"{str(path)!r} exists; choose another file, or replace it with --force")
     parent = path.absolute().parent
     if not parent.is_dir():
         raise InputError(f"there is no folder {str(parent)!r} to write {path.name!r} in")
@@ -211,7 +214,7 @@ def load_data(
     most_frequent: int | None = None,
     weights: str | None = None,
 ) -> Dataset:
-    """Read a table of samples and items; what was made of it goes to standard error as notices."""
+    """Read a table of samples and items; notices about how it was read go to standard error."""
     from sequela.report import read_samples
 
     return read_samples(path, times=times, most_frequent=most_frequent, weights=weights).data

@@ -26,12 +26,12 @@ LONG_OPTIONS = (
 
 
 def long_options(command: Command) -> Command:
-    """Add the options that say what the columns of a long table are."""
+    """Add the options about the columns and cells of a long table."""
     options = (
         click.option(
             "--preset",
             type=click.Choice(["amrfinderplus", "hamronization", "diagnoses"]),
-            help="With --long: the kind of table, which knows its columns.",
+            help="With --long: the kind of table, which determines its columns.",
         ),
         click.option("--sample-column", metavar="COLUMN", help="With --long: the sample ids."),
         click.option("--item-column", metavar="COLUMN", help="With --long: the items."),
@@ -43,13 +43,14 @@ def long_options(command: Command) -> Command:
         click.option(
             "--date-column",
             metavar="COLUMN",
-            help="With --long: since when (a date or a number), which tells what came first.",
+            help="With --long: since when the item is present (a date or a number), which gives "
+            "the order of the items.",
         ),
         click.option(
             "--orders",
             "orders_file",
             type=click.Path(path_type=Path),
-            help="With --date-column: table to write of what came first (sample, before, after).",
+            help="With --date-column: file to write with the known orders (sample, before, after).",
         ),
         click.option(
             "--present",
@@ -64,7 +65,7 @@ def long_options(command: Command) -> Command:
         click.option(
             "--unlisted",
             type=click.Choice(["absent", "missing"]),
-            help="With --long: what a pair of sample and item without a line means. Default: "
+            help="With --long: the state of an item that is not listed for a sample. Default: "
             "absent.",
         ),
     )
@@ -78,7 +79,7 @@ def read_long_tables(given: dict[str, Any], selection: dict[str, Any]) -> Import
     from sequela.data.long_tables import read_long
 
     if given["orders_file"] is not None and given["date_column"] is None:
-        raise click.UsageError("--orders needs --date-column, which tells what came first")
+        raise click.UsageError("--orders needs --date-column, which gives the order of the items")
     if given["incomplete"] is not None:
         selection = {**selection, "incomplete": given["incomplete"]}
     return read_long(

@@ -1,4 +1,4 @@
-"""``sequela next``: what comes after a state."""
+"""``sequela next``: which items are likely to come next."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def next_command(
 def make_report(
     model: Model, state: list[str], within: float | None, settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """Collect the probabilities of the next step, and those of all items after a while."""
+    """Return the probability that each item is next and, with `within`, that it comes in time."""
     from sequela.questions.next_item import items_within, next_items
     from sequela.report.tables import records
 
@@ -79,7 +79,7 @@ def make_report(
 
 
 def show(report: dict[str, Any], max_items: int) -> None:
-    """Print the likeliest next items."""
+    """Print the most likely next items."""
     console = make_console()
     columns = {"Item": False, "Comes next": True}
     if "time" in report:
@@ -96,7 +96,8 @@ def show(report: dict[str, Any], max_items: int) -> None:
     if left > 0:
         console.print(f"and {left} more (--max-items, --json)", soft_wrap=True)
     console.print(
-        f"\nobserved before anything else: {report['observed_first']:.4f}; expected time until "
-        f"either: {report['waiting_time']:.4f}",
+        "\nA sample is taken before the next item with probability "
+        f"{report['observed_first']:.4f}. The mean time until one of the two happens is "
+        f"{report['waiting_time']:.4f}.",
         soft_wrap=True,
     )

@@ -29,7 +29,9 @@ __all__ = ["order"]
 )
 @model_argument
 @click.argument("items", nargs=-1)
-@click.option("--given", help="Items of a sample, separated by commas: ask about this sample.")
+@click.option(
+    "--given", help="Items of one sample, separated by commas; the answer is for this sample."
+)
 @click.option(
     "--likely",
     metavar="N",
@@ -67,7 +69,7 @@ def order(
 def make_report(
     model: Model, items: list[str], given: list[str] | None, likely: int | None, **options: Any
 ) -> dict[str, Any]:
-    """Ask for all pairs, and for the likeliest orders of a sample."""
+    """Return the order of all pairs and, with `likely`, the most likely orders of a sample."""
     from sequela.questions import likely_orders, order_matrix
     from sequela.report.tables import records
 
@@ -91,7 +93,7 @@ def make_report(
 
 
 def show(report: dict[str, Any]) -> None:
-    """Print the pairs, the surest first."""
+    """Print the pairs, the most certain first."""
     console = make_console()
     print_table(
         console,
@@ -120,8 +122,8 @@ def show(report: dict[str, Any]) -> None:
     if report["seed"] is not None:
         console.print(f"\n{report['draws']:,} draws, seed {report['seed']}", soft_wrap=True)
     console.print(
-        "\nThis holds for this model; others with other orders may fit the data equally well "
-        "(see `sequela rivals` and `sequela fit --starts`)",
+        "\nThis holds for this model; other models may fit the data equally well with a different "
+        "order (see `sequela rivals` and `sequela fit --starts`)",
         soft_wrap=True,
     )
 

@@ -1,4 +1,4 @@
-"""What commands share: JSON for machines, tables for people, notices on standard error."""
+"""Output functions that all commands share: JSON, tables, and notices on standard error."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ __all__ = [
     "show_progress",
 ]
 
-# Wide enough that no line of ours is broken where nobody looks at the width: files, pipes, grep.
+# The width of output to files and pipes: so large that none of our lines is broken.
 _WIDTH_OFF_TERMINAL = 160
-# Seconds after which a command that has said nothing says that it is at work.
+# A command that has printed nothing for this many seconds reports that it has started.
 _SILENCE = 1.5
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
 
 def echo(text: str, *, err: bool = False, prefix: str = "") -> None:
-    """Print a line; what a terminal would obey is escaped, except in our own `prefix`.
+    """Print a line with control characters escaped, except those in `prefix`.
 
-    Together with `make_console` and `print_table` this is the only way to a terminal: labels, file
-    names and messages of other programs come from outside.
+    Labels, file names and messages of other programs may contain control characters. Therefore
+    commands print only with this function, `make_console` and `print_table`.
     """
     click.echo(f"{prefix}{visible(text)}", err=err)
 
@@ -55,12 +55,12 @@ def json_option(command: Command) -> Command:
 
 
 def print_json(report: Mapping[str, Any]) -> None:
-    """Print a report as one JSON object; a number that JSON does not have is an error."""
+    """Print a report as one JSON object; NaN and infinity raise an error."""
     click.echo(json.dumps(report, indent=2, allow_nan=False))
 
 
 def make_console() -> Console:
-    """Return where people's output goes: as wide as the terminal, or plain text without one."""
+    """Return a console as wide as the terminal; without a terminal it prints plain text."""
     from rich.console import Console
 
     class SafeConsole(Console):
@@ -77,7 +77,7 @@ def make_console() -> Console:
 def print_table(
     console: Console, columns: Mapping[str, bool], rows: Sequence[Sequence[str]]
 ) -> None:
-    """Print rows under headings; `columns` says of each heading whether it is over numbers."""
+    """Print rows under headings; `columns` maps each heading to whether its column is numeric."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -110,9 +110,9 @@ class _Notices(logging.Handler):
 
 
 def show_notices(ctx: click.Context) -> None:
-    """Print what the package logs as plain lines on standard error while `ctx` lasts.
+    """Print log messages of the package as plain lines on standard error until `ctx` closes.
 
-    Python's warnings are printed as usual, but escaped: they may quote labels.
+    Python's warnings are printed as usual, but escaped, because they may quote labels.
     """
     log = logging.getLogger("sequela")
     handler = _Notices(logging.WARNING)
@@ -130,14 +130,14 @@ def _show_warning(
     category: type[Warning],
     filename: str,
     lineno: int,
-    file: TextIO | None = None,  # noqa: ARG001 - as Python calls it
+    file: TextIO | None = None,  # noqa: ARG001 - Python passes it
     line: str | None = None,
 ) -> None:
     echo(warnings.formatwarning(message, category, filename, lineno, line).rstrip(), err=True)
 
 
 class _StartUp:
-    """Says that a command is at work, if it has said nothing for a moment."""
+    """Reports that a command has started, if it has printed nothing for `_SILENCE` seconds."""
 
     def __init__(self) -> None:
         self._timer: threading.Timer | None = None
@@ -162,12 +162,12 @@ _start_up = _StartUp()
 
 
 def told() -> None:
-    """Note that something is on the screen, so that nothing has to say that work has begun."""
+    """Cancel the report that the command has started, because other output is shown."""
     _start_up.stop()
 
 
 def show_progress(ctx: click.Context) -> None:
-    """Show progress while `ctx` lasts: as plain lines in a log, and soon after the start."""
+    """Show progress until `ctx` closes, as plain lines in a log; report the start of slow work."""
     ctx.with_resource(lines_in_log())
     _start_up.begin(ctx.invoked_subcommand or "the command")
     ctx.call_on_close(_start_up.stop)

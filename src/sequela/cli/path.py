@@ -1,4 +1,4 @@
-"""``sequela path``: models along decreasing penalties, with cross-validation if wanted."""
+"""``sequela path``: models along decreasing penalties, optionally with cross-validation."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ __all__ = ["path"]
     show_default=True,
     help="Ratio of the smallest to the largest penalty.",
 )
-@click.option("--cv", is_flag=True, help="Cross-validate: held-out likelihood for each penalty.")
+@click.option("--cv", is_flag=True, help="Cross-validate: held-out likelihood of each penalty.")
 @click.option(
     "--folds",
     type=click.IntRange(min=2),
@@ -72,9 +72,9 @@ def path(
 ) -> None:
     """Learn models from DATA along a path of decreasing penalties.
 
-    The path starts at the smallest penalty that allows no interactions. With --cv, the largest
-    penalty within one standard error of the best is marked: pass it to `sequela fit`, or let
-    `sequela fit --cv` do both.
+    The path starts at the smallest penalty for which no interaction is learned. With --cv, the
+    largest penalty within one standard error of the best is marked. Pass it to `sequela fit`, or
+    let `sequela fit --cv` do both.
     """
     check_output(output, force=force)
     samples = load_data(data, times=options["times"], most_frequent=options["most_frequent"])
@@ -96,7 +96,7 @@ def path(
 def make_report(
     samples: Any, shared: dict[str, Any], folds: int | None, output: Path | None
 ) -> dict[str, Any]:
-    """Learn the path; return its table."""
+    """Learn the models; return the table with one row per penalty."""
     from sequela.learning import SetChainCV
     from sequela.learning import path as learn_path
     from sequela.report.tables import records, write_table
@@ -115,7 +115,7 @@ def make_report(
 
 
 def show(report: dict[str, Any]) -> None:
-    """Print the table; columns as they are called in the file."""
+    """Print the table with the column names of the CSV file."""
     names = list(report["table"][0])
     rows = [
         [

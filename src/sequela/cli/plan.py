@@ -47,22 +47,23 @@ __all__ = ["plan"]
 @click.option(
     "--method", type=click.Choice(["auto", "reweight", "check"]), default="auto",
     show_default=True,
-    help="Weight the draws of POSTERIOR (up to 4 items), or fit and check each simulated data set.",
+    help="reweight: weight the draws of POSTERIOR (up to 4 items). check: fit and check each "
+    "simulated data set.",
 )  # fmt: skip
 @click.option(
     "--certainty", type=float, default=0.95, show_default=True,
-    help="Posterior probability at which an order is called.",
+    help="Posterior probability that is needed to call an order.",
 )  # fmt: skip
 @click.option(
     "--studies", type=click.IntRange(min=2),
-    help="Simulated studies of each size. Default: 400 (check: 20).",
+    help="Number of simulated studies of each size. Default: 400 (check: 20).",
 )  # fmt: skip
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Also write the table here (CSV)."
 )
 @click.option(
     "--plot", type=click.Path(path_type=Path),
-    help="Also draw the plan to this file; it ends in .png, .svg or .pdf.",
+    help="Also plot the plan to this file, whose name ends in .png, .svg or .pdf.",
 )  # fmt: skip
 @force_option
 @run_options
@@ -78,10 +79,10 @@ def plan(
 ) -> None:
     """Predict how well a larger study would tell whether FIRST or SECOND came first.
 
-    POSTERIOR is the folder of `sequela posterior`, and DATA the table that it was made from. Models
-    are drawn from POSTERIOR; each is taken to be true in turn, and larger studies are simulated
-    from it. The answer is how often the right order would be called, how often the wrong one, and
-    the expected evidence in nats. Clock items are independent of all other items.
+    POSTERIOR is the folder of `sequela posterior`, and DATA the table that it was made from. Each
+    model that is drawn from POSTERIOR is assumed to be true in turn, and larger studies are
+    simulated from it. The output shows how often the right order and the wrong order would be
+    called, and the expected evidence in nats. Clock items are independent of all other items.
     """
     from sequela.questions import plan_study
     from sequela.report.tables import records, write_table
@@ -127,7 +128,9 @@ def _check_picture(path: Path | None) -> None:
     from sequela.support.errors import InputError
 
     if path is not None and path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InputError(f"{str(path)!r} has no known format; end it in .png, .svg or .pdf")
+        raise InputError(
+            f"{str(path)!r} has no known format; expected a name that ends in .png, .svg or .pdf"
+        )
 
 
 def _draw(found: StudyPlan, path: Path) -> None:
@@ -143,8 +146,8 @@ def show(found: StudyPlan) -> None:
     """Print the plan, one row for each size of the study."""
     console = make_console()
     console.print(
-        f"Now, with {found.samples} samples: {found.first} usually before {found.second} with "
-        f"probability {found.now:.2f}.\n",
+        f"With the {found.samples} samples of DATA, {found.first} usually comes before "
+        f"{found.second} with probability {found.now:.2f}.\n",
         soft_wrap=True,
     )
     rows = [
@@ -172,8 +175,8 @@ def show(found: StudyPlan) -> None:
     )
     if not found.table["reliable"].all():
         console.print(
-            "Rows that are not reliable rest on too few draws of the posterior: draw more with "
-            "`sequela posterior --continue`, plan a smaller study, or use --method check.",
+            "Rows that are not reliable use too few draws of the posterior: draw more with "
+            "`sequela posterior --continue --draws`, plan a smaller study, or use --method check.",
             soft_wrap=True,
         )
 

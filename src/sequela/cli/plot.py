@@ -44,7 +44,7 @@ def _kinds() -> str:
     "--output",
     type=click.Path(path_type=Path),
     required=True,
-    help="File to write; it ends in .png, .svg or .pdf.",
+    help="File to write; its name ends in .png, .svg or .pdf.",
 )
 @click.option("--items", help="For orders, tree, paths, positions: items, separated by commas.")
 @click.option("--samples", help="For times: ids of samples, separated by commas.")
@@ -68,13 +68,15 @@ def plot(
     settings: dict[str, Any],
     **shown: Any,
 ) -> None:
-    """Draw a figure of MODEL, and of DATA where samples are needed."""
+    """Draw a figure of MODEL; some kinds also need DATA."""
     from sequela.plots.style import load, save_figure
     from sequela.report.figures import draw_figure
     from sequela.support.errors import InputError
 
     if output.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InputError(f"{str(output)!r} has no known format; end it in .png, .svg or .pdf")
+        raise InputError(
+            f"{str(output)!r} has no known format; expected a name that ends in .png, .svg or .pdf"
+        )
     check_output(output, force=force)
     if data is None and needs_data(kind):
         raise click.UsageError(f"`sequela plot {kind}` needs DATA: a table of samples")

@@ -1,9 +1,10 @@
 """Commands that other packages add to ``sequela``.
 
-A package offers a command through an entry point of the group ``sequela.commands``: its name is
-that of the command, its value a click command, such as ``paper = "sequela_paper.command:paper"``.
+A package adds a command with an entry point of the group ``sequela.commands``, such as
+``paper = "sequela_paper.command:paper"``: the name of the command, and a click command.
 ``sequela --help`` imports the module to show the first line of its help, so the module must not
-import anything heavy. A command that cannot be loaded says so when it is used; all others work.
+import anything heavy. A command that cannot be loaded reports an error when it is used; all other
+commands work.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class ExtensibleGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the arguments name; say which package is missing, if one is."""
+        """Return the command in the arguments; raise an error if its package is not installed."""
         name = args[0]
         known = name in _ELSEWHERE and not ctx.resilient_parsing
         if known and self.get_command(ctx, name) is None:
@@ -60,7 +61,7 @@ class ExtensibleGroup(click.Group):
 
 @functools.cache
 def _entry_points() -> Mapping[str, EntryPoint]:
-    """Return what installed packages offer, by name."""
+    """Return the entry points of commands in installed packages, by name."""
     from importlib.metadata import entry_points  # slow to import, and few commands need it
 
     try:
@@ -84,7 +85,7 @@ def _load(found: EntryPoint) -> click.Command:
 
 
 def _broken(found: EntryPoint, error: BaseException) -> click.Command:
-    """Return a command that takes any arguments and reports why the real one is not there."""
+    """Return a command that takes any arguments and reports why the real one cannot be loaded."""
     reason = visible(f"{type(error).__name__}: {error}", one_line=True)
     package = "another package" if found.dist is None else f"the package {found.dist.name}"
 

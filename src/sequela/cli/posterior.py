@@ -42,17 +42,19 @@ _MAX_ROWS = 20
 )  # fmt: skip
 @click.option(
     "--most-draws", type=click.IntRange(min=4),
-    help="The largest number of draws per chain of a run until convergence. Default: 4000.",
+    help="Without --draws: maximum number of draws per chain. Default: 4000.",
 )  # fmt: skip
 @click.option("--chains", type=click.IntRange(min=1), help="Number of chains. Default: 4.")
 @click.option(
     "--replicas", type=click.IntRange(min=1),
-    help="Heated copies of each chain that help it to leave a mode. Default: 1, none.",
+    help="Number of replicas per chain; heated replicas help it to leave a mode. Default: 1, none "
+    "is heated.",
 )  # fmt: skip
 @most_frequent_option
 @click.option(
     "--continue", "proceed", is_flag=True,
-    help="Go on with the run in the output folder: to its end if it was stopped, else draw more.",
+    help="Continue the run in the output folder. A run that was stopped is finished; a finished "
+    "run draws more only with --draws or --most-draws.",
 )  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the folder of an earlier run.")
 @run_options
@@ -66,12 +68,13 @@ def posterior(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Sample all models that are plausible for DATA, and say how probable each order is.
+    """Draw models that are plausible given DATA, and show how probable each order is.
 
-    A fit returns one model. Others, with opposite orders, may explain the data as well; the
-    posterior counts them all. The output folder contains the draws (posterior.npz), orders.csv and
-    interactions.csv with intervals, report.html that shows all of it in a browser, and a run.json.
-    The draws are saved every half minute, so that a run that was stopped goes on with --continue.
+    A fit returns one model. Other models, with opposite orders, may explain the data equally well;
+    the posterior includes all of them. The output folder contains the draws (posterior.npz),
+    orders.csv and interactions.csv with intervals, report.html that shows all of it in a browser,
+    and a run.json. The draws are saved every half minute, so that --continue can resume a run that
+    was stopped.
     """
     from sequela.report.posterior_run import PosteriorRunOptions, run_posterior
 
@@ -87,10 +90,10 @@ def posterior(
     )  # fmt: skip
     if as_json:
         print_json(report.to_json())
-    else:
+    elif report.posterior.n_draws:
         show(report)
     if report.posterior.interrupted:
-        echo("sequela: stopped by a signal; --continue goes on", err=True)
+        echo("sequela: stopped by a signal; add --continue to resume", err=True)
         click.get_current_context().exit(INTERRUPTED)
 
 
@@ -106,7 +109,7 @@ def read_prior(name: str | None, scale: float | None) -> Prior | str | None:
 
 
 def show(report: PosteriorReport) -> None:
-    """Print whether the draws can be trusted, and the orders that the data can tell best."""
+    """Print the orders that the data can tell best, and whether the chains converged."""
     console = make_console()
     found = report.posterior
     table = found.orders()

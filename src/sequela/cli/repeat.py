@@ -131,7 +131,7 @@ def repeat(
     show_default=True,
     help="Share of the fits between the quantiles.",
 )
-@click.option("--partial", is_flag=True, help="Use the records there are if repeats are missing.")
+@click.option("--partial", is_flag=True, help="Use the existing records if repeats are missing.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @json_option
 def collect(
@@ -142,7 +142,7 @@ def collect(
     as_json: bool,
     **files: Path | None,
 ) -> None:
-    """Make tables of the records that `sequela repeat` left in FOLDER.
+    """Make tables of the records that `sequela repeat` wrote to FOLDER.
 
     It is an error if repeats are missing, unless --partial is given.
     """
@@ -164,7 +164,7 @@ def collect(
 
 
 def _seed(seed: int | None, output: Path, share: tuple[int, int] | None) -> int:
-    """Return the seed: as given, of the plan in the folder, or a new one."""
+    """Return the given seed, else the seed of the plan in the folder, else a new one."""
     from sequela.support.random import materialise_seed
 
     if seed is None and (output / "plan.json").exists():
@@ -173,7 +173,7 @@ def _seed(seed: int | None, output: Path, share: tuple[int, int] | None) -> int:
         return read_plan(output).seed
     if seed is None and share is not None:
         raise click.UsageError(
-            "--index and --of need --seed: all shares must be of one plan. Any number will do, "
+            "--index and --of need --seed: all shares must belong to one plan. Use any number, "
             "such as --seed 1"
         )
     return materialise_seed(seed)
@@ -215,7 +215,7 @@ def _numbers(name: str, text: str, kind: type[int] | type[float]) -> list[Any]:
 
 
 def show(report: RepeatsReport) -> None:
-    """Print what was found and what is missing."""
+    """Print a summary of the fits, and which repeats are missing."""
     from sequela.repeats.records import listed
     from sequela.report.tables import records
 

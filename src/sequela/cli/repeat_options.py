@@ -1,4 +1,4 @@
-"""Where repeats run, as options that every command of many fits shares."""
+"""Options that choose where repeats run, shared by all commands that run many fits."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def repeats_options(command: Command) -> Command:
 def take_run_arguments(given: dict[str, Any]) -> dict[str, Any]:
     """Take the options of `repeats_options` out of `given`.
 
-    Returns the keyword arguments of `sequela.repeats.run` that they stand for.
+    Returns them as keyword arguments of `sequela.repeats.run`.
     """
     names = ("backend", "workers", "cluster", "index", "of")
     backend, workers, cluster, index, of = (given.pop(name) for name in names)
@@ -72,8 +72,8 @@ def take_run_arguments(given: dict[str, Any]) -> dict[str, Any]:
         )
     if cluster is not None and workers is not None:
         raise click.UsageError(
-            f"--workers {workers} is for this machine; the workers of the cluster {cluster} are "
-            "started with it. Leave one out"
+            f"--workers {workers} is for this machine; the cluster {cluster} has its own workers. "
+            "Leave one out"
         )
     if (index is None) != (of is None):
         there, absent = ("--index", "--of") if of is None else ("--of", "--index")
@@ -93,7 +93,7 @@ def take_run_arguments(given: dict[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def resumable(folder: Path) -> Iterator[None]:
-    """Let Ctrl-C and a batch system's SIGTERM end repeats in good order, and say how to go on."""
+    """On Ctrl-C or SIGTERM (from a batch system), stop cleanly and print how to continue."""
     before = None
     if threading.current_thread() is threading.main_thread():
         before = signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))

@@ -1,4 +1,4 @@
-"""``sequela report``: everything about a run as one page to look at and share."""
+"""``sequela report``: all results of a run as one HTML page."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ __all__ = ["report"]
     "--compare",
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Show the orders of another run beside these.",
+    help="Also show the orders of this other run, for comparison.",
 )
 @json_option
 def report(
@@ -57,14 +57,14 @@ def report(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Write report.html of a FOLDER that `sequela fit` or `sequela posterior` made.
+    """Write report.html for a FOLDER that `sequela fit` or `sequela posterior` made.
 
     The report is one file that opens in any browser, without a server or a network. It shows which
     orders the data can tell, the network of interactions, orders, the progression of the cohort,
-    single samples, the goodness of fit, and how everything was made. If FOLDER holds a rivals.csv
-    (`sequela rivals FOLDER DATA -o FOLDER/rivals.csv`), the report shows the evidence for each
-    order. With --clinical it compares the survival of early and late samples, and with --compare
-    the orders of two cohorts. DATA is needed only if the samples are not where they were read.
+    single samples, the goodness of fit, and how the results were computed. If FOLDER contains a
+    rivals.csv (`sequela rivals FOLDER DATA -o FOLDER/rivals.csv`), the report shows the evidence
+    for each order. With --clinical it compares the survival of early and late samples, and with
+    --compare the orders of two cohorts. DATA is needed only if the file of the samples was moved.
     """
     execution = execution_for(threads)
     from sequela.data.clinical import read_clinical

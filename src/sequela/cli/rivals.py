@@ -61,11 +61,11 @@ def rivals(
 ) -> None:
     """Test each order in MODEL against its reverse, on the DATA that MODEL was learned from.
 
-    The evidence for an order is how much better it fits the data than the reverse order, in nats:
-    the log-likelihood ratio of two models without penalty, with a weak prior, both scored on the
-    interactions of either. One pair is reversed at a time, so the evidence is too large where a
-    whole cascade would have to be reversed; `sequela fit` checks that, too (order_ranges.csv).
-    Below about 2, the data cannot tell, however certain the model seems.
+    The evidence for an order is how much better it fits the data than the reverse order, in nats.
+    It is the log-likelihood ratio of two models with the same interactions and a weak prior, but
+    without penalty. One pair is reversed at a time, so the evidence is too large if a whole cascade
+    would have to be reversed; `sequela fit` also checks this case (order_ranges.csv). Below about 2
+    nats the data cannot tell which order is right, however certain the model seems.
     """
     check_output(output, force=force)
     chosen = []
@@ -96,7 +96,7 @@ def make_report(
     least_effect: float,
     settings: dict[str, Any],
 ) -> dict[str, Any]:
-    """Weigh the orders; return the table and whether a better model was found on the way."""
+    """Return the evidence for each order, and how often a better model replaced the given one."""
     from sequela.questions import rival_orders
     from sequela.report.tables import records
     from sequela.settings import Settings
@@ -133,7 +133,8 @@ def show(report: dict[str, Any]) -> None:
     print_table(console, columns, rows)
     if report["moves"]:
         console.print(
-            "\nThe table is about a better model than the one given: a rival took its place "
-            f"({report['moves']} {'time' if report['moves'] == 1 else 'times'}).",
+            "\nA model with a reversed order fitted the data better and replaced the given model "
+            f"({report['moves']} {'time' if report['moves'] == 1 else 'times'}). The table is "
+            "about the better model.",
             soft_wrap=True,
         )

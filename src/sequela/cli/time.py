@@ -37,7 +37,7 @@ __all__ = ["time"]
 @click.option(
     "--draws",
     type=click.IntRange(min=2),
-    help="Number of orders drawn for each set that is too large to be exact.",
+    help="Number of orders drawn for each set that is too large for an exact answer.",
 )
 @force_option
 @run_options
@@ -54,8 +54,8 @@ def time(
 
     The table has the mean, standard deviation and quantiles of the observation time given the
     items of the sample, in units of the mean observation time. The column "se" is the Monte Carlo
-    error of the mean (0 if it is exact). Samples with very many items appear late, whether they
-    are or not.
+    error of the mean (0 if it is exact). Samples with very many items appear late, even if they
+    are not.
     """
     from sequela.questions.clock import pseudo_times
     from sequela.report.tables import records, write_table
@@ -80,7 +80,7 @@ def time(
 
 
 def _announce(model: Model, samples: Dataset, settings: dict[str, Any]) -> None:
-    """Say what a long table will take."""
+    """Print the predicted time, if the table takes long."""
     from sequela.likelihood.distinct import DistinctSamples
     from sequela.likelihood.forecast import LONG, forecast_histories
     from sequela.likelihood.parameters import Parameters

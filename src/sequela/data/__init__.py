@@ -1,4 +1,4 @@
-"""What comes in: samples from tables, files and downloads, validated once."""
+"""Read samples from tables, files and downloads, and validate them."""
 
 import lazy_loader
 

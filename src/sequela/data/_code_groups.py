@@ -1,7 +1,7 @@
 """Code-to-group files: which group of diagnoses a code belongs to.
 
-Codes are hierarchical: E11.9 is a kind of E11. So a line of the file names a code or the beginning
-of codes, and the longest beginning that is listed decides.
+Codes are hierarchical: E11.9 is a kind of E11. So a line of the file names a code or a prefix of
+codes, and the longest listed prefix of a code decides.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CODE_HEADERS = {"code", "codes", "icd", "icd10", "icd_code", "icd10_code", "pre
 
 @dataclass
 class CodeGroups:
-    """Codes, in capitals and without dots, to their groups.
+    """Maps codes, in capitals and without dots, to their groups.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class CodeGroups:
         self._longest = max(map(len, self._known), default=0)
 
     def of(self, code: str) -> tuple[str, ...]:
-        """Return the groups of a code; none if no beginning of it is listed."""
+        """Return the groups of a code; an empty tuple if no prefix of it is listed."""
         plain = _plain(code)
         for length in range(min(len(plain), self._longest), 0, -1):
             found = self._known.get(plain[:length])
@@ -120,7 +120,7 @@ def _add(found: dict[str, tuple[str, ...]], code: str, group: str, where: str) -
         raise InputError(f"{where}: found {code!r:.80} and {group!r:.80}, expected code and group.")
     if not plain.isalnum():
         raise InputError(
-            f"{where}: found the code {code!r:.80}, expected one code or the beginning of codes, "
+            f"{where}: found the code {code!r:.80}, expected one code or a prefix of codes, "
             "such as E11 or E11.2. Write a range as several lines."
         )
     known = found.get(plain, ())

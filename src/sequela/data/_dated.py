@@ -1,4 +1,4 @@
-"""Dated items: what came first, as statements about the order of the items of each sample."""
+"""Turn the dates of items into statements about the order of the items of each sample."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["order_statements"]
 
 
 def order_statements(draft: Draft) -> list[list[tuple[str, str]]]:
-    """Return for each sample the pairs (before, after) that its dates tell.
+    """Return for each sample the pairs (before, after) that follow from its dates.
 
-    Items of the same date are in no order. Only neighbouring dates are paired, for the rest
-    follows. Items without a date, and missing ones, are in no statement.
+    Items with the same date have no order. Only items with consecutive dates are paired, because
+    all other orders follow from these. Items without a date and missing items are not paired.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def order_statements(draft: Draft) -> list[list[tuple[str, str]]]:
     >>> order_statements(draft)
     [[('b', 'a'), ('b', 'c')]]
     """
-    assert draft.dates is not None  # noqa: S101 - the caller has looked
+    assert draft.dates is not None  # noqa: S101 - the caller has checked
     found = []
     for dates, present in zip(draft.dates, draft.values, strict=True):
         known = np.flatnonzero(present & ~np.isnan(dates))

@@ -1,4 +1,4 @@
-"""Tables of genes and samples from cBioPortal, in all their layouts.
+"""Read tables of genes and samples from cBioPortal, in all their layouts.
 
 - the results view: studies in the first line, sample ids in the second, then one line per gene;
 - the same transposed: STUDY_ID, SAMPLE_ID, then the genes as columns;
@@ -69,7 +69,7 @@ def mutated(cell: str) -> int:
         return UNPROFILED
     if folded == "wt":
         return NEUTRAL
-    # Numbers, true and false are of another kind of table, where '0' is not a mutation.
+    # Numbers, true and false belong to another kind of table, in which '0' is not a mutation.
     if not cell or folded in ("true", "false", "yes", "no") or _number(cell) is not None:
         return UNFIT
     return ALTERED
@@ -117,7 +117,7 @@ def _number(cell: str) -> float | None:
 def read_genes(
     path: str | os.PathLike[str], code: Callable[[str], int], expected: str, encoding: str | None
 ) -> GeneTable:
-    """Read one table; `expected` says in messages what its cells are."""
+    """Read one table; `expected` describes its cells in error messages."""
     name = file_name(path)
     lines = ((n, line) for n, line in enumerate(text_lines(path, encoding), 1) if line.strip(BLANK))
     lines = ((n, line) for n, line in lines if not line.startswith("#"))
@@ -143,7 +143,7 @@ def read_genes(
         if not label:
             raise InputError(f"{name}, line {number}: the {kind} has no name. Give it one.")
         if label.casefold() in _HEADINGS:
-            # Read as a row, the sample ids of a second header would be protein changes.
+            # If a second header were read as a row, its sample ids would count as protein changes.
             raise InputError(
                 f"{name}, line {number}: a second header ({label!r:.80}); the file was joined from "
                 "several. Read them one by one, or remove the line."
@@ -159,7 +159,7 @@ def read_genes(
         rows.append(row)
         labels.append(label)
     if not rows:
-        raise InputError(f"{name} has no lines below the header; it is incomplete.")
+        raise InputError(f"{name} has no lines below the header; the file is incomplete.")
     table = np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), len(header))
     notes = check_labels(labels, kind, name)
     if genes_in_rows:
@@ -203,6 +203,8 @@ def _layout(lines: Iterator[tuple[int, str]], name: str) -> tuple[list[str], int
         label_at, genes_in_rows = symbols[0], True
     header = cells[skipped:]
     if not header:
-        raise InputError(f"{name}, line {number}: no samples after the genes; it is incomplete.")
+        raise InputError(
+            f"{name}, line {number}: no samples after the genes; the file is incomplete."
+        )
     check_labels(header, "sample" if genes_in_rows else "gene", f"{name}, line {number}")
     return header, skipped, label_at, genes_in_rows

@@ -1,4 +1,4 @@
-"""What an import did: what it read, dropped and merged, and what users should know about it."""
+"""The summary of an import: what was read, dropped and merged, and notes for the user."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 _NAMED = 5  # number of names that the text lists; to_dict has all
-_FEWEST_MANY = 15  # a smaller sample costs and misleads little, even far from the median
+_FEWEST_MANY = 15  # smaller samples are fast to evaluate and have little influence on the clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,27 +55,27 @@ class MissingCells:
 
 @dataclass(frozen=True)
 class ImportSummary:
-    """What was read from which files, and what was kept.
+    """The summary of an import: the files, and what was read, dropped, merged and kept.
 
     Attributes
     ----------
     kind : str
-        What the files were read as.
+        The kind of file, such as "the table 'samples.csv'".
     files : tuple of SourceFile
         Path, size in bytes and SHA-256 of every file read.
     samples_read, items_read, samples_kept, items_kept : int
-        Numbers before and after everything below.
+        Numbers of samples and items before and after merging and dropping.
     dropped_samples, dropped_items : tuple of Dropped
-        What was left out, by reason.
+        Samples and items that were left out, by reason.
     merged : mapping
         New name to the old names that were found.
     many_items : tuple of ManyItems
-        Samples with very many items, the largest first: above the median by more than five robust
-        standard deviations, and at least 15. They look as if observed late, whatever the cause.
+        Samples with very many items, the largest first: at least 15, and more than five robust
+        standard deviations above the median. They appear to be observed late, whatever the cause.
     notes : tuple of str
-        What else users should know.
+        Other notes for the user.
     missing : tuple of MissingCells
-        Which cells are neither present nor absent, by reason.
+        Numbers of missing cells, by reason.
 
     Examples
     --------
@@ -134,10 +134,10 @@ class ImportSummary:
         return "\n".join(lines)
 
     def notices(self) -> tuple[str, ...]:
-        """Return what an analysis of these data should mention, one short text each.
+        """Return short texts that an analysis of these data should show to the user.
 
-        What was dropped and merged, samples with very many items, and the notes, such as a column
-        that was taken for sample ids. Nothing if the file was read as it is.
+        They describe what was dropped, merged or missing, samples with very many items, and notes,
+        such as which column was read as sample ids. Empty if the file was read without any change.
 
         Examples
         --------
@@ -204,10 +204,11 @@ def _sentence(part: Dropped, noun: str) -> str:
 
 
 def many_items(data: Dataset) -> tuple[ManyItems, ...]:
-    """Return the samples that are larger than the median by five robust standard deviations."""
+    """Return the samples with very many items, the largest first; see `ImportSummary`."""
     sizes = data.set_sizes
     middle = float(np.median(sizes))
-    spread = 1.4826 * float(np.median(np.abs(sizes - middle)))  # the MAD, in units of a normal's sd
+    # The median absolute deviation, scaled to the standard deviation of a normal distribution.
+    spread = 1.4826 * float(np.median(np.abs(sizes - middle)))
     far = np.flatnonzero((sizes > middle + 5 * spread) & (sizes >= _FEWEST_MANY))
     order = far[np.argsort(-sizes[far], kind="stable")]
     return tuple(ManyItems(data.samples[i], int(sizes[i])) for i in order)

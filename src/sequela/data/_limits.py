@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from sequela.support.errors import InputError
 
-__all__ = ["BLANK_LIMIT", "COLUMNS", "MERGE_SIZE", "ROWS", "Limit"]
+__all__ = [
+    "BLANK_LIMIT", "COLUMNS", "MERGE_SIZE", "ROWS", "Limit", "refuse_lines", "refuse_size",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Limit:
         return int(given)
 
     def refuse(self, count: int, where: str, *, about: bool = False) -> None:
-        """Raise if a file has more than is allowed.
+        """Raise an error if the number in a file is larger than the limit.
 
         Examples
         --------
@@ -47,12 +49,25 @@ class Limit:
             raise InputError(
                 f"{where} has {'about ' if about else 'more than '}"
                 f"{count if about else self.most:,} {self.what}; expected at most {self.most:,}. "
-                f"Is it a table? To read it all the same, set {self.variable} to a larger number."
+                f"Is it a table? To read it anyway, set {self.variable} to a larger number."
             )
 
 
 ROWS = Limit("rows", 20_000_000, "SEQUELA_MAX_ROWS")
 COLUMNS = Limit("columns", 2_000_000, "SEQUELA_MAX_COLUMNS")
 MERGE_SIZE = Limit("bytes", 1 << 24, "SEQUELA_MAX_MERGE_BYTES")
-# Bytes of nothing but blank lines, one after the other.
+# Bytes of consecutive blank lines.
 BLANK_LIMIT = Limit("bytes of blank lines in a row", 1 << 22, "SEQUELA_MAX_BLANK_BYTES")
+
+
+def refuse_size(size: int, first: list[str], name: str) -> None:
+    """Raise if a file of `size` bytes has far too many rows, judged by its first lines."""
+    rows = size * len(first) // max(sum(map(len, first)) + len(first), 1)
+    if rows > 2 * ROWS.most:  # the first lines may be shorter than others
+        ROWS.refuse(rows, name, about=True)
+
+
+def refuse_lines(lines: int, name: str) -> None:
+    """Raise if a file has far more lines than rows are allowed, comments and the like included."""
+    if lines > 2 * max(ROWS.default, ROWS.most):
+        ROWS.refuse(lines, name, about=True)

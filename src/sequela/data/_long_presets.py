@@ -1,4 +1,4 @@
-"""What the columns of known kinds of long tables are called, and which of their lines count.
+"""The names of the columns in known kinds of long tables, and which of their lines count.
 
 AMRFinderPlus, whose columns were renamed in version 4:
 https://github.com/ncbi/amr/wiki/Running-AMRFinderPlus#output-format
@@ -27,15 +27,15 @@ class Preset:
     samples, items, values : tuple of str
         Labels of the columns with ids, items and values, the preferred one first.
     where : mapping
-        Column to the values of it that count.
+        Column to its values with which a line counts.
     unless : mapping
-        Column to the values of it that do not count.
+        Column to its values with which a line does not count.
     variants : tuple of str
-        Columns that name a variant of the item; where there is one, it becomes part of the label.
+        Columns that name a variant of the item; if a line has one, it becomes part of the label.
     splits : mapping
         Column of items to the character that separates several items in a cell.
     id_from_file : bool
-        Whether the name of the file is the id where no column has it.
+        Whether the name of the file is the sample id if there is no column with ids.
     needs_groups : bool
         Whether items are codes that a code-to-group file must translate.
     """
@@ -85,7 +85,7 @@ PRESETS = {
 
 
 def preset_named(name: str | None) -> Preset:
-    """Return the preset of this name; None stands for a plain table."""
+    """Return the preset of this name; None means a plain table."""
     if name is None:
         return PLAIN
     if name not in PRESETS:

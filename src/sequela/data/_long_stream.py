@@ -1,4 +1,4 @@
-"""The lines of a long table as a stream: which sample has which item, since when."""
+"""Read a long table line by line: which sample has which item, and since when."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sequela.data._import_summary import counted
+from sequela.data._limits import ROWS
 from sequela.data._table_columns import ABSENT, MISSING, PRESENT
 from sequela.data._text_files import CellCodes, check_labels, file_name, source_file
 from sequela.data.importing import near
@@ -20,7 +21,7 @@ from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from sequela.data._long_presets import Preset
     from sequela.data._text_files import SourceFile
@@ -33,7 +34,7 @@ _SUFFIXES = {".tsv", ".txt", ".csv", ".tab", ".gz", ".bz2", ".xz", ".zip"}
 
 @dataclass(frozen=True)
 class LongColumns:
-    """What the caller said about the columns and cells; `preset` says the rest."""
+    """The options about columns and cells; the preset replaces those that are None."""
 
     preset: Preset
     sample: str | None = None
@@ -48,7 +49,7 @@ class LongColumns:
 
 @dataclass
 class Lines:
-    """What the lines say: sample, item, code of the value and date of each line that counts."""
+    """The sample, the item, the code of the value and the date of each line that counts."""
 
     samples: dict[str, int] = field(default_factory=dict)
     items: dict[str, int] = field(default_factory=dict)
@@ -64,7 +65,7 @@ class Lines:
     has_values: bool = False
 
     def add(self, sample: int, item: str, code: int, when: float) -> None:
-        """Take one line."""
+        """Add one line."""
         self.who.append(sample)
         self.what.append(self.items.setdefault(item, len(self.items)))
         self.code.append(code)
@@ -92,7 +93,7 @@ def stream_long(paths: Sequence[str | os.PathLike[str]], columns: LongColumns) -
 
 
 class _OneFile:
-    """One file: the places of its columns, and how its cells are read."""
+    """Reader of one file: finds its columns and reads its cells."""
 
     def __init__(self, path: str | os.PathLike[str], columns: LongColumns, found: Lines) -> None:
         self._path = path
@@ -144,7 +145,7 @@ class _OneFile:
     def _place(
         self, role: str, asked: str | None, known: tuple[str, ...], *, needed: bool
     ) -> int | None:
-        """Return the position of a column: the one that was asked for, or one that is known."""
+        """Return the position of a column: the given one, or one with a known label."""
         if asked is not None:
             if asked not in self._labels:
                 raise InputError(
@@ -191,9 +192,7 @@ class _OneFile:
         file_id = None if self._sample_at is not None else self._id_from_name()
         code_of = CellCodes(self._value_code)
         code = PRESENT_CODE
-        for line, row in self._rows:
-            if not any(row):
-                continue
+        for line, row in self._bounded():
             if len(row) != width:
                 raise InputError(
                     f"{self._name}, line {line}: found {len(row)} cells, expected {width} as in "
@@ -210,6 +209,15 @@ class _OneFile:
             for item in self._items(row, line):
                 found.add(sample or 0, item, code, when)
 
+    def _bounded(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the rows that are not blank; refuse too many."""
+        most = ROWS.most
+        filled = (numbered for numbered in self._rows if any(numbered[1]))
+        for count, numbered in enumerate(filled, 1):
+            if count > most:
+                ROWS.refuse(count, self._name)
+            yield numbered
+
     def _id_from_name(self) -> int:
         path = Path(self._path)
         while path.suffix.casefold() in _SUFFIXES:
@@ -217,8 +225,8 @@ class _OneFile:
         samples = self._found.samples
         if path.name in samples:
             raise InputError(
-                f"{self._name} has no column with sample ids, and its name stands for the sample "
-                f"{path.name!r:.80}, which another file has. Rename one of them."
+                f"{self._name} has no column with sample ids, so that its name is the sample id "
+                f"{path.name!r:.80}, which another file has too. Rename one of them."
             )
         self._note("the sample ids are the names of the files.")
         return samples.setdefault(path.name, len(samples))
@@ -284,15 +292,15 @@ class _OneFile:
             others = f"; the lines before have {self._found.dates_are}" if kind else ""
             raise InputError(
                 f"{self._name}, line {line}, column {self._labels[self._date_at or 0]!r:.80}: "
-                f"found {cell!r:.80}{others}, expected a date as 2021-03-28 or a number (NA where "
-                "unknown), the same in all lines."
+                f"found {cell!r:.80}{others}, expected a date such as 2021-03-28 or a number (NA "
+                "where unknown), the same kind in all lines."
             )
         self._found.dates_are = kind
         return number
 
 
 def _read_date(cell: str) -> tuple[str, float]:
-    """Return whether a cell is one of 'dates' or 'numbers', and its number."""
+    """Return the kind of a cell ('dates', 'numbers', or '' if it is neither) and its number."""
     try:
         number = float(cell.replace("_", "?"))
         return ("numbers", number) if math.isfinite(number) else ("", math.nan)

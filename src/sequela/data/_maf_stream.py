@@ -1,4 +1,4 @@
-"""The lines of a MAF as a stream: which lines count, and for which sample and gene."""
+"""Read a MAF line by line: which lines count, and for which sample and gene."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from array import array
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain, islice
 from typing import TYPE_CHECKING, TypedDict
 
 from sequela.data._import_summary import counted
-from sequela.data._limits import COLUMNS
+from sequela.data._limits import COLUMNS, ROWS, refuse_size
 from sequela.data._reading import read_strings
 from sequela.data._text_files import (
     BLANK,
@@ -18,6 +19,7 @@ from sequela.data._text_files import (
     check_labels,
     file_name,
     source_file,
+    stored_size,
     text_lines,
 )
 from sequela.data.importing import near
@@ -67,8 +69,8 @@ class Rules:
     Parameters
     ----------
     consequences : iterable of str, optional
-        The values of Variant_Classification that count, in any case; "all" counts every line.
-        None: all but those that are silent or outside of genes.
+        The values of Variant_Classification that count, in upper or lower case; "all" counts every
+        line. None: all but those that are silent or outside of genes.
     promoters : iterable of str
         Genes for which 5'Flank counts too.
     germline : bool
@@ -116,7 +118,7 @@ class Rules:
 
 @dataclass
 class Calls:
-    """What the lines say: which samples occur, and which genes are altered in them."""
+    """The samples in the lines of a MAF, and the genes that are altered in them."""
 
     samples: list[str]
     genes: list[str]
@@ -127,9 +129,9 @@ class Calls:
 
 
 class _Index(dict[str, int]):
-    """Cell to the position of its label; -1 for what is left out.
+    """Maps a cell to the position of its label; -1 if the cell is left out.
 
-    Each spelling is cleaned once: there are millions of lines, but only thousands of labels.
+    Each distinct cell is cleaned once: there are millions of lines, but only thousands of labels.
     """
 
     def __init__(self, clean: Callable[[str], str | None]) -> None:
@@ -146,7 +148,7 @@ class _Index(dict[str, int]):
 
 @dataclass
 class _Reading:
-    """The state of a stream over one or several files."""
+    """The state while one or several files are read."""
 
     rules: Rules
     samples: _Index
@@ -237,7 +239,7 @@ def _stream_one(path: str | os.PathLike[str], state: _Reading, encoding: str | N
     classes: dict[str, int] = {}
     short = 0  # the last line with too few cells
     number = 0
-    for number, line in lines:
+    for number, line in _bounded(lines, header, path):
         # Concatenated files have comments and headers in the middle, too.
         if line[:1] == "#" or (_may_be_header(line) and _is_header(line, header, number, name)):
             continue
@@ -275,8 +277,21 @@ def _stream_one(path: str | os.PathLike[str], state: _Reading, encoding: str | N
     state.classes.update(classes)
 
 
+def _bounded(
+    lines: Iterator[tuple[int, str]], header: str, path: str | os.PathLike[str]
+) -> Iterator[tuple[int, str]]:
+    """Yield the lines after the header; refuse too many, by the size of the file if that tells."""
+    name, most = file_name(path), ROWS.most
+    first = list(islice(lines, 20))
+    refuse_size(stored_size(path), [header, *(line for _, line in first)], name)
+    for count, numbered in enumerate(chain(first, lines), 1):
+        if count > most and numbered[1].strip(BLANK):
+            ROWS.refuse(count, name)
+        yield numbered
+
+
 def _may_be_header(line: str) -> bool:
-    """Tell quickly, since there are millions of lines, whether a line could be a header."""
+    """Tell whether a line could be a header; this is fast, because there are millions of lines."""
     return (
         "Tumor_Sample_Barcode" in line
         or "tumor_sample_barcode" in line
@@ -346,8 +361,8 @@ def _notes(state: _Reading, name: str) -> list[str]:
         if odd:
             shown = ", ".join(f"{label!r} ({n})" for label, n in list(odd.items())[:5])
             notes.append(
-                f"Variant_Classification has unusual values: {shown}. They count; consequences= "
-                "chooses which ones do."
+                f"Variant_Classification has unusual values: {shown}. They count; choose which "
+                "values count with consequences=."
             )
     elif "all" not in chosen:
         present = {label.casefold() for label in folded}
@@ -360,7 +375,10 @@ def _notes(state: _Reading, name: str) -> list[str]:
         if absent:
             notes.append(f"no line has the Variant_Classification {', '.join(absent[:5])}.")
     if state.n_status:
-        notes.append(f"{counted(state.n_status, 'line')} left out: no mutation by Mutation_Status.")
+        notes.append(
+            f"{counted(state.n_status, 'line')} left out: not a mutation according to "
+            "Mutation_Status."
+        )
     if state.n_germline:
         notes.append(
             f"{counted(state.n_germline, 'germline mutation')} left out; germline=True counts them."

@@ -1,4 +1,4 @@
-"""Gene panels: which genes were looked at in which sample.
+"""Gene panels: which genes were examined in which sample.
 
 cBioPortal (https://docs.cbioportal.org/file-formats/#gene-panel-data): the file
 data_gene_panel_matrix.txt says which panel each sample has, one file per panel lists its genes.
@@ -28,14 +28,14 @@ __all__ = ["MATRICES", "PanelGenes", "SamplePanels", "read_matrix", "read_panel_
 
 MATRICES = ("data_gene_panel_matrix.txt", "data_gene_matrix.txt")
 _REGIONS = "genomic_information.txt"
-# Names for assays that look at all genes.
+# Names of assays that examine all genes.
 _EVERYTHING = {"wes", "wxs", "wgs", "exome", "genome", "whole_exome", "whole_genome"}
 _NONE = {"", "na", "n/a", "nan", "none"}
 
 
 @dataclass(frozen=True)
 class SamplePanels:
-    """Which panel each sample has: sample to panel, and where the file says so."""
+    """The panel of each sample, and the lines of the file that name the panels."""
 
     name: str
     of: dict[str, str]
@@ -50,7 +50,7 @@ class PanelGenes:
     files: list[SourceFile] = field(default_factory=list)
 
     def require(self, panels: SamplePanels) -> None:
-        """Refuse panels that are not defined: what they cover is unknown."""
+        """Refuse panels that are not defined, because the genes that they cover are unknown."""
         for panel, line in panels.lines.items():
             if panel not in self.genes and panel.casefold() not in _EVERYTHING:
                 known = near(panel, sorted(self.genes)) if self.genes else repr(panel)
@@ -61,10 +61,10 @@ class PanelGenes:
                 )
 
     def missing(self, panels: Sequence[str], genes: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Return which genes the panel of each sample does not cover."""
+        """Return a table (samples x genes): True if the panel of the sample lacks the gene."""
         rows: dict[str, npt.NDArray[np.bool_]] = {}
         for panel in set(panels):
-            if panel not in self.genes:  # everything was looked at
+            if panel not in self.genes:  # all genes were examined
                 rows[panel] = np.zeros(len(genes), dtype=np.bool_)
             else:
                 covered = self.genes[panel]
@@ -140,7 +140,7 @@ def _add(found: PanelGenes, panel: str, genes: frozenset[str], where: str) -> No
     if known is not None and known != genes:
         odd = sorted(known ^ genes)[0]
         raise InputError(
-            f"{where}: the panel {panel!r:.80} is defined before with other genes (they differ in "
+            f"{where}: the panel {panel!r:.80} is also defined with other genes (they differ in "
             f"{odd!r:.80}). Remove one of the two definitions."
         )
     found.genes[panel] = genes
@@ -207,6 +207,6 @@ def _read_regions(path: Path, found: PanelGenes) -> None:
         if gene.casefold() not in _NONE:
             genes.add(gene)
     for panel, genes in panels.items():
-        # The lists of genes are what a release calls the panel; regions only fill gaps.
+        # A list of genes defines its panel; regions are used only if there is no list.
         if panel not in found.genes:
             found.genes[panel] = frozenset(genes)

@@ -1,4 +1,4 @@
-"""Parquet files as rows of text, so that they are checked like every other table."""
+"""Read Parquet files as rows of text, so that they are checked like every other table."""
 
 from __future__ import annotations
 
@@ -45,8 +45,30 @@ def parquet_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]
         ) from None
     yield 1, [labels[j] for j in order]
     for line, row in enumerate(zip(*columns, strict=True), 2):
-        yield line, [_text(cell) for cell in row]
+        try:
+            yield line, [_text(cell) for cell in row]
+        except (TypeError, UnicodeDecodeError):
+            at = next(j for j, cell in enumerate(row) if not _is_text(cell))
+            raise InputError(
+                f"{name}, row {line - 1}, column {labels[order[at]]!r}: found {row[at]!r:.60}, "
+                "expected text or a number. Store the column with another type."
+            ) from None
 
 
 def _text(cell: Any) -> str:
-    return "" if cell is None else compose(str(cell).strip())
+    """Return a cell as text; some programs store text as bytes."""
+    if cell is None:
+        return ""
+    if isinstance(cell, bytes):
+        cell = cell.decode()
+    elif isinstance(cell, list | tuple | dict):
+        raise TypeError
+    return compose(str(cell).strip())
+
+
+def _is_text(cell: Any) -> bool:
+    try:
+        _text(cell)
+    except (TypeError, UnicodeDecodeError):
+        return False
+    return True

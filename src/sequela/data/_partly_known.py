@@ -1,4 +1,4 @@
-"""What a data set knows beside zeros and ones: missing cells, orders of items, and weights."""
+"""The part of a data set besides zeros and ones: missing cells, known orders, and weights."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PartlyKnown:
         orders: tuple[tuple[OrderStatement, ...], ...] | None,
         weights: npt.NDArray[np.float64] | None,
     ) -> None:
-        # None where there is nothing, so that complete data never take another way.
+        # None if no cell is missing, so that complete data never use the code for missing cells.
         self._missing = None
         if missing is not None and missing.any():
             self._missing = np.ascontiguousarray(missing)
@@ -63,7 +63,7 @@ class PartlyKnown:
     def missing(self) -> npt.NDArray[np.bool_] | None:
         """Which cells are missing (read-only, samples x items), or None if none are.
 
-        A missing cell is False in `values`: whoever reads them must look here, too.
+        A missing cell is False in `values`, so code that reads `values` must also read this.
         """
         return self._missing
 
@@ -74,12 +74,12 @@ class PartlyKnown:
 
     @property
     def weights(self) -> npt.NDArray[np.float64] | None:
-        """How much each sample counts (read-only), or None if all count alike."""
+        """The weight of each sample (read-only), or None if all weights are equal."""
         return self._weights
 
     @property
     def total_weight(self) -> float:
-        """The number of samples, each counted by its weight."""
+        """The sum of the weights; without weights, the number of samples."""
         return float(len(self._samples) if self._weights is None else self._weights.sum())
 
     @property
@@ -94,7 +94,10 @@ class PartlyKnown:
 
     @property
     def known_shares(self) -> npt.NDArray[np.float64]:
-        """The same as an array."""
+        """The (weighted) fraction of the samples that have each item, as an array.
+
+        Missing cells do not count; NaN for an item whose cells are all missing.
+        """
         if self._missing is None and self._weights is None:
             return np.asarray(self._values.mean(axis=0))
         weights = np.ones(len(self._samples)) if self._weights is None else self._weights
@@ -105,7 +108,7 @@ class PartlyKnown:
             return np.asarray(weights @ self._values / np.where(known > 0, known, np.nan))
 
     def with_missing(self, missing: npt.ArrayLike) -> Self:
-        """Return the same samples with these cells missing, beside those that are already.
+        """Return the same samples with these cells missing, in addition to those already missing.
 
         Parameters
         ----------
@@ -137,7 +140,7 @@ class PartlyKnown:
     def with_weights(self, weights: Iterable[object] | None) -> Self:
         """Return the same samples, each counted by a weight; None for equal weights.
 
-        A sample of weight 2 stands for two samples, one of weight 0 for none.
+        A sample of weight 2 counts as two samples, a sample of weight 0 does not count.
 
         Parameters
         ----------
@@ -157,12 +160,12 @@ class PartlyKnown:
         return self._trusted(*parts, self._missing, self._orders, read)
 
     def require_plain(self, what: str) -> Self:
-        """Return the data set; raise if cells are missing or orders are known.
+        """Return the data set; raise an error if cells are missing or orders are known.
 
         Parameters
         ----------
         what : str
-            What needs complete data, as the subject of a sentence.
+            The name of the function that needs complete data, for the error message.
         """
         if self._missing is not None:
             rows = np.flatnonzero(self._missing.any(axis=1))
@@ -181,7 +184,7 @@ class PartlyKnown:
         return self
 
     def without_orders(self) -> Self:
-        """Return the same samples without what is known about their orders.
+        """Return the same samples without their known orders.
 
         Examples
         --------
@@ -193,10 +196,10 @@ class PartlyKnown:
         return self._trusted(*parts, self._missing, None, self._weights)
 
     def without_weights(self, what: str) -> Self:
-        """Return the data set without weights; the log says that `what` ignores them."""
+        """Return the data set without weights; log a warning that `what` ignores them."""
         if self._weights is None:
             return self
-        _log.warning("%s counts all samples alike; their weights are ignored", what)
+        _log.warning("%s counts all samples equally; their weights are ignored", what)
         return self.with_weights(None)
 
     def _knows_the_same(self, other: PartlyKnown) -> bool:

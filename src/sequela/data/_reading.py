@@ -1,4 +1,4 @@
-"""Reading labels, cells and times of any type, with errors that name row and column."""
+"""Read labels, cells and times of any type, with errors that name row and column."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 
 
 def listed(given: Iterable[Any], argument: str) -> list[Any]:
-    """Return what was given as a list; refuse unordered collections and single strings."""
+    """Return the given collection as a list; refuse unordered collections and single strings."""
     if not isinstance(given, str | bytes | set | frozenset | Mapping):
         try:
             return list(_unmasked(given))
@@ -74,7 +74,7 @@ def read_strings(
 
 
 def _label(value: Any, where: str) -> str:
-    # What has a length (a tuple of a MultiIndex, bytes, an array) is not obviously one label.
+    # A value that has a length (a tuple of a MultiIndex, bytes, an array) is not clearly one label.
     unfit = not isinstance(value, str) and (hasattr(value, "__len__") or is_missing(value))
     text = "" if unfit else str(value)
     if not text.strip():
@@ -86,7 +86,7 @@ def _label(value: Any, where: str) -> str:
 
 
 def read_labels(argument: str, given: Iterable[object]) -> tuple[str, ...]:
-    """Read labels as strings in composed form; each may occur only once, and can be printed."""
+    """Read labels as strings in composed form; each must be unique and printable."""
     spelled = [
         _label(value, f"{argument}, position {k}")
         for k, value in enumerate(listed(given, argument))
@@ -130,7 +130,7 @@ def _refuse_unfit(labels: list[str], argument: str) -> None:
 def axis_labels(
     argument: str, given: Iterable[object] | None, own: Iterable[object] | None, count: int
 ) -> tuple[str, ...]:
-    """Return the labels of one axis: as given, or the table's own, or the positions."""
+    """Return the labels of one axis: the given ones, else those of the table, else positions."""
     if given is None:
         if own is None:
             return tuple(str(k) for k in range(count))
@@ -143,7 +143,7 @@ def axis_labels(
         )
     if own is not None:
         present = compose_all(map(str, own))
-        # Users who want to reorder would silently get wrong labels.
+        # A user who wants to reorder the axis would silently get wrong labels.
         if list(labels) != present and sorted(labels) == sorted(present):
             raise InputError(
                 f"{argument} has the labels of the table in another order, but labels are assigned "
@@ -239,7 +239,7 @@ def refuse_misaligned(given: object, samples: tuple[str, ...], argument: str) ->
         k = next(k for k, (a, b) in enumerate(zip(index, samples, strict=True)) if a != b)
         raise InputError(
             f"{argument}: the index of the Series does not match the sample ids; at position {k} "
-            f"it says {index[k]!r}, the sample is {samples[k]!r}. Reorder it with .reindex(...), "
+            f"it has {index[k]!r}, the sample is {samples[k]!r}. Reorder it with .reindex(...), "
             "or pass .to_numpy() if it is in the order of the samples."
         )
 
@@ -249,7 +249,7 @@ def refuse_misaligned(given: object, samples: tuple[str, ...], argument: str) ->
 
 def _unmasked(given: Any) -> Any:
     """Replace masked entries by None: np.asarray would return the values below the mask."""
-    # Nothing is masked before somebody has loaded numpy.ma.
+    # There is no masked array unless numpy.ma has been imported.
     if "numpy.ma" in sys.modules and isinstance(given, np.ma.MaskedArray):
         cells = np.ma.getdata(given).astype(object)
         cells[np.ma.getmaskarray(given)] = None
@@ -330,9 +330,9 @@ def _is_number(cell: object) -> bool:
 def _binary(
     block: npt.NDArray[Any],
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_] | None, npt.NDArray[np.bool_]]:
-    """Return cells as booleans, which of them are missing, and which neither 0 nor 1 nor missing.
+    """Return the cells as booleans, which of them are missing, and which are invalid.
 
-    Where nothing can be missing, the second is None.
+    The second is None if cells of this type cannot be missing.
     """
     if block.dtype.kind == "b":
         return block, None, np.zeros(block.shape, dtype=np.bool_)
@@ -365,7 +365,7 @@ def read_cells(
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_] | None]:
     """Copy the cells into a boolean table; raise an error that names invalid ones.
 
-    The second value tells which cells are missing; None if none can be.
+    The second value marks the missing cells; None if there are none.
     """
     values = np.empty((len(samples), len(items)), dtype=np.bool_)
     missing: npt.NDArray[np.bool_] | None = None
@@ -388,14 +388,14 @@ def read_cells(
 
 
 def refuse_all_missing(missing: npt.NDArray[np.bool_], samples: tuple[str, ...]) -> None:
-    """Refuse a sample of which nothing is known."""
+    """Refuse samples whose cells are all missing."""
     empty = np.flatnonzero(missing.all(axis=1))
     if empty.size:
         shown = ", ".join(f"{samples[i]!r} (position {i})" for i in empty[:SHOWN])
         more = f" and {empty.size - SHOWN} more" if empty.size > SHOWN else ""
         raise InputError(
             f"all cells of {empty.size} sample{'s' if empty.size > 1 else ''} are missing: "
-            f"{shown}{more}. A sample without a known cell says nothing: leave it out."
+            f"{shown}{more}. A sample without a known cell has no information: leave it out."
         )
 
 

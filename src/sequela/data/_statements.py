@@ -1,4 +1,4 @@
-"""Statements about the order of two items of a sample: what they are, and how they are read."""
+"""Statements about the order of two items of a sample, and functions that read and check them."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class OrderStatement(NamedTuple):
     before, after : str
         Labels of two items that the sample has.
     probability : float
-        The probability that such a statement is right, above 0.5 and at most 1: that of the
-        report "before, then after" given that this was the order. If the order was the other one,
-        the same report has the probability 1 - `probability`. Statements are independent given
-        the order of the items.
+        The probability that the statement is right, above 0.5 and at most 1: the probability of
+        the report "before, then after" if this is the true order. If the true order is the reverse,
+        the same report has the probability 1 - `probability`. Statements are independent given the
+        order of the items.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class OrderStatement(NamedTuple):
     probability: float = 1.0
 
 
-# What `Dataset(orders=...)` accepts: by sample id, or one entry per sample.
+# The types that `Dataset(orders=...)` accepts: by sample id, or one entry per sample.
 OrdersLike: TypeAlias = "Mapping[Any, Iterable[Any]] | Iterable[Iterable[Any] | None]"
 
 
@@ -114,8 +114,8 @@ def read_probability(given: Any, where: str) -> float:
     if not (is_number(given) and 0.5 < given <= 1.0):
         raise InputError(
             f"{where}: the probability that a statement is right is {given!r:.40}; expected a "
-            "number above 0.5 and at most 1. At 0.5 it would say nothing: leave it out; below, "
-            "exchange the two items."
+            "number above 0.5 and at most 1. At 0.5 a statement has no information: leave it out. "
+            "Below 0.5, exchange the two items."
         )
     return float(given)
 
@@ -126,14 +126,14 @@ def refuse_absent(
     is_present: Callable[[int], bool],
     where: str,
 ) -> None:
-    """Refuse a statement about an item that is not known, or that the sample does not have."""
+    """Refuse a statement about an unknown item, or an item that the sample does not have."""
     for label in statement[:2]:
         if label not in column:
             raise InputError(f"{where}: {unknown(label, tuple(column))} is not among the items.")
         if not is_present(column[label]):
             raise InputError(
                 f"{where}: {statement.before!r} before {statement.after!r}, but the sample is not "
-                f"known to have {label!r}. Only items that a sample has are in an order: correct "
+                f"known to have {label!r}. Only items that a sample has can be ordered: correct "
                 "the cell, or leave the statement out."
             )
     if statement.before == statement.after:
@@ -148,13 +148,13 @@ def refuse_repeated(statements: Sequence[OrderStatement], where: str) -> None:
         if pair in seen:
             raise InputError(
                 f"{where}: there are two statements about {statement.before!r} and "
-                f"{statement.after!r}; expected at most one. Combine what is known about the pair."
+                f"{statement.after!r}; expected at most one. Combine them into one statement."
             )
         seen.add(pair)
 
 
 def refuse_cycle(statements: Sequence[OrderStatement], where: str) -> None:
-    """Refuse certain statements that no order satisfies."""
+    """Refuse statements of probability 1 that form a cycle, which no order satisfies."""
     cycle = find_cycle([(s.before, s.after) for s in statements if s.probability == 1.0])
     if cycle:
         raise InputError(
@@ -196,10 +196,10 @@ def find_cycle(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def closed(statements: Sequence[OrderStatement], kept: Iterable[str]) -> tuple[OrderStatement, ...]:
-    """Return what the statements say about some of the items alone.
+    """Return the statements about the items in `kept`, with those that follow from other items.
 
-    Certain statements say something about items that other items stand between: a before b and b
-    before c make a before c. An uncertain statement about the same pair then adds nothing.
+    Statements of probability 1 can be combined through an item that is not kept: from a before b
+    and b before c follows a before c. An uncertain statement about the same pair then adds nothing.
     """
     labels = set(kept)
     later: dict[str, set[str]] = {}
@@ -219,7 +219,7 @@ def closed(statements: Sequence[OrderStatement], kept: Iterable[str]) -> tuple[O
     through = {
         pair
         for pair in certain
-        if pair in direct or any(label not in labels for label in later)  # an item is taken out
+        if pair in direct or any(label not in labels for label in later)  # an item is not kept
     }
     found = [OrderStatement(*pair) for pair in through if labels.issuperset(pair)]
     settled = {frozenset(s[:2]) for s in found}

@@ -1,6 +1,7 @@
-"""The folder of a study as cBioPortal distributes it: its data files, and who was profiled.
+"""Read the folder of a study of cBioPortal: its data files, and which samples were profiled.
 
-A MAF does not name samples without mutations, so the lists in the folder say who was sequenced.
+A MAF does not name samples without mutations, so the sequenced samples are read from the lists in
+the folder.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Study:
     mutations: Path | None
     cna: Path | None
     sequenced: list[str] | None = None
-    certain: bool = False  # whether that list is of sequenced samples, not of all samples
+    certain: bool = False  # whether `sequenced` lists only sequenced samples, not all samples
     panels: dict[str, SamplePanels] = field(default_factory=dict)  # by profile
     genes: PanelGenes | None = None  # where several panels were used
     files: list[SourceFile] = field(default_factory=list)
@@ -50,7 +51,7 @@ def look_into(
     panel: str | None = None,
     panels: Sequence[str | os.PathLike[str]] = (),
 ) -> Study:
-    """Find the files of a study."""
+    """Find the files of a study, its sequenced samples and its gene panels."""
     if not isinstance(folder, str | os.PathLike):
         raise InputError(f"folder must be a path; found {folder!r:.80}.")
     name = file_name(folder)
@@ -81,7 +82,7 @@ def _first(root: Path, there: set[str], names: tuple[str, ...]) -> Path | None:
 
 
 def _find_sequenced(study: Study, root: Path) -> None:
-    """Find out who was sequenced, from the most specific list that exists."""
+    """Set the samples that were sequenced, from the most specific list that exists."""
     lists = (
         (root / "case_lists" / "cases_sequenced.txt", _case_list),
         (root / "case_lists" / "cases_all.txt", _case_list),
@@ -95,7 +96,7 @@ def _find_sequenced(study: Study, root: Path) -> None:
                 raise InputError(f"{file_name(path)} names no samples; correct or delete it.")
             study.sequenced = ids
             study.certain = path.name == "cases_sequenced.txt"
-            doubt = "" if study.certain else ", sequenced or not"
+            doubt = "" if study.certain else "; some of them may not have been sequenced"
             study.notes.append(
                 f"the sequenced samples are the {len(ids)} samples in {path.name}{doubt}."
             )
@@ -129,7 +130,7 @@ def _table(path: Path) -> tuple[list[str], list[list[str]]]:
 def _read_panels(
     study: Study, root: Path, panel: str | None, panels: Sequence[str | os.PathLike[str]]
 ) -> None:
-    """Find out which panel each sample has, and which genes it covers."""
+    """Set the panel of each sample, and the genes that the panels cover."""
     path = next((root / name for name in MATRICES if (root / name).is_file()), None)
     assays = _assays(root) if path is None else None
     if path is None and assays is None:
@@ -156,7 +157,7 @@ def _read_panels(
 
 
 def _read_genes(study: Study, root: Path, panels: Sequence[str | os.PathLike[str]]) -> None:
-    """Read which genes the panels cover, where there are several or their definitions are given."""
+    """Read the genes of the panels, if there are several or if definitions were given."""
     if panels or any(len(used.lines) > 1 for used in study.panels.values()):
         study.genes = read_panel_genes([root, *panels])
         study.files += study.genes.files
@@ -185,7 +186,7 @@ def _one_panel(used: SamplePanels, panel: str, profile: str) -> SamplePanels:
 
 
 def _refuse_undefined(study: Study) -> None:
-    """Refuse several panels of which none is defined; name the most frequent one."""
+    """Raise an error because no panel is defined; suggest the most frequent one."""
     profile, used = next((p, u) for p, u in study.panels.items() if len(u.lines) > 1)
     counts = Counter(used.of.values())
     shown = ", ".join(f"{name} ({n} samples)" for name, n in counts.most_common(4))

@@ -17,8 +17,8 @@ __all__ = ["ABSENT", "MISSING", "NOT_KNOWN", "PRESENT", "Asked", "Columns", "set
 PRESENT = {"1", "1.0", "true", "yes"}
 ABSENT = {"0", "0.0", "false", "no"}
 MISSING = {"", "na", "n/a", "nan", "null", "none", "<na>", "#n/a", ".", "?", "-", "missing"}
-# Of these, what can only mean that a value is not known. An empty cell may mean that an item is
-# absent, as people write tables by hand.
+# Those of `MISSING` that can only mean that a value is unknown. An empty cell may also mean that an
+# item is absent, because people write tables by hand.
 NOT_KNOWN = {"na", "n/a", "nan", "<na>", "#n/a", "missing"}
 _ID_NAMES = {
     *("", "sample", "samples", "sample_id", "sampleid", "sample id", "id", "ids", "index"),
@@ -30,7 +30,7 @@ _ID_NAMES = {
 
 @dataclass(frozen=True)
 class Asked:
-    """What the caller of `read_table` said about the columns."""
+    """The options of `read_table` about the columns."""
 
     samples: str | bool | None
     items: Collection[str] | None
@@ -82,7 +82,7 @@ def settle_columns(
     found.items = [j for j in chosen if j not in ignored]
     if not found.items:
         raise InputError(
-            f"{where} leaves no column for items (columns: {', '.join(labels[:5])}). If the cells "
+            f"{where} has no column for items (columns: {', '.join(labels[:5])}). If the cells "
             "are not split, pass their separator=."
         )
     return found
@@ -136,7 +136,7 @@ def _refuse_special_items(
 def _guess_ids(
     labels: list[str], rows: list[list[str]], times: str | None
 ) -> tuple[int | None, list[str]]:
-    """Return 0 if the first column looks like ids, otherwise None; and notes."""
+    """Return the position 0 if the first column looks like ids, otherwise None; and notes."""
     if len(labels) <= 1:
         return None, []
     if _is_id_name(labels[0]):

@@ -1,7 +1,7 @@
-"""Opening text files as users have them: compressed, with byte order marks, in many encodings.
+"""Open text files of users: compressed, with byte order marks, in many encodings.
 
-What cannot be read correctly is refused with the name of the file, the line and what to do.
-Compression is recognised by the content, since file names may be wrong.
+If a file cannot be read correctly, an error names the file and the line and says what to do.
+Compression is recognised by the content, because file names may be wrong.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from sequela.data._limits import BLANK_LIMIT
+from sequela.data._limits import BLANK_LIMIT, refuse_lines
 from sequela.support.errors import InputError
 from sequela.support.labels import compose_all, find_disguised, find_unfit
 from sequela.support.progress import WorkProgress
@@ -53,7 +53,7 @@ _BLOCK = 1 << 20
 # (a few kilobytes of gzip can expand to gigabytes of one line).
 _LONGEST_LINE = 1 << 28
 
-# Files that users give by mistake: first bytes, what it is, what to do.
+# Files that users give by mistake: the first bytes, the kind of file, and what to do.
 _UNREADABLE: tuple[tuple[bytes, str, str], ...] = (
     (b"PAR1", "a Parquet file", "read it with read_table"),
     (b"\xd0\xcf\x11\xe0", "an Excel workbook", "save the sheet as 'CSV UTF-8'"),
@@ -133,7 +133,7 @@ def source_file(path: str | os.PathLike[str]) -> SourceFile:
 
 
 def stored_size(path: str | os.PathLike[str]) -> int:
-    """Return the size of a file; 0 if it is compressed, since it says nothing then."""
+    """Return the size of a file in bytes; 0 if it is compressed, as the content is then larger."""
     with _binary(path) as file:
         size = _size(file)
         return size if _decompressed(file, file_name(path)) is file else 0
@@ -249,18 +249,28 @@ def _plain_ends(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
+def _refuse_long(length: int, number: int, name: str) -> None:
+    if length > _LONGEST_LINE:
+        raise InputError(
+            f"{name}, line {number + 1}: longer than {_LONGEST_LINE >> 20} million characters; "
+            "the file is not a table."
+        )
+
+
 def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Iterator[str]:
     """Yield the lines without their endings, which are LF, CRLF or CR.
 
     The encoding is UTF-8 unless the file or `encoding` says otherwise. Lines are in composed form
-    (NFC), so that the same label in two files is the same text. `str.splitlines` also splits at
-    form feeds and others, and line numbers would differ from those of an editor.
+    (NFC), so that the same label in two files is the same text. `str.splitlines` is not used: it
+    also splits at form feeds, and line numbers would differ from those of an editor.
     """
     name = file_name(path)
     decoder: codecs.IncrementalDecoder | None = None
     pending = ""
+    parts: list[str] = []  # of the same line, after `pending`
+    held_size = 0  # of all parts
     number = 0  # of lines yielded
-    blank = 0  # characters of blank lines since the last that was not
+    blank = 0  # characters in blank lines since the last line with text
     blocks = _blocks(path)
     while True:
         block = next(blocks, b"")
@@ -287,7 +297,14 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
             )
         blank = 0 if text.strip() else blank + len(text)
         BLANK_LIMIT.refuse(blank, f"{name}, line {number + 1}:", about=True)
-        text = pending + text
+        if block and not pending.endswith("\r") and not ("\n" in text or "\r" in text):
+            # Part of one long line: joined once at its end, not with every block.
+            parts.append(text)
+            held_size += len(text)
+            _refuse_long(len(pending) + held_size, number, name)
+            continue
+        text = "".join([pending, *parts, text])
+        parts, held_size = [], 0
         # The LF of a CRLF may be in the next block.
         held = "\r" if block and text.endswith("\r") else ""
         lines = _plain_ends(text[: len(text) - len(held)]).split("\n")
@@ -295,12 +312,9 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
             lines = compose_all(lines)
         pending = lines.pop() + held
         number += len(lines)
+        refuse_lines(number, name)
         yield from lines
-        if len(pending) > _LONGEST_LINE:
-            raise InputError(
-                f"{name}, line {number + 1}: longer than {_LONGEST_LINE >> 20} million characters; "
-                "the file is not a table."
-            )
+        _refuse_long(len(pending), number, name)
         if not block:
             break
     if pending:
@@ -309,14 +323,14 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
 
 # Cells ------------------------------------------------------------------------------------
 
-# Spaces of any width, tabs and line breaks. `str.strip` would also take form feeds and other
-# control characters away without a word.
+# Spaces of any width, tabs and line breaks. `str.strip` would also silently remove form feeds and
+# other control characters.
 BLANK = " \t\n\r\xa0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _STRIPPED_CONTROLS = ("\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x1f", "\x85", "\u2028", "\u2029")
 
 
 class _WatchedLines:
-    """Lines for the csv module, and whether those of the last record had a control character."""
+    """Passes lines to the csv module; remembers whether the last record had a control character."""
 
     def __init__(self, lines: Iterator[str]) -> None:
         self._lines = lines
@@ -330,7 +344,7 @@ class _WatchedLines:
             yield line + "\n" if '"' in line else line
 
     def found_control(self) -> bool:
-        """Tell it, and forget it."""
+        """Tell whether the last record had a control character, and reset the mark."""
         found, self._controls = self._controls, False
         return found
 
@@ -341,7 +355,7 @@ def bare_cell(cell: str) -> str:
 
 
 class CellCodes(dict[str, int]):
-    """Cell to code; each spelling is read once."""
+    """Maps a cell to its code; each distinct cell is read once."""
 
     def __init__(self, code: Callable[[str], int]) -> None:
         super().__init__()
@@ -386,7 +400,7 @@ def cell_rows(
 
 
 def _widths(lines: Sequence[str], separator: str) -> list[int]:
-    # The last of the first lines may be half a record, which is not an error.
+    # The last of these lines may be a part of a record, which is not an error.
     with contextlib.suppress(InputError):
         return [len(row) for _, row in cell_rows(iter(lines), separator, "") if any(row)]
     return []
@@ -395,7 +409,7 @@ def _widths(lines: Sequence[str], separator: str) -> list[int]:
 def guess_separator(lines: Sequence[str]) -> str:
     """Return the character that separates the cells, from the first lines of a file.
 
-    It splits all lines into the same number of cells, at least two; the header may have one less.
+    It splits all lines into the same number of cells, at least two; the header may have one fewer.
     Labels may contain other separators, such as 'PAOX,...(D)' in tab-separated files.
     """
     for separator in ("\t", ";", ",", " "):
@@ -412,7 +426,7 @@ _DATE = re.compile(r"\d{1,2}-(mar|sep|sept|dec|oct|apr|feb|nov)|(mar|sep|dec)-\d
 
 
 def composed_hint(label: str) -> str:
-    """Return, for a label that occurs twice, that it may be typed in two ways; or nothing."""
+    """Return a note that a repeated label may have been typed in two ways; empty for ASCII."""
     return "" if label.isascii() else ", compared in composed form: NFC"
 
 

@@ -1,4 +1,4 @@
-"""Weights of samples: read and checked."""
+"""Read and check the weights of samples."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Reading mutations and copy numbers from cBioPortal: downloads of its results view, or a study.
+"""Read mutations and copy numbers from cBioPortal: downloads of its results view, or a study.
 
-"Not profiled" is not "wild type": such cells are missing, and samples that were not profiled at all
-are left out, and counted.
+"Not profiled" is not "wild type": cells that were not profiled are missing. Samples that were not
+profiled at all are left out, and the summary lists them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def read_cbioportal(
     encoding: str | None = None,
     **options: Unpack[CbioportalKeywords],
 ) -> Imported:
-    r"""Read mutations and copy numbers as cBioPortal gives them.
+    r"""Read mutations and copy numbers from files of cBioPortal.
 
     Items are mutated genes (EGFR), amplifications (EGFR(A)) and deletions (EGFR(D)). With both
     tables, only samples that are in both are kept; the summary lists the others.
@@ -77,7 +77,7 @@ def read_cbioportal(
     cna : str or path, optional
         GISTIC levels from -2 to 2, from the results view or data_cna.txt of a study.
     folder : str or path, optional
-        The folder of a study, instead of these two: data_mutations.txt, data_cna.txt, and the
+        The folder of a study, instead of the two files: data_mutations.txt, data_cna.txt, and the
         list of the samples that were sequenced (the first that exists of
         case_lists/cases_sequenced.txt, case_lists/cases_all.txt and data_clinical_sample.txt).
     profiled : iterable of ids, or path of a file with one id per line, optional
@@ -87,7 +87,7 @@ def read_cbioportal(
         Read only the samples of this gene panel. Default: the samples of all panels; genes that
         the panel of a sample does not cover are missing.
     encoding : str, optional
-        The encoding of the files. Default: UTF-8, unless a file is marked as something else.
+        The encoding of the files. Default: UTF-8, unless a byte order mark says otherwise.
     **options
         What counts as altered, and which items and samples are selected:
 
@@ -103,7 +103,7 @@ def read_cbioportal(
             If the mutations are a MAF: whether lines with the Mutation_Status Germline count.
             Default: False.
         incomplete : {"missing", "samples", "items"}
-            What to do where some genes of a sample were not profiled: keep these cells as missing,
+            What to do if some genes of a sample were not profiled: keep these cells as missing,
             or drop the samples or the items. Default: "missing".
         panels : path or list of paths, optional
             Folders or files that define the gene panels of a study, if its folder does not:
@@ -115,7 +115,7 @@ def read_cbioportal(
         at_least : int, optional
             Keep items that are present in at least this number of samples.
         keep, drop : iterable of str, optional
-            Items (after merging) to keep whatever their frequency, and items to leave out.
+            Items (after merging) to keep even if they are rare, and items to leave out.
 
     Returns
     -------
@@ -144,7 +144,7 @@ def read_cbioportal(
         study = look_into(folder, panel, _paths(options.get("panels")))
         mutations, cna = study.mutations, study.cna
     elif panel is not None or options.get("panels") is not None:
-        raise InputError("panel and panels are about a study folder; pass folder= too.")
+        raise InputError("panel and panels are only for a study folder; pass folder= too.")
     drafts = []
     if mutations is not None:
         if _is_maf(mutations, encoding):
@@ -154,7 +154,7 @@ def read_cbioportal(
         else:
             raise InputError(
                 f"{file_name(mutations)} is a table of genes and samples; consequences, promoters, "
-                "germline and profiled are about the lines of a MAF. Leave them out."
+                "germline and profiled are only for a MAF. Leave them out."
             )
         drafts.append(_on_panel(draft, study, "mutations"))
     if cna is not None:
@@ -238,7 +238,7 @@ def _paths(
 
 
 def _on_panel(draft: Draft, study: Study, profile: str) -> Draft:
-    """Keep the samples that were profiled; what their panels do not cover is missing."""
+    """Keep the samples that were profiled; genes that their panels do not cover are missing."""
     used = study.panels.get(profile)
     if used is None:
         return draft

@@ -1,4 +1,4 @@
-"""Survival times from the clinical files of cBioPortal."""
+"""Read survival times from the clinical files of cBioPortal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_clinical"]
 
-# An endpoint: columns of a study folder, and of a download from the study view.
+# The prefix of the columns of an endpoint: in a study folder, and in a download of the study view.
 _ENDPOINTS = {
     "OS": "overall survival",
     "DFS": "disease free",
@@ -57,7 +57,7 @@ def read_clinical(
         "OS" (overall survival), "DFS", "PFS", "DSS", or another prefix of the columns
         ``..._MONTHS`` and ``..._STATUS``.
     encoding : str, optional
-        The encoding of the files. Default: UTF-8, unless a file is marked as something else.
+        The encoding of the files. Default: UTF-8, unless a byte order mark says otherwise.
 
     Returns
     -------
@@ -188,8 +188,8 @@ def _event(cell: str, where: str, line: int) -> bool | None:
         if part in _EVENTS or part in _NO_EVENTS:
             return part in _EVENTS
     raise InputError(
-        f"{where}, line {line}: the status is {cell!r:.60}; expected such as 1:DECEASED, 0:LIVING "
-        "or NA"
+        f"{where}, line {line}: the status is {cell!r:.60}; expected a status such as 1:DECEASED "
+        "or 0:LIVING, or NA"
     )
 
 

@@ -1,7 +1,7 @@
 """The data structure of all samples: a validated, immutable samples x items table.
 
-Whatever the user has (an array, a DataFrame, a list of sets) becomes a `Dataset` here, or an
-error that names row and column. All other code trusts a `Dataset`.
+The data of a user (an array, a DataFrame, a list of sets) are converted to a `Dataset` here, or
+raise an error that names row and column. No other code checks a `Dataset` again.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ __all__ = ["DataLike", "Dataset", "DistinctSets", "SparseMatrix"]
 
 
 class SparseMatrix(Protocol):
-    """A sparse matrix of SciPy, or whatever can be converted to one."""
+    """A sparse matrix of SciPy, or an object that can be converted to one."""
 
     def tocsr(self) -> Any:
         """Return it in compressed sparse rows."""
         ...
 
 
-# What all functions that take samples accept; `Dataset.coerce` reads it.
+# The types that all functions with samples accept; `Dataset.coerce` converts them.
 DataLike: TypeAlias = (
     "Dataset | pd.DataFrame | pd.Series[Any] | npt.ArrayLike | SparseMatrix"
     " | Sequence[AbstractSet[Any]]"
@@ -65,8 +65,8 @@ class Dataset(PartlyKnown):
     Parameters
     ----------
     values : array-like, DataFrame, SciPy sparse matrix or Dataset
-        Samples in rows, items in columns; every entry False/True or exactly 0/1, or missing: NaN,
-        None, NA of pandas or masked where nobody looked for the item. It is copied.
+        Samples in rows, items in columns. Every entry is False/True or exactly 0/1, or missing if
+        nobody looked for the item: NaN, None, NA of pandas, or masked. The table is copied.
     items : iterable of labels, optional
         One label per column, by position. Default: the columns of a DataFrame, otherwise
         ``"0"``, ``"1"``, ... Labels are stored as strings, so the number 1 becomes ``"1"``.
@@ -75,8 +75,8 @@ class Dataset(PartlyKnown):
     times : iterable of numbers, optional
         When each sample was observed, at least 0 and finite; NaN or None where unknown.
     orders : dict or iterable, optional
-        What is known about the order of the items: by sample id, or one entry per sample, a list
-        of statements ``(before, after)`` or ``(before, after, probability)``; see
+        Known orders of items: for each sample a list of statements ``(before, after)`` or
+        ``(before, after, probability)``, by sample id or one entry per sample; see
         `OrderStatement`.
 
     Raises
@@ -175,7 +175,7 @@ class Dataset(PartlyKnown):
 
     @classmethod
     def _trusted(cls, *parts: Any) -> Dataset:
-        """Build from parts of a Dataset, which need no validation."""
+        """Build a data set from parts of another one, which need no validation."""
         new = cls.__new__(cls)
         new._store(*parts)  # noqa: SLF001  (it is our own)
         return new
@@ -344,7 +344,7 @@ class Dataset(PartlyKnown):
     def select_items(self, labels: Iterable[object]) -> Dataset:
         """Return a data set of these items only, in this order, with all samples.
 
-        Of the orders those of the remaining items stay, also where an item stood between them.
+        Known orders of the remaining items are kept, also those that follow through a removed item.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Downloading a study from cBioPortal's public REST API, as a study folder in the user's cache.
+"""Download a study from cBioPortal's public REST API, as a study folder in the user's cache.
 
 The files are those of a study folder (a MAF, a table of copy numbers, lists of the samples that
 were profiled), which `read_cbioportal` reads.
@@ -42,13 +42,13 @@ def download_study(
     Parameters
     ----------
     study : str
-        Its id, such as "gbm_tcga_pan_can_atlas_2018".
+        The id of the study, such as "gbm_tcga_pan_can_atlas_2018".
     host : str
         The address of the server.
     cache : path or None
         Folder for downloads; None: the user's cache folder.
     refresh : bool
-        Whether to download again what is in the cache.
+        Whether to download the study again if it is in the cache.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def _load(name: str) -> Any:
 
 
 class _Api:
-    """GET and POST with a limited number of retries; each failure is one sentence."""
+    """GET and POST requests with a limited number of retries; errors have one-line messages."""
 
     def __init__(self, host: str) -> None:
         requests = _load("requests")
@@ -179,8 +179,7 @@ def _samples(api: _Api, lists: set[str], study: str, kind: str) -> list[str]:
     name = f"{study}_{kind}"
     if name not in lists:
         raise DownloadError(
-            f"{study!r} has no list of samples {name!r}, which says who was profiled; try another "
-            "study"
+            f"{study!r} has no list {name!r} of the samples that were profiled; try another study"
         )
     return sorted(map(str, api.get(f"sample-lists/{name}/sample-ids")))
 

@@ -1,4 +1,4 @@
-"""Models and samples to try things out; nothing here was measured.
+"""Example models and samples; none of them are measured data.
 
 `example_theta` is made up. `example_samples` are drawn from a model that was learned on
 glioblastoma data (script and seed: tools/make_example.py).
@@ -18,7 +18,7 @@ __all__ = ["example_path", "example_samples", "example_theta"]
 
 _FOLDER = Path(__file__).parent / "example"
 
-# Item: the log of its base rate.
+# The log base rate of each item.
 _BASE = {
     "first": 0.0,
     "second": -4.0,
@@ -32,7 +32,7 @@ _BASE = {
     "clock 3": -3.0,
 }
 
-# (Item, the item whose rate it changes): the log of the factor.
+# The log of the factor by which the first item changes the rate of the second.
 _EFFECTS = {
     ("first", "second"): 4.0,
     ("left", "right"): -4.0,
@@ -47,7 +47,7 @@ def example_theta() -> pd.DataFrame:
 
     - "first" and "second" are the paper's example of two items with alpha = 4: alone, "second" is
       rare; after "first" it arrives as fast as "first" did. Sets of these two items alone do not
-      tell which came first: that takes other items that arrive independently.
+      show which came first: this needs other items that arrive independently.
     - "left" and "right" exclude each other: each makes the other e^4 times slower.
     - "step 1", "step 2", "step 3" are a cascade, in which each step triggers the next: "step 1" has
       no direct effect on "step 3", although the two occur together.

@@ -1,7 +1,7 @@
-"""From a file to a data set: merging and selecting items, and a summary of it.
+"""Turn the content of a file into a data set: merge and select items, and summarise the import.
 
 Each reader fills a `Draft`; `finish` turns every draft into an `Imported` in the same way, so that
-the options mean the same for all kinds of files.
+the options have the same meaning for all kinds of files.
 """
 
 from __future__ import annotations
@@ -93,11 +93,11 @@ class Selection:
     at_least : int, optional
         Keep items that are present in at least this number of samples.
     keep : iterable of str, optional
-        Items (after merging) to keep whatever their frequency.
+        Items (after merging) to keep even if they are rare.
     drop : iterable of str, optional
         Items (after merging) to leave out.
     incomplete : {"missing", "samples", "items"}
-        What to do where some items of a sample were not profiled: keep the cells as missing, or
+        What to do if some items of a sample were not profiled: keep the cells as missing, or
         drop the samples or the items.
 
     Examples
@@ -133,11 +133,11 @@ class Selection:
 
 @dataclass
 class Draft:
-    """What a reader found, before merging and selecting.
+    """The content of a file, before items are merged and selected.
 
     `unprofiled` marks cells that were not profiled, which are neither 0 nor 1. `dates` says since
-    when a sample has an item (NaN: unknown). `panels` names what each sample was examined with.
-    `merged` are items that the reader itself has merged, and `items_read` their number before that.
+    when a sample has an item (NaN: unknown). `panels` names the gene panel of each sample. `merged`
+    lists items that the reader itself has merged, and `items_read` is the number of items before.
     """
 
     kind: str
@@ -178,7 +178,7 @@ class Draft:
             self.take_items(np.flatnonzero(mask))
 
     def take_items(self, columns: npt.NDArray[np.intp]) -> None:
-        """Take these columns, in this order, without an entry in the summary."""
+        """Keep only these columns, in this order, without an entry in the summary."""
         self.items = [self.items[j] for j in columns.tolist()]
         self.values = self.values[:, columns]
         self.unprofiled = None if self.unprofiled is None else self.unprofiled[:, columns]
@@ -186,7 +186,7 @@ class Draft:
 
 
 def finish(draft: Draft, selection: Selection) -> Imported:
-    """Merge items, drop what was not profiled, select items, and summarise it.
+    """Merge items, apply `incomplete`, select items, and return the data set with its summary.
 
     Examples
     --------
@@ -216,9 +216,7 @@ def finish(draft: Draft, selection: Selection) -> Imported:
     )  # fmt: skip
     if data.orders is not None:
         known = sum(1 for statements in data.orders if statements)
-        draft.notes.append(
-            f"the dates tell something about the order in {counted(known, 'sample')}."
-        )
+        draft.notes.append(f"the dates give known orders in {counted(known, 'sample')}.")
     if draft.unprofiled is not None and draft.unprofiled.any():
         data = data.with_missing(draft.unprofiled)
     if draft.weights is not None:
@@ -255,8 +253,8 @@ def _merge(draft: Draft, given: Merges | None) -> dict[str, tuple[str, ...]]:
 
 
 def _merged_dates(draft: Draft, done: Merged) -> npt.NDArray[np.float64]:
-    """Return the first date of each item after merging; NaN if one of those present is unknown."""
-    assert draft.dates is not None  # noqa: S101 - the caller has looked
+    """Return the first date of each merged item; NaN if the date of a present member is unknown."""
+    assert draft.dates is not None  # noqa: S101 - the caller has checked
     place = {label: j for j, label in enumerate(draft.items)}
     first = np.where(draft.values, draft.dates, np.inf)
     columns = [[place[old] for old in done.merged.get(new, (new,))] for new in done.items]
@@ -282,7 +280,7 @@ def _choose(draft: Draft, selection: Selection, merged: dict[str, tuple[str, ...
 
 
 def _drop_unprofiled(draft: Draft, incomplete: Incomplete) -> None:
-    """Drop what was not profiled, or leave it as missing: it must never be read as absent."""
+    """Drop cells that were not profiled, or keep them as missing; never read them as absent."""
     if draft.unprofiled is None or not draft.unprofiled.any():
         return
     draft.keep_samples(np.asarray(~draft.unprofiled.all(axis=1)), "not profiled")

@@ -1,6 +1,7 @@
-"""Reading a long table: one line per sample and item, as laboratories and registers keep them.
+"""Read a long table, with one line per sample and item, as laboratories and registers keep them.
 
-A line says that a sample has an item, or with a value whether it has it, or with a date since when.
+A line says that a sample has an item. A value can say whether it has the item, and a date since
+when.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def read_long(
           without it, the name of the file;
         - hamronization: gene symbols (or with ``item="drug_class"`` classes), with the mutation
           where one was detected; the id is the column input_file_name;
-        - diagnoses: codes such as those of ICD-10, translated by `groups`, which it needs.
+        - diagnoses: codes such as those of ICD-10, translated by `groups`, which must be given.
     **options
         Which lines count, and which items are selected:
 
@@ -109,7 +110,7 @@ def read_long(
             The values that mean that the item is present, such as ["R"]; all others mean that it
             is absent.
         where : mapping, optional
-            Column to the values of it that count. It replaces what the preset says.
+            Column to its values with which a line counts. It replaces the conditions of the preset.
         groups : mapping or path, optional
             Group to the codes in it, or a table with the columns code and group. A code stands
             for all codes that begin with it; of several, the longest decides. Codes without a
@@ -118,7 +119,7 @@ def read_long(
             All samples that were examined. Those without lines become empty sets; lines of other
             samples are left out. Default: the samples that the table names.
         unlisted : {"absent", "missing"}
-            What it means that a sample has no line for an item. Default: "absent".
+            The state of an item for which a sample has no line. Default: "absent".
         incomplete : {"missing", "samples", "items"}
             Keep missing cells as missing, or drop the samples or items that have some. Default:
             "missing".
@@ -153,7 +154,7 @@ def read_long(
     if chosen.needs_groups and groups is None:
         raise InputError(
             f"preset={preset!r} needs groups=, a table with the columns code and group, because "
-            "single codes are too many and too rare to be items."
+            "there are too many codes, most of them too rare to be items."
         )
     if options.get("unlisted", "absent") not in ("absent", "missing"):
         raise InputError(
@@ -303,10 +304,11 @@ class _Table:
     def _missing(
         self, draft: Draft, pairs: _Pairs, known: npt.NDArray[np.bool_], *, unlisted: bool
     ) -> npt.NDArray[np.bool_]:
-        """Return the cells of which nothing is known.
+        """Return which cells are missing, as a table.
 
-        Of one item, a line that knows it overrules a line that does not. Of a group, it is another
-        code that is unknown, which overrules all but the presence of the group.
+        For a single item, a line with a known value overrides a line with an unknown value. In a
+        group, the lines may have different codes, so an unknown code makes the group unknown unless
+        another code is present.
         """
         said_unknown = self._mark(draft, pairs, ~known)
         said_known = self._mark(draft, pairs, known)
@@ -338,17 +340,17 @@ class _Table:
     def _first_dates(
         self, draft: Draft, pairs: _Pairs, present: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.float64]:
-        """Return since when each sample has each item; NaN if that is unknown or it has not."""
+        """Return the first date of each item in each sample; NaN if it is unknown or absent."""
         when = np.frombuffer(self.lines.when, dtype=np.float64)[pairs.line][present]
         rows, columns = pairs.row[present], pairs.column[present]
         first = np.full(draft.values.shape, np.inf)
-        # The first of several dates is unknown if one of them is: NaN spreads through the minimum.
+        # If one of several dates is unknown, the first is unknown: the minimum is then NaN.
         np.minimum.at(first, (rows, columns), when)
         first[np.isinf(first)] = np.nan
         unknown = int((draft.values & np.isnan(first)).sum())
         if unknown:
             draft.notes.append(
-                f"{counted(unknown, 'item')} of samples have no date or a line without one; "
-                "nothing is known about their order."
+                f"{counted(unknown, 'item')} of samples have no date or a line without a date; "
+                "their order is unknown."
             )
         return first

@@ -1,4 +1,4 @@
-"""Reading mutations from a MAF: one line per mutation, read as a stream.
+"""Read mutations from a MAF, which has one line per mutation.
 
 A MAF names only samples with a mutation. A sample whose mutations are all silent was sequenced and
 has the empty set; a sample without any line is known only if `profiled` names it.
@@ -67,7 +67,7 @@ def read_maf(
         Cut sample ids to this length: 15 turns TCGA-02-2466-01A-01D-1492-08 into the sample
         TCGA-02-2466-01, 12 into the patient.
     encoding : str, optional
-        The encoding of the file. Default: UTF-8, unless the file is marked as something else.
+        The encoding of the file. Default: UTF-8, unless a byte order mark says otherwise.
     **options
         Which lines count, and which items are selected:
 
@@ -86,7 +86,7 @@ def read_maf(
         at_least : int, optional
             Keep items that are present in at least this number of samples.
         keep, drop : iterable of str, optional
-            Items (after merging) to keep whatever their frequency, and items to leave out.
+            Items (after merging) to keep even if they are rare, and items to leave out.
 
     Returns
     -------
@@ -124,7 +124,7 @@ def read_maf(
 def read_profiled(
     given: Iterable[str] | str | os.PathLike[str], calls: Calls, length: int | None = None
 ) -> list[str]:
-    """Return the ids of the profiled samples, cut to a length; note in `calls` what was read."""
+    """Return the ids of the profiled samples, cut to a length; add files and notes to `calls`."""
     if isinstance(given, str | os.PathLike):
         calls.files.append(source_file(given))
         name = file_name(given)
@@ -206,7 +206,7 @@ def mutation_draft(calls: Calls, profiled: Sequence[str] | None, kind: str) -> D
 
 
 def _add_never_seen(draft: Draft, wanted: Iterable[str]) -> None:
-    """Add empty columns for genes that were asked for but are mutated in no sample."""
+    """Add empty columns for genes in `items=` that are mutated in no sample."""
     seen = set(draft.items)
     absent = [label for label in dict.fromkeys(wanted) if label not in seen]
     if absent:

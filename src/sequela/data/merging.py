@@ -1,7 +1,7 @@
-"""Items that are one event under several names: merging them, and finding candidates.
+"""Merge items that are one event under several names, and propose such merges.
 
-Neighbours on a chromosome are amplified or deleted together; which of them came first is noise.
-`merge` says which names are one item, which is altered if any of them is.
+Neighbouring genes on a chromosome are amplified or deleted together, and their order is noise.
+`merge` lists the names that form one item. This item is altered if any of them is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Merged", "Merges", "merge_items", "propose_merges", "read_merges"]
 
-# What `merge=` of the readers takes: new name to old names, or the path of a JSON file of these.
+# The type of `merge=` of the readers: new name to old names, or the path of a JSON file of these.
 Merges: TypeAlias = "Mapping[str, Sequence[str]] | str | os.PathLike[str]"
 
 _BLOCK = 512  # columns compared with all others at a time
@@ -34,7 +34,7 @@ _BLOCK = 512  # columns compared with all others at a time
 
 @dataclass(frozen=True)
 class Merged:
-    """A table after merging, what was merged, and notes on names that were not found."""
+    """A table after merging, the merged names, and notes on names that were not found."""
 
     items: list[str]
     values: npt.NDArray[np.bool_]
@@ -70,7 +70,7 @@ def read_merges(given: Merges) -> tuple[dict[str, tuple[str, ...]], SourceFile |
 
 
 def _bounded(lines: Iterable[str], name: str) -> Iterator[str]:
-    """Yield lines until there are too many; a small compressed file may hold very many."""
+    """Yield lines; raise if there are too many, because a small compressed file may expand."""
     size = 0
     for line in lines:
         size += len(line) + 1
@@ -126,8 +126,8 @@ def merge_items(
     if groups and not present:
         first = next(iter(next(iter(groups.values()))))
         raise InputError(
-            f"merge names none of the {len(items)} items (its first is {first!r:.80}, the first "
-            f"item is {items[0] if items else None!r:.80}). Names must match exactly."
+            f"merge names none of the {len(items)} items (its first name is {first!r:.80}, the "
+            f"first item is {items[0] if items else None!r:.80}). Names must match exactly."
         )
     for new in present:
         if new in position and new not in gone:
@@ -161,7 +161,7 @@ def _join_columns(
     values: npt.NDArray[np.bool_],
     unprofiled: npt.NDArray[np.bool_] | None,
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_] | None]:
-    """Join each list of columns to one: whether any of them is set, and whether it is unknown."""
+    """Join each list of columns into one; return whether any is True, and whether it is unknown."""
     # Most columns stay as they are: copy all at once, then overwrite the few that are joined.
     first_of = [own[0] for own in columns]
     joined = values[:, first_of]
@@ -185,11 +185,11 @@ def propose_merges(
     data : Dataset or what `Dataset.coerce` takes
         The table.
     similarity : float
-        The least Jaccard index of two items of a group: of the samples that have one of them,
-        the share that have both. Above 0 and at most 1.
+        The smallest Jaccard index of two items of a group: the share of samples with both items
+        among the samples with at least one of them. Above 0 and at most 1.
     at_least : int
-        Ignore items in fewer samples: two items that occur once, in the same sample, always occur
-        together, which tells nothing.
+        Ignore items that occur in fewer samples: two items that occur once, in the same sample,
+        always occur together, which is no evidence.
 
     Returns
     -------
@@ -219,7 +219,7 @@ def propose_merges(
     counts = counts[order]
     rows, columns, close = [], [], []
     for begin in range(0, len(order), _BLOCK):
-        # Counts decrease from left to right, and a much rarer item cannot be similar.
+        # Counts decrease from left to right, and an item that is much rarer cannot be similar.
         least = similarity * counts[min(begin + _BLOCK, len(order)) - 1] * (1 - 1e-9)
         stop = int(np.searchsorted(-counts, -least, side="right"))
         shared = (table[:, begin : begin + _BLOCK].T @ table[:, begin:stop]).tocoo()
@@ -254,10 +254,10 @@ def propose_merges(
 def _tight(
     closeness: npt.NDArray[np.float64], members: npt.NDArray[np.intp], similarity: float
 ) -> list[list[int]]:
-    """Cut a connected component into groups in which all pairs are similar.
+    """Split a connected component into groups in which all pairs are similar.
 
-    The ends of a chain of neighbours may share nothing; complete linkage compares the least
-    similar pair.
+    In a chain of similar items the first and the last may have no sample in common. Therefore
+    complete linkage is used, which compares the least similar pair.
     """
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform

@@ -1,4 +1,4 @@
-"""What is known about the order of items, from tables and from cell fractions."""
+"""Read known orders of items from tables, and derive them from cell fractions."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["orders_from_fractions", "read_orders"]
 
 _COLUMNS = ("sample", "before", "after")
-# Beyond this a fraction of reads or cells is not evidence of an order any more: other errors are
-# more frequent.
+# The largest probability of a statement from fractions of reads or cells: errors of other kinds are
+# more frequent than the remaining probability.
 _MOST_CERTAIN = 1.0 - 1e-6
 
 
@@ -42,20 +42,19 @@ def read_orders(
     *,
     ignored: Collection[str] = (),
 ) -> dict[str, tuple[OrderStatement, ...]]:
-    r"""Read what is known about orders from a table with one statement per line.
+    r"""Read known orders from a table with one statement per line.
 
     Parameters
     ----------
     path : str or path
         The table, with a header: "sample", "before", "after" and optionally "probability", the
-        probability that the statement is right (nothing or NA: certain). Other columns are
-        ignored.
+        probability that the statement is right (empty or NA: 1). Other columns are ignored.
     data : Dataset, optional
-        The samples that the statements are about. With them every line is checked: the sample and
-        its two items must be there.
+        The samples that the statements are about. If given, every line is checked: the sample must
+        exist and have both items.
     ignored : collection of str
-        Items that were left out of `data`: statements about them are left out as well, but what
-        they say about the others stays.
+        Items that were left out of `data`. Statements about them are left out as well, but orders
+        of other items that follow from them are kept.
 
     Returns
     -------
@@ -65,7 +64,7 @@ def read_orders(
     Raises
     ------
     InputError
-        If a statement is not possible; the message names file and line.
+        If a statement is invalid; the message names file and line.
 
     Examples
     --------
@@ -149,11 +148,11 @@ def _settled(
     ignored: Collection[str],
     name: str,
 ) -> tuple[OrderStatement, ...]:
-    """Return the statements of one sample, after those that contradict each other are refused."""
+    """Return the statements of one sample; refuse statements that contradict each other."""
     so_far: list[OrderStatement] = []
     for line, statement in lines:
         so_far.append(statement)
-        # One at a time, so that the message names the line that does not fit.
+        # Checked one by one, so that the message names the line that contradicts the others.
         where = f"{name}, line {line}, sample {sample!r}"
         refuse_repeated(so_far, where)
         refuse_cycle(so_far, where)
@@ -170,12 +169,13 @@ def orders_from_fractions(
     threshold: float = 0.9,
     reliability: float = 1.0,
 ) -> dict[str, tuple[OrderStatement, ...]]:
-    """Return what cell fractions say about the order of the items of each sample.
+    """Return the orders of the items of each sample that follow from cell fractions.
 
-    What is in more of the cells came first: a mutation is in all descendants of the cell that had
-    it, so that a later one has at most its fraction. A pair becomes a statement if the probability
-    that the first fraction is larger is at least `threshold`; that probability goes with it. Pairs
-    that two other statements imply are left out: they are no further evidence.
+    A mutation that is in more of the cells came first: all descendants of a cell have its
+    mutations, so that a later mutation has at most the same fraction. A pair becomes a statement if
+    the probability that the first fraction is larger is at least `threshold`; the statement has
+    this probability. Pairs that follow from two other statements are left out, because they add no
+    evidence.
 
     Parameters
     ----------
@@ -186,14 +186,14 @@ def orders_from_fractions(
     errors : DataFrame or float, optional
         Standard errors of the fractions.
     depths : DataFrame or float, optional
-        Instead of `errors`: the numbers of reads that the fractions are shares of. Their errors
-        are then those of a binomial share (with one read of either kind added).
+        Instead of `errors`: the numbers of reads from which the fractions were computed. The errors
+        are then those of a binomial proportion (with one read of either kind added).
     threshold : float
-        The smallest probability that makes a statement, above 0.5 and below 1.
+        The smallest probability of a statement, above 0.5 and below 1.
     reliability : float
         The probability that the item with the larger fraction did come first, above 0.5 and at
-        most 1. Branches of a tumour that grew past each other, and wrong copy numbers, make it
-        less than 1.
+        most 1. It is below 1 if one branch of a tumour can overgrow another, or if copy numbers can
+        be wrong.
 
     Returns
     -------
@@ -214,7 +214,7 @@ def orders_from_fractions(
     if (errors is None) == (depths is None):
         raise InputError(
             "expected either errors or depths: without the uncertainty of the fractions it is not "
-            "known which differences mean anything."
+            "known which differences are significant."
         )
     values = fractions.to_numpy(dtype=np.float64, na_value=np.nan)
     if np.nanmax(values, initial=0.0) > 1.5 or np.nanmin(values, initial=0.0) < 0.0:
@@ -238,7 +238,7 @@ def _moments(
     errors: pd.DataFrame | float | None,
     depths: pd.DataFrame | float | None,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return the fractions, as expected given their reads, and the variances of them."""
+    """Return the fractions and their variances; with `depths`, the expected fractions."""
     given: Any = errors if errors is not None else depths
     name = "errors" if errors is not None else "depths"
     if is_number(given):
@@ -265,7 +265,7 @@ def _moments(
 def _larger(
     values: npt.NDArray[np.float64], variance: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Return P(fraction a > fraction b) for all pairs, by normal errors."""
+    """Return P(fraction a > fraction b) for all pairs, assuming normal errors."""
     from scipy.special import ndtr
 
     distance = values[:, None] - values[None, :]
@@ -278,7 +278,7 @@ def _larger(
 def _reduced(
     p: npt.NDArray[np.float64], threshold: float, labels: list[str]
 ) -> tuple[OrderStatement, ...]:
-    """Return the pairs beyond the threshold that no two others imply."""
+    """Return statements for the pairs above the threshold that do not follow from two others."""
     clear = p >= threshold
     np.fill_diagonal(clear, val=False)
     implied = (clear.astype(np.int64) @ clear.astype(np.int64)) > 0
@@ -291,7 +291,7 @@ def _reduced(
 def with_orders(
     data: Dataset, orders: Mapping[str, tuple[OrderStatement, ...]]
 ) -> tuple[Dataset, str]:
-    """Return the data with these orders, and a sentence about them."""
+    """Return the data with these orders, and a sentence with the number of statements."""
     from sequela.data.dataset import Dataset as Table
 
     found = Table(data, orders=orders)

@@ -1,7 +1,8 @@
-"""Reading a table of samples and items from a file: CSV, TSV and similar formats, and Parquet.
+"""Read a table of samples and items from a file: CSV, TSV and similar formats, and Parquet.
 
-The reader guesses only where a single reading is possible (the separator of the cells, whether the
-first column holds ids). Whatever else is ambiguous is refused, and an option decides it.
+The reader guesses only if there is one possible interpretation (the separator of the cells, whether
+the first column holds ids). Everything else that is ambiguous raises an error, and an option
+decides it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.data._limits import COLUMNS, ROWS
+from sequela.data._limits import COLUMNS, ROWS, refuse_size
 from sequela.data._reading import read_strings
 from sequela.data._table_columns import (
     ABSENT,
@@ -88,8 +89,8 @@ def read_table(
 
     Cells are 0/1, true/false or yes/no. The file may be separated by commas, tabs, semicolons or
     spaces, compressed (gzip, bzip2, xz, zip), or Parquet. NA, NaN, n/a or "missing" in a cell means
-    that nobody looked for the item: the cell is missing, and the summary says how many are. Other
-    marks, such as an empty cell, may also mean that the item is absent, and are refused unless
+    that nobody looked for the item: the cell is missing, and the summary counts such cells. Other
+    marks, such as an empty cell, may also mean that the item is absent, and are an error unless
     `missing` says what they mean.
 
     Parameters
@@ -98,14 +99,15 @@ def read_table(
         The file.
     samples : str or bool, optional
         The label of the column with the sample ids; True for the first column, False for none.
-        Default: the first column if the header leaves it out (as R writes it), if its label says
-        so, or if none of its cells could be a value of an item.
+        Default: the first column if the header has no label for it (as in files of R), if its label
+        is a usual one for ids, or if none of its cells could be a value of an item.
     items : iterable of str, optional
         The columns to read as items; others are ignored. Default: all but ids and times.
     times : str, optional
-        The label of the column with observation times; NA or nothing where unknown.
+        The label of the column with observation times; NA or empty where unknown.
     header : bool, optional
-        Whether the first line has the labels. Default: yes, but refused if it looks like cells.
+        Whether the first line has the labels. Default: yes, but it is an error if the line looks
+        like cells.
     items_in_rows : bool
         Whether the table is transposed: items in rows, samples in columns.
     **options
@@ -116,7 +118,7 @@ def read_table(
         separator : str, optional
             The character between cells. Default: found from the content.
         encoding : str, optional
-            The encoding of the file. Default: UTF-8, unless the file is marked as something else.
+            The encoding of the file. Default: UTF-8, unless a byte order mark says otherwise.
         missing : {"keep", "absent", "refuse"}, optional
             What a cell without a value means (empty, NA, ".", "-", "?", "none", ...): a missing
             cell, an absent item, or an error.
@@ -127,7 +129,7 @@ def read_table(
         at_least : int, optional
             Keep items that are present in at least this number of samples.
         keep : iterable of str, optional
-            Items (after merging) to keep whatever their frequency.
+            Items (after merging) to keep even if they are rare.
         drop : iterable of str, optional
             Columns to leave out; they are not read. With `items_in_rows`: items to leave out.
 
@@ -173,7 +175,7 @@ def read_table(
         from sequela.data._parquet import parquet_rows
 
         rows, mark = parquet_rows(path), ","
-        # A gap in Parquet has a type of its own: it can only mean that nothing is known.
+        # A null in Parquet is not an empty text: it can only mean that the value is unknown.
         asked = replace(asked, header=True, missing=missing or "keep")
     else:
         rows, mark = text_rows(path, options.get("separator"), options.get("encoding"))
@@ -221,9 +223,7 @@ def text_rows(
         size += len(line)
         if len(sample) > 20 or size > _LOOKED_AT:
             break
-    rows = stored_size(path) * len(sample) // (size + len(sample))
-    if rows > 2 * ROWS.most:  # the first lines may be shorter than others
-        ROWS.refuse(rows, name, about=True)
+    refuse_size(stored_size(path), sample, name)
     if separator is None:
         separator = guess_separator(sample)
     elif not isinstance(separator, str) or len(separator) != 1 or separator in '"\n\r':
@@ -239,7 +239,7 @@ def _read(
 ) -> Draft:
     first_line, labels = next(rows)
     where = f"{name}, line {first_line}"
-    # The first row shows the layout; twenty show whether the first column can only be ids.
+    # The first row shows the layout; twenty rows show whether the first column can only be ids.
     start = list(islice(rows, 20))
     if asked.header is False:
         start.insert(0, (first_line, labels))
@@ -275,7 +275,7 @@ def _read(
 
 
 def _refuse_cells_as_labels(labels: list[str], where: str) -> None:
-    # The first may be an id. A sample that is read as labels would be lost silently.
+    # The first label may be an id. A sample that is read as labels would be lost silently.
     if all(label.casefold() in PRESENT | ABSENT for label in labels[1:] or labels):
         raise InputError(
             f"{where}: the first line looks like values, not labels. Pass header=False if the file "
@@ -293,7 +293,7 @@ def _refuse_ragged(rows: Iterable[tuple[int, list[str]]], width: int, name: str)
 
 
 def _count(row: list[str]) -> str:
-    """Return the number of cells; a single one is shown, since it may be a control character."""
+    """Return the number of cells as text; a single cell is shown, with its control characters."""
     return f"1 cell ({row[0]!r:.40})" if len(row) == 1 else f"{len(row)} cells"
 
 
@@ -305,7 +305,7 @@ def _other_separator(row: list[str], width: int) -> str:
 
 
 def _coding(missing: str | None) -> Callable[[str], int]:
-    """Return how cells are read, by what cells without a value mean."""
+    """Return the function that reads a cell; `missing` is the meaning of cells without a value."""
     lacking: set[str] = set()
     if missing in (None, "keep"):
         lacking = NOT_KNOWN if missing is None else MISSING
@@ -330,7 +330,7 @@ def _collect(
     rows: Iterator[tuple[int, list[str]]], columns: Columns, name: str, *, decimal_comma: bool
 ) -> Draft:
     width, picked = len(columns.labels), columns.items
-    whole = picked == list(range(picked[0], width))  # a slice is faster than a choice
+    whole = picked == list(range(picked[0], width))  # a slice is faster than a list of positions
     codes, memory = bytearray(), CellCodes(_coding(columns.missing))
     most = min(ROWS.most, LARGEST_TABLE // len(picked))
     ids: list[str] = []
@@ -374,7 +374,7 @@ def _collect(
 
 
 def _check_row(line: int, row: list[str], blank: int | None, columns: Columns, name: str) -> None:
-    """Refuse a row of another width, and one after a line without its only value."""
+    """Refuse a row with a wrong number of cells, and a blank line in a table of one column."""
     width = len(columns.labels)
     if blank is not None and width == 1:
         raise InputError(
@@ -386,7 +386,7 @@ def _check_row(line: int, row: list[str], blank: int | None, columns: Columns, n
 
 
 def _refuse_size(n_rows: int, n_items: int, name: str) -> None:
-    """Refuse a table that is too large: in rows, or in cells."""
+    """Refuse a table with too many rows or too many cells."""
     ROWS.refuse(n_rows, name)
     refuse_too_large(n_rows, n_items, name)
 
@@ -394,7 +394,7 @@ def _refuse_size(n_rows: int, n_items: int, name: str) -> None:
 def _weights(
     line: int, row: list[str], columns: Columns, name: str, *, decimal_comma: bool
 ) -> list[float]:
-    """Return the weight of a row, if there is a column of weights."""
+    """Return a list with the weight of a row; empty if there is no column of weights."""
     if columns.weight is None:
         return []
     where = f"{name}, line {line}, column {columns.labels[columns.weight]!r:.80}"
@@ -418,15 +418,15 @@ def _check_ids(ids: list[str], lines: list[int], name: str) -> list[str]:
 
 
 def _check_cells(values: bytes, found: tuple[int, list[str]], columns: Columns, name: str) -> None:
-    """Refuse a row with cells that mean nothing, or whose cells are all missing."""
+    """Refuse a row with an invalid cell, or whose cells are all missing."""
     line, row = found
     if _UNFIT in values:
         _refuse_cell(line, row, columns.items[values.index(_UNFIT)], columns, name)
     if not values.strip(bytes([_MISSING_CODE])):
         sample = "" if columns.ids is None else f", sample {row[columns.ids]!r:.80}"
         raise InputError(
-            f"{name}, line {line}{sample}: all cells are missing, so that the sample says nothing. "
-            "Remove it, or fill in what is known."
+            f"{name}, line {line}{sample}: all cells are missing, so that the sample has no "
+            "information. Remove it, or fill in the known cells."
         )
 
 
@@ -440,7 +440,7 @@ def _refuse_cell(line: int, row: list[str], j: int, columns: Columns, name: str)
             "nobody looked for the item, missing='absent' if the sample does not have it "
             "(--missing on the command line). Or fill in the value, or leave out the item (drop=)."
         )
-    remedy = "Code items as 0 or 1; leave out a column that is not an item with drop=."
+    remedy = "Code items as 0 or 1; exclude columns that are not items with drop=."
     if label.casefold() in {"time", "times", "age"}:
         remedy = f"If it is the observation time, pass times={label!r}, otherwise drop=[{label!r}]."
     elif j == 0 and columns.ids is None:
@@ -468,7 +468,7 @@ def _time(cell: str, line: int, columns: Columns, name: str, *, decimal_comma: b
 
 
 def _turned(draft: Draft, wanted: tuple[str, ...] | None) -> Draft:
-    """Transpose the table; `items=` has chosen columns, which are samples."""
+    """Transpose the table; refuse `items=`, which chooses columns, because they are samples."""
     values: npt.NDArray[np.bool_] = np.ascontiguousarray(draft.values.T)
     if wanted is not None:
         raise InputError("items= chooses columns; with items_in_rows=True pass keep= and drop=.")

@@ -1,1 +1,1 @@
-"""Compiled inner loops: arrays and numbers in, arrays and numbers out, nothing is validated."""
+"""Compiled functions over arrays and numbers; they do not validate their arguments."""

@@ -1,6 +1,6 @@
-"""Arrays that belong together and travel through the kernels as one argument.
+"""Groups of arrays that are passed to kernels as one argument.
 
-Named tuples cost nothing inside compiled code, and a microsecond for each call from Python.
+Named tuples cost no time inside compiled code, and about a microsecond per call from Python.
 """
 
 from typing import NamedTuple
@@ -31,12 +31,13 @@ __all__ = [
 
 
 class ThetaTables(NamedTuple):
-    """Theta in the forms that the lattice reads.
+    """Theta in the forms that the lattice needs.
 
-    ``W`` is exp(theta) with ones on the diagonal, ``rate`` the base rates. The non-zero effects of
-    item i are on the items ``row_item[row_start[i]:row_start[i + 1]]``. ``shared`` tells which
-    items take the shared-sum shortcut (`columns.SHORTCUT_LIMIT`), ``constant`` is the sum of their
-    base rates, and ``fast`` lists the others. ``stop_rate`` is the rate of the observation.
+    ``W`` is exp(theta) with ones on the diagonal, and ``rate`` holds the base rates. Item i has
+    non-zero effects on the items ``row_item[row_start[i]:row_start[i + 1]]``. ``shared`` marks
+    items that use the shared-sum shortcut (`columns.SHORTCUT_LIMIT`), ``constant`` is the sum of
+    their base rates, and ``fast`` lists the other items. ``stop_rate`` is the rate of the
+    observation.
     """
 
     theta: NDArray[np.float64]
@@ -64,9 +65,9 @@ class SetList(NamedTuple):
 
 
 class PhaseTables(NamedTuple):
-    """An observation time as phases: a mixture of exponential times, then equal stages.
+    """An observation time as phases: a mixture of exponential times, followed by equal stages.
 
-    The mixture has the exponential `rates` with `weights` that add up to 1; it is followed by
+    The mixture has the exponential `rates` with `weights` that add up to 1. It is followed by
     `stages` exponential times with the rate `stage_rate`. See `phases`.
     """
 
@@ -77,7 +78,7 @@ class PhaseTables(NamedTuple):
 
 
 class BlockSums(NamedTuple):
-    """What a block of sets fills in: log p of each set, and sums over the block.
+    """The results of a block of sets: log p of each set, and sums over the block.
 
     ``in_range[s]`` is False for a set whose weights may leave the range of a double. ``gradient``
     and ``present`` are the sums that `lattice.scatter` describes.
@@ -90,7 +91,7 @@ class BlockSums(NamedTuple):
 
 
 class ColumnRoom(NamedTuple):
-    """Room for the columns of one set: see `columns.choose_columns`."""
+    """Arrays for the columns of one set: see `columns.choose_columns`."""
 
     columns: NDArray[np.int64]
     above: NDArray[np.float64]
@@ -99,11 +100,11 @@ class ColumnRoom(NamedTuple):
 
 
 class SetColumns(NamedTuple):
-    """What the samplers of orders need of theta for one set of k items and m columns.
+    """The entries of theta for one set of k items and m columns, for the samplers of orders.
 
-    ``effects[b, c]`` is the log-effect of item b on column c and ``Wc`` its exponential, ``rate``
-    are the base rates of the columns, ``rest`` is the constant rate of all other items, and
-    ``stop_rate`` that of the observation.
+    ``effects[b, c]`` is the log-effect of item b on column c, and ``Wc`` its exponential. ``rate``
+    holds the base rates of the columns, ``rest`` is the constant rate of all other items, and
+    ``stop_rate`` the rate of the observation.
     """
 
     Wc: NDArray[np.float64]
@@ -116,15 +117,16 @@ class SetColumns(NamedTuple):
 class LogLattice(NamedTuple):
     """The lattice of one set in logarithms, and the total rate Q out of each state.
 
-    The log-rate of column c in the state (H, L) is ``high_log[c, H] + low_log[c, L]``; the set has
-    k items, of which `low` are the low bits of a state, and m columns.
+    The set has k items and m columns. The low bits of a state, L, are the first `low` items; the
+    high bits, H, are the others. The log-rate of column c in the state (H, L) is
+    ``high_log[c, H] + low_log[c, L]``.
 
-    States that have all bits of ``need`` are ends: those in which the sample may have been
-    observed. ``ends[R]`` receives the probability of each (`passage.log_forward`). All items of a
-    complete sample are needed, so that it has one end, the full state.
+    States that have all bits of ``need`` are ends: states in which the sample may have been
+    observed. ``ends[R]`` receives their probabilities (`passage.log_forward`). A complete sample
+    needs all its items, so it has one end, the full state.
 
-    If `guided`, something is known about the order: item c cannot arrive before all bits of
-    ``must[c]`` are there, and its arrival in the state (H, L) has the log-weight
+    If `guided`, the order is partly known: item c cannot arrive before all items of ``must[c]``
+    are present, and its arrival in the state (H, L) has the log-weight
     ``guide_high[c, H] + guide_low[c, L]``.
     """
 
@@ -145,8 +147,8 @@ class LogLattice(NamedTuple):
 class SetMoments(NamedTuple):
     """Moments of the times of one set of k items: see `passage.passage_moments`.
 
-    ``times`` has two entries, ``arrival_mean`` and ``arrival_second`` k each, ``before`` and
-    ``place`` k x k.
+    ``times`` has two entries, ``arrival_mean`` and ``arrival_second`` have k entries, and
+    ``before`` and ``place`` are k x k arrays.
     """
 
     times: NDArray[np.float64]
@@ -157,10 +159,10 @@ class SetMoments(NamedTuple):
 
 
 class TransientRoom(NamedTuple):
-    """What `contour.transient_set` fills in and works with.
+    """Results and scratch arrays of `contour.transient_set`.
 
-    ``times[R]`` and ``crossings[R, c]`` are its results, the rest is scratch: ``u`` and ``eta``
-    have a row for real and one for imaginary parts.
+    ``times[R]`` and ``crossings[R, c]`` are results. The other arrays are scratch; ``u`` and
+    ``eta`` have one row for real and one for imaginary parts.
     """
 
     first: NDArray[np.float64]
@@ -172,10 +174,10 @@ class TransientRoom(NamedTuple):
 
 
 class ProductLists(NamedTuple):
-    """Of which components and isolated items each set is made, as places in two tables.
+    """The components and isolated items of each set, as positions in two tables.
 
-    Set s has the components ``components[component_start[s]:component_start[s + 1]]``, and the
-    same of isolated items.
+    Set s has the components ``components[component_start[s]:component_start[s + 1]]``; isolated
+    items are stored in the same way.
     """
 
     component_start: NDArray[np.int64]
@@ -185,7 +187,7 @@ class ProductLists(NamedTuple):
 
 
 class PanelPoints(NamedTuple):
-    """Times on the panels of a grid: their panels, and the Legendre polynomials there."""
+    """Times on a grid: the panel of each time, and the Legendre polynomials at the time."""
 
     panel: NDArray[np.int64]
     values: NDArray[np.float64]
@@ -208,13 +210,13 @@ class PriorShape(NamedTuple):
 
 
 class PosteriorTarget(NamedTuple):
-    """What a Markov chain over theta samples from.
+    """The target distribution of a Markov chain over theta.
 
-    ``sets`` are the distinct sets, of which ``lattice`` lists those that are summed exactly.
-    ``large_start`` and ``large_items`` are the samples that carry a latent order instead, one row
-    of items after the other. ``total`` is the number of samples, ``power`` the exponent of the
-    likelihood of the lattice sets (1 in the posterior, less in a heated replica), and
-    ``stop_rate`` the rate of the observation.
+    ``sets`` are the distinct sets; ``lattice`` lists those that are summed exactly. The other
+    samples have a latent order; ``large_start`` and ``large_items`` hold their items, concatenated.
+    ``total`` is the number of samples, ``power`` the exponent of the likelihood of the lattice sets
+    (1 in the posterior, smaller in a heated replica), and ``stop_rate`` the rate of the
+    observation.
     """
 
     sets: SetList
@@ -228,10 +230,10 @@ class PosteriorTarget(NamedTuple):
 
 
 class PosteriorState(NamedTuple):
-    """Where a Markov chain over theta stands; kernels change it in place.
+    """The state of a Markov chain over theta; kernels change it in place.
 
-    ``z`` are the coordinates of theta, ``scale`` holds the coordinate of the scale, ``orders`` the
-    current orders of the large samples (items, laid out as ``large_items``), and ``values`` the
+    ``z`` holds the coordinates of theta, ``scale`` the coordinate of the scale, ``orders`` the
+    current orders of the large samples (in the layout of ``large_items``), and ``values`` the
     log-likelihood of the lattice sets and that of the large samples.
     """
 
@@ -242,11 +244,11 @@ class PosteriorState(NamedTuple):
 
 
 class Trajectory(NamedTuple):
-    """How Hamiltonian trajectories run: step size, fewest and most steps, and the reference.
+    """Settings of Hamiltonian trajectories: step size, range of steps, and the reference.
 
     The reference is a normal distribution with the mean ``centre``. Its covariance is the identity
     minus ``directions.T @ diag(shrink) @ directions``; the rows of ``directions`` are orthonormal.
-    Coordinates are those of theta, row by row, then that of the scale.
+    The coordinates are those of theta, row by row, followed by that of the scale.
     """
 
     step: float
@@ -257,11 +259,39 @@ class Trajectory(NamedTuple):
     shrink: NDArray[np.float64]
 
 
-class Moments(NamedTuple):
-    """Moments before several observation times, one after the other.
+class Jumps(NamedTuple):
+    """Pairs of items that jumps are tried for, and what else moves with each of them.
 
-    ``start[q]`` is where those before time q begin; `before` and `after` say where they lie after
-    0 and before the observation time.
+    A jump chooses a row of ``pairs`` at random, so that repeated rows are tried more often.
+    ``slots`` has for each row the row of ``shifts`` that belongs to the pair, or -1. ``shifts``
+    (slots, n * n) are the differences between the mean coordinates of theta where the first item
+    of the pair mostly comes first and where it does not; those of the pair itself are 0.
+    """
+
+    pairs: NDArray[np.int64]
+    slots: NDArray[np.int64]
+    shifts: NDArray[np.float64]
+
+
+class JumpWay(NamedTuple):
+    """How a jump of a pair of items changes theta; see `sequela.kernels.family_jump`.
+
+    The share of the orders "1 first" is reflected if ``reflect``, and its logit moves by a normal
+    step of the standard deviation ``width``. The effects of other items on the two follow if
+    ``follow``. ``shift`` (n * n, or empty) moves with a change of the order.
+    """
+
+    reflect: bool
+    width: float
+    follow: bool
+    shift: NDArray[np.float64]
+
+
+class Moments(NamedTuple):
+    """Moments before several observation times, concatenated.
+
+    The moments before time q begin at ``start[q]``. `before` is the time from 0 to each moment, and
+    `after` the time from the moment to the observation, both as points on panels.
     """
 
     start: NDArray[np.int64]
@@ -270,7 +300,7 @@ class Moments(NamedTuple):
 
 
 class CrossTables(NamedTuple):
-    """Functions of a component, forward and backward as (panel, degree, state), and its rates."""
+    """Forward and backward functions of a component, as (panel, degree, state), and its rates."""
 
     forward: NDArray[np.float64]
     backward: NDArray[np.float64]
@@ -278,7 +308,7 @@ class CrossTables(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Rows or columns of a table: the item of each, and the part of a set that it belongs to."""
+    """Rows or columns of a table: the item of each, and the part of the set that contains it."""
 
     item: NDArray[np.int64]
     part: NDArray[np.int64]

@@ -1,14 +1,15 @@
-"""The distribution of an item's arrival as a function of time, from the states of its ancestors."""
+"""The distribution of the arrival time of an item, from the states of its ancestors."""
 
 from sequela.support.jit import kernel
 
 
 @kernel
 def arrival_functions(present, density, whole, P, rates, k):
-    """Fill ``present[b]``, the probability that b has arrived, and ``density[b]``, as coefficients.
+    """Fill ``present[b]``, the probability that b has arrived, and the ``density[b]`` of arrival.
 
-    `P` are the probabilities of all states as functions of time (`components.component_forward`);
-    `whole` receives their sum, which is 1 at any time.
+    Both are coefficients of functions of time. `P` holds the probabilities of all states in the
+    same form (`components.component_forward`). `whole` receives their sum, which must be 1 at any
+    time.
     """
     states, degrees, panels = P.shape
     for n in range(degrees):

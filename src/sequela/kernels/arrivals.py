@@ -1,4 +1,4 @@
-"""All arrivals of a chain on the lattice of all its items, in one pass over the states."""
+"""Probabilities of all arrivals before the observation, in one pass over all states."""
 
 import numpy as np
 
@@ -9,13 +9,13 @@ from sequela.support.jit import kernel
 def sum_arrivals(flow, before, passing, high, low_effects, stop_rate, k, low):
     """Add up the probabilities of all steps R -> R + c before the observation.
 
-    ``flow[c]`` receives the probability that c arrives, ``before[b, c]`` that it does so after b.
-    ``high[H, c] * low_effects[L, c]`` is the rate of c in the state with high bits H and low bits
-    L, 0 once c is present. ``passing[R]`` is 0 on entry and receives the probability of passing
-    through R. All terms are positive: what underflows is nothing beside the rest.
+    ``flow[c]`` receives the probability that c arrives, and ``before[b, c]`` the probability that
+    c arrives after b. ``high[H, c] * low_effects[L, c]`` is the rate of c in the state with high
+    bits H and low bits L; it is 0 if c is present. ``passing[R]`` must be 0 on entry and receives
+    the probability of visiting R. All terms are positive, so terms that underflow are negligible.
 
-    Steps are added up over all L for each H, and over all H for each L: which items were present
-    is then asked once for each of these sums, not in every state.
+    Steps are added up over all L for each H, and over all H for each L. The items that are present
+    are then tested once per sum, and not in every state.
     """
     width = 1 << low
     steps = np.empty(k)

@@ -1,8 +1,8 @@
-"""The joint probability of a set and of the number of clock items that are present with it.
+"""The joint probability of a set and of the number of clock items that are present.
 
-Clock items are independent of everything, and all have the same rate, so that their number is a
-Markov chain of its own: with j of m present the next one arrives at rate (m - j) times theirs. The
-lattice of the set is repeated once for each number, and no integral over time is needed.
+Clock items are independent of all other items and have the same rate. So their number is a Markov
+chain: if j of m are present, the next one arrives at (m - j) times this rate. The lattice of the
+set is repeated for each number, and no integral over time is needed.
 """
 
 import math
@@ -17,12 +17,13 @@ from sequela.support.jit import kernel
 def clock_lattice(p, theta, items, clock_rate, stop_rate):
     """Fill ``p[R, j]``: the probability of observing the subset R of `items` and j clock items.
 
-    R counts in bits, bit b for ``items[b]``; the number of clock items is the last index of p.
-    Items that are not in `items` are absent. The probability of passing through (R, j) is ::
+    Bit b of R stands for ``items[b]``. The number of clock items is the last index of p. Items
+    that are not in `items` are absent. The probability of visiting (R, j), divided by the exit
+    rate, is ::
 
         F(R, j) = (sum_b F(R - b, j) q_b(R - b) + F(R, j - 1) (m - j + 1) r) / exit(R, j)
 
-    with ``exit(R, j)`` the sum of all rates out of it, and p is F times the stop rate.
+    where ``exit(R, j)`` is the sum of all rates out of the state; p is F times the stop rate.
     """
     n = theta.shape[0]
     k = items.shape[0]

@@ -1,10 +1,10 @@
-"""Which items' rates change while the items of one set accumulate, and tables of those rates.
+"""The items whose rates change while the items of one set arrive, and tables of these rates.
 
 For a set S only two kinds of items have a rate that depends on the state R (a subset of S): the
-items of S themselves, which stop once they are present, and the *active* items outside S, on which
-at least one item of S has a non-zero effect. They are the columns of the tables. All other items
-together are one constant in the exit rate, and their gradients are multiples of the times spent
-(see `docs/maths.md`): so the cost grows with the number of interactions, not with n.
+items of S, whose rate is 0 once they are present, and the *active* items outside S, on which at
+least one item of S has a non-zero effect. They are the columns of the tables. All other items
+contribute one constant to the exit rate, and their gradients are multiples of the times spent (see
+`docs/maths.md`). So the cost grows with the number of interactions, not with n.
 """
 
 import math
@@ -12,12 +12,12 @@ import math
 from sequela.kernels.limits import PRODUCT_LOG_RANGE
 from sequela.support.jit import helper, kernel
 
-# Above this base rate (in units of the observation's) an item never takes the shared-sum shortcut:
-# subtracting what was added would cancel digits. Below it the cancellation is under 1e-13, for mean
-# times are at most (k + 1) / observation rate.
+# Items with a larger base rate (in units of the observation rate) do not use the shared-sum
+# shortcut, because subtracting their rate from the sum would lose digits. For smaller rates the
+# error is below 1e-13, because mean times are at most (k + 1) / observation rate.
 SHORTCUT_LIMIT = 16.0
 
-# A difference that is smaller than this part of what it was taken from is added up again instead.
+# If a difference is smaller than this share of the sum, the terms are added up again instead.
 _CANCELLED = 1e-3
 
 
@@ -25,10 +25,10 @@ _CANCELLED = 1e-3
 def choose_columns(items, tables, room):
     """List the columns of the set `items`; return (their number, the constant rate of the rest).
 
-    `tables` are `ThetaTables`. Of the `ColumnRoom`, ``columns`` receives first the items of S (bit
-    b of a state is column b), then the active ones; ``above`` and ``below`` receive, per column,
-    the sum of the positive and of the negative effects from S: bounds of the log-rate. ``mark`` is
-    scratch of length n that is zero on entry and exit.
+    `tables` are `ThetaTables`. In the `ColumnRoom`, ``columns`` receives first the items of S (bit
+    b of a state is column b), then the active items. ``above`` and ``below`` receive the sums of
+    the positive and of the negative effects of S on each column, which bound its log-rate. ``mark``
+    is scratch of length n; it must be zero on entry, and is zero on exit.
     """
     theta = tables.theta
     row_start = tables.row_start
@@ -84,10 +84,10 @@ def choose_columns(items, tables, room):
 
 @helper
 def fits_double(k, m, tables, room, rest):
-    """Tell whether no product along any order of S can leave the range of a double.
+    """Return whether all products along orders of S stay in the range of a double.
 
-    Every order's weight is a product of rates over exit rates; its smallest possible value is
-    bounded by the smallest rates and the largest exit rate.
+    The weight of an order is a product of rates divided by exit rates. The smallest rates and the
+    largest exit rate give a lower bound of it.
     """
     theta = tables.theta
     columns = room.columns
@@ -109,10 +109,10 @@ def fits_double(k, m, tables, room, rest):
 
 @helper
 def all_fit_double(largest_set, tables, room):
-    """Tell whether `fits_double` holds for every set of up to `largest_set` items.
+    """Return whether `fits_double` holds for every set of at most `largest_set` items.
 
-    It is checked with all effects at once, as if every item were in the set: where that holds, and
-    for usual parameters it does, no set has to be checked.
+    The test uses all effects together, as if every item were in the set. If it succeeds, as for
+    usual parameters, single sets need not be tested.
     """
     theta = tables.theta
     row_start = tables.row_start
@@ -148,9 +148,9 @@ def all_fit_double(largest_set, tables, room):
 def low_table(l, W, columns, m, k, bits):
     """Fill ``l[c, L]``: effect of the items of L, among the first `bits`, on column c.
 
-    By doubling, without exp: entry L + 2^b is entry L times one factor. A column that is itself
-    among the items is 0 once present, and so are all entries with bits that a set of k < `bits`
-    items does not have.
+    The table is filled by doubling, without exp: entry L + 2^b is entry L times one factor. The
+    entry of a column that is an item of L is 0. Entries with bits that a set of k < `bits` items
+    does not have are also 0.
     """
     for c in range(m):
         row = l[c]
@@ -166,8 +166,8 @@ def low_table(l, W, columns, m, k, bits):
 def high_table(h, W, columns, m, first, bits):
     """Fill ``h[H, c]`` like `low_table`, transposed, for the items `first` to `first + bits`.
 
-    Here a column that is itself among the items keeps the product of the others' effects, which
-    the forward pass needs; whoever sums over columns must blank the present ones.
+    The entry of a column that is an item of H is not 0 but the product of the effects of the other
+    items, which the forward pass needs. Code that sums over columns must set it to 0.
     """
     for c in range(m):
         h[0, c] = 1.0

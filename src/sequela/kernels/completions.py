@@ -1,8 +1,8 @@
-"""Missing cells drawn from their posterior, a few items at a time.
+"""Draw missing cells from their posterior, a few items at a time.
 
 Given all other items of a completed sample, the probabilities of all states of a few missing items
-are forward weights of one lattice (see `lattice`): that of the items that the sample has, and of
-these few. They are drawn together, which mixes faster than one by one.
+are forward weights of one lattice (see `lattice`): the lattice of the present items and of these
+few. The few items are drawn together, which mixes faster than one by one.
 """
 
 import numpy as np
@@ -11,13 +11,16 @@ from sequela.kernels.arguments import ColumnRoom
 from sequela.kernels.columns import choose_columns
 from sequela.support.jit import helper, kernel
 
-# Missing items that are drawn together: eight states for the price of three bits of a lattice.
+# Number of missing items that are drawn together.
 TOGETHER = 3
 
 
 @helper
 def forward_weights(F, exits, rates, items, k, tables, room):
-    """Fill F over the subsets of the first k `items`; `exits` and `rates` are scratch."""
+    """Fill the forward weights F of all subsets of the first k `items`.
+
+    `exits` and `rates` are scratch.
+    """
     W = tables.W
     states = 1 << k
     m, rest = choose_columns(items[:k], tables, room)
@@ -26,7 +29,7 @@ def forward_weights(F, exits, rates, items, k, tables, room):
         exits[R] = tables.stop_rate + rest
         F[R] = 0.0
     for c in range(m):
-        # The rates of the items of the set are kept for the steps, of others only their sum.
+        # Keep the rates of the items of the set for the steps; of other items only the sum.
         row = rates[min(c, k)]
         j = columns[c]
         row[0] = tables.rate[j]
@@ -48,7 +51,7 @@ def forward_weights(F, exits, rates, items, k, tables, room):
 
 @helper
 def draw_together(state, chosen, scratch, sample, tables, room, rng):
-    """Draw the missing items at the places `chosen` anew; return False out of range."""
+    """Draw new values of the missing items `chosen`; return False if rates are out of range."""
     F, exits, rates, items = scratch
     present, missing = sample
     fixed = present.shape[0]
@@ -88,9 +91,9 @@ def draw_together(state, chosen, scratch, sample, tables, room, rng):
 
 @kernel
 def draw_completions(kept, states, present, missing, tables, most_items, burn_in, rng):
-    """Draw the missing cells of one sample by several chains; return False out of range.
+    """Draw the missing cells of one sample by several chains; return False if out of range.
 
-    ``states[chain]`` (0 or 1 for each missing item) is where a chain stands, and is moved on;
+    ``states[chain]`` (0 or 1 for each missing item) is the state of a chain and is updated.
     ``kept[chain, draw]`` receives the draws, one per sweep over all missing items, after `burn_in`
     sweeps. A completed sample has at most `most_items` items.
     """

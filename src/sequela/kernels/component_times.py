@@ -1,8 +1,8 @@
 """Arrival times of the items of a component, given a posterior of the observation time.
 
-Two ways lead there. Moments of arrivals, and orders within a component, need one pass of the
-adjoint functions, as gradients do. Orders between components need the state at moments s before an
-observation at t, as the gradient between components does (`crossing`).
+Moments of arrival times, and orders within a component, need one pass of the adjoint functions, as
+for gradients. Orders between components need the state at moments s before an observation at t, as
+for the gradient between components (`crossing`).
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from sequela.support.jit import helper, kernel
 
 @helper
 def times_twice(product, y, half, middle):
-    """Fill the coefficients of 2 t y(t), without the degree that is one too high."""
+    """Fill the coefficients of 2 t y(t), without the one that exceeds the highest degree."""
     degrees, panels = y.shape
     for n in range(degrees):
         below = n / (2 * n - 1)
@@ -32,15 +32,15 @@ def times_twice(product, y, half, middle):
 
 @kernel
 def component_arrivals(first, second, before, P, rates, exits, slowest, half, source, k):
-    """Fill mean and second moment of the arrival of each item, and ``before[b, c]``.
+    """Fill mean and second moment of the arrival time of each item, and ``before[b, c]``.
 
     The source is the posterior of the observation time divided by the probability of the component
-    then (`components.component_gradient`), so that P[R](s) L[R](s) is the probability of being in
-    R at the moment s. An arrival after s means that the item is absent at s: its mean is the
-    integral of that probability, its second moment the integral of 2 s times it. ``before[b, c]``
-    is the probability that c arrives while b is present.
+    at this time (`components.component_gradient`), so that P[R](s) L[R](s) is the probability of
+    state R at the moment s. An item that arrives after s is absent at s. So the mean arrival time
+    is the integral of the probability of absence, and the second moment the integral of 2 s times
+    it. ``before[b, c]`` is the probability that c arrives while b is present.
 
-    Returns how far the probability that an item arrives at all is from 1, at most.
+    Return the largest deviation of P(an item arrives) from 1.
     """
     degrees, panels = P.shape[1:]
     size = degrees * panels
@@ -102,12 +102,12 @@ def component_arrivals(first, second, before, P, rates, exits, slowest, half, so
 
 @kernel
 def states_at_moments(X, counts, arrivals, P, B, rates, before, after, total, k):
-    """Fill what is known of a component at moments a before an observation of its full state.
+    """Fill probabilities of a component at moments a before an observation of its full state.
 
-    ``X[b, a]`` is the probability that item b is present, ``counts[j, a]`` that j items are, and
-    ``arrivals[b, j, a]`` the density of an arrival of b as the one after j others of its
-    component. The other arguments are those of `crossing.presence_and_steps`, and so is what it
-    returns: the largest relative error of `total` over the moments.
+    ``X[b, a]`` is the probability that item b is present, ``counts[j, a]`` the probability that j
+    items are present, and ``arrivals[b, j, a]`` the density of the arrival of b after j other items
+    of its component. The other arguments are those of `crossing.presence_and_steps`. Return the
+    largest relative error of `total` over the moments.
     """
     states = 1 << k
     p = np.empty(states)

@@ -1,10 +1,10 @@
-"""Groups of items that influence one another, given the observation time (see docs/maths.md).
+"""Components: groups of items that influence one another (see docs/maths.md).
 
-Given the time, the items of a set fall into components that are independent: two items belong to
-the same one if one acts on the other, or if both act on the same item outside the set. For each
-component the probability of having exactly its items at time t is a function of time on panels
-(`panels`), found by the recursion over its subsets; the likelihood of the set is one integral over
-time of the product.
+Given the observation time, the components of a set are independent. Two items belong to the same
+component if one acts on the other, or if both act on the same item outside the set. The probability
+that a component has exactly its items at time t is a function of time on panels (`panels`), which
+is computed by a recursion over the subsets of the component. The likelihood of the set is one
+integral over time of the product of these functions.
 """
 
 import math
@@ -20,8 +20,8 @@ from sequela.support.jit import helper, kernel
 def subset_rates(rates, exits, theta, columns, k):
     """Fill ``rates[R, c]``, the rate of column c in state R, and ``exits[R]``, their sum.
 
-    The first k columns are the items of the component, whose rate is 0 once they are present; the
-    others are the items outside the set on which they act.
+    The first k columns are the items of the component, whose rate is 0 once they are present. The
+    other columns are the items outside the set on which the component acts.
     """
     m = columns.shape[0]
     for c in range(m):
@@ -43,7 +43,7 @@ def subset_rates(rates, exits, theta, columns, k):
 
 @helper
 def add_source(f, rates, P, R, k):
-    """Fill f with the flow into state R, a function of time."""
+    """Fill f with the probability flow into state R, as a function of time."""
     degrees, panels = f.shape
     for n in range(degrees):
         for j in range(panels):
@@ -75,8 +75,8 @@ def add_later(f, rates, later, R, k):
 def component_forward(P, rates, exits, slowest, half, k):
     """Fill ``P[R]``, the probability of state R at time t, times exp(slowest t), on panels.
 
-    `slowest` is the smallest exit rate. Without this factor all functions fall as exp(-slowest t),
-    and what is left of them late would be lost in rounding.
+    `slowest` is the smallest exit rate. Without this factor all functions decrease as
+    exp(-slowest t), and late values would be lost in rounding.
     """
     degrees, panels = P.shape[1:]
     room = np.empty((2, degrees, panels))
@@ -91,13 +91,13 @@ def component_forward(P, rates, exits, slowest, half, k):
 def component_gradient(G, P, rates, exits, slowest, half, source, k):
     """Fill G, the derivative of the integral of source(t) P[full](t) by effects and base rates.
 
-    ``G[b, c]`` is by the effect of item b on column c, ``G[k, c]`` by the log base rate of column
-    c; column m is about time: ``G[b, m]`` is the time that item b is present, ``G[k, m]`` all of
-    it.
+    ``G[b, c]`` is the derivative by the effect of item b on column c, and ``G[k, c]`` by the log
+    base rate of column c. Column m contains times: ``G[b, m]`` is the time for which item b is
+    present, and ``G[k, m]`` the total time.
 
     The adjoint functions L[R] solve -L' = sum of r_c(R) L[R + c] - q L, with the source for the
-    full state; derivatives are integrals of P[R] r_c(R) (L[R + c] - L[R]). L is kept in reversed
-    time, in which its equation runs forward.
+    full state. Derivatives are integrals of P[R] r_c(R) (L[R + c] - L[R]). L is stored in reversed
+    time, in which its equation is solved forwards.
     """
     degrees, panels = P.shape[1:]
     size = degrees * panels
@@ -149,10 +149,10 @@ def component_gradient(G, P, rates, exits, slowest, half, source, k):
 def integrate_sets(log_p, posterior, components, isolated, lists, drop, times, log_weights):
     """Integrate over time: fill log p of each set and the posterior weights of its time.
 
-    ``components[c, i]`` is the log-probability of component c at time i, ``isolated[a, i]`` that of
-    the presence of an isolated item. `lists` holds for each set where its components and isolated
-    items begin and which they are (`ProductLists`); `drop` is the total rate of the observation and
-    of all items that are absent and unaffected. ``posterior[s]`` is left summing to 1.
+    ``components[c, i]`` is the log-probability of component c at time i, and ``isolated[a, i]``
+    that of the presence of an isolated item. `lists` holds the components and isolated items of
+    each set (`ProductLists`). `drop` is the total rate of the observation and of all absent items
+    on which the set does not act. ``posterior[s]`` sums to 1.
     """
     count = times.shape[0]
     for s in range(log_p.shape[0]):
@@ -172,7 +172,7 @@ def integrate_sets(log_p, posterior, components, isolated, lists, drop, times, l
             largest = max(largest, row[i])
         total = 0.0
         for i in range(count):
-            # Below exp(-700) nothing is left, and denormal numbers would be slow.
+            # Smaller numbers than exp(-700) are negligible, and denormal numbers would be slow.
             row[i] = math.exp(row[i] - largest) if row[i] - largest > -700.0 else 0.0
             total += row[i]
         for i in range(count):
@@ -182,7 +182,7 @@ def integrate_sets(log_p, posterior, components, isolated, lists, drop, times, l
 
 @kernel
 def pool_posteriors(component_sums, isolated_sums, posterior, weights, lists):
-    """Add the weighted posteriors of the sets to the sums of their parts."""
+    """Add the weighted posterior of each set to the sums of its components and isolated items."""
     count = posterior.shape[1]
     for s in range(posterior.shape[0]):
         row = posterior[s]

@@ -1,24 +1,25 @@
-"""Sets and sequences given the observation time (section 4.2), exactly and without stiffness.
+"""Exact probabilities of sets and sequences at a given observation time (section 4.2).
 
-The probability at a time t is the inverse Laplace transform of the lattice's forward weight F_z,
-which is the same recursion with the observation rate z complex:
+The probability at time t is the inverse Laplace transform of the forward weight F_z of the lattice,
+which is the usual recursion with a complex observation rate z:
 
     p(S | t) = 1 / (2 pi i) * integral of exp(z t) F_z(S) dz.
 
-All poles lie at minus the exit rates, on the real axis left of -q, q the smallest. The path of
-integration is a parabola ``z = z0 + b (2 i u - u^2)`` through the saddle point z0 = c - q, where
-the mean of the tilted chain's observation time is t. There the integrand is largest and decays on
-both sides, so that the trapezoidal rule converges geometrically and its *relative* error is small
-however small p is: halving the step squares the error. The narrowest parabola, b = c, is best for
-a few poles; many poles far to the left can make the integrand grow on the way, and then b is
-doubled until it does not (with b half the distance of a pole its factor never grows).
+All poles are at minus the exit rates, on the real axis at or left of -q, where q is the smallest
+exit rate. The path of integration is a parabola ``z = z0 + b (2 i u - u^2)`` through the saddle
+point z0 = c - q, at which the mean observation time of the tilted chain is t. The integrand has its
+maximum there and decreases on both sides, so the trapezoidal rule converges geometrically: halving
+the step squares the error. The *relative* error is small even if p is very small. The narrowest
+parabola, b = c, is best for a few poles. Many poles far to the left can make the integrand increase
+along the path. Then b is doubled until it does not (if b is half the distance to a pole, the factor
+of this pole never increases).
 
-Unlike uniformisation, the cost does not grow with the largest rate; unlike the closed form with
-its differences of rates, nothing cancels when rates are close.
+In contrast to uniformisation, the cost does not grow with the largest rate. In contrast to the
+closed form with its differences of rates, no digits cancel if rates are close.
 
-Everything is relative to the saddle point z0 = c - q: with ``arrival`` and ``visit`` of the chain
-tilted by z0 (see `passage`), u(R) = F_z(R) / F_z0(R) and eta(R) = visit(R) T_z(R) / T_z0(R) obey
-recursions between numbers of size one.
+All quantities are relative to the saddle point z0 = c - q. With ``arrival`` and ``visit`` of the
+chain tilted by z0 (see `passage`), u(R) = F_z(R) / F_z0(R) and eta(R) = visit(R) T_z(R) / T_z0(R)
+satisfy recursions between numbers of order 1.
 """
 
 import math
@@ -28,15 +29,15 @@ import numpy as np
 from sequela.kernels.passage import arrival, log_forward
 from sequela.support.jit import helper, kernel
 
-# A first step: 16 of them reach to where one exponential factor, exp(-38), is nothing.
+# The first step: after 16 steps one exponential factor is exp(-38), which is negligible.
 _TAIL = 38.0
 _FIRST_NODES = 16
-# The integrand is 1 at the saddle point: what counts as nothing beside it. It must fall all the
-# way; where it rises again by this factor it oscillates too fast to be summed.
+# The sum ends where the integrand is below _NOTHING; it is 1 at the saddle point. The integrand
+# must decrease: if it increases by the factor _GROWTH, it oscillates too fast for the sum.
 _NOTHING = 1e-17
 _GROWTH = 4.0
 _MOST_NODES = 1 << 14
-# The next halving would leave about the square of this.
+# Stop when halving the step changes the sum by less; the remaining error is about its square.
 _CHANGE = 1e-6
 _MOST_ATTEMPTS = 60
 _MOST_BENDS = 40
@@ -44,9 +45,9 @@ _MOST_BENDS = 40
 
 @kernel
 def tilted_moments(first, second, steps, log_F, lattice, z):
-    """Fill ``steps[R, c]`` = arrival_c(R); return mean and variance of the time an end is left.
+    """Fill ``steps[R, c]`` = arrival_c(R); return mean and variance of the exit time of an end.
 
-    The ends are weighed as `log_forward` left them.
+    The ends have the probabilities from `log_forward`.
     """
     Q = lattice.Q
     k = lattice.k
@@ -82,7 +83,7 @@ def next_tilt(tilt, mean, variance, t):
 
 @helper
 def node_weight(u, spread):
-    """Return the weight of the node at u (real, imaginary), common factors left out."""
+    """Return the weight of the node at u (real, imaginary), without common factors."""
     size = math.exp(-spread * u * u)
     c = math.cos(2.0 * spread * u) * size
     s = math.sin(2.0 * spread * u) * size
@@ -91,7 +92,7 @@ def node_weight(u, spread):
 
 @helper
 def damp(re, im, shift_re, shift_im, hold):
-    """Return (re + i im) / (1 + shift * hold), complex numbers as pairs."""
+    """Return (re + i im) / (1 + shift * hold) as a pair (real, imaginary)."""
     a = 1.0 + shift_re * hold
     b = shift_im * hold
     size = 1.0 / (a * a + b * b)
@@ -145,13 +146,12 @@ def backward_ratio(eta_re, eta_im, steps, lattice, z0, shift_re, shift_im):
 
 @kernel
 def transient_set(t, lattice, log_F, steps, room, want_gradient):
-    """Return log p(S | t) and the tilt c; NaN if rates leave the range of the arithmetic.
+    """Return log p(S | t) and the tilt c; NaN if rates leave the range of a double.
 
-    Q is replaced by Q minus its smallest entry: with exit rates beyond 1e16 / t the tilt would be
-    lost in a sum with them. With `want_gradient` also fill ``times[R]``, the mean time spent in R
-    divided by the tilted mean holding time 1 / (c + Q(R)), and ``crossings[R, c]``, the
-    probability of the step R -> R + c, both given S and t. They are part of `room`, which is
-    `TransientRoom`.
+    The smallest entry of Q is subtracted from Q in place: the tilt would be lost in a sum with exit
+    rates above 1e16 / t. With `want_gradient` also fill ``times[R]``, the mean time spent in R
+    divided by the tilted mean holding time 1 / (c + Q(R)), and ``crossings[R, c]``, the probability
+    of the step R -> R + c, both given S and t. They are fields of `room`, a `TransientRoom`.
     """
     Q = lattice.Q
     k = lattice.k
@@ -172,7 +172,7 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
     for attempt in range(_MOST_ATTEMPTS):
         log_total = log_forward(log_F, lattice, tilt)
         mean, variance = tilted_moments(first, second, steps, log_F, lattice, tilt)
-        # Any point right of the poles is valid; the saddle point is best, and near it is enough.
+        # Every point right of the poles is valid. The saddle point is best, but need not be exact.
         if abs(math.log(mean / t)) < 0.05 or attempt == _MOST_ATTEMPTS - 1:
             break
         tilt = next_tilt(tilt, mean, variance, t)
@@ -185,7 +185,7 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
         total = 0.0
         lowest = 1.0
         nodes = 0
-        # Outwards until the integrand is nothing: how far that is depends on all the rates.
+        # Add nodes until the integrand is negligible; their number depends on all rates.
         while nodes < _MOST_NODES:
             x = nodes * step
             forward_ratio(u[0], u[1], steps, Q, tilt, -bend * x * x, 2.0 * bend * x, k)
@@ -198,7 +198,7 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
             size = abs(re) + abs(im)
             if size < _NOTHING:
                 break
-            # Growth, or NaN where rates leave the range of the arithmetic.
+            # The integrand increases, or is NaN because rates leave the range of a double.
             if not size <= _GROWTH * lowest:
                 nodes = _MOST_NODES
             lowest = min(lowest, size)
@@ -207,7 +207,7 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
     if nodes >= _MOST_NODES:
         return np.nan, tilt
     while nodes < _MOST_NODES:
-        # Halve the step: only the nodes in between are new.
+        # Halve the step: only the nodes between the old ones are new.
         step *= 0.5
         nodes *= 2
         added = 0.0
@@ -246,7 +246,7 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
 
 @kernel
 def transient_gradient(G, room, lattice, tilt):
-    """Fill G as `lattice.gradient` does, from what `transient_set` found (and made of Q)."""
+    """Fill G as `lattice.gradient` does, from the results of `transient_set` and its changed Q."""
     low_log = lattice.low_log
     high_log = lattice.high_log
     Q = lattice.Q
@@ -280,7 +280,7 @@ def transient_gradient(G, room, lattice, tilt):
 
 @helper
 def chain_product(x, bend, spread, hold):
-    """Return the weight of the node at x times the product of all states' ratios, as a pair."""
+    """Return the weight of the node at x times the product of all ratios, as a pair."""
     re, im = node_weight(x, spread)
     for i in range(hold.shape[0]):
         re, im = damp(re, im, -bend * x * x, 2.0 * bend * x, hold[i])
@@ -289,9 +289,9 @@ def chain_product(x, bend, spread, hold):
 
 @helper
 def transient_chain(t, exits, times):
-    """Return log of the density factor of a sequence with these exit rates, given t.
+    """Return the logarithm of the factor of a sequence that depends on its exit rates, given t.
 
-    That is log P(at the last state at t) - sum of the log-rates of its steps. ``times[i]``
+    It is log P(in the last state at t) minus the sum of the log-rates of the steps. ``times[i]``
     receives the mean time spent in state i.
     """
     states = exits.shape[0]
@@ -307,7 +307,7 @@ def transient_chain(t, exits, times):
             h = 1.0 / (tilt + (exits[i] - smallest))
             mean += h
             variance += h * h
-        # Any point right of the poles is valid; the saddle point is best, and near it is enough.
+        # Every point right of the poles is valid. The saddle point is best, but need not be exact.
         if abs(math.log(mean / t)) < 0.05 or attempt == _MOST_ATTEMPTS - 1:
             break
         tilt = next_tilt(tilt, mean, variance, t)
@@ -331,7 +331,7 @@ def transient_chain(t, exits, times):
             size = abs(re) + abs(im)
             if size < _NOTHING:
                 break
-            # Growth, or NaN where rates leave the range of the arithmetic.
+            # The integrand increases, or is NaN because rates leave the range of a double.
             if not size <= _GROWTH * lowest:
                 nodes = _MOST_NODES
             lowest = min(lowest, size)

@@ -1,14 +1,14 @@
-"""Gradients between items that do not influence each other yet.
+"""Gradients between items of different components, whose interactions are zero.
 
 Given the observation time t, the derivative of log p(S) by an effect of i on j, where i and j
 belong to different components, is the integral over s in [0, t] of
 
     P(i is present at s | t) (density of the arrival of j at s - mean rate of j at s | t),
 
-because the two factors are independent. Both come from the probabilities of the states of a
-component forward from 0 to s and backward from t to s. Their products, added up over all states,
-give the probability of the component at t, whatever s is: that is what the kernels return, as a
-check.
+because the two factors are independent. Both are computed from the probabilities of the states of a
+component, forward from 0 to s and backward from t to s. The sum of the products of these
+probabilities over all states is the probability of the component at t, for every s. The kernels
+return the error of this sum as a check.
 """
 
 import numpy as np
@@ -21,9 +21,9 @@ from sequela.support.jit import helper, kernel
 
 @kernel
 def component_backward(B, rates, exits, slowest, half, k):
-    """Fill ``B[R]``, the probability to go from state R to the full one in time t, on panels.
+    """Fill ``B[R]``, the probability of going from state R to the full state in time t, on panels.
 
-    As in `components.component_forward` it is times exp(slowest t).
+    As in `components.component_forward`, it is multiplied by exp(slowest t).
     """
     degrees, panels = B.shape[1:]
     full = (1 << k) - 1
@@ -39,7 +39,7 @@ def component_backward(B, rates, exits, slowest, half, k):
 
 @helper
 def all_states(into, coefficients, values):
-    """Fill the functions of all states at one time, from ``coefficients[n, R]`` of its panel."""
+    """Fill the values of all states at one time, from ``coefficients[n, R]`` of its panel."""
     states = coefficients.shape[1]
     for R in range(states):
         into[R] = 0.0
@@ -52,7 +52,7 @@ def all_states(into, coefficients, values):
 
 @helper
 def flow_of(p, rates, b, shift, states):
-    """Return the sum of ``p[R] rates[R] b[R + shift]``, in four lanes and a fixed order."""
+    """Return the sum of ``p[R] rates[R] b[R + shift]``, as four partial sums in a fixed order."""
     s0 = 0.0
     s1 = 0.0
     s2 = 0.0
@@ -74,18 +74,18 @@ def flow_of(p, rates, b, shift, states):
 def presence_and_steps(X, Y, worst, component, moments, totals, needed):
     """Fill ``X[b, a]`` and ``Y[c, a]`` for moments a before observation times.
 
-    X is the probability that item b of the component is present at that moment, and Y the density
-    of an arrival of column c minus its mean rate there, both given that the component has exactly
-    its items at the observation time q, which has probability ``totals[q]``. `component` holds its
-    functions and rates (`CrossTables`), `moments` where each moment lies between 0 and the
-    observation time (`Moments`). Only times that are `needed` are filled. ``worst[q]`` is the
-    largest relative error of the total over the moments before q.
+    X is the probability that item b of the component is present at that moment. Y is the density of
+    the arrival of column c minus its mean rate at that moment. Both are given that the component
+    has exactly its items at the observation time q, which has the probability ``totals[q]``.
+    `component` holds its functions and rates (`CrossTables`), and `moments` the moments between 0
+    and the observation times (`Moments`). Only times that are `needed` are filled. ``worst[q]`` is
+    the largest relative error of the total over the moments before q.
     """
     P, B, rates = component.forward, component.backward, component.rates
     m, states = rates.shape
     k = X.shape[0]
     p = np.empty(states)
-    # A step from a state that has the item already leads nowhere: its rate is 0.
+    # Twice as long, for steps of items that are present; their rate is 0.
     b = np.zeros(2 * states)
     joint = np.empty(states)
     for q in range(needed.shape[0]):
@@ -103,7 +103,7 @@ def presence_and_steps(X, Y, worst, component, moments, totals, needed):
                 Y[c, a] = -lane_dot(joint, rates[c], states)
             for c in range(k):
                 Y[c, a] += flow_of(p, rates[c], b, 1 << c, states)
-            # Folding halves: the upper half is the sum for the highest item, then joins the lower.
+            # The sum of the upper half belongs to the highest item; then add it to the lower half.
             for item in range(k - 1, -1, -1):
                 half = 1 << item
                 contained = 0.0
@@ -118,8 +118,8 @@ def presence_and_steps(X, Y, worst, component, moments, totals, needed):
 def add_pairs(total, products, pooled, rows, columns):
     """Add products of rows and columns to the entries of their items.
 
-    ``products[r, c]`` counts ``pooled[rows.part[r], columns.part[c]]`` times: the weight of the
-    sets in which the two parts occur together.
+    ``products[r, c]`` has the weight ``pooled[rows.part[r], columns.part[c]]``: the total weight of
+    the sets that contain both parts.
     """
     for r in range(products.shape[0]):
         into = total[rows.item[r]]

@@ -1,8 +1,8 @@
 """The likelihood of all samples at a theta without zeros, with latent orders for large samples.
 
-Draws of a posterior have no zero entries, so that every item is a column of every set. Sets of
-moderate size are summed over their lattices (`lattice`). A larger sample carries an order of its
-items as a latent variable, and contributes the probability of that sequence (Proposition 2).
+Draws of a posterior have no zero entries, so every item is a column of every set. Sets of moderate
+size are summed over their lattices (`lattice`). A larger sample has an order of its items as a
+latent variable, and contributes the probability of this sequence (Proposition 2).
 """
 
 import math
@@ -17,13 +17,13 @@ from sequela.kernels.relocation import relocate
 from sequela.kernels.sequence import MARGINAL, sequence_gradient
 from sequela.support.jit import helper, inlined, kernel
 
-# Items that are relocated at once.
+# Number of items that are relocated together.
 _BLOCK = 4
 
 
 @helper
 def dense_tables(theta, stop_rate):
-    """Return the `ThetaTables` of a theta all of whose effects count as non-zero."""
+    """Return the `ThetaTables` of a theta in which all effects are treated as non-zero."""
     n = theta.shape[0]
     W = np.exp(theta)
     rate = np.empty(n)
@@ -58,9 +58,9 @@ def dense_tables(theta, stop_rate):
 
 @inlined
 def lattice_log_likelihood(theta, target, chosen, gradient, want_gradient):
-    """Return the log-likelihood of the sets `chosen`, times their counts; -inf out of range.
+    """Return the log-likelihood of all samples with the sets `chosen`; -inf if out of range.
 
-    If wanted, `gradient` receives the gradient.
+    If `want_gradient`, `gradient` receives the gradient.
     """
     n = theta.shape[0]
     sets = target.sets
@@ -78,7 +78,7 @@ def lattice_log_likelihood(theta, target, chosen, gradient, want_gradient):
             return -np.inf
         value += sets.weights[s] * log_p[s]
     if want_gradient:
-        # Shared items that are no column of a set: minus rate times time, for all sets at once.
+        # Add -rate * time for shared items that are not columns of a set, for all sets together.
         for j in range(n):
             if tables.shared[j]:
                 for i in range(n):
@@ -89,7 +89,7 @@ def lattice_log_likelihood(theta, target, chosen, gradient, want_gradient):
 
 @helper
 def order_log_likelihood(theta, target, orders, gradient, want_gradient):
-    """Return the log-probability of all latent orders; add its gradient if wanted."""
+    """Return the log-probability of all latent orders; add its gradient if `want_gradient`."""
     value = 0.0
     for s in range(target.large_start.shape[0] - 1):
         order = orders[target.large_start[s] : target.large_start[s + 1]]
@@ -101,10 +101,10 @@ def order_log_likelihood(theta, target, orders, gradient, want_gradient):
 
 @inlined
 def evaluate(theta, target, orders, values, gradient, want_gradient):
-    """Fill the two log-likelihoods, and the gradient of their sum with the target's power.
+    """Fill the two log-likelihoods, and the gradient of their sum with the power of the target.
 
-    Return False if theta is out of range. Callers hold `want_gradient` in a variable, because Numba
-    compiles one more copy of everything below for each literal.
+    Return False if theta is out of range. Callers pass `want_gradient` as a variable, because Numba
+    would compile another copy of all called functions for each literal.
     """
     value = lattice_log_likelihood(theta, target, target.lattice, gradient, want_gradient)
     if not value > -1e300:
@@ -142,7 +142,7 @@ def dense_columns(theta, items, stop_rate):
 
 @helper
 def largest_block(columns):
-    """Return how many items can be relocated at once within the range of a double."""
+    """Return how many items can be relocated together within the range of a double."""
     k, n = columns.effects.shape
     highest = 0.0
     lowest = 0.0
@@ -161,7 +161,7 @@ def largest_block(columns):
 def relocate_orders(theta, target, orders, rng):
     """Draw new latent orders given theta: one sweep of block relocation for each large sample.
 
-    A sample whose rates leave the range of the arithmetic keeps its order in this sweep.
+    A sample whose rates leave the range of a double keeps its order in this sweep.
     """
     nothing = np.empty((0, 1), np.int64)
     for s in range(target.large_start.shape[0] - 1):
@@ -186,10 +186,10 @@ def relocate_orders(theta, target, orders, rng):
 
 @kernel
 def set_scores(scores, theta, slope, target, chosen):
-    """Fill for each chosen set the gradient in the coordinates z, times the root of its count.
+    """Fill the gradient of each chosen set in the coordinates z, times the root of its count.
 
-    The last column belongs to the scale. The products of the rows sum to the empirical Fisher
-    information.
+    The last column is the derivative by the scale. The sum of the outer products of the rows is the
+    empirical Fisher information.
     """
     n = theta.shape[0]
     gradient = np.empty((n, n))

@@ -8,8 +8,13 @@ or near 1 - w, the opposite order. The map is one to one, and the determinant of
 (p1, p2, p12, logit w) is 1 / (p0 p1 p2 p12): the same everywhere along the family. So a symmetric
 step of logit w needs no correction.
 
-With `follow`, the effects of every other item k on the two are moved along: such that a chain in
+With `follow`, the effects of every other item k on the two change as well, such that a chain in
 which k is present from the start keeps its marginal probabilities of item 1 and of item 2.
+
+With a `shift`, all other coordinates of theta move by a constant vector where the jump changes
+which item mostly comes first, and by its opposite on the way back. It is learned in the warm-up:
+the difference of the means of the two orders. So a jump can change several interactions together,
+as needed in real data: an item that comes first also takes over the effects of the other one.
 """
 
 import math
@@ -24,10 +29,11 @@ from sequela.kernels.prior_transform import (
     fill_theta,
     interaction_coordinate,
     log_scale,
+    shape_value,
 )
 from sequela.support.jit import helper, inlined
 
-# A share nearer to 0 or 1 is not left by a jump: rounding would decide.
+# Shares closer to 0 or 1 do not jump, because the result would be rounding error.
 _LEAST_SHARE = 1e-12
 _MAX_NEWTON = 60
 
@@ -102,10 +108,10 @@ def solve_effects(one, two, on_two, on_one, no_one, no_two, x, y):
 
 @helper
 def follow_effects(theta, z, old, new, i, j, unit, prior):
-    """Move the effects of all other items on i and j along with the pair; change theta and z.
+    """Change the effects of all other items on i and j to follow the pair, in theta and z.
 
     `old` and `new` are the pair's four parameters. Return (found, log of the ratio of prior
-    densities and Jacobians). A solution is taken only if the way back leads to where it began.
+    densities and Jacobians). A solution is used only if the reverse move leads back to the start.
     """
     n = theta.shape[0]
     gain = 0.0
@@ -132,6 +138,30 @@ def follow_effects(theta, z, old, new, i, j, unit, prior):
 
 
 @helper
+def shift_coordinates(theta, z, shift, sign, unit, prior):
+    """Add a multiple of `shift` to the coordinates; change theta and z.
+
+    Return the log of the ratio of the densities of the new and the old coordinates.
+    """
+    n = theta.shape[0]
+    gain = 0.0
+    for a in range(n):
+        for b in range(n):
+            move = sign * shift[a * n + b]
+            if move != 0.0:
+                before = z[a, b]
+                after = before + move
+                gain += 0.5 * (before * before - after * after)
+                z[a, b] = after
+                if a == b:
+                    theta[a, b] = prior.base_mean + prior.base_sd * after
+                else:
+                    value, _ = shape_value(after, prior)
+                    theta[a, b] = unit * value
+    return gain
+
+
+@helper
 def pair_density(pair, unit, shift, prior):
     """Return the four coordinates of a pair's parameters and the log-density of their prior."""
     z1, first = base_coordinate(pair[0] + shift, prior)
@@ -142,12 +172,8 @@ def pair_density(pair, unit, shift, prior):
 
 
 @inlined
-def family_jump(state, target, i, j, reflect, width, follow, rng):
-    """Propose another share of the orders of i and j; return whether it was accepted.
-
-    The logit of the share moves by a normal step of standard deviation `width`, after a change of
-    its sign if `reflect`.
-    """
+def family_jump(state, target, i, j, way, rng):
+    """Propose another share of the orders of i and j in a `JumpWay`; return whether accepted."""
     n = state.z.shape[0]
     prior = target.prior
     shift = math.log(target.stop_rate)
@@ -159,12 +185,12 @@ def family_jump(state, target, i, j, reflect, width, follow, rng):
     p0, p1, p2, f, s = pair_shares(old[0], old[1], old[2], old[3])
     both = f + s
     share = f / both
-    step = width * rng.standard_normal()
+    step = way.width * rng.standard_normal()
     level = math.log(rng.random())
     if not (_LEAST_SHARE < share < 1.0 - _LEAST_SHARE):
         return False
     logit = math.log(f) - math.log(s)
-    logit = (-logit if reflect else logit) + step
+    logit = (-logit if way.reflect else logit) + step
     moved = 1.0 / (1.0 + math.exp(-logit))
     if not (_LEAST_SHARE < moved < 1.0 - _LEAST_SHARE):
         return False
@@ -177,7 +203,10 @@ def family_jump(state, target, i, j, reflect, width, follow, rng):
     _, _, _, _, before = pair_density(old, unit, shift, prior)
     z[i, i], z[j, j], z[i, j], z[j, i], after = pair_density(new, unit, shift, prior)
     gain = after - before
-    if follow:
+    if way.shift.shape[0] > 0 and (share > 0.5) != (moved > 0.5):
+        sign = 1.0 if moved > 0.5 else -1.0
+        gain += shift_coordinates(theta, z, way.shift, sign, unit, prior)
+    if way.follow:
         found, more = follow_effects(theta, z, old, new, i, j, unit, prior)
         if not found:
             return False

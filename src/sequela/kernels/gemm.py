@@ -1,8 +1,8 @@
-"""The one matrix product behind the lattice and the relocation kernels.
+"""The matrix product of the lattice and relocation kernels.
 
-Written out rather than left to BLAS for three reasons: it is as fast at these shapes (a few dozen
-rows, 64 columns: 48 GFlop/s a core where BLAS gives 44), its result does not depend on a BLAS
-library's own threads, and it costs nothing to call from compiled code.
+It is written out here instead of using BLAS for three reasons. It is as fast for these shapes (a
+few dozen rows, 64 columns: 48 GFlop/s per core, and 44 with BLAS). Its result does not depend on
+the threads of a BLAS library. And calling it from compiled code takes no extra time.
 """
 
 import numpy as np
@@ -12,13 +12,13 @@ from sequela.support.jit import helper
 
 @helper
 def add_product(C, A, row_stride, column_stride, B, first, last, rows, inner):
-    """Add A @ B to C, A being a strided view of a flat array.
+    """Add A @ B to C, where A is a strided view of a flat array.
 
     ``C[p, x] += sum_q A[p, q] * B[q, x]`` for p < rows, q < inner, first <= x < last, where
     ``A[p, q] = A[p * row_stride + q * column_stride]``.
 
-    Blocks of 4 x 4 rows: each loaded vector of B serves four rows of C, so the loop is bound by
-    arithmetic and not by loads.
+    The loop uses blocks of 4 x 4 rows. Each loaded vector of B is used for four rows of C, so the
+    speed is limited by arithmetic and not by memory access.
     """
     whole_rows = rows - rows % 4
     whole_inner = inner - inner % 4
@@ -65,8 +65,8 @@ def add_product(C, A, row_stride, column_stride, B, first, last, rows, inner):
                 C1[x] += a10 * b0 + a11 * b1 + a12 * b2 + a13 * b3
                 C2[x] += a20 * b0 + a21 * b1 + a22 * b2 + a23 * b3
                 C3[x] += a30 * b0 + a31 * b1 + a32 * b2 + a33 * b3
-    # What the blocks leave over. Kept to one loop: every vectorised loop here is compiled again
-    # into each kernel that calls it.
+    # The rest that the blocks do not cover. It is a single loop, because every vectorised loop is
+    # compiled again into each kernel that calls this function.
     for p in range(rows):
         Cp = C[p]
         at = p * row_stride
@@ -79,7 +79,7 @@ def add_product(C, A, row_stride, column_stride, B, first, last, rows, inner):
 
 @helper
 def lane_sum(a, length):
-    """Return the sum of ``a[:length]`` in eight lanes: as fast as vectors, in a fixed order."""
+    """Return the sum of ``a[:length]`` as eight partial sums: vectorised, in a fixed order."""
     s0 = 0.0
     s1 = 0.0
     s2 = 0.0
@@ -106,7 +106,7 @@ def lane_sum(a, length):
 
 @helper
 def lane_dot(a, b, length):
-    """Return the sum of ``a[x] * b[x]``, x < length, in four lanes and a fixed order."""
+    """Return the sum of ``a[x] * b[x]``, x < length, as four partial sums in a fixed order."""
     s0 = 0.0
     s1 = 0.0
     s2 = 0.0

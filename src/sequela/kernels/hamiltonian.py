@@ -2,7 +2,7 @@
 
 The log-density is that of a normal distribution (the reference: the precision of the prior, plus
 the information of the data as a part of low rank) and a rest. Motion under the reference alone is a
-rotation, which is followed exactly; only the rest is integrated by finite steps. Most directions
+rotation, which is computed exactly; only the rest is integrated in finite steps. Most directions
 are known from the prior alone, so that the rest is small, and steps are long (Shahbaba et al. 2014,
 "Split Hamiltonian Monte Carlo").
 """
@@ -50,7 +50,7 @@ def fill_force(force, gradient, slope, theta, z, scale, spread):
 
 @helper
 def kick(v, time, force, q, trajectory):
-    """Change the velocities by the force, without that of the reference, over a time.
+    """Change the velocities by the force minus that of the reference, over a time.
 
     `v` has the coordinates that move.
     """
@@ -61,7 +61,7 @@ def kick(v, time, force, q, trajectory):
 
 @helper
 def rotate(q, v, angle, centre):
-    """Follow the motion under the reference: a rotation around its centre."""
+    """Apply the motion under the reference: a rotation around its centre."""
     c = math.cos(angle)
     s = math.sin(angle)
     for at in range(v.shape[0]):
@@ -85,8 +85,8 @@ def hamiltonian_move(state, target, trajectory, rng):
     """Run one trajectory from the state, and accept or reject its end.
 
     Return (acceptance probability, number of gradients). The number of steps is uniform between the
-    fewest and the most, and the step size varies by a tenth, so that no periodic orbit is followed
-    for ever.
+    fewest and the most, and the step size varies by a tenth, so that
+    trajectories do not repeat a periodic orbit.
     """
     n = state.z.shape[0]
     prior = target.prior

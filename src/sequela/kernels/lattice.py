@@ -1,28 +1,28 @@
-"""Marginal sets, exactly: forward and backward over the subsets of one set (section 4.4).
+"""Exact likelihood of a set: forward and backward recursion over its subsets (section 4.4).
 
-A state R is split into its low bits L (a row of up to 64 states that sit in L1 cache) and its high
-bits H. Rates factorise, ``r_j(R) = h_j(H) l_j(L)``, so the exit rates of a tile of rows are one
-matrix product, and the gradient two more of the same size (`gemm.add_product`).
+A state R is split into its low bits L (a row of up to 64 states, which fits into the L1 cache) and
+its high bits H. Rates factorise, ``r_j(R) = h_j(H) l_j(L)``, so the exit rates of a tile of rows
+are one matrix product, and the gradient needs two more of the same size (`gemm.add_product`).
 
 Arrays over states, all of shape (rows, width) with row H and column L:
 
 - ``I[R] = 1 / D(R)``, the mean holding time;
-- ``F[R]``, the forward weight: probability of passing through R, times I[R];
-- ``T[R]``, the backward weight times I[R]: probability of going from R to S by adding just the
-  items of S and being observed there, given arrival at R, per unit of the observation rate.
-
-Two habits of Numba show below. Some arguments are zeros and ones held in variables, because it
-compiles one more copy of a function for each literal that it is called with. And inner loops that
-do not start at 0 count in unsigned integers: an index that might be negative is checked at every
-access, and the loop is not vectorised (a factor of 4).
+- ``F[R]``, the forward weight: probability of visiting R, times I[R];
+- ``T[R]``, the backward weight times I[R]: the probability, given arrival at R, of going from R to
+  S by adding only items of S and being observed there, per unit of the observation rate.
 
 Then p(S) = stop_rate * F[S], the posterior mean time spent in R is
 ``E[R] = F[R] T[R] / F[S]`` and the posterior probability of the step R -> R + c is
 ``F[R] r_c(R) T[R + c] / F[S]``.
 
-Of a sample with missing cells, S has the items that are present and the missing ones. It may end in
-any state with the former: ``F[S]`` is then the sum of F over these states, and T starts from all of
-them.
+If a sample has missing cells, S contains the present items and the missing ones. The sample may end
+in any state that contains all present items: ``F[S]`` is then the sum of F over these states, and T
+starts from all of them.
+
+The code takes two properties of Numba into account. Some arguments are zeros and ones in variables,
+because Numba compiles another copy of a function for each literal argument. And inner loops that do
+not start at 0 use unsigned integers: an index that might be negative is checked at every access,
+and then the loop is not vectorised (a factor of 4).
 """
 
 import math
@@ -86,9 +86,9 @@ def holding_times(I, h, flat, base, table, l, rate, W, columns, m, k, rest, stop
 def fold_rows(G, first_bit, bits, first, last, U, h):
     """Multiply U by h; then add to ``G[first_bit + b]`` the sum of the rows with bit b.
 
-    For the columns `first` to `last`. Folding halves: the upper half is the sum for the highest
-    bit, then joins the lower half. All bits together cost two passes. Row 0 of U is left with the
-    sum over all rows.
+    This is done for the columns `first` to `last`. The sum of the upper half of the rows belongs to
+    the highest bit; then the upper half is added to the lower half, and so on. All bits together
+    cost two passes. Afterwards row 0 of U holds the sum over all rows.
     """
     for H in range(1 << bits):
         u = U[H]
@@ -125,15 +125,16 @@ def gradient(
 ):
     """Fill ``G[b, c]``, the derivative of log p(S) by the effect of item b on column c.
 
-    ``G[k, c]`` is the derivative by the column's own log base rate. Column m is about time:
-    ``G[b, m]`` is the posterior mean time that item b has been present, ``G[k, m]`` the mean
-    observation time.
+    ``G[k, c]`` is the derivative by the log base rate of column c. Column m contains times:
+    ``G[b, m]`` is the posterior mean time for which item b has been present, and ``G[k, m]`` the
+    mean observation time.
 
-    VS (items of S) and VA (active items, transposed) collect sums over rows for each L; U sums
-    over L for each row. U and VA lack the other factor of the rate, which the folding applies.
+    VS (items of S) and VA (active items, transposed) hold sums over rows for each L; U holds sums
+    over L for each row. U and VA do not include the other factor of the rate; `fold_rows`
+    multiplies by it.
 
-    `flat_T` is T as one row, with half a row of finite numbers beyond its end; `scratch` has room
-    for two rows.
+    `flat_T` is T as one row, followed by half a row of finite numbers. `scratch` must have at least
+    two rows.
     """
     low, tile, tops = split_bits(k)
     width = 1 << low
@@ -164,7 +165,7 @@ def gradient(
             t = T[row]
             e = E[H]
             u = U[H]
-            # F(R) / total first: the product with T alone could leave the range of a double.
+            # Divide by the total first: F(R) times T could leave the range of a double.
             for x in range(width):
                 f[x] = weights[x] * scale
                 e[x] = f[x] * t[x]
@@ -173,9 +174,9 @@ def gradient(
             for b in range(low, k):
                 if row >> (b - low) & 1:
                     G[b, m] += time
-            # Items of S: probability of the step minus its expected number. A low item's step leads
-            # to the state 2^c places on; where the item is present that is another row's state, and
-            # its effect on itself, 0, takes that out again.
+            # Items of S: probability of the step minus its expected number. The step of a low item
+            # leads to the state at the distance 2^c. If the item is present, this is a state of
+            # another row, but then the effect is 0 and removes it.
             for c in range(k):
                 if c < low:
                     at = row * width + (1 << c)
@@ -193,7 +194,7 @@ def gradient(
                     v[x] += r * d
                     terms[x] = d
                 u[c] = lane_sum(terms, width)
-            # Active items: minus the expected number of steps, by the two products below.
+            # Active items: minus the expected number of steps, by the two matrix products below.
             for x in range(width):
                 e[x] = -e[x]
             for c in range(k, m):
@@ -219,11 +220,11 @@ def gradient(
 
 @helper
 def scatter(sums, weight, G, tables, room, m, k):
-    """Add one set's gradient to the n x n sum, times `weight`.
+    """Add the gradient of one set to the n x n sum, times `weight`.
 
-    Items that are no column of this set have the gradient -rate * time. For the shared ones it is
-    added once for all sets at the end, from ``present``, so here the columns of this set get it
-    back.
+    Items that are not columns of this set have the gradient -rate * time. For shared items it is
+    added at the end for all sets together, from ``present``. The columns of this set must not get
+    it, so it is added back to them here.
     """
     gradient_sum = sums.gradient
     present_sum = sums.present
@@ -233,7 +234,7 @@ def scatter(sums, weight, G, tables, room, m, k):
     columns = room.columns
     mark = room.mark
     n = rate.shape[0]
-    back = room.above  # no longer needed for this set
+    back = room.above  # reuse this array: its values are not needed any more
     for c in range(m):
         j = columns[c]
         back[c] = rate[j] if shared[j] else 0.0
@@ -278,9 +279,9 @@ def end_weight(F, last, need):
 def evaluate_block(tables, sets, chosen, sums, want_gradient):
     """Evaluate the sets `chosen`; add their weighted gradients to the sums of this block.
 
-    `tables` are `ThetaTables`, `sets` a `SetList`, `sums` are `BlockSums`. A set whose weights
-    might leave the range of a double gets ``in_range`` False and nothing else: the log-domain
-    kernel does it.
+    `tables` are `ThetaTables`, `sets` is a `SetList`, and `sums` are `BlockSums`. For a set whose
+    weights might leave the range of a double, only ``in_range`` is set to False; another kernel
+    evaluates it in logarithms.
     """
     W = tables.W
     rate = tables.rate
@@ -313,8 +314,8 @@ def evaluate_block(tables, sets, chosen, sums, want_gradient):
     columns = np.empty(most, np.int64)
     room = ColumnRoom(columns, np.empty(most), np.empty(most), np.zeros(n, np.int64))
     all_fit = all_fit_double(largest, tables, room)
-    # Views for sets of one size, made anew where the size changes: sets come in order of size, and
-    # making the views takes as long as a small set.
+    # Views of the arrays for one set size. They are made only when the size changes, because making
+    # them takes as long as a small set, and sets are sorted by size.
     size = -1
     for s in chosen:
         items = sets.items[sets.start[s] : sets.start[s + 1]]
@@ -340,7 +341,7 @@ def evaluate_block(tables, sets, chosen, sums, want_gradient):
         last = (1 << k) - 1
         need = last if sets.known.shape[0] == 0 else (1 << sets.known[s]) - 1
         if k <= LOW_BITS:
-            # A row has eight states even where a set has fewer than three items.
+            # A row has eight states even if a set has fewer than three items.
             for b in range(k, 3):
                 for x in range(wide):
                     l[b, x] = 0.0

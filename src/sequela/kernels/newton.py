@@ -1,8 +1,8 @@
 """The quadratic model of a quasi-Newton step, and its minimiser with an L1 penalty.
 
 The Hessian of the model is the compact form of limited-memory BFGS (Byrd, Nocedal and Schnabel
-1994), ``B = gamma I - Q P^T``, restricted to the working set. In NumPy the many small operations
-took longer than the likelihood of a small data set.
+1994), ``B = gamma I - Q P^T``, restricted to the working set. It is compiled because in NumPy the
+many small operations took longer than the likelihood of a small data set.
 """
 
 import numpy as np
@@ -11,13 +11,13 @@ from sequela.kernels.descent import descend
 from sequela.kernels.gemm import lane_dot
 from sequela.support.jit import helper, kernel
 
-# The diagonal of B is at least this part of gamma.
+# The diagonal of B is at least this share of gamma.
 LEAST_CURVATURE = 1e-3
 
 
 @helper
 def solve_in_place(A, X):
-    """Replace X by the solution of ``A X = X``: elimination with the largest pivot; A is lost."""
+    """Replace X by A^-1 X, by elimination with the largest pivot; A is overwritten."""
     count = A.shape[0]
     columns = X.shape[1]
     for p in range(count):
@@ -57,7 +57,10 @@ def solve_in_place(A, X):
 
 @helper
 def middle_matrix(products, gamma, count):
-    """Return the matrix of the compact form: gamma S^T S, and S^T Y below and on its diagonal."""
+    """Return the middle matrix of the compact form, from the scalar products of all pairs.
+
+    Its blocks are gamma S^T S, the part of S^T Y below the diagonal, and minus its diagonal.
+    """
     middle = np.zeros((2 * count, 2 * count))
     for i in range(count):
         for j in range(count):
@@ -73,10 +76,11 @@ def middle_matrix(products, gamma, count):
 def minimise_model(theta, gradient, weights, unit, free, pairs, products, residual, sweeps, target):
     """Fill `target` with the minimiser of the quadratic model plus penalty.
 
-    All arrays over entries are flat. Entries that are zero and want to stay so, or are not `free`
-    (empty: all are), do not move. `pairs` has the steps, then the changes of the gradient, both in
-    units, `products` their scalar products. Returns the slope of the loss towards the target, and
-    the largest move of an entry.
+    All arrays over entries are flat. Entries do not change if they are zero and their gradient does
+    not exceed the penalty, or if they are not `free` (an empty array means that all are free).
+    `pairs` holds the steps, then the changes of the gradient, both in units, and `products` their
+    scalar products. Return the slope of the loss in the direction of the target, and the largest
+    change of an entry.
     """
     working = np.empty(theta.shape[0], np.int64)
     size = 0
@@ -126,7 +130,7 @@ def minimise_model(theta, gradient, weights, unit, free, pairs, products, residu
     farthest = 0.0
     for i in range(size):
         at = working[i]
-        # z + d, not theta + d * unit: what the model puts at zero must be exactly zero.
+        # Use z + d and not theta + d * unit, so that entries set to zero are exactly zero.
         target[at] = (z[i] + d[i]) * unit[at]
         move = target[at] - theta[at]
         slope += gradient[at] * move

@@ -1,14 +1,14 @@
-"""Counts of pairs in drawn sequences."""
+"""Count pairs of items in drawn sequences."""
 
 from sequela.support.jit import kernel
 
 
 @kernel
 def count_pairs(counts, first, last, indptr, sequence, wanted):
-    """Add to ``counts[a, b]`` the sequences in which a came before b; those of one item to [a, a].
+    """Add to ``counts[a, b]`` the number of sequences with a before b, to [a, a] those with a.
 
-    For the draws `first` to `last`; ``wanted[j]`` is the row of item j, or -1 for an item that is
-    not asked for.
+    Only the draws `first` to `last` are counted. ``wanted[j]`` is the row of item j, or -1 for an
+    item that is not counted.
     """
     for s in range(first, last):
         for at in range(indptr[s], indptr[s + 1]):

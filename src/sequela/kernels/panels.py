@@ -1,36 +1,37 @@
-"""Functions of time on panels, and linear differential equations with one of them as a source.
+"""Functions of time on panels, and linear differential equations with such a function as source.
 
-A function of the time t >= 0 is a table of Legendre coefficients, ``y[n, j]`` for the polynomial of
-degree n on panel j. Panels begin at 0 and double in length, so that whatever happens at any scale
-of time between the first panel and the last is resolved: a sum of terms t^a exp(-q t) has settled
-on the scale of t itself by the time t.
+A function of the time t >= 0 is a table of Legendre coefficients: ``y[n, j]`` belongs to the
+polynomial of degree n on panel j. Panels begin at 0 and double in length. This is fine enough for
+all time scales between the first and the last panel, because at time t a sum of terms t^a exp(-q t)
+changes only on the scale of t.
 
-The equation y' = f - q y is solved by integrating it once, which gives a tridiagonal system for the
-coefficients of each panel (the integral of a Legendre polynomial is a difference of its two
-neighbours). All pivots are positive, for any q. The panels are solved side by side, so that the
-loops over them are whole vectors, and then chained by their values at the ends.
+The equation y' = f - q y is integrated once, which gives a tridiagonal system for the coefficients
+of each panel (the integral of a Legendre polynomial is the difference of its two neighbours). All
+pivots are positive, for any q. All panels are solved together in vectorised loops, and are then
+connected by their values at the ends.
 """
 
 import numpy as np
 
 from sequela.support.jit import helper, kernel
 
-# Coefficients per panel: functions t^a exp(-q t) on a panel [h, 2h] are then right to about 1e-13,
-# and so are gradients; with 16 the gradient of ten items was right to 2e-10.
+# Number of coefficients per panel. The error of functions t^a exp(-q t) on a panel [h, 2h], and of
+# gradients, is then about 1e-13. With 16, the gradient of ten items had an error of 2e-10.
 DEGREES = 20
 
 
 @helper
 def solve_forward(y, f, q, start, half, room):
-    """Fill y with the solution of y' = f - q y, y(0) = start; `half` are half the panel lengths.
+    """Fill y with the solution of y' = f - q y, y(0) = start.
 
-    `room` is scratch of shape (2, DEGREES, panels). It may not share memory with y or f.
+    `half` holds half the lengths of the panels. `room` is scratch of shape (2, DEGREES, panels),
+    which must not share memory with y or f.
     """
     degrees, panels = y.shape
     slope = room[0]
     alone = room[1]
-    # Elimination: y holds the solution that starts each panel at 0, `alone` the one without source
-    # that starts at 1.
+    # Elimination. On each panel, y holds the solution that starts at 0, and `alone` the solution
+    # without source that starts at 1.
     for j in range(panels):
         z = q * half[j]
         inverse = 1.0 / (1.0 + z)
@@ -55,7 +56,7 @@ def solve_forward(y, f, q, start, half, room):
         for j in range(panels):
             y[n, j] -= slope[n, j] * y[n + 1, j]
             alone[n, j] -= slope[n, j] * alone[n + 1, j]
-    # Chain the panels: `slope` is free now, its first rows take the values at the ends.
+    # Connect the panels. The first rows of `slope` are reused for the values at the ends.
     for j in range(panels):
         slope[0, j] = 0.0
         slope[1, j] = 0.0
@@ -76,7 +77,7 @@ def solve_forward(y, f, q, start, half, room):
 def reverse_time(reversed_, y, scale):
     """Fill the coefficients of y(T - t) from those of y, times `scale`, an array like y.
 
-    The panels change their order, and the polynomials of odd degree their sign.
+    The order of the panels is reversed, and polynomials of odd degree change their sign.
     """
     degrees, panels = y.shape
     for n in range(degrees):
@@ -87,7 +88,7 @@ def reverse_time(reversed_, y, scale):
 
 @kernel
 def legendre_at(panel, values, edges, times):
-    """Fill the panel of each time and the Legendre polynomials there, ``values[a, n]``."""
+    """Fill the panel of each time, and the Legendre polynomials at the time, ``values[a, n]``."""
     panels = edges.shape[0] - 1
     degrees = values.shape[1]
     for a in range(times.shape[0]):
@@ -110,7 +111,7 @@ def integral_at(x, coefficients):
     here = x
     total = coefficients[0] * (x + 1.0)
     for n in range(1, coefficients.shape[0]):
-        # Of degree n it is the difference of its two neighbours, divided by 2n + 1.
+        # The integral for degree n is the difference of its two neighbours, divided by 2n + 1.
         after = ((2 * n + 1) * x * here - n * before) / (n + 1)
         total += coefficients[n] * (after - before) / (2 * n + 1)
         before = here
@@ -120,10 +121,10 @@ def integral_at(x, coefficients):
 
 @kernel
 def panel_quantiles(times, probabilities, mass, polynomials, edges):
-    """Fill the times before which the probabilities lie, of a distribution on panels.
+    """Fill `times` with the quantiles of a distribution on panels.
 
-    ``mass[j, i]`` are the probabilities of Gauss's points, which add up to 1, and
-    ``polynomials[i, n]`` the Legendre polynomials there, as many as points.
+    ``mass[j, i]`` are the probabilities of the Gauss points, which add up to 1, and
+    ``polynomials[i, n]`` the Legendre polynomials at these points, one degree per point.
     """
     panels, points = mass.shape
     coefficients = np.empty(points)
@@ -146,7 +147,7 @@ def panel_quantiles(times, probabilities, mass, polynomials, edges):
             coefficients[n] = total * (2 * n + 1) / 2.0
         low = -1.0
         high = 1.0
-        # The integral rises: halving finds the place, to the last digit.
+        # The integral increases, so bisection finds the quantile to the last digit.
         while True:
             middle = 0.5 * (low + high)
             if not low < middle < high:

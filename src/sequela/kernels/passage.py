@@ -1,12 +1,13 @@
-"""The lattice in logarithms: right for any theta, and the ground for times and posteriors.
+"""The lattice in logarithms: correct for any theta, and the basis for times and posteriors.
 
 The forward weights F of `lattice` are products over whole orders and can leave the range of a
-double. What a question needs are ratios, which cannot: the probability ``arrival_c(R)`` that c
-was the last item to arrive, given that the chain has come to R, and from these, backwards from S,
-the probability ``visit(R)`` that R was passed on the way to S. Both lie between 0 and 1.
+double. The kernels here use ratios, which cannot: the probability ``arrival_c(R)`` that c was the
+last item to arrive, given that the chain is in R, and the probability ``visit(R)`` that R was
+visited on the way to S, computed backwards from S. Both lie between 0 and 1.
 
-All kernels here take the rate z of the observation as an argument: 1 for the marginal likelihood,
-a tilt for the likelihood at a given time (see `contour`). Slower than `lattice` by an exp a step.
+All kernels here take a rate z as an argument: the rate of the observation for the marginal
+likelihood, and a tilt for the likelihood at a given time (see `contour`). They are slower than
+`lattice`, because they need one exp per step.
 """
 
 import math
@@ -15,7 +16,7 @@ import numpy as np
 
 from sequela.support.jit import helper, kernel
 
-# Points of the Laplace transform that one pass does side by side.
+# Number of points of the Laplace transform that are computed together in one pass.
 LANES = 8
 
 
@@ -44,7 +45,7 @@ def log_tables(lattice, theta, columns):
 
 @kernel
 def exit_rates(lattice, rest):
-    """Fill Q[R], the total rate out of R without the observation; `rest` is constant in it."""
+    """Fill Q[R], the total rate out of R without the observation; `rest` is a constant part."""
     low_log = lattice.low_log
     high_log = lattice.high_log
     Q = lattice.Q
@@ -64,7 +65,7 @@ def exit_rates(lattice, rest):
 
 @helper
 def log_step(lattice, before, c):
-    """Return the log-rate of c in the state `before`, with what is known about the order."""
+    """Return the log-rate of c in the state `before`, including known orders."""
     low = lattice.low
     high = before >> low
     rest = before & ((1 << low) - 1)
@@ -78,7 +79,7 @@ def log_step(lattice, before, c):
 
 @helper
 def weigh_ends(log_F, lattice):
-    """Fill the probabilities of the ends; return the log of the sum of F over them."""
+    """Fill the probabilities of the ends; return the logarithm of the sum of F over the ends."""
     need = lattice.need
     ends = lattice.ends
     states = 1 << lattice.k
@@ -101,7 +102,7 @@ def weigh_ends(log_F, lattice):
 def log_forward(log_F, lattice, z):
     """Fill log F with ``F(R) = sum_c F(R - c) r_c(R - c) / (z + Q(R))``.
 
-    Also weigh the ends, and return the log of the sum of F over them.
+    Also fill the probabilities of the ends; return the logarithm of the sum of F over the ends.
     """
     Q = lattice.Q
     k = lattice.k
@@ -117,7 +118,7 @@ def log_forward(log_F, lattice, z):
                 terms[count] = term
                 largest = max(largest, term)
                 count += 1
-        if largest == -np.inf:  # no order that is known to be possible comes here
+        if largest == -np.inf:  # known orders exclude this state
             log_F[R] = -np.inf
             continue
         total = 0.0
@@ -144,7 +145,7 @@ def log_best(best, lattice, z):
 
 @helper
 def arrival(log_F, lattice, z, R, c):
-    """Return the probability that c came last, given that the chain has come to R."""
+    """Return the probability that c arrived last, given that the chain is in R."""
     if log_F[R] == -np.inf:
         return 0.0
     before = R ^ (1 << c)
@@ -154,12 +155,12 @@ def arrival(log_F, lattice, z, R, c):
 
 @kernel
 def laplace_transform(values, shifts, steps, lattice, z, u):
-    """Fill ``values`` = F_{z + shift}(S) / F_z(S) for `LANES` shifts side by side.
+    """Fill ``values`` = F_{z + shift}(S) / F_z(S) for `LANES` shifts.
 
-    It is the posterior mean of exp(-shift T), T the observation time given S. ``steps[R, c]`` is
-    the probability that c came last given R (`contour.tilted_moments`).
-    `values`, `shifts` and the rows of the scratch `u` hold `LANES` real and as many imaginary
-    parts. The number of lanes is a constant so that the loops over them are whole vectors.
+    It is the posterior mean of exp(-shift T), where T is the observation time given S.
+    ``steps[R, c]`` is the probability that c arrived last given R (`contour.tilted_moments`).
+    `values`, `shifts` and the rows of the scratch `u` hold `LANES` real parts and then `LANES`
+    imaginary parts. `LANES` is a constant, so that the loops over it are vectorised.
     """
     Q = lattice.Q
     k = lattice.k
@@ -196,7 +197,7 @@ def laplace_transform(values, shifts, steps, lattice, z, u):
 
 @helper
 def start_at_ends(visit, lattice):
-    """Fill `visit` with the probabilities of the ends, 0 elsewhere."""
+    """Fill `visit` with the probabilities of the ends, and 0 for other states."""
     need = lattice.need
     for R in range(1 << lattice.k):
         visit[R] = lattice.ends[R] if R & need == need else 0.0
@@ -204,7 +205,7 @@ def start_at_ends(visit, lattice):
 
 @kernel
 def passage_gradient(G, visit, log_F, lattice, z):
-    """Fill G as `lattice.gradient` does, from the probabilities of passage."""
+    """Fill G as `lattice.gradient` does, from the probabilities of visits."""
     low_log = lattice.low_log
     high_log = lattice.high_log
     Q = lattice.Q
@@ -232,7 +233,7 @@ def passage_gradient(G, visit, log_F, lattice, z):
                 for at in range(count + 1):
                     if present[at] != c:
                         G[present[at], c] += step
-        # Expected steps out of R: time spent there times the rates.
+        # Expected steps out of R: time spent in R times the rates.
         log_exit = math.log(z + Q[R])
         for at in range(count + 1):
             G[present[at], m] += visit[R] / (z + Q[R])
@@ -246,14 +247,14 @@ def passage_gradient(G, visit, log_F, lattice, z):
 
 @kernel
 def passage_moments(moments, scratch, log_F, lattice, z):
-    """Posterior moments of the times of one set, and which item came before which.
+    """Fill the posterior moments of the times of one set, and the orders of its items.
 
-    Fills the `SetMoments`: ``times[:2]``, mean and second moment of the observation time; the same
-    of the arrival of each item; ``before[b, c]`` = P(b before c | S); and ``place[c, p]``, the
-    probability that c came after exactly p others that are needed. The rows of `scratch` are the
-    probability of passing each state R, and the first two moments of the time at which R is left,
-    given that the chain has come to R. Holding times given the order are independent and
-    exponential with rate z + Q.
+    The fields of the `SetMoments` are: ``times[:2]``, mean and second moment of the observation
+    time; the same for the arrival of each item; ``before[b, c]`` = P(b before c | S); and
+    ``place[c, p]``, the probability that c arrived after exactly p other needed items. The rows of
+    `scratch` are the probability of visiting each state R, and the first two moments of the time at
+    which R is left, given that the chain visits R. Given the order, holding times are independent
+    and exponential with rate z + Q.
     """
     times = moments.times
     arrival_mean = moments.arrival_mean
@@ -309,9 +310,10 @@ def passage_moments(moments, scratch, log_F, lattice, z):
 
 @kernel
 def order_moments(moments, order, columns, exits, rates):
-    """Add to `SetMoments` those along one order; scratch `rates` has one entry per column.
+    """Add the moments along one order to `SetMoments`.
 
-    ``exits[a]`` receives the rate out of the order's state a, the observation's included.
+    ``exits[a]`` receives the rate out of state a of the order, including the observation. `rates`
+    is scratch with one entry per column.
     """
     before = moments.before
     Wc = columns.Wc

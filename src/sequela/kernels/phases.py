@@ -1,14 +1,14 @@
-"""Sets at observation times that are not exponential: phases of exponential times.
+"""Likelihood of sets at observation times that are not exponential, by phases.
 
-A gamma distributed time is a sum of exponential times (the *stages*, one after the other) and of
-one more time that is a *mixture* of exponential ones; a heavy-tailed time is a mixture alone. With
-T the matrix of the rates between states and Q the diagonal of their sums,
+A gamma distributed time is the sum of several exponential times (the *stages*) and of one *mixture*
+of exponential times; a heavy-tailed time is a mixture alone. With the matrix T of the rates between
+states and the diagonal matrix Q of the exit rates,
 
-    p = [r (r + Q - T)^-1]^stages  sum_j w_j r_j (r_j + Q - T)^-1 e_0,
+    p = [r (r + Q - T)^-1]^stages  sum_j w_j r_j (r_j + Q - T)^-1 e_0.
 
-so every stage and every node of the mixture is one pass over the lattice of the set, with positive
-numbers throughout. The gradient takes the passes back again, transposed. The nodes of the mixture
-are the lanes of one pass.
+So every stage and every node of the mixture needs one pass over the lattice of the set, in which
+all numbers are positive. The gradient needs the same passes backwards, with transposed matrices.
+All nodes of the mixture are computed in one vectorised pass.
 """
 
 import math
@@ -23,7 +23,7 @@ from sequela.support.jit import helper, kernel
 
 @helper
 def subset_tables(q, Q, W, rate, columns, m, k, rest):
-    """Fill the rate ``q[c, R]`` of each column in each state, 0 where present, and their sum Q."""
+    """Fill the rate ``q[c, R]`` of each column in each state (0 if present), and their sum Q."""
     states = 1 << k
     for R in range(states):
         Q[R] = rest
@@ -41,7 +41,7 @@ def subset_tables(q, Q, W, rate, columns, m, k, rest):
 
 @helper
 def mixture_forward(A, q, Q, rates, k):
-    """Fill ``A[R, j]`` of (r_j + Q - T) A = e_0."""
+    """Fill ``A[R, j]``, the solution of (r_j + Q - T) A = e_0."""
     lanes = rates.shape[0]
     for R in range(1 << k):
         here = A[R]
@@ -60,7 +60,7 @@ def mixture_forward(A, q, Q, rates, k):
 
 @helper
 def mixture_backward(Y, b, q, Q, rates, k):
-    """Fill ``Y[R, j]`` of the transposed equation, with the source b."""
+    """Fill ``Y[R, j]``, the solution of the transposed equation with the source b."""
     lanes = rates.shape[0]
     for R in range((1 << k) - 1, -1, -1):
         here = Y[R]
@@ -89,7 +89,7 @@ def stage_forward(after, before, q, Q, r, k):
 
 @helper
 def stage_backward(a, b, q, Q, r, k):
-    """Fill a with the transposed of `stage_forward` applied to b."""
+    """Fill a with the transposed matrix of `stage_forward` times b."""
     for R in range((1 << k) - 1, -1, -1):
         total = r * b[R]
         for c in range(k):
@@ -100,7 +100,7 @@ def stage_backward(a, b, q, Q, r, k):
 
 @helper
 def collect_stage(time, ahead, a, v, scale, k):
-    """Add the time spent in each state, and the gain of each step, that one stage contributes."""
+    """Add the contributions of one stage to the time in each state and to the gain of each step."""
     for R in range(1 << k):
         weight = v[R] * scale
         time[R] += weight * a[R]
@@ -111,7 +111,10 @@ def collect_stage(time, ahead, a, v, scale, k):
 
 @helper
 def collect_mixture(time, ahead, Y, A, shares, k):
-    """Do the same for all nodes of the mixture; `shares` are their weights times their rates."""
+    """Add the contributions of the mixture, as in `collect_stage`.
+
+    `shares` are the weights of the nodes times their rates.
+    """
     lanes = shares.shape[0]
     part = np.empty(lanes)
     for R in range(1 << k):
@@ -151,7 +154,7 @@ def gather(G, time, ahead, q, terms, m, k, p):
 
 @kernel
 def evaluate_phases(tables, sets, chosen, sums, phases, want_gradient):
-    """Evaluate the sets `chosen`, as `lattice.evaluate_block` does, for a `PhaseTables`."""
+    """Evaluate the sets `chosen` for a `PhaseTables`, as `lattice.evaluate_block` does."""
     log_p = sums.log_p
     in_range = sums.in_range
     n = tables.rate.shape[0]

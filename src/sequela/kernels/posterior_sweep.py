@@ -1,13 +1,14 @@
 """One sweep of a Markov chain over theta: trajectories, jumps, shifts, the scale, latent orders.
 
-Each move leaves the posterior (or its heated version) as it is; together they reach what a single
-one does not. The mathematics is in `docs/posterior.md`.
+Each move leaves the posterior (or its heated version) invariant. Different moves reach different
+parts of it. The mathematics is in `docs/posterior.md`.
 """
 
 import math
 
 import numpy as np
 
+from sequela.kernels.arguments import JumpWay
 from sequela.kernels.dense_likelihood import evaluate, relocate_orders
 from sequela.kernels.family_jump import family_jump
 from sequela.kernels.hamiltonian import fill_force, hamiltonian_move
@@ -22,7 +23,7 @@ from sequela.kernels.prior_transform import (
 )
 from sequela.support.jit import helper, inlined, kernel
 
-# Places in the counts that `advance` adds to: what was tried and what was accepted.
+# The entries of the counts of `advance`: numbers of moves that were tried and accepted.
 COUNTS = (
     "trajectories",
     "acceptance",
@@ -39,6 +40,8 @@ COUNTS = (
 _NEAR = 1.0
 _FAR = 2.5
 _FAR_SHARE = 0.3
+# The part of the jumps to the opposite order that uses the learned shift of the pair.
+_SHIFTED = 0.6
 # Typical shift of a whole row of theta, and step of the coordinate of the scale.
 _SHIFT = 0.5
 _SCALE_STEP = 0.5
@@ -49,8 +52,9 @@ _SCALE_TRIES = 2
 def shift_row(state, target, rng):
     """Propose to add the same number to all effects of one item; return whether it was accepted.
 
-    An item that slows all that comes after it looks much like one that hastens the observation, so
-    that a whole row of theta is known less well than each of its entries given the others.
+    An item that slows all later items has nearly the same effect on the data as one that makes the
+    observation earlier. So the data determine the mean of a row of theta less well than the
+    differences within it.
     """
     n = state.z.shape[0]
     prior = target.prior
@@ -88,8 +92,8 @@ def shift_row(state, target, rng):
 def change_scale(state, prior, rng):
     """Propose another scale of the prior while theta stays; return whether it was accepted.
 
-    The likelihood does not change, so this costs little. Trajectories change the scale and theta
-    together; the two ways complement each other.
+    The likelihood does not change, so this move is fast. Trajectories change the scale and theta
+    together; the two moves complement each other.
     """
     n = state.z.shape[0]
     proposed = state.scale[0] + _SCALE_STEP * rng.standard_normal()
@@ -112,26 +116,33 @@ def change_scale(state, prior, rng):
 
 
 @inlined
-def jump_pairs(state, target, pairs, jumps, counts, rng):
-    """Try family jumps for random rows of `pairs`."""
-    for _ in range(jumps):
-        at = int(rng.random() * pairs.shape[0])
+def jump_pairs(state, target, jumps, count, counts, rng):
+    """Try family jumps for random rows of `jumps`, a `Jumps`."""
+    nothing = np.empty(0)
+    for _ in range(count):
+        at = int(rng.random() * jumps.pairs.shape[0])
         reflect = rng.random() < 0.5
-        follow = rng.random() < 0.5
+        other = rng.random()
         width = _FAR if rng.random() < _FAR_SHARE else _NEAR
+        # A learned shift includes the effects of all other items, so that these need not follow.
+        shifted = jumps.slots[at] >= 0 and reflect and other < _SHIFTED
+        shift = jumps.shifts[jumps.slots[at]] if shifted else nothing
+        way = JumpWay(reflect, width, not shifted and rng.random() < 0.5, shift)
         counts[3] += 1.0
-        if family_jump(state, target, pairs[at, 0], pairs[at, 1], reflect, width, follow, rng):
+        if family_jump(state, target, jumps.pairs[at, 0], jumps.pairs[at, 1], way, rng):
             counts[4] += 1.0
 
 
 @kernel
-def advance(state, target, trajectory, pairs, jumps, sweeps, counts, force, rng):
-    """Advance a chain by `sweeps` sweeps; `counts` are added to, see `COUNTS`.
+def advance(state, target, trajectory, jumps, per_sweep, sweeps, counts, force, rng):
+    """Advance a chain by `sweeps` sweeps with `per_sweep` jumps each.
+
+    Numbers of moves are added to `counts`; see `COUNTS`.
 
     `force` receives the gradient of the log-density in the coordinates, unless it is empty.
 
-    Return False if the state is out of range, which only a start can be. Without sweeps this is
-    all that is done.
+    Return False if the state is out of range, which can only happen at a start. With 0 sweeps, only
+    this check is done.
     """
     n = state.z.shape[0]
     theta = np.empty((n, n))
@@ -145,8 +156,8 @@ def advance(state, target, trajectory, pairs, jumps, sweeps, counts, force, rng)
         counts[0] += 1.0
         counts[1] += accept
         counts[2] += gradients
-        if pairs.shape[0] > 0:
-            jump_pairs(state, target, pairs, jumps, counts, rng)
+        if jumps.pairs.shape[0] > 0:
+            jump_pairs(state, target, jumps, per_sweep, counts, rng)
         counts[5] += 1.0
         if shift_row(state, target, rng):
             counts[6] += 1.0

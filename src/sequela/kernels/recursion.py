@@ -1,21 +1,21 @@
 """The recursions of `lattice`: forward and backward weights over the subsets of one set.
 
-A state is split into low bits (a row) and high bits; of these the lowest index the rows of a tile.
-Names and arrays are those of `lattice`.
+A state is split into low bits (the position in a row) and high bits. The lowest of the high bits
+number the rows of a tile, and the others the tiles. Names and arrays are those of `lattice`.
 """
 
 import numpy as np
 
 from sequela.support.jit import helper
 
-# 2^6 doubles are a row of 512 bytes: long enough for the vector units, short enough that a tile of
-# rows and the tables stay in the first two caches. Measured: 5 and 7 bits are both slower.
+# 2^6 doubles are a row of 512 bytes. It is long enough for vector instructions, and short enough
+# that a tile of rows and the tables stay in the first two caches. 5 and 7 bits were both slower.
 LOW_BITS = 6
 TILE_BITS = 5
 
-# Rows of a tile of b bits by their number of items, and where each number begins. Rows of as many
-# items do not depend on each other: solved side by side they hide each other's waiting, for inside
-# a row nearly every state waits for the one before.
+# The rows of a tile of b bits sorted by their number of items, and where each number begins. Rows
+# with the same number of items do not depend on each other, so they are computed together. This
+# hides waiting times: inside a row nearly every state needs the result of the previous one.
 ROW_ORDER = np.zeros((TILE_BITS + 1, 1 << TILE_BITS), np.int64)
 LEVEL_BEGIN = np.zeros((TILE_BITS + 1, TILE_BITS + 2), np.int64)
 for _bits in range(TILE_BITS + 1):
@@ -26,10 +26,10 @@ for _bits in range(TILE_BITS + 1):
 
 @helper
 def split_bits(k):
-    """Return (low, tile, top): how many bits index a row, the rows of a tile, and the tiles."""
+    """Return (low, tile, top): the numbers of bits in a row, for the rows of a tile, for tiles."""
     low = min(max(k, 3), LOW_BITS)
     if k == LOW_BITS + 1:
-        low = LOW_BITS - 1  # four rows, which the matrix product likes better than two
+        low = LOW_BITS - 1  # gives four rows, for which the matrix product is faster than for two
     tile = min(max(k - low, 0), TILE_BITS)
     return low, tile, max(k - low - tile, 0)
 
@@ -38,8 +38,8 @@ def split_bits(k):
 def tile_rates(h, base, table, rate, W, columns, count, k, first, top):
     """Fill ``h[H, c]``, c < count, in tile `top`: base rates times the effects of the high items.
 
-    `first` is the lowest item of the tile's number. As in `high_table`, items present in H are not
-    blanked.
+    `first` is the first item of the bits that number the tiles. As in `high_table`, entries of
+    items that are present in H are not set to 0.
     """
     for c in range(count):
         base[c] = rate[columns[c]]
@@ -59,10 +59,11 @@ def tile_rates(h, base, table, rate, W, columns, count, k, first, top):
 
 @helper
 def arrive(target, source, row, l, h, H, low, k, present):
-    """Add to row `target` what comes over a high item, from or to the rows of `source`.
+    """Add to row `target` the contributions of rows of `source` that differ in one high item.
 
-    Forward (`present` 1) from the row without each item that the row has, backward (0) from the row
-    with each that it lacks. Two items at a time, which halves the loads and stores of the target.
+    Forward (`present` is 1), these are the rows without one of the items that this row has.
+    Backward (0), they are the rows with one more item. Two items are added at a time, which halves
+    the memory access to the target.
     """
     width = target.shape[0]
     waiting = -1
@@ -117,8 +118,8 @@ def forward(F, I, h, base, table, l, rate, W, columns, k):
                 if row == 0:
                     f[0] = 1.0
                 arrive(f, F, row, l, h, H, low, k, present)
-            # Arrivals of low items, inside the rows: solve eight states, then hand the finished
-            # half to its sibling, so that all but the last three bits run on whole vectors.
+            # Arrivals of low items, inside the rows: compute eight states, then add the finished
+            # half to the other half. So all bits but the lowest three use vectorised loops.
             for x in range(0, width, 8):
                 after = x + 8
                 b = 3

@@ -1,8 +1,8 @@
-"""Orders that were drawn at one theta, used at another nearby: importance weights.
+"""Importance weights of orders that were drawn at one theta, for another theta nearby.
 
 The mean of p(order; theta) / p(order; theta_0) over orders drawn at theta_0 is an estimate of
-p(S; theta) / p(S; theta_0), and a smooth function of theta. Its logarithm and gradient are what
-an optimiser needs between two draws, without noise from one evaluation to the next.
+p(S; theta) / p(S; theta_0), and a smooth function of theta. An optimiser can use its logarithm and
+gradient between two draws, without noise between evaluations.
 """
 
 import numpy as np

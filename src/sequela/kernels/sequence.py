@@ -1,4 +1,4 @@
-"""One sequence of arrivals: rates along it, and the gradient from the time spent in each state."""
+"""Likelihood and gradient of one sequence of arrivals."""
 
 import math
 
@@ -8,7 +8,7 @@ from sequela.kernels.contour import transient_chain
 from sequela.kernels.limits import LARGEST_LOG_RATE
 from sequela.support.jit import helper, kernel
 
-# What is known of the end of a sequence.
+# How the end of a sequence was observed.
 COMPLETE = 0  # all items have arrived, eq. (4)
 MARGINAL = 1  # observed at an unknown time, Proposition 2, eq. (6)
 TIMED = 2  # observed at a known time, section 4.2
@@ -18,7 +18,7 @@ TIMED = 2  # observed at a known time, section 4.2
 def sequence_gradient(gradient, theta, sequence, kind, t, stop_rate, want_gradient, weight):
     """Return log p of `sequence`; add `weight` times its gradient to `gradient`.
 
-    In logarithms throughout, so that any theta is in range.
+    All rates are logarithms, so that any theta is in range.
     """
     n = theta.shape[0]
     k = sequence.shape[0]
@@ -49,10 +49,10 @@ def sequence_gradient(gradient, theta, sequence, kind, t, stop_rate, want_gradie
                 log_rates[a + 1, j] = log_rates[a, j] + (0.0 if i == j else theta[i, j])
     if kind == TIMED:
         for a in range(k + 1):
-            # Exit rates are added up as they are; NaN says that they cannot be.
+            # Here exit rates are not logarithms; return NaN if they are out of range.
             if largest[a] > LARGEST_LOG_RATE:
                 return np.nan
-            # A finished chain leaves at rate 0.
+            # The exit rate is 0 if all items are present.
             exits[a] = exits[a] * math.exp(largest[a]) if exits[a] > 0.0 else 0.0
             largest[a] = 0.0
         log_p += transient_chain(t, exits, times)
@@ -67,8 +67,8 @@ def sequence_gradient(gradient, theta, sequence, kind, t, stop_rate, want_gradie
         if kind == MARGINAL:
             log_p += math.log(stop_rate)
     if want_gradient:
-        # Walking back, `later` holds for every item j what state a and all later ones add: an
-        # item that is present from state a on has an effect on just those.
+        # Go backwards. For every item j, `later` holds the contributions of state a and all later
+        # states, because an item that is present from state a on affects exactly these states.
         later = np.zeros(n)
         for a in range(k, -1, -1):
             if a < k:

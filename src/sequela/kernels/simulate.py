@@ -1,12 +1,12 @@
-"""Sequences drawn from the chain: Algorithm 1, with its stopping rule corrected.
+"""Draw sequences from a model: Algorithm 1, with its stopping rule corrected.
 
-The current rates are one vector, and an arrival multiplies it by one row of effects (0 for the
-item itself, so the rates of present items stay 0): O(n) a step, nothing is recomputed. The vector
-is padded to whole blocks and the sum of each block is kept, so that finding the item that arrives
-reads n / WIDTH + WIDTH numbers one after the other, not n.
+The current rates are one vector. An arrival multiplies it by one row of effects (0 for the item
+itself, so the rates of present items stay 0). This takes O(n) operations per step. The vector is
+padded to whole blocks, and the sum of each block is stored. So finding the item that arrives needs
+n / WIDTH + WIDTH numbers instead of n.
 
-Where products of rates could leave the range of a double, `base` and `effects` hold logarithms,
-and the rates are kept up to a common factor, which makes the largest of them 1.
+If products of rates could leave the range of a double, `base` and `effects` hold logarithms. The
+rates are then stored up to a common factor, such that the largest is 1.
 """
 
 import math
@@ -15,14 +15,14 @@ import numpy as np
 
 from sequela.support.jit import helper, kernel
 
-WIDTH = 16  # measured: 8 and 32 are slower, at 100 and at 1,000 items
+WIDTH = 16  # 8 and 32 were slower in measurements with 100 and 1,000 items
 
 LARGEST = np.finfo(np.float64).max
 
 
 @helper
 def sum_blocks(rates, sums):
-    """Fill the sum of each block of `rates` and return the sum of all."""
+    """Fill the sum of each block of `rates`, and return the total sum."""
     total = 0.0
     for b in range(sums.shape[0]):
         part = 0.0
@@ -35,7 +35,7 @@ def sum_blocks(rates, sums):
 
 @helper
 def multiply(rates, row, sums):
-    """Multiply `rates` by the effects in `row`, with the sums of `sum_blocks` in the same pass."""
+    """Multiply `rates` by the effects in `row`; fill and return sums as `sum_blocks` does."""
     total = 0.0
     for b in range(sums.shape[0]):
         part = 0.0
@@ -49,9 +49,10 @@ def multiply(rates, row, sums):
 
 @helper
 def rescale(logs, rates):
-    """Fill `rates` from their logarithms, the largest at 1; return one over the common factor.
+    """Fill `rates` from their logarithms, divided by the largest rate; return its inverse.
 
-    That may be beyond a double: 0, when no time passes, or infinity, when nothing happens any more.
+    The result may be out of the range of a double: 0 (arrivals take no time) or infinity (no item
+    arrives any more).
     """
     shift = logs[0]
     for j in range(logs.shape[0]):
@@ -63,11 +64,11 @@ def rescale(logs, rates):
 
 @kernel
 def choose(rates, sums, target):
-    """Return the item at which the cumulative sum of the rates passes `target`.
+    """Return the item at which the cumulative sum of the rates exceeds `target`.
 
-    The sums of blocks are rounded differently from those of single rates, so `target` may lie
-    beyond the end of its block or of all: then the last item with a positive rate is meant. An
-    item with rate 0 is never returned while any rate is positive.
+    The sums of blocks are rounded differently from those of single rates, so `target` may be beyond
+    the end of its block or of all blocks. Then the last item with a positive rate is returned. An
+    item with rate 0 is never returned if any rate is positive.
     """
     block = 0
     inside = 0.0
@@ -90,12 +91,12 @@ def choose(rates, sums, target):
 
 @kernel
 def simulate(base, effects, in_logs, stop_rate, first, sizes, observed, sequence, arrivals, rng):
-    """Draw sequences from number `first` on until all are drawn or the buffers are full.
+    """Draw sequences, beginning with number `first`, until all are drawn or the arrays are full.
 
-    `sequence` and `arrivals` are filled from their beginning, one sequence after the other, and
-    must have room for n entries at least; `sizes[s]` and `observed[s]` receive the length and the
-    observation time of sequence s. If `stop_rate` is 0, `observed` holds the times. Returns the
-    number of the next sequence to draw, and how many entries were filled.
+    The sequences are concatenated in `sequence` and `arrivals`, which must have at least n entries.
+    `sizes[s]` and `observed[s]` receive the length and the observation time of sequence s. If
+    `stop_rate` is 0, `observed` already holds the times. Return the number of the next sequence to
+    draw, and the number of filled entries.
     """
     n, padded = effects.shape
     logs = np.empty(padded)
@@ -106,7 +107,7 @@ def simulate(base, effects, in_logs, stop_rate, first, sizes, observed, sequence
         if filled + n > sequence.shape[0]:
             return s, filled
         end = rng.standard_exponential() / stop_rate if stop_rate > 0.0 else observed[s]
-        if not end < LARGEST:  # the observation rate is next to nothing
+        if not end < LARGEST:  # the observation rate is almost 0
             end = LARGEST
         slowness = 1.0
         if in_logs:
@@ -121,7 +122,7 @@ def simulate(base, effects, in_logs, stop_rate, first, sizes, observed, sequence
         k = 0
         while k < n:
             now += rng.standard_exponential() * slowness / total
-            # So written, a waiting time that is infinite (or 0 * infinity) ends the sequence.
+            # Written this way, an infinite or NaN waiting time also ends the sequence.
             if not now < end:
                 break
             item = choose(rates, sums, rng.random() * total)

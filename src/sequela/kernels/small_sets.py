@@ -1,9 +1,9 @@
-"""The recursions of `lattice` for sets whose lattice is one row: up to six items.
+"""The recursions of `lattice` for sets of at most six items, whose lattice is one row.
 
-Most data consist of such sets. With one row, rates need no split into high and low items and less
-is prepared, which is most of the time that a small set takes. ``q[c, R]`` is the rate of column c
-in state R, base rate included; it is 0 where the column is itself in R, and in the states that a
-set of fewer than three items does not have (a row has eight at least). Other names are those of
+Most data consist of such sets. With one row, rates need not be split into high and low items, and
+there is less preparation, which takes most of the time for a small set. ``q[c, R]`` is the rate of
+column c in state R, including the base rate. It is 0 if column c is in R, and in states that a set
+of fewer than three items does not have (a row has at least eight states). Other names are those of
 `lattice`.
 """
 
@@ -63,7 +63,8 @@ def row_holding_times(inverse, q, m, width, constant):
 def row_forward(f, inverse, q, width):
     """Fill F: ``F(R) = I(R) * sum_c F(R - c) q_c(R - c)``, eight states at a time.
 
-    The finished half is handed to its sibling, so that all but the last three bits run on vectors.
+    The finished half is added to the other half. So all bits but the lowest three use vectorised
+    loops.
     """
     q0 = q[0]
     q1 = q[1]
@@ -148,8 +149,8 @@ def row_backward(t, inverse, q, width, last, need):
 def fold(G, column, v, k, bits):
     """Set ``G[b, column]``, b < k, to the sum of the entries of v with bit b, G[k, column] to all.
 
-    Folding halves: the upper half is the sum for the highest bit, then joins the lower half.
-    Independent sums run side by side.
+    The sum of the upper half belongs to the highest bit; then the upper half is added to the lower
+    half, and so on. Independent sums are computed together.
     """
     for b in range(bits - 1, 2, -1):
         half = 1 << b
@@ -184,8 +185,8 @@ def fold(G, column, v, k, bits):
 def row_gradient(G, F, T, total, scratch, q, m, k, bits):
     """Fill G as `lattice.gradient` does, one column after the other.
 
-    T is followed by half a row of finite numbers: for a state with item c, the place of its step
-    belongs to another state, and the rate, 0, takes that out again.
+    T must be followed by half a row of finite numbers. In a state that has item c, the step of c
+    would lead to another state or beyond the end, but its rate is 0, so the value does not matter.
     """
     width = 1 << bits
     scale = 1.0 / total

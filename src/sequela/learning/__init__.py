@@ -1,4 +1,4 @@
-"""Learning theta from samples by maximising the penalised likelihood (section 5 of the paper)."""
+"""Learn theta from samples by maximising the penalised likelihood (section 5 of the paper)."""
 
 import lazy_loader
 

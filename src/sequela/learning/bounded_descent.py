@@ -1,6 +1,6 @@
-"""A small minimiser with bounds: projected L-BFGS, for smooth functions in well-scaled units.
+"""Minimise a smooth, well-scaled function within bounds by projected L-BFGS.
 
-SciPy has one, too, but loading it takes several times as long as a fit of 20 items.
+SciPy has such a minimiser, but loading SciPy takes several times as long as a fit of 20 items.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float64]
     Loss = Callable[[Vector], tuple[float, Vector]]
     Pair = tuple[Vector, Vector]
-    Point = tuple[Vector, float, Vector]  # with value and gradient there
+    Point = tuple[Vector, float, Vector]  # point, value, gradient
 
 __all__ = ["Descent", "minimise"]
 
-_PAIRS = 10  # steps and changes of the gradient that are remembered
+_PAIRS = 10  # largest number of steps, with their changes of the gradient, in the L-BFGS memory
 _ARMIJO = 1e-4
 _SHORTEST = 1e-10
 _LEAST_CURVATURE = 1e-10
 
 
 class Descent(NamedTuple):
-    """Where a minimisation ended.
+    """The result of a minimisation.
 
     Attributes
     ----------
     x : array
-        The point.
+        The point at which it ended.
     value : float
-        The function there.
+        The value of the function at `x`.
     residual : float
-        The largest entry of the projected gradient.
+        The largest absolute entry of the projected gradient at `x`.
     """
 
     x: Vector
@@ -54,15 +54,15 @@ def minimise(
     Parameters
     ----------
     loss : callable
-        Returns value and gradient; the second derivatives should be around one.
+        Returns value and gradient; the second derivatives should be about 1.
     start : array
-        Where to begin, within the bounds.
+        The first point, within the bounds.
     low, high : array
         The bounds.
     tol : float
-        Largest entry of the projected gradient at which to stop.
+        Stop when no entry of the projected gradient is larger.
     max_iter : int
-        Most steps.
+        Largest number of steps.
 
     Examples
     --------
@@ -78,13 +78,13 @@ def minimise(
         if np.abs(slope).max(initial=0.0) <= tol:
             break
         direction = np.where(slope != 0.0, -_times_inverse(slope, pairs), 0.0)
-        if direction @ slope >= 0.0:  # the bounds that hold have changed since the pairs were made
+        if direction @ slope >= 0.0:  # other bounds are active than when the pairs were made
             pairs.clear()
             direction = -slope
         found = _search(loss, (x, value, gradient), direction, (low, high))
         if found is None:
             if not pairs:
-                break  # as low as rounding allows
+                break  # rounding errors allow no lower value
             pairs.clear()
             continue
         step, change = found[0] - x, found[2] - gradient
@@ -96,13 +96,13 @@ def minimise(
 
 
 def _projected(x: Vector, gradient: Vector, low: Vector, high: Vector) -> Vector:
-    """Return the gradient, zero where it pushes against a bound."""
+    """Return the gradient, with 0 where a step down the gradient would cross a bound."""
     held = ((x <= low) & (gradient > 0.0)) | ((x >= high) & (gradient < 0.0))
     return np.where(held, 0.0, gradient)
 
 
 def _times_inverse(slope: Vector, pairs: deque[Pair]) -> Vector:
-    """Return the inverse of the estimated second derivatives times `slope` (two loops)."""
+    """Return the inverse of the estimated Hessian times `slope` (two-loop recursion)."""
     q = slope.copy()
     steps = []
     for s, y in reversed(pairs):
@@ -120,7 +120,7 @@ def _times_inverse(slope: Vector, pairs: deque[Pair]) -> Vector:
 def _search(
     loss: Loss, here: Point, direction: Vector, bounds: tuple[Vector, Vector]
 ) -> Point | None:
-    """Return the first point along the bent line that is low enough, or None."""
+    """Return the first point along the projected line that decreases the loss enough, or None."""
     x, value, gradient = here
     length = 1.0
     while length > _SHORTEST:

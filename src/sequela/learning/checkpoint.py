@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Checkpoint", "Running", "check_place", "fingerprint", "recorded_seed"]
 
 _FORMAT = "sequela checkpoint"
-_VERSION = 3  # since version 3 there is a checksum of the content
+_VERSION = 3  # version 3 added a checksum of the content
 _CHECKSUM = "checksum"
 _REMEDY = "Delete it, or name another file"
 
@@ -45,7 +45,7 @@ _StatusName = Annotated[
 
 @dataclass(frozen=True)
 class _StoredInfo:
-    """An `Info` in a file."""
+    """An `Info` as stored in a checkpoint."""
 
     iterations: Count
     evaluations: Count
@@ -62,7 +62,7 @@ class _StoredInfo:
 
 @dataclass(frozen=True)
 class _StoredStart:
-    """A `Start` in a file; its theta is an array beside."""
+    """A `Start` as stored in a checkpoint; its theta is stored separately, as an array."""
 
     objective: AnyNumber
     objective_se: AnyNumber
@@ -83,7 +83,7 @@ class _StoredStart:
 
 @dataclass(frozen=True)
 class _StoredRunning:
-    """A `Running` in a file; the arrays of its state are beside."""
+    """A `Running` as stored in a checkpoint; the arrays of its state are stored separately."""
 
     numbers: dict[str, Any]
     info: _StoredInfo
@@ -94,7 +94,7 @@ class _StoredRunning:
 
 @dataclass(frozen=True)
 class _Header:
-    """The JSON of a checkpoint."""
+    """The fields of the JSON text in a checkpoint."""
 
     data: Digest
     options: dict[str, Any]
@@ -129,7 +129,7 @@ def fingerprint(data: Dataset) -> str:
     digest.update(json.dumps([list(data.items), list(data.samples)]).encode())
     digest.update(np.packbits(data.values, axis=1).tobytes())
     digest.update(b"" if data.times is None else np.ascontiguousarray(data.times).tobytes())
-    # Nothing is added for complete data, whose checksums are in files of earlier versions.
+    # Add nothing for complete data: files of earlier versions contain their checksums.
     if data.missing is not None:
         digest.update(b"missing" + np.packbits(data.missing, axis=1).tobytes())
     if data.orders is not None:
@@ -140,7 +140,7 @@ def fingerprint(data: Dataset) -> str:
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
-    """Refuse a place where no file can be written: before the fit, not after hours of it."""
+    """Raise before the fit if no checkpoint can be written to `path`."""
     try:
         place = Path(path)
     except TypeError:
@@ -151,13 +151,13 @@ def check_place(path: str | os.PathLike[str]) -> None:
         raise InputError(f"checkpoint is {str(path)!r}, a folder; expected the path of a file")
     if not place.parent.is_dir():
         raise InputError(
-            f"checkpoint is {str(path)!r}, but there is no folder {str(place.parent)!r}; make it, "
-            "or name another file"
+            f"checkpoint is {str(path)!r}, but there is no folder {str(place.parent)!r}; create "
+            "the folder, or name another file"
         )
 
 
 def _damaged(path: str | os.PathLike[str], reason: str) -> InputError:
-    """Return the error that says that a checkpoint cannot be used."""
+    """Return an error for a checkpoint that cannot be used."""
     return InputError(
         f"the checkpoint {str(path)!r} cannot be read ({reason}); it is damaged or not a "
         "checkpoint. Delete it, or name another file"
@@ -166,20 +166,20 @@ def _damaged(path: str | os.PathLike[str], reason: str) -> InputError:
 
 @dataclass(frozen=True)
 class Running:
-    """A start under way: the state of its solver, what is known of it, and its history.
+    """An unfinished start: the state of its solver, its info and its history.
 
     Attributes
     ----------
     arrays : dict
         The arrays of the solver's state.
     numbers : dict
-        Its numbers.
+        The numbers of the solver's state.
     info : Info
-        What a person wants to know.
+        The progress so far.
     phase : int
-        Of the paper's solver: 0 for base rates alone, 1 for everything.
+        The phase of the paper's solver: 0 for base rates alone, 1 for all entries.
     history : list of tuples
-        Every iteration so far, without the current one.
+        All iterations before the current one.
     """
 
     arrays: dict[str, NDArray[Any]]
@@ -196,7 +196,7 @@ class Running:
         phase: int,
         history: list[tuple[int, float, float, int, float]],
     ) -> Running:
-        """Take a state apart."""
+        """Split the state of a solver into arrays and numbers."""
         arrays: dict[str, NDArray[Any]] = {}
         numbers: dict[str, Any] = {}
         for f in fields(state):
@@ -207,7 +207,7 @@ class Running:
                 arrays[f.name] = value
             else:
                 numbers[f.name] = value
-        # The current state is shown again when the solver goes on from it.
+        # Leave out the current iteration: it is recorded again when the solver continues.
         return cls(arrays, numbers, info, phase, history[:-1])
 
     def newton(self) -> tuple[NewtonState, Info]:
@@ -223,16 +223,16 @@ class Running:
 
 
 class Checkpoint:
-    """The file that a fit is saved to, and resumed from.
+    """The file to which a fit is saved, and from which it is resumed.
 
     Parameters
     ----------
     path : path or None
-        The file; None saves nothing.
+        The file; None: no file is written.
     every : float
-        Seconds between two writes inside a start.
+        Seconds between two writes during a start.
     data, options : Dataset, FitOptions
-        What the checkpoint must agree with.
+        The data and options of the fit. A checkpoint of other data or options is refused.
     """
 
     def __init__(
@@ -249,7 +249,7 @@ class Checkpoint:
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time for another write."""
+        """Whether the file should be written again."""
         return self.path is not None and time.monotonic() - self._saved >= self.every
 
     def save(
@@ -258,7 +258,7 @@ class Checkpoint:
         running: Running | None = None,
         objective: Objective | None = None,
     ) -> None:
-        """Write the finished starts and, inside a start, its state and its drawn orders."""
+        """Write the finished starts and, during a start, its state and its drawn orders."""
         if self.path is None:
             return
         meta: dict[str, Any] = {
@@ -283,7 +283,7 @@ class Checkpoint:
         self._saved = time.monotonic()
 
     def load(self, objective: Objective) -> tuple[list[Start], Running | None]:
-        """Return the finished starts and the one under way; put its orders into `objective`."""
+        """Return the finished starts and the unfinished one; put its orders into `objective`."""
         if self.path is None:
             return [], None
         found = _read(self.path)
@@ -306,11 +306,11 @@ class Checkpoint:
 
 
 def _identity(data: Dataset, options: FitOptions) -> dict[str, Any]:
-    """Return what a checkpoint must agree on, as JSON gives it back."""
+    """Return the checksum of the data and the options, as plain values read from JSON."""
     chosen = {f.name: getattr(options, f.name) for f in fields(options)}
     chosen["budget"] = asdict(options.budget)
     chosen["observation"] = options.observation.to_json()
-    if not options.fixed:  # checkpoints of fits without them do not have the name
+    if not options.fixed:  # older checkpoints do not have this option
         del chosen["fixed"]
     plain: dict[str, Any] = json.loads(json.dumps(chosen))
     return {"data": fingerprint(data), "options": plain}
@@ -366,7 +366,7 @@ def _restore(
 def _array(
     arrays: dict[str, NDArray[Any]], name: str, shape: tuple[int, ...], dtype: Any, place: Place
 ) -> NDArray[Any]:
-    """Return an array of a checkpoint; refuse one of another shape or type, or with NaN."""
+    """Return an array of a checkpoint; raise for another shape or type, or if it is not finite."""
     if name not in arrays:
         raise place.at(name).error("is missing", "an array")
     found = arrays[name]
@@ -381,7 +381,7 @@ def _array(
 
 
 def _demand_fields(kind: type[NewtonState | AdaGradState | Info], found: dict[str, Any]) -> None:
-    """Raise a KeyError unless all fields are there: a default would change the rest of the fit."""
+    """Raise a KeyError if a field is missing: a default value would change the rest of the fit."""
     wrong = {f.name for f in fields(kind)} ^ found.keys()
     if wrong:
         raise KeyError(", ".join(sorted(wrong)))
@@ -390,10 +390,10 @@ def _demand_fields(kind: type[NewtonState | AdaGradState | Info], found: dict[st
 def _write(
     path: str | os.PathLike[str], meta: dict[str, Any], arrays: dict[str, NDArray[Any]]
 ) -> None:
-    """Write a checkpoint; the one before stays whole until this one is."""
+    """Write a checkpoint; the previous file is replaced only after the new one is complete."""
     header = json.dumps({"format": _FORMAT, "version": _VERSION, **meta})
     with replacing(path) as file:
-        # Arrays of objects would be pickled; there are none here, and reading refuses them.
+        # NumPy would pickle arrays of objects. There are none here, and reading refuses them.
         content: dict[str, Any] = {"meta": np.array(header), **arrays}
         content[_CHECKSUM] = np.array(_checksum(content))
         np.savez(file, **content)
@@ -425,7 +425,7 @@ class _Seed:
 
 
 def _difference(found: Any, expected: Any) -> str:
-    """Say where two entries differ; of options, only those that do."""
+    """Describe how two entries differ; for options, name only those that differ."""
     if isinstance(found, dict) and isinstance(expected, dict):
         names = [n for n in {**expected, **found} if found.get(n) != expected.get(n)]
         return "differ: " + ", ".join(
@@ -444,16 +444,16 @@ def _read(
         return None
     except OSError as error:
         raise _damaged(path, str(error.strerror or error)) from None
-    # NumPy would take anything that is not a zip file for a pickle, and say so.
+    # Test this first: NumPy would report any file that is not a zip file as a pickle.
     if not content.startswith(b"PK\x03\x04"):
-        raise _damaged(path, "it does not begin as a checkpoint does")
+        raise _damaged(path, "it does not begin like a checkpoint")
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         checksum = str(arrays.pop(_CHECKSUM, ""))
         whole = checksum == _checksum(arrays)
         header = str(arrays.pop("meta"))
-    except Exception as error:  # noqa: BLE001 - a flipped bit can raise anything on the way
+    except Exception as error:  # noqa: BLE001 - a damaged file can raise any exception
         raise _damaged(path, type(error).__name__) from None
     meta = parse_json(header, Place(path, _REMEDY))
     if not isinstance(meta, dict) or meta.get("format") != _FORMAT:
@@ -462,10 +462,10 @@ def _read(
         )
     if meta.get("version") != _VERSION:
         raise InputError(
-            f"the checkpoint {str(path)!r} has format version {meta.get('version')!r:.40}, this "
-            f"version of sequela reads {_VERSION}. Finish the fit with the version that began "
-            "it, or delete the file"
+            f"the checkpoint {str(path)!r} has format version {meta.get('version')!r:.40}, but "
+            f"this version of sequela reads {_VERSION}. Finish the fit with the version of sequela "
+            "that began it, or delete the file"
         )
     if not whole:
-        raise _damaged(path, "its content was changed since it was written: the checksum differs")
+        raise _damaged(path, "its content has changed since it was written: the checksum differs")
     return meta, arrays

@@ -1,4 +1,4 @@
-"""Choosing the penalty by cross-validation along a path."""
+"""Choose the penalty by cross-validation along a path of penalties."""
 
 from __future__ import annotations
 
@@ -38,18 +38,19 @@ __all__ = ["SetChainCV"]
 class SetChainCV(SetChain):
     """`SetChain` whose penalty is chosen by cross-validation.
 
-    For every fold a path is learned on the other folds and the held-out log-likelihood taken
-    along it. `rule` chooses: "best", the largest mean, or "one-se", the largest penalty within one
-    standard error of it. The final model is fitted to all samples with that penalty.
+    For every fold, a path of models is learned from the other folds, and each model is evaluated
+    on the held-out fold. The rule "best" chooses the penalty with the largest mean held-out
+    log-likelihood. The rule "one-se" chooses the largest penalty within one standard error of that
+    mean. The final model is fitted to all samples with the chosen penalty.
 
     Parameters
     ----------
     penalties : sequence of float or None
-        None: `n_penalties` from `penalty_max` down to `ratio` times it.
+        None: `n_penalties` values from `penalty_max` down to ``ratio * penalty_max``.
     n_penalties, ratio : int, float
-        The grid, where `penalties` is None.
+        The grid of penalties if `penalties` is None.
     folds : int, default 5
-        Number of folds, dealt at random from the seed.
+        Number of folds. Samples are assigned to folds at random.
     rule : {"one-se", "best"}, default "one-se"
         How the penalty is chosen.
     solver, n_starts, ... : see `SetChain`
@@ -61,7 +62,7 @@ class SetChainCV(SetChain):
     cv_results_ : DataFrame
         One row per penalty: mean and standard error of the held-out log-likelihood per sample, mean
         number of interactions, whether it is the best and whether it was chosen.
-        `sequela.plots.plot_cross_validation` draws it.
+        `sequela.plots.plot_cross_validation` plots this table.
 
     Other attributes are those of `SetChain`.
     """
@@ -114,7 +115,9 @@ class SetChainCV(SetChain):
         read_fixed(self.fixed, data.items)
         folds = positive_integer("folds", self.folds, least=2)
         if folds > data.n_samples:
-            raise InputError(f"folds is {folds}, more than the {data.n_samples} samples")
+            raise InputError(
+                f"folds is {folds}; expected at most the number of samples, {data.n_samples}"
+            )
         if self.rule not in ("one-se", "best"):
             raise InputError(f"rule is {self.rule!r}; expected 'one-se' or 'best'")
         if self.penalties is None:
@@ -122,7 +125,7 @@ class SetChainCV(SetChain):
         else:
             check_penalties(self.penalties)
         seed = self._seed()
-        self._options(0.0, seed)  # refuses bad options before the work, not after it
+        self._options(0.0, seed)  # raise for wrong options before the long computation
         settings = Settings(
             budget=check_budget(self.budget), sampling=Sampling(chains=self.chains),
             random_state=seed, n_threads=self.n_threads,
@@ -148,8 +151,8 @@ class SetChainCV(SetChain):
         self._choose(grid, held_out, interactions, (fold_of, weights))
         if self.cv_results_["best"].iloc[-1] and grid.size > 1:
             warnings.warn(
-                f"the held-out likelihood is best at the smallest penalty, {grid[-1]:.2g}: the "
-                "best may lie below; give smaller penalties, or a smaller ratio",
+                f"the held-out likelihood is best at the smallest penalty, {grid[-1]:.2g}; a "
+                "smaller penalty may be better. Give smaller penalties, or a smaller ratio",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -171,7 +174,7 @@ class SetChainCV(SetChain):
         interactions: NDArray[np.float64],
         dealt: tuple[NDArray[np.int64], NDArray[np.float64]],
     ) -> None:
-        """Apply the rule; the standard error is that of the folds' means."""
+        """Choose the penalty by the rule; the standard error is that of the means of the folds."""
         fold_of, weights = dealt
         folds = int(fold_of.max()) + 1
         each = [(held_out[:, fold_of == f], weights[fold_of == f]) for f in range(folds)]

@@ -20,7 +20,7 @@ __all__ = ["SetChain"]
 
 
 class SetChain(Learner, BaseEstimator):
-    """A continuous-time Markov chain over sets, learned from samples that were each seen once.
+    """A continuous-time Markov chain over sets, learned from samples that were each observed once.
 
     Maximises the mean log-likelihood minus `penalty` times the sum of the absolute interactions
     (eq. 3 of the paper).
@@ -30,70 +30,73 @@ class SetChain(Learner, BaseEstimator):
     penalty : float, default 0.01
         Weight lambda of the L1 penalty on interactions; base rates are not penalised.
     solver : {"auto", "newton", "adagrad"}, default "auto"
-        "newton" (which "auto" takes) is a proximal quasi-Newton method that is exact where the
-        budget allows and samples larger sets; "adagrad" is the paper's method, for comparison.
+        "newton" is a proximal quasi-Newton method. It evaluates sets within the budget exactly
+        and samples the others. "auto" chooses "newton". "adagrad" is the method of the paper, for
+        comparison.
     n_starts : int, default 1
-        The first start is the model without interactions, the others have random interactions
-        around it. All ends are kept in `starts_`; the best is the result.
+        Number of starts. The first is the model without interactions; the others have random
+        interactions. All ends are kept in `starts_`; the best is the result.
     start_widths : tuple of float, default (0.2, 2.0)
-        Random interactions are uniform in [-width, width], the widths in turn; the paper has 0.2.
+        Random interactions are uniform in [-width, width]. The starts use these widths in turn;
+        the paper uses 0.2.
     independent_start : bool, default True
-        Whether the first start is the model without interactions; otherwise all are random.
+        Whether the first start is the model without interactions; otherwise all starts are random.
     max_iter : int, default 1000
-        Most iterations of a start.
+        Largest number of iterations per start.
     tol : float, default 1e-4
         KKT residual at which a start has converged: the largest distance of an entry of the
         gradient from the subdifferential of the penalty.
     observation : Observation or None
-        How samples come to be observed; None: at an exponential time with rate 1.
+        The distribution of the observation time; None: exponential with rate 1.
     budget : Budget or None
-        What the exact evaluation of a set may cost; larger ones are sampled.
+        The largest cost of exact evaluation; sets that need more are sampled.
     chains : int, default 16
-        Chains of each sampled set.
+        Number of Markov chains per sampled set.
     random_state : int, Generator or None
         Seed of random starts and sampled sets; recorded as `seed_`.
     n_threads : int or None
-        Threads; None for all cores that this process may use. Results do not depend on it.
+        Number of threads; None for all cores that this process may use. Results do not depend on
+        it.
     fixed : DataFrame, array, list of pairs or None
-        Interactions that are not learned. A list of pairs (from, to) forbids interactions, triples
-        (from, to, value) give them a value; a table of theta, or an array in the order of the
-        items, has NaN where an entry is free. Fixed interactions are not penalised.
+        Interactions that are not learned. Pairs (from, to) fix interactions at 0; triples (from,
+        to, value) fix them at a value. A table of theta, or an array in the order of the items,
+        has NaN where an entry is free. Fixed interactions are not penalised.
     checkpoint : path or None
-        File to save the fit to as it goes on, and to resume from if it exists.
+        File to which the fit is saved while it runs. If the file exists, the fit resumes from it.
     checkpoint_every : float, default 30
-        Seconds between two writes of it.
+        Seconds between two writes of the checkpoint.
     progress : bool, "lines" or None
-        Show a progress bar; "lines": plain lines for a batch log, one every few seconds; None: a
-        bar in a terminal or a notebook.
+        True: show a progress bar. "lines": write a plain line every few seconds, for a batch log.
+        None: show a bar in a terminal or a notebook only.
 
     Attributes
     ----------
     theta_ : array (n, n)
         The learned parameters: theta_[i, j] is the log-effect of item i on the rate of item j.
     model_ : Model
-        The same with labels and how it was learned.
+        The learned model: theta with labels, the observation, and metadata of the fit.
     objective_, objective_se_ : float
         Penalised mean log-likelihood, and its Monte Carlo standard error (0: exact).
     kkt_residual_, kkt_floor_ : float
         Distance from optimality, and its Monte Carlo error (0: exact).
     n_iter_, n_evaluations_ : int
-        Iterations and evaluations of the best start.
+        Number of iterations and of evaluations in the best start.
     status_, message_ : Status, str
         How the fit ended, as a value and in words; ``Status.INTERRUPTED`` after a signal.
     converged_ : bool
         Whether the best start ended at an optimum.
     history_ : DataFrame
-        Every iteration of the best start.
+        One row per iteration of the best start.
     starts_ : list of Start
-        The end of every start, theta included.
+        The end of every start, with its theta.
     optima_ : DataFrame
-        The distinct ends among them, the best first; where all starts of a row have converged, it
-        is an optimum.
+        The distinct ends of the starts, the best first. A row is an optimum if all its starts
+        converged.
     misfit_ : FitCheck
-        Whether the model describes the data, and what to try if not; computed when it is first
-        asked for. See `questions.check_fit`.
+        Whether the model describes the data, and what to try if it does not. It is computed when
+        it is first used. See `questions.check_fit`.
     seed_ : int
-        What everything random was derived from.
+        The seed from which all random numbers were derived.
     n_features_in_, feature_names_in_ : int, array of str
         Number and labels of the items.
 
@@ -109,7 +112,7 @@ class SetChain(Learner, BaseEstimator):
     """
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled: all but the samples, which may be confidential."""
+        """Return the state for pickle, without the samples, which may be confidential."""
         state = dict(super().__getstate__())
         if "_samples_" in state:
             state["_samples_"] = None
@@ -123,7 +126,7 @@ class SetChain(Learner, BaseEstimator):
         *,
         times: Iterable[object] | None = None,
     ) -> float:
-        """Return the mean log-likelihood of `X` (without the penalty), larger is better."""
+        """Return the mean log-likelihood of `X` without the penalty; larger is better."""
         self._require_fit()
         return float(self.evaluate(X, times, sample_weight).value)
 

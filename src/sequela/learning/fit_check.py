@@ -1,10 +1,10 @@
-"""Does the model describe its data: a few tests after a fit, and what they mean in plain words.
+"""Test whether a fitted model describes its data.
 
 Data sets of the same size are simulated from the model, and the observed numbers are compared with
-those in the simulated data sets. The model was learned from the same data, which brings the
-observed numbers closer to the expected ones than those of fresh data would be. Refitting every
-simulated data set would take that into account; it is left out, because it takes as many fits. A
-penalty keeps the model away from the data; for pairs and triples, `_allowance` makes up for it.
+those in the simulated data sets. The model was learned from the same data, so the observed numbers
+are closer to the expected ones than those of new data would be. To correct for this, every
+simulated data set would have to be fitted, which takes too long. The penalty has the opposite
+effect: it keeps the model away from the data. For pairs and triples, `_allowance` corrects for it.
 """
 
 from __future__ import annotations
@@ -37,20 +37,22 @@ if TYPE_CHECKING:
 
 __all__ = ["FitCheck", "FitTest", "check_fit"]
 
-# Simulated data sets: as many as these cells allow, within the two bounds. A simulated cell takes
-# some nanoseconds, so that a check takes at most a few seconds.
+# The simulated data sets together have about this many cells. A simulated cell takes a few
+# nanoseconds, so a check takes at most a few seconds.
 _CELLS = 1e8
-_FEWEST, _MOST = 599, 999  # with five tests and a level of 0.01, 499 are needed
-# A random part of larger data is compared.
+# Smallest and largest number of simulated data sets. Five tests at a level of 0.01 need 499.
+_FEWEST, _MOST = 599, 999
+# If there are more samples, a random subset of this size is compared.
 _MOST_SAMPLES = 8_000
-# Cells that are held at once.
+# Largest number of simulated cells in memory.
 _CELLS_AT_ONCE = 2e7
-# Pairs and triples of the most frequent items alone.
+# Only pairs and triples of this many most frequent items are compared.
 _PAIRED_ITEMS = 60
 _TRIPLE_ITEMS = 12
-# Sets count as large if the model expects at most one of these shares beyond their size.
+# The test of large sets uses three limits of the set size. The model expects at most these shares
+# of the samples above them.
 _LARGE_SHARES = (0.02, 0.005, 0.001)
-# Expected samples in a bin of set sizes, at least.
+# Smallest expected number of samples in a bin of set sizes.
 _LEAST_EXPECTED = 5.0
 
 
@@ -63,14 +65,14 @@ class FitTest:
     name : str
         "set sizes", "empty sets", "large sets", "pairs" or "triples".
     about : str
-        What `observed` counts.
+        The set size or the items that `observed` counts.
     observed, expected : float
-        Number of samples in the data, and expected by the model.
+        Number of samples in the data, and the number that the model expects.
     z : float
-        The difference in standard deviations of the simulated data sets; of pairs and triples,
-        beyond what the penalty of the fit explains.
+        The difference, in standard deviations of the simulated data sets. For pairs and triples,
+        the part that the penalty of the fit explains is subtracted first.
     p : float
-        Share of the simulated data sets that are at least as far from what is expected.
+        Share of the simulated data sets that are at least as far from the expectation.
     """
 
     name: str
@@ -90,12 +92,13 @@ class FitCheck:
     tests : tuple of FitTest
         All comparisons that were made; `table` shows them.
     findings : tuple of str
-        What does not fit, in plain words, with what to try. Empty if nothing was found.
+        What the model does not describe, in plain words, and what to try. Empty if all tests
+        passed.
     level : float
-        Probability of any finding at all for the right theta. For a penalised fit it is larger,
-        because the penalty keeps the model away from the data.
+        Probability of at least one finding if theta is the true one. For a penalised fit the
+        probability is larger, because the penalty keeps the model away from the data.
     data_sets, samples, seed : int
-        Number of simulated data sets, of samples that were compared, and the seed.
+        Number of simulated data sets, number of samples that were compared, and the seed.
     """
 
     tests: tuple[FitTest, ...]
@@ -107,19 +110,19 @@ class FitCheck:
 
     @property
     def fits(self) -> bool:
-        """Whether nothing was found."""
+        """Whether all tests passed."""
         return not self.findings
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per test."""
+        """A table with one row per test."""
         import pandas as pd
 
         names = ["name", "about", "observed", "expected", "z", "p"]
         return pd.DataFrame([asdict(test) for test in self.tests], columns=names)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the result as plain values that JSON can hold."""
+        """Return the result as plain values for a JSON file."""
         return {
             "fits": self.fits,
             "findings": list(self.findings),
@@ -138,11 +141,12 @@ def check_fit(
     level: float = 0.01,
     **settings: Unpack[SettingsKeywords],
 ) -> FitCheck:
-    """Test whether a model describes the data, and say in plain words where it does not.
+    """Test whether a model describes the data, and describe in plain words where it does not.
 
-    Set sizes, the number of empty and of very large sets, and the items that occur together are
-    compared with simulated data sets, in which the same cells are missing. Samples with a known
-    observation time are left out, and data with sample weights are not tested.
+    The data are compared with simulated data sets in which the same cells are missing. The tests
+    are on the set sizes, the number of empty sets, the number of very large sets, and the items
+    that occur together. Samples with a known observation time are left out. Data with sample
+    weights are not tested.
 
     Parameters
     ----------
@@ -151,20 +155,21 @@ def check_fit(
     data : Dataset, DataFrame, array or list of sets
         The samples.
     level : float
-        Largest probability of a finding for the right theta. All tests together share it.
+        Largest probability of at least one finding, over all tests, if theta is the true one.
     **settings
         `random_state`, `n_threads`; see `Settings`.
 
     Returns
     -------
     FitCheck
-        With `findings`, which is empty if the model describes the data as far as the tests see.
+        Its `findings` are empty if all tests passed.
 
     Notes
     -----
-    That the model was learned from the same data, with a penalty, is not taken into account, except
-    that pairs and triples may differ by what the penalty explains. An empty list of findings does
-    not prove the model: see "When the model fits" in the documentation for what the tests see.
+    The tests do not take into account that the model was learned from the same data with a
+    penalty. There is one exception: pairs and triples may differ by as much as the penalty
+    explains. An empty list of findings does not prove that the model is right. See "When the model
+    fits" in the documentation for what the tests can detect.
 
     Examples
     --------
@@ -173,8 +178,8 @@ def check_fit(
     >>> check_fit(example_theta(), data, random_state=2).fits
     True
     >>> early = np.zeros((100, 10), dtype=bool)
-    >>> print(check_fit(example_theta(), early, random_state=2).findings[0][:38])
-    100 samples have no item at all; the m
+    >>> print(check_fit(example_theta(), early, random_state=2).findings[0][:32])
+    100 samples have no items at all
     """
     how = read_settings(settings, unused=("draws", "target_se", "budget", "sampling"))
     if not (is_number(level) and 0.0 < level < 1.0):
@@ -199,7 +204,7 @@ def check_fit(
 
 
 def _comparable(data: Dataset, seed: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
-    """Return the samples at unknown times and their missing cells; a random part of very many."""
+    """Return (values, missing cells) of the samples at unknown times, or of a random subset."""
     rows = np.arange(data.n_samples)
     if data.weights is not None:
         rows = rows[:0]
@@ -214,7 +219,7 @@ def _comparable(data: Dataset, seed: int) -> tuple[NDArray[np.bool_], NDArray[np
 
 
 class _Counts:
-    """What is counted in a data set: sets by size, pairs, and triples of frequent items."""
+    """Count the samples of a data set by set size, and by pairs and triples of frequent items."""
 
     def __init__(self, model: Model, values: NDArray[np.bool_]) -> None:
         self.n = model.n_items
@@ -242,7 +247,7 @@ class _Counts:
         x = values[:, self.paired].astype(np.float32)
         pairs = (x.T @ x)[self._a, self._b].astype(np.float64)
         y = values[:, self.tripled].astype(np.float32)
-        # Both of a pair at once, then with every third item: one product of matrices.
+        # Columns for pairs times columns for third items: one matrix product.
         c, d = self._both
         together = (y[:, c] * y[:, d]).T @ y
         return sizes, pairs, together[self._triples].astype(np.float64)
@@ -255,7 +260,7 @@ def _simulate(
     missing: NDArray[np.bool_] | None,
     settings: Settings,
 ) -> list[tuple[NDArray[np.float64], ...]]:
-    """Return the counts of simulated data sets, each of this shape and with the missing cells."""
+    """Return the counts of simulated data sets, each with this shape and these missing cells."""
     size = shape[0]
     cells = float(size * model.n_items)
     number = int(np.clip(_CELLS / cells, _FEWEST, _MOST))
@@ -291,17 +296,18 @@ def _tests(
 
 
 def _allowance(model: Model, n_samples: int) -> float:
-    """Return by how many samples the penalty of a fit may keep a pair from what was observed.
+    """Return the difference of observed and expected numbers that the penalty explains.
 
-    At an optimum the derivative of the log-likelihood of all samples by an interaction, which is
-    about the difference of observed and expected numbers, is as large as penalty times samples.
+    At an optimum, the derivative of the log-likelihood of all samples with respect to an
+    interaction is at most the penalty times the number of samples. This derivative is about the
+    difference between the observed and the expected number of samples.
     """
     penalty: Any = model.metadata.get("penalty")
     return float(penalty) * n_samples if is_number(penalty) else 0.0
 
 
 def _share_beyond(observed: float, simulated: NDArray[np.float64]) -> float:
-    """Return the share of statistics at least as large, the observed one counted among them."""
+    """Return the share of statistics, the observed one included, that are at least as large."""
     return float((1 + np.sum(simulated >= observed - 1e-9)) / (len(simulated) + 1))
 
 
@@ -311,7 +317,7 @@ def _z(observed: float, simulated: NDArray[np.float64]) -> float:
 
 
 def _size_test(observed: NDArray[np.float64], sizes: NDArray[np.float64]) -> FitTest:
-    """Compare all set sizes at once: Pearson's statistic, rare sizes together."""
+    """Test all set sizes together with Pearson's statistic; rare sizes share a bin."""
     expected = sizes.mean(axis=0)
     starts, total = [0], 0.0
     for size, count in enumerate(expected):
@@ -346,7 +352,7 @@ def _empty_test(observed: NDArray[np.float64], sizes: NDArray[np.float64]) -> Fi
 
 
 def _large_test(observed: NDArray[np.float64], sizes: NDArray[np.float64]) -> FitTest | None:
-    """Count the sets beyond sizes that few should exceed; None if the model expects them all."""
+    """Test the number of sets above limits that few should exceed; None if there is no limit."""
     expected = sizes.mean(axis=0)
     beyond = 1.0 - np.cumsum(expected) / expected.sum()
     limits = sorted({int(np.nonzero(beyond <= share + 1e-12)[0][0]) for share in _LARGE_SHARES})
@@ -372,13 +378,13 @@ def _worst_test(
     simulated: NDArray[np.float64],
     allowance: float,
 ) -> FitTest:
-    """Find the pair or triple that is farthest from what is expected, and how far that may be.
+    """Test all pairs or triples; the result names the one that is farthest from its expectation.
 
     Differences of up to `allowance` samples do not count.
     """
     expected = simulated.mean(axis=0)
     spread = np.maximum(simulated.std(axis=0, ddof=1), 1.0)
-    # All together in quadrature: many small differences count as well as a large one.
+    # The sum of squares detects many small differences; the largest one is tested below.
     null = (((simulated - expected) / spread) ** 2).sum(axis=1)
     away = observed - expected
     z = np.sign(away) * np.maximum(np.abs(away) - allowance, 0.0) / spread

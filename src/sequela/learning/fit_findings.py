@@ -1,4 +1,4 @@
-"""What a failed test of a fit means, in plain words, and what to try."""
+"""Describe in plain words what a failed test of a fit means, and what to try."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 __all__ = ["describe"]
 
-_COMPARE = "sequela.learning.compare_observations tells which one the data prefer"
+_COMPARE = "sequela.learning.compare_observations shows which one the data prefer"
 
 
 def describe(found: Sequence[FitTest], model: Model, samples: int) -> list[str]:
-    """Return one finding per failed test; a general one is left out where a special one says why.
+    """Return one finding per failed test, without general ones that a special one explains.
 
     Parameters
     ----------
@@ -51,20 +51,21 @@ def _p(p: float) -> str:
 
 
 def _empty(test: FitTest, model: Model) -> str:
-    said = f"{test.observed:.0f} samples have no item at all; {_numbers(test)}. "
+    said = f"{test.observed:.0f} samples have no items at all; {_numbers(test)}. "
     kind = model.observation.kind
     if test.observed < test.expected:
         return said + (
-            "Samples seem to be observed later than the model's observation times say, or samples "
-            "without items are missing from the table. Orders that were learned from such data "
-            "can be wrong, even reversed. Try observation times that are rarely close to 0: "
+            "Samples seem to be observed later than the model assumes, or samples without items "
+            "are missing from the table. Orders that were learned from such data can be wrong, "
+            "even reversed. Try observation times that are rarely close to 0: "
             f"observation=sequela.Gamma(2.0), `sequela fit --observation gamma`; {_COMPARE}"
             if kind == "exponential"
             else f"Try another distribution of the observation time; {_COMPARE}"
         )
     return said + (
-        "Some samples may not have been examined for all items, or samples differ in speed. Leave "
-        "out samples that were not examined, or try times with a heavy tail: "
+        "Some samples may not have been examined for all items, or items may accumulate faster in "
+        "some samples than in others. Leave out samples that were not examined for all items, or "
+        "try observation times with a heavy tail: "
         f"observation=sequela.HeavyTailed(2.0), `sequela fit --observation heavy`; {_COMPARE}"
     )
 
@@ -72,8 +73,9 @@ def _empty(test: FitTest, model: Model) -> str:
 def _large(test: FitTest) -> str:
     return (
         f"{test.observed:.0f} samples have more than {test.about} items; {_numbers(test)}. "
-        "Hypermutated or contaminated samples look like very late ones and can mislead the clock. "
-        "Leave them out or analyse them apart, or try times with a heavy tail: "
+        "Hypermutated or contaminated samples look like very late samples and can bias the "
+        "observation times. Leave them out, analyse them separately, or try observation times "
+        "with a heavy tail: "
         f"observation=sequela.HeavyTailed(2.0), `sequela fit --observation heavy`; {_COMPARE}"
     )
 
@@ -82,8 +84,8 @@ def _sizes(test: FitTest, samples: int) -> str:
     return (
         f"the number of items per sample does not follow the model: for example, "
         f"{test.observed:.0f} of {samples} samples have {test.about} items, and {_numbers(test)}. "
-        "Items may change the chance of being observed, or the observation times have another "
-        f"distribution; {_COMPARE}. Read orders with care"
+        "Items may change the rate of observation, or the observation times may have another "
+        f"distribution; {_COMPARE}. Interpret orders with caution"
     )
 
 
@@ -92,8 +94,8 @@ def _together(test: FitTest, model: Model) -> str:
     strong = f" (it is {penalty:g})" if isinstance(penalty, float) else ""
     more = "more" if test.observed > test.expected else "less"
     return (
-        f"{test.about} occur together {more} often than the model says: in {test.observed:.0f} "
-        f"samples, and {_numbers(test)}. The penalty may be too strong{strong}: try a smaller one, "
-        "or choose it by cross-validation (--cv). Or the samples are of several kinds: learn from "
-        "each subtype by itself"
+        f"{test.about} occur together {more} often than the model predicts: in "
+        f"{test.observed:.0f} samples, and {_numbers(test)}. The penalty may be too "
+        f"strong{strong}: try a smaller one, or choose it by cross-validation (--cv). Or the "
+        "samples may be of several subtypes: learn a model from each subtype separately"
     )

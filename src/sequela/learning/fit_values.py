@@ -1,4 +1,4 @@
-"""The values of a fit: what goes in, how it runs, and how each of its starts ended."""
+"""The options of a fit, and the result of each of its starts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["FitOptions", "RunOptions", "Start"]
 
 @dataclass(frozen=True)
 class FitOptions:
-    """What determines the result of a fit, besides the data."""
+    """The options that determine the result of a fit, in addition to the data."""
 
     penalty: float
     solver: str
@@ -39,13 +39,13 @@ class FitOptions:
 
     @property
     def limits(self) -> Limits:
-        """When a start ends."""
+        """The tolerance and the number of iterations at which a start ends."""
         return Limits(tol=self.tol, max_iter=self.max_iter)
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a fit runs; nothing here changes its result."""
+    """The options of a fit that do not change its result."""
 
     n_threads: int | None = None
     progress: bool | str | None = None
@@ -55,25 +55,25 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class Start:
-    """The end of one start.
+    """The result of one start.
 
     Attributes
     ----------
     theta : array
-        Where it ended.
+        Theta at the end.
     objective, objective_se : float
-        Penalised mean log-likelihood there, and its Monte Carlo standard error (0: exact).
+        Penalised mean log-likelihood at the end, and its Monte Carlo standard error (0: exact).
     kkt_residual, kkt_floor : float
-        Distance to optimality, and the Monte Carlo error of that distance (0: exact).
+        Distance from optimality, and the Monte Carlo error of that distance (0: exact).
     n_iterations, n_evaluations : int
-        What it took.
+        Number of iterations and of evaluations.
     status : Status
-        How it ended.
+        How the start ended.
     message : str
-        The same in words.
+        How the start ended, in words.
     width : float
-        Of the random interactions at its beginning; 0: the model without interactions; NaN: a
-        given theta.
+        The first interactions were random in [-width, width]; 0: the model without interactions;
+        NaN: a given theta.
     history : list of tuples
         (evaluations, objective, KKT residual, interactions, seconds) of every iteration.
     """
@@ -92,5 +92,5 @@ class Start:
 
     @property
     def converged(self) -> bool:
-        """Whether it ended at an optimum."""
+        """Whether the start ended at an optimum."""
         return self.status.converged

@@ -1,4 +1,4 @@
-"""Running the starts of a fit: solver, checkpoint, interruption, progress."""
+"""Run the starts of a fit, with checkpoints, interruption and progress."""
 
 from __future__ import annotations
 
@@ -38,16 +38,17 @@ if TYPE_CHECKING:
 
 __all__ = ["VALUE_SAMPLING", "Fitter"]
 
-# Values of sampled sets along the path to theta (`Sampling.nodes`), once at the end of a start.
+# For the log-likelihood of sampled sets, which is computed once, at the end of a start.
 VALUE_SAMPLING = Sampling(chains=8, sweeps=2, burn_in=1)
-# Section 5: M = 50 draws of one chain per set, after 10 of burn-in; 50 epochs of base rates first.
+# Section 5 of the paper: one chain per set with M = 50 draws after 10 of burn-in. In the first 50
+# epochs only base rates are learned.
 _PAPER_SAMPLING = Sampling(chains=1, draws=50, draws_burn_in=10)
 _PAPER_DIAGONAL_EPOCHS = 50
 _PAPER_WIDTH = 0.2
 
 
 class Fitter:
-    """One fit: its objective, its options, and how far it has come."""
+    """One fit: its objective, its options and its finished starts."""
 
     def __init__(self, data: Dataset, options: FitOptions, run: RunOptions) -> None:
         announce_preparation(run.progress, data.n_samples * data.n_items)
@@ -78,7 +79,7 @@ class Fitter:
         return len(done) < self.options.n_starts or done[-1].status is Status.INTERRUPTED
 
     def run(self) -> list[Start]:
-        """Run all starts, or those that a checkpoint has left; return them in order."""
+        """Run all starts that are not finished in a checkpoint; return all starts in order."""
         options = self.options
         running = self._resume()
         with (
@@ -107,7 +108,7 @@ class Fitter:
         return self.finished
 
     def go_on(self, theta: NDArray[np.float64], starts: list[Start]) -> list[Start]:
-        """Run one more start, from theta, after `starts`; return all of them."""
+        """Run one more start, from theta; return `starts` and the new one."""
         self.finished = list(starts)
         index = len(starts)
         self._history = []
@@ -129,7 +130,7 @@ class Fitter:
         return self.finished
 
     def _width(self, index: int) -> float:
-        """Return the width of a start: 0 for the first, by default, then the given ones in turn."""
+        """Return the width of a start: by default 0 for the first, then `start_widths` in turn."""
         if self.options.solver == "adagrad":
             return _PAPER_WIDTH
         widths = self.options.start_widths
@@ -138,7 +139,7 @@ class Fitter:
         return 0.0 if index == 0 else widths[(index - 1) % len(widths)]
 
     def _begin(self, index: int, running: Running | None) -> tuple[NewtonState, Info]:
-        """Return where a start begins, or where the checkpoint left it."""
+        """Return the first state of a start, or the state in the checkpoint."""
         if running is not None:
             return running.newton()
         width = self._width(index)
@@ -154,7 +155,7 @@ class Fitter:
     def _adagrad(
         self, index: int, running: Running | None, bar: FitProgress, request: StopRequest
     ) -> tuple[AdaGradState, Info]:
-        """Run the paper's two phases: base rates alone, then everything from a random start."""
+        """Run the two phases of the paper: base rates alone, then all entries of theta."""
         options = self.options
         objective = _SampledGradient(self.data, options, self.run_options.n_threads, index)
         phase = 0 if running is None else running.phase
@@ -186,7 +187,7 @@ class Fitter:
     def _end(
         self, index: int, theta: NDArray[np.float64], info: Info, request: StopRequest
     ) -> Start:
-        """Return the end of a start, with its penalised log-likelihood."""
+        """Return the result of a start, with its penalised log-likelihood."""
         error = 0.0
         if self.objective.is_sampled or self.options.solver == "adagrad":
             info, error = self._final_value(theta, info)
@@ -208,10 +209,10 @@ class Fitter:
         )
 
     def _final_value(self, theta: NDArray[np.float64], info: Info) -> tuple[Info, float]:
-        """Return the info with the penalised log-likelihood estimated anew, and its error.
+        """Return the info with a new estimate of the penalised log-likelihood, and its error.
 
-        Of the paper's solver also the KKT residual: its own last gradient is of one short chain
-        per set.
+        For the paper's solver the KKT residual is estimated again, too, because its last gradient
+        comes from one short chain per set.
         """
         wants_gradient = self.options.solver == "adagrad"
         likelihood = Likelihood(self.data, settings=self.settings.but(sampling=VALUE_SAMPLING))
@@ -228,7 +229,7 @@ class Fitter:
         return replace(info, objective=objective), evaluation.value_se
 
     def _resume(self) -> Running | None:
-        """Read the checkpoint, if there is one; return the start under way."""
+        """Read the checkpoint, if there is one; return the unfinished start."""
         self.finished, running = self.checkpoint.load(self.objective)
         if running is not None:
             self._history = running.history
@@ -237,7 +238,10 @@ class Fitter:
 
 @dataclass(frozen=True)
 class _Watcher:
-    """Sees every state of a start: history, progress, checkpoint, and requests to stop."""
+    """Called with every state of a start: updates history, progress and checkpoint.
+
+    It returns whether the start should stop.
+    """
 
     fitter: Fitter
     bar: FitProgress
@@ -276,7 +280,7 @@ class _SampledGradient:
         self,
         theta: NDArray[np.float64],
         *,
-        full: bool = False,  # noqa: ARG002 - always in full
+        full: bool = False,  # noqa: ARG002 - the gradient is always complete
     ) -> tuple[float, NDArray[np.float64]]:
         """Return NaN and the gradient of the loss."""
         model = Model(theta, self._items, observation=self._observation)

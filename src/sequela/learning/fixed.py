@@ -1,4 +1,4 @@
-"""Interactions that a fit keeps: at zero, or at a value."""
+"""Interactions that a fit does not learn: they are fixed at zero or at another value."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = ["FixedLike", "apply_fixed", "fixed_entries", "read_fixed", "read_fixe
 # (from, to, value); a mapping of pairs to values; or a table with the columns from, to and value.
 FixedLike: TypeAlias = "pd.DataFrame | ArrayLike | Iterable[tuple[Any, ...]] | Mapping[Any, float]"
 
-_VALUES = ("value", "effect")  # `Model.interactions` calls it effect
+_VALUES = ("value", "effect")  # `Model.interactions` has the column "effect"
 
 
 def read_fixed(given: FixedLike | None, items: tuple[str, ...]) -> NDArray[np.float64] | None:
-    """Return the fixed entries of theta as an array with NaN where they are free; None if all are.
+    """Return an array with the fixed entries of theta and NaN for free ones; None if all are free.
 
     Parameters
     ----------
@@ -99,21 +99,25 @@ def _of_frame(frame: pd.DataFrame, items: tuple[str, ...]) -> Any:
         return table.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError):
         raise InputError(
-            "fixed has cells that are not numbers; write a number to fix an entry, NaN to free it"
+            "fixed has cells that are not numbers; expected a number for a fixed entry and NaN for "
+            "a free one"
         ) from None
 
 
 def _of_array(given: NDArray[Any], items: tuple[str, ...]) -> NDArray[np.float64]:
     if given.shape != (len(items), len(items)) or given.dtype.kind == "b":
         raise InputError(
-            f"fixed is an array of type {given.dtype} and shape {given.shape}; expected numbers of "
+            f"fixed is an array of type {given.dtype} and shape {given.shape}; expected numbers in "
             f"the shape {(len(items), len(items))}, with NaN where an entry is free"
         )
     return given.astype(np.float64)
 
 
 def _entries(given: Any) -> list[tuple[str, str, float]]:
-    expected = "pairs (from, to), triples (from, to, value), or a square table with NaN where free"
+    expected = (
+        "pairs (from, to), triples (from, to, value), or a square table with NaN where an entry is "
+        "free"
+    )
     if isinstance(given, str | bytes | os.PathLike) or not hasattr(given, "__iter__"):
         raise InputError(f"fixed is {given!r:.80}; expected {expected}")
     found = []
@@ -164,14 +168,15 @@ def fixed_entries(
 def apply_fixed(
     theta: NDArray[np.float64], fixed: NDArray[np.float64] | None
 ) -> NDArray[np.float64]:
-    """Return theta with the fixed entries at their values."""
+    """Return theta with its fixed entries set to their values."""
     return theta if fixed is None else np.where(np.isnan(fixed), theta, fixed)
 
 
 def read_fixed_file(path: str | os.PathLike[str]) -> list[tuple[str, str, float]]:
     """Read fixed interactions from a table with the columns from, to and, optionally, value.
 
-    Without a value an interaction is fixed at zero. ``interactions.csv`` of a fit has this form.
+    Without a column value, interactions are fixed at zero. The file ``interactions.csv`` of a fit
+    has this form.
     """
     from sequela.data._text_files import file_name
     from sequela.data.tables import text_rows

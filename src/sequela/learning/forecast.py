@@ -1,8 +1,8 @@
-"""What a fit will take, said before it begins if that is more than a minute.
+"""Predict the time and memory of a fit, and log them before a fit of more than a minute.
 
-Seconds are rough: work is known beforehand, the number of evaluations and how the interactions that
-are learned change the work are not. Fits of the glioblastoma data and of simulated cohorts took
-between a third and three times of what is said.
+The prediction is rough. The work per evaluation is known at the beginning, but not the number of
+evaluations, nor how the learned interactions change the work. Fits of the glioblastoma data and of
+simulated cohorts took between a third and three times the predicted time.
 """
 
 from __future__ import annotations
@@ -21,28 +21,29 @@ __all__ = ["Forecast", "announce", "fit_seconds", "forecast"]
 
 _log = logging.getLogger("sequela")
 
-# Evaluations of one start; fits took 28 to 144.
+# Assumed number of evaluations per start; fits took 28 to 144.
 _EVALUATIONS = 60
-# Shorter fits say nothing, and those below the second show nothing at first.
+# A prediction is logged only for fits that take longer than the first number of seconds. Progress
+# lines begin at once for fits that take longer than the second.
 _LEAST_SECONDS = 60.0
 _LONG_SECONDS = 10.0
-# Bytes of the process itself, and tables of n^2 numbers that a solver and its objective hold.
+# Bytes of the process itself, and the number of n x n arrays of a solver and its objective.
 _PROCESS = 1.5e8
 _SQUARES = 50
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a fit is expected to take.
+    """The predicted time and memory of a fit.
 
     Attributes
     ----------
     evaluation_seconds : float
         Wall time of one value and gradient.
     evaluations : int
-        How many of them, all starts together.
+        Number of evaluations in all starts together.
     memory : float
-        Bytes of the process at its peak.
+        Peak memory of the process in bytes.
     """
 
     evaluation_seconds: float
@@ -51,28 +52,28 @@ class Forecast:
 
     @property
     def seconds(self) -> float:
-        """Wall time of the fit."""
+        """Wall time of the fit in seconds."""
         return self.evaluation_seconds * self.evaluations
 
     @property
     def is_long(self) -> bool:
-        """Whether somebody will wait for it."""
+        """Whether the fit is predicted to take more than 10 seconds."""
         return self.seconds > _LONG_SECONDS
 
     def __str__(self) -> str:
         minutes = self.seconds / 60.0
         time = f"{minutes:.0f} minutes" if minutes < 120 else f"{minutes / 60.0:.0f} hours"
         return (
-            f"about {time} (some {self.evaluations} evaluations of {self.evaluation_seconds:.1f} "
+            f"about {time} (about {self.evaluations} evaluations of {self.evaluation_seconds:.1f} "
             f"s) and {self.memory / 1e9:.1f} GB of memory"
         )
 
 
 def fit_seconds(plan: Plan, n_starts: int) -> float:
-    """Predict a fit in seconds of one core, the same on every machine.
+    """Predict the duration of a fit on one core, in seconds; the same number on every machine.
 
-    The first start is the model without interactions. In the others all items interact at first,
-    so that large sets have no small components.
+    The first start is the model without interactions. In the other starts all items interact at
+    first, so that large sets have no small components.
     """
     first = evaluation_seconds(plan, dense=False)
     others = evaluation_seconds(plan, dense=True) if n_starts > 1 else 0.0
@@ -80,7 +81,7 @@ def fit_seconds(plan: Plan, n_starts: int) -> float:
 
 
 def forecast(objective: Objective, n_starts: int) -> Forecast:
-    """Predict what a fit takes, from the way in which each set is evaluated at first."""
+    """Predict the time and memory of a fit, from the method that is first used for each set."""
     work = objective.work()
     n = objective.n
     evaluations = _EVALUATIONS * n_starts
@@ -93,6 +94,6 @@ def forecast(objective: Objective, n_starts: int) -> Forecast:
 
 
 def announce(expected: Forecast) -> None:
-    """Log what a fit will take, if that is more than a minute."""
+    """Log the predicted time and memory of a fit if it will take more than a minute."""
     if expected.seconds > _LEAST_SECONDS:
         _log.warning("this fit takes %s", expected)

@@ -1,10 +1,10 @@
 """The best model without interactions, for sets of any size.
 
-Given the observation time the items of such a model are independent, so everything is an integral
-over time of products, and one grid of times serves all samples: the trapezoidal rule in u, where
-t = exp(u - exp(-u)). There the integrands are analytic and fall off doubly exponentially at both
-ends, so that the rule converges geometrically; the spacing resolves the posterior of the largest
-set (its width in log t is about 1 / sqrt(size)).
+Given the observation time, the items of such a model are independent. The likelihood and its
+gradient are therefore integrals over time of products, and all samples can use the same grid of
+times: the trapezoidal rule in u, where t = exp(u - exp(-u)). The integrands are analytic in u and
+decrease doubly exponentially at both ends, so the rule converges geometrically. The spacing is
+small enough for the posterior of the largest set, whose width in log t is about 1 / sqrt(size).
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
 
 __all__ = ["IndependentFit", "fit_independent", "grid_posterior"]
 
-# The error of the rule falls as exp(-2 pi^2 (width / step)^2): e^-79 for half the width.
+# The error of the rule is about exp(-2 pi^2 (width / step)^2): e^-79 if the step is half the width.
 _WIDEST_STEP = 0.05
 _STEP_OF_WIDTH = 0.5
-# Where a few digits are enough: rates that are far apart are then right to 1e-4.
+# Used if a few digits are enough: the error is at most 1e-4, even if rates are very different.
 _ROUGH_TOL = 1e-5
 _ROUGH_STEP = 0.1
 _FIRST_U, _LAST_U = -3.8, 4.7
 
-# An item that is always (never) present has no finite best rate: its log-rate stops here.
+# The best rate of an item that is always (never) present is not finite; these bounds replace it.
 LARGEST_LOG_RATE = 8.0
 SMALLEST_LOG_RATE = -16.0
 
 
 @dataclass(frozen=True)
 class IndependentFit:
-    """The diagonal model of largest likelihood.
+    """The model without interactions that has the largest likelihood.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class _Grid(NamedTuple):
 
 @lru_cache(maxsize=8)
 def _grid(largest: int, widest: float = _WIDEST_STEP) -> _Grid:
-    """Return times and log-weights that serve sets of up to so many items."""
+    """Return times and log-weights for sets of at most `largest` items."""
     step = min(widest, _STEP_OF_WIDTH / np.sqrt(max(largest, 1)))
     u = np.arange(_FIRST_U, _LAST_U, step)
     t = np.exp(u - np.exp(-u))
@@ -74,11 +74,11 @@ def _log_joint(
 ) -> NDArray[np.float64]:
     """Return log of p(S, t) dt at every grid point, samples x points.
 
-    `wt` are the rates times the times, items x points, `total` the sum of the rates; both in units
-    of the observation's rate, for which the grid is made.
+    `wt` is rate times time, items x points, and `total` is the sum of the rates. The unit of all
+    rates is the rate of the observation, as in the grid.
     """
     log_present = np.log(-np.expm1(-wt))
-    # Absent items contribute -w t; present ones log(1 - exp(-w t)) instead.
+    # Absent items contribute -w t, present items log(1 - exp(-w t)).
     joint: NDArray[np.float64] = sets @ (log_present + wt)
     joint += grid.log_weight - grid.t * (1.0 + total)
     return joint
@@ -95,7 +95,10 @@ def _posterior(joint: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray
 def grid_posterior(
     present: NDArray[np.float64], rates: NDArray[np.float64], stop_rate: float = 1.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return times and their posterior weights given one set (0 and 1), for independent items."""
+    """Return times and their posterior weights given one set, without interactions.
+
+    `present` has one number per item: 1 if the item is present, else 0.
+    """
     grid = _grid(int(present.sum()))
     relative = rates / stop_rate
     wt = np.multiply.outer(relative, grid.t)
@@ -113,20 +116,20 @@ def fit_independent(
     missing: NDArray[np.float64] | None = None,
     tol: float = 1e-7,
 ) -> IndependentFit:
-    """Fit the diagonal model to distinct sets with their shares of the samples.
+    """Fit the model without interactions to distinct sets, weighted by their shares.
 
     Parameters
     ----------
     sets : array (distinct sets, n)
-        0 and 1.
+        1 where an item is present, else 0.
     weights : array
         Share of the samples that have each set.
     observation : Observation or None
-        How samples are observed; None: at an exponential time with rate 1.
+        The distribution of the observation time; None: exponential with rate 1.
     missing : array (distinct sets, n) or None
         1 where a cell is missing (and 0 in `sets`).
     tol : float
-        Largest derivative of the mean log-likelihood, in units of its curvature, at which to stop.
+        Stop when no derivative of the mean log-likelihood, in units of its curvature, is larger.
 
     Examples
     --------
@@ -136,9 +139,9 @@ def fit_independent(
     """
     known = 1.0 if missing is None else np.maximum(weights @ (1.0 - missing), 1e-12)
     share = np.clip((weights @ sets) / known, 1e-6, 1.0 - 1e-6)
-    # For a single item the best rate is closed: present with probability w / (1 + w).
+    # Exact for a single item, which is present with probability w / (1 + w).
     start = np.log(share / (1.0 - share))
-    # About the curvature of each item's likelihood: in these units L-BFGS needs few steps.
+    # About the inverse root of the curvature for each item: in these units L-BFGS needs few steps.
     unit = 1.0 / np.sqrt(share * (1.0 - share))
 
     widest = _ROUGH_STEP if tol >= _ROUGH_TOL else _WIDEST_STEP
@@ -151,9 +154,9 @@ def fit_independent(
         wt = np.multiply.outer(rates, grid.t)
         joint = _log_joint(sets, wt, float(rates.sum()), grid)
         if missing is not None:
-            joint += missing @ wt  # neither present nor absent
+            joint += missing @ wt  # removes the factor for an absent item
         log_p, posterior = _posterior(joint)
-        # Derivative by log w: w t / (exp(w t) - 1) where present, -w t where absent.
+        # Derivative with respect to log w: w t / (exp(w t) - 1) if present, -w t if absent.
         with np.errstate(over="ignore"):
             present = wt / np.expm1(wt)
         mean_time = posterior @ grid.t
@@ -171,6 +174,6 @@ def fit_independent(
         tol=tol,
     )
     mean = as_observation(observation).mean_time
-    # Where the mean time depends on theta, the rates are those of a mean of 1.
+    # If the mean time depends on theta it is NaN; the rates then assume a mean of 1.
     log_rates = found.x * unit - (np.log(mean) if np.isfinite(mean) else 0.0)
     return IndependentFit(log_rates=log_rates, value=-found.value)

@@ -1,4 +1,4 @@
-"""The first Ctrl-C ends a long fit in good order; the second ends it at once."""
+"""Let the first Ctrl-C end a fit after the current step, and the second end it at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["StopRequest", "graceful_stop", "whole_or_nothing"]
 
 _log = logging.getLogger("sequela")
 
-# What a terminal, a batch system at its time limit, and a user of a batch system send.
+# The signals of a terminal, of a batch system at its time limit, and of users of a batch system.
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
 
 
@@ -25,9 +25,9 @@ _at_once: contextvars.ContextVar[bool] = contextvars.ContextVar("at_once", defau
 
 @contextlib.contextmanager
 def whole_or_nothing() -> Iterator[None]:
-    """Let signals end a fit at once in this block: where nobody sees that it was cut short.
+    """Let signals end fits at once inside this block, without a result.
 
-    A repeat that a batch system stops must not be recorded with what it had by then.
+    A repeat that a batch system stops must not be recorded with an incomplete result.
     """
     token = _at_once.set(True)
     try:
@@ -37,7 +37,7 @@ def whole_or_nothing() -> Iterator[None]:
 
 
 class StopRequest:
-    """Whether somebody asked the fit to end."""
+    """A request to end the fit: true after a signal, whose name is `signal`."""
 
     def __init__(self) -> None:
         self.signal: str | None = None
@@ -48,9 +48,9 @@ class StopRequest:
 
 @contextlib.contextmanager
 def graceful_stop() -> Iterator[StopRequest]:
-    """Turn the first signal into a request, which the fit reads; a second one interrupts.
+    """Turn the first signal into a request to stop; let the second one interrupt.
 
-    Signals reach the main thread only; elsewhere (a worker's thread) nothing is changed.
+    Python delivers signals to the main thread only. In other threads this does nothing.
     """
     request = StopRequest()
     if _at_once.get() or threading.current_thread() is not threading.main_thread():
@@ -62,7 +62,8 @@ def graceful_stop() -> Iterator[StopRequest]:
             raise KeyboardInterrupt
         request.signal = signal.Signals(number).name
         _log.warning(
-            "%s: stopping after the step under way, with the best so far; once more stops at once",
+            "%s: stopping after the current step, with the best result so far. A second signal "
+            "stops at once",
             request.signal,
         )
 

@@ -1,9 +1,9 @@
-"""The smallest penalty for which all interactions vanish, exactly and for sets of any size.
+"""The smallest penalty for which all interactions are zero, exactly and for sets of any size.
 
-At the model without interactions the gradient is known in closed form: given the observation time
-t, arrival times are independent exponentials cut off at t, so the probability that i came before
-j and the mean time between them are elementary, and one integral over t remains. Small sets go
-through the lattice, which is faster; both give the same numbers.
+For the model without interactions the gradient is known in closed form. Given the observation time
+t, arrival times are independent exponential times truncated at t. The probability that i arrived
+before j and the mean time between them are therefore elementary functions, and one integral over t
+remains. Small sets are evaluated on the lattice, which is faster and gives the same numbers.
 """
 
 from __future__ import annotations
@@ -90,18 +90,18 @@ def penalty_max(
 ) -> float:
     """Return the smallest penalty at which the best model has no interactions.
 
-    It is the largest absolute gradient, in the direction of an interaction, at the model without
-    interactions of largest likelihood.
+    It is the largest absolute derivative of the mean log-likelihood with respect to an interaction,
+    taken at the best model without interactions.
 
     Parameters
     ----------
     data : Dataset, DataFrame, array or list of sets
         The samples; the times of a Dataset are used.
     observation : Observation or None
-        How samples are observed; None: at an exponential time with rate 1.
+        The distribution of the observation time; None: exponential with rate 1.
     fixed : DataFrame, array, list of pairs or None
-        Interactions that are not learned, as in `SetChain`: the others decide. Fixed values other
-        than zero are not taken into account.
+        Interactions that are not learned, as in `SetChain`. Only the derivatives of the other
+        interactions count. The derivatives are taken with all fixed interactions at zero.
     **settings
         `n_threads`, and `budget` for sets at known times; see `Settings`.
 
@@ -124,13 +124,13 @@ def penalty_max(
 
 
 def best_without_interactions(objective: Objective) -> NDArray[np.float64]:
-    """Return the diagonal theta of largest likelihood, with the times and orders that are known."""
+    """Return the diagonal theta of largest likelihood, using known times and orders."""
     theta = independent_theta(objective)
     known = objective.data.times is not None or objective.data.orders is not None
     if not known and objective.observation.constant_rate is not None:
         return theta
-    # Only unknown times and orders, and a constant rate of observation, have a closed form. At
-    # this penalty only base rates move.
+    # The closed form needs unknown times, unknown orders and a constant rate of observation. In
+    # other cases run the solver with a penalty that keeps all interactions at zero.
     solver = ProximalNewton(OffDiagonalL1(_PROHIBITIVE), units(objective))
     diagonal = WithoutInteractions(objective)
     state, _ = solve(
@@ -141,7 +141,7 @@ def best_without_interactions(objective: Objective) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class WithoutInteractions:
-    """An objective at diagonal thetas, where nothing needs to be sampled."""
+    """An objective for thetas without interactions, which needs no sampling."""
 
     objective: Objective
     effective: float = 1.0
@@ -153,7 +153,7 @@ class WithoutInteractions:
         self,
         theta: NDArray[np.float64],
         *,
-        full: bool = False,  # noqa: ARG002 - always in full
+        full: bool = False,  # noqa: ARG002 - the gradient is always complete
     ) -> tuple[float, NDArray[np.float64]]:
         """Return loss and gradient at a diagonal theta."""
         loss, gradient = self.objective.evaluate_lattices(theta)
@@ -166,19 +166,19 @@ class WithoutInteractions:
         return loss, gradient
 
     def prepare(self, support: NDArray[np.bool_]) -> None:
-        """Do nothing: interactions stay at zero."""
+        """Do nothing, because interactions stay at zero."""
 
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:  # noqa: ARG002 - always
-        """Return True: interactions stay at zero."""
+        """Return True, because interactions stay at zero."""
         return True
 
     def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:  # noqa: ARG002 - never
-        """Return False: interactions stay at zero."""
+        """Return False, because interactions stay at zero."""
         return False
 
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
-        """Do nothing: there are no orders to draw."""
+        """Do nothing, because there are no orders to draw."""
 
     def gradient_error(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return zeros: nothing is sampled."""
+        """Return zeros, because no set is sampled."""
         return np.zeros_like(theta)

@@ -1,4 +1,4 @@
-"""A fit from parameters to model, without scikit-learn: `fit`, and what `SetChain` is made of."""
+"""The function `fit` and the base class of `SetChain`, without scikit-learn."""
 
 from __future__ import annotations
 
@@ -43,17 +43,20 @@ SOLVERS = ("auto", "newton", "adagrad")
 
 
 class SeveralOptimaWarning(UserWarning):
-    """The starts ended at optima that differ: the data may not tell them apart."""
+    """The starts ended at different optima; the data may not distinguish between them."""
 
 
 class SeparationWarning(UserWarning):
-    """Some items leave entries of theta undetermined: always, never, or only together present."""
+    """The data do not determine some entries of theta.
+
+    The reason is that some items are always present, never present or present only together.
+    """
 
 
 class Learner:
-    """Parameters of a fit, and its result; `SetChain` documents both.
+    """The parameters of a fit and its result; `SetChain` documents both.
 
-    scikit-learn takes longer to load than a small fit takes to run, so it stays out of here.
+    This class does not import scikit-learn, which takes longer to load than a small fit to run.
     """
 
     seed_: int
@@ -112,12 +115,12 @@ class Learner:
         X : Dataset, DataFrame, array or list of sets
             The samples.
         y : ignored
-            For scikit-learn's sake.
+            Present for compatibility with scikit-learn.
         sample_weight : array or None
-            How much each sample counts: a sample of weight 2 counts as two samples, one of weight
-            0 is left out. None takes the weights of a `Dataset`, if any.
+            The weight of each sample: a sample of weight 2 counts as two samples, one of weight 0
+            is left out. None uses the weights of a `Dataset`, if any.
         times : array or None
-            Observation times; NaN where unknown. None takes those of a `Dataset`, if any.
+            Observation times; NaN where unknown. None uses the times of a `Dataset`, if any.
         """
         data = weighted_data(X, times, sample_weight)
         fitter = self._fitter(data, self.penalty, self._seed())
@@ -140,7 +143,7 @@ class Learner:
         times: Iterable[object] | None = None,
         sample_weight: Iterable[object] | None = None,
     ) -> Evaluation:
-        """Evaluate samples under the learned model."""
+        """Return the log-likelihood of samples under the learned model."""
         from sequela.likelihood.evaluation import evaluate
         from sequela.samples import as_samples
 
@@ -158,14 +161,14 @@ class Learner:
         times: Iterable[object] | None = None,
         sample_weight: Iterable[object] | None = None,
     ) -> Self:
-        """Learn once more, from `theta`; if that ends at a better model, it becomes the result.
+        """Run one more start, from `theta`; if it ends at a better model, this becomes the result.
 
         Parameters
         ----------
         X, times, sample_weight
-            What the learner was fitted to.
+            The data to which the learner was fitted.
         theta : array (n, n)
-            Where the new start begins, such as a rival that `questions.order_ranges` found.
+            The theta at which the new start begins, such as one from `questions.order_ranges`.
 
         Examples
         --------
@@ -181,8 +184,8 @@ class Learner:
         start = check_theta(theta)
         if start.shape != self.theta_.shape:
             raise InputError(
-                f"theta has shape {start.shape}; expected {self.theta_.shape}, that of the "
-                "fitted model"
+                f"theta has shape {start.shape}; expected {self.theta_.shape}, the shape of the "
+                "fitted theta"
             )
         data = weighted_data(as_samples(self.model_, X, times), None, sample_weight)
         fitter = self._fitter(data, self.model_.metadata["penalty"], self.seed_)
@@ -192,7 +195,7 @@ class Learner:
 
     @property
     def misfit_(self) -> FitCheck:
-        """Whether the model describes the data that it was learned from: see `check_fit`."""
+        """Tests of whether the model describes the data of the fit: see `check_fit`."""
         from sequela.learning.fit_check import check_fit
 
         self._require_fit()
@@ -209,7 +212,7 @@ class Learner:
 
     @property
     def history_(self) -> pd.DataFrame:
-        """Every iteration of the best start."""
+        """A table with one row per iteration of the best start."""
         import pandas as pd
 
         best = max(self.starts_, key=lambda start: start.objective)
@@ -220,16 +223,16 @@ class Learner:
 
     @property
     def optima_(self) -> pd.DataFrame:
-        """The distinct ends among the starts, the best first."""
+        """A table of the distinct ends of the starts, the best first."""
         return distinct_optima(self.starts_)
 
     def differences(self, within: float = np.inf, max_entries: int = 20) -> pd.DataFrame:
-        """Return the entries of theta that differ most between starts.
+        """Return a table of the entries of theta that differ most between starts.
 
         Parameters
         ----------
         within : float
-            Only starts whose objective is at most this far below the best.
+            Compare only starts whose objective is at most this far below the best.
         max_entries : int
             Return at most this many entries.
         """
@@ -238,7 +241,7 @@ class Learner:
         return differing_entries(near, self.model_.items, max_entries)
 
     def _require_fit(self) -> None:
-        """Raise unless there is a result."""
+        """Raise an error if this learner has not been fitted."""
         if not hasattr(self, "theta_"):
             from sklearn.exceptions import NotFittedError
 
@@ -247,7 +250,7 @@ class Learner:
             )
 
     def _seed(self) -> int:
-        """Return the seed; where none is given, that of the fit which the checkpoint goes on."""
+        """Return the seed; if none is given, the seed in the checkpoint, if that exists."""
         if self.random_state is None and self.checkpoint is not None:
             check_place(self.checkpoint)
             recorded = recorded_seed(self.checkpoint)
@@ -256,7 +259,7 @@ class Learner:
         return materialise_seed(self.random_state)
 
     def _options(self, penalty: float, seed: int) -> FitOptions:
-        """Check the parameters; the estimator itself keeps them as given."""
+        """Return the checked parameters; the attributes of the estimator stay as given."""
         if self.solver not in SOLVERS:
             raise InputError(
                 f"solver is {self.solver!r}; expected one of "
@@ -291,7 +294,7 @@ class Learner:
         )
 
     def _store(self, fitter: Fitter, starts: list[Start]) -> Self:
-        """Keep the result, and warn of what the user should know."""
+        """Store the result as attributes, and warn of problems."""
         data, options = fitter.data, fitter.options
         self._samples_ = data
         self._misfit_ = None
@@ -334,8 +337,8 @@ class Learner:
         if self.status_ is Status.INTERRUPTED:
             rest = f"; resume from {str(self.checkpoint)!r}" if self.checkpoint else ""
             warnings.warn(
-                f"the fit was interrupted ({self.starts_[-1].message}): this is the best so far, "
-                f"at KKT residual {self.kkt_residual_:.1e}{rest}",
+                f"the fit was interrupted ({self.starts_[-1].message}): this is the best result "
+                f"so far, with KKT residual {self.kkt_residual_:.1e}{rest}",
                 _convergence_warning(),
                 stacklevel=4,
             )
@@ -345,11 +348,11 @@ class Learner:
         if separated:
             warnings.warn(
                 f"{separated}. Their entries of theta are finite only because the solver stops "
-                "at its tolerance; leave these items out, or read them with care",
+                "at its tolerance; leave these items out, or interpret them with caution",
                 SeparationWarning,
                 stacklevel=4,
             )
-        # Where a start did not converge there is no optimum, whatever its distance from others.
+        # A start that did not converge did not end at an optimum.
         ended = [start for start in self.starts_ if start.converged]
         optima = group_starts(ended)
         if len(optima) > 1:
@@ -368,7 +371,7 @@ class Learner:
 def weighted_data(
     X: DataLike, times: Iterable[object] | None, sample_weight: Iterable[object] | None
 ) -> Dataset:
-    """Return the samples that count, with their weights."""
+    """Return the samples with a positive weight, and their weights."""
     data = Dataset.coerce(X, times=times)
     if sample_weight is not None:
         data = data.with_weights(sample_weight)
@@ -378,7 +381,7 @@ def weighted_data(
 
 
 def _more_metadata(data: Dataset, options: FitOptions) -> dict[str, Any]:
-    """Return what only models with weights or fixed interactions have to say."""
+    """Return the metadata of models with sample weights or fixed interactions."""
     more: dict[str, Any] = {}
     if data.weights is not None:
         more["total_weight"] = data.total_weight
@@ -395,7 +398,7 @@ def _convergence_warning() -> type[Warning]:
 
 
 def _separation(data: Dataset) -> str:
-    """Return what is wrong with items that the data cannot place, or nothing."""
+    """Return a message about items whose effects the data do not determine; empty if none."""
     share = data.known_shares
     found = []
     for label, value in (("always", 1.0), ("never", 0.0)):
@@ -404,16 +407,16 @@ def _separation(data: Dataset) -> str:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
             found.append(f"{', '.join(map(repr, names[:5]))}{more} {label} present")
     if data.missing is not None:
-        # Two items may look alike only because both are missing in the same samples.
+        # Two columns may be equal only because both items are missing in the same samples.
         return "; ".join(found)
     mixed = np.nonzero((share > 0.0) & (share < 1.0))[0]
-    # One byte string per item, which sorts like its column.
+    # One byte string per item; equal columns give equal strings.
     columns = np.packbits(data.values[:, mixed].T, axis=1)
     keys = np.ascontiguousarray(columns).view(f"V{columns.shape[1]}").ravel()
     _, group, counts = np.unique(keys, return_inverse=True, return_counts=True)
     for number in np.nonzero(counts > 1)[0][:5]:
         names = [data.items[j] for j in mixed[group.ravel() == number]]
-        found.append(f"{', '.join(map(repr, names[:5]))} only ever present together")
+        found.append(f"{', '.join(map(repr, names[:5]))} only present together")
     return "; ".join(found)
 
 
@@ -424,9 +427,9 @@ def fit(
     sample_weight: Iterable[object] | None = None,
     **options: Any,
 ) -> Model:
-    """Learn a model: the short form of ``SetChain(**options).fit(data, times=times).model_``.
+    """Learn a model: a short form of ``SetChain(**options).fit(data, times=times).model_``.
 
-    It does not load scikit-learn.
+    This function does not load scikit-learn.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""A fit with effects on the observation: the symmetric penalty chooses what the data cannot.
+"""Learn a model with effects on the observation; a symmetric penalty makes them unique.
 
 All pairs (theta, omega) with the same theta[i, j] - omega[i] have the same likelihood. The penalty
-of Schill et al. (2024) prefers interactions that act alike in both directions,
+of Schill et al. (2024) prefers interactions that are the same in both directions,
 
     sum over pairs of sqrt(theta_ij^2 + theta_ji^2 - theta_ij theta_ji) + sum of |omega_i|,
 
@@ -43,7 +43,7 @@ _LARGEST_ENTRY = 30.0
 def symmetric_penalty(
     theta: NDArray[np.float64], omega: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Return the penalty and its derivatives by theta (0 on the diagonal) and by omega.
+    """Return (penalty, derivatives by theta with 0 on the diagonal, derivatives by omega).
 
     Examples
     --------
@@ -72,9 +72,9 @@ def fit_observation_effects(
 ) -> Model:
     """Learn a model with effects on the observation (oMHN) and the symmetric penalty.
 
-    The data do not determine these effects: every choice of them gives the same probabilities to
-    all sets, with another theta. What is returned is the choice of the penalty. Compare its orders
-    with those of `SetChain` before you rely on either.
+    The data do not determine these effects: for every choice of the effects there is a theta that
+    gives the same probabilities to all sets. The penalty alone determines which one is returned.
+    Compare the orders of this model with those of `SetChain` before you rely on either.
 
     Parameters
     ----------
@@ -83,21 +83,22 @@ def fit_observation_effects(
     penalty : float
         Weight of the penalty.
     tol : float
-        Largest entry of the gradient at which the fit has converged.
+        The fit has converged when no entry of the gradient is larger.
     max_iter : int
         Largest number of iterations.
     budget : Budget or None
-        What the exact evaluation of a set may cost; sets beyond it are refused.
+        The largest cost of exact evaluation; a set that needs more raises a `BudgetError`.
     random_state : int, Generator or None
-        Recorded with the model; the fit draws nothing.
+        Recorded with the model; the fit uses no random numbers.
     n_threads : int or None
         Number of threads; the result does not depend on it.
 
     Returns
     -------
     Model
-        With an `ObservationEffects`. `Model.without_observation_effects` gives the same model of
-        sets and orders without them, for questions that do not know these effects.
+        Its observation is an `ObservationEffects`. For functions that do not support these
+        effects, `Model.without_observation_effects` returns a model with the same probabilities of
+        sets and orders.
 
     Examples
     --------
@@ -117,8 +118,8 @@ def fit_observation_effects(
     if objective.is_sampled:
         largest = int(samples.set_sizes.max())
         raise BudgetError(
-            f"a set of {largest} items is beyond the budget, and effects on the observation are "
-            "not learned from sampled sets; raise the budget, or leave such samples out"
+            f"a set of {largest} items is beyond the budget, and effects on the observation "
+            "cannot be learned from sampled sets; increase the budget, or leave such samples out"
         )
     n = samples.n_items
 

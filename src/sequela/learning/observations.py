@@ -1,4 +1,4 @@
-"""Which kind of observation do the data prefer: a comparison by held-out likelihood."""
+"""Compare kinds of observation by their held-out likelihood."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FAMILIES", "ObservationComparison", "compare_observations"]
 
-# The shapes that are tried: whole shapes of a gamma time are the cheapest.
+# The shapes that are compared. Integer shapes of a gamma time are the fastest to evaluate.
 FAMILIES: dict[str, tuple[Any, ...]] = {
     "exponential": (Exponential(),),
     "gamma": (
@@ -45,24 +45,25 @@ FAMILIES: dict[str, tuple[Any, ...]] = {
     "heavy": (Exponential(), HeavyTailed(1.5), HeavyTailed(2.5), HeavyTailed(5.0)),
 }
 FAMILIES["any"] = (*FAMILIES["gamma"], *FAMILIES["heavy"][1:])
-# Another kind is chosen only if it is better by so many standard errors of the difference.
+# Another kind than the first is chosen only if it is better by this many standard errors of the
+# difference.
 _CLEARLY = 1.0
 
 
 @dataclass(frozen=True)
 class ObservationComparison:
-    """Kinds of observation, compared by the likelihood of samples that were not learned from.
+    """A comparison of kinds of observation by their held-out likelihood.
 
     Attributes
     ----------
     observations : tuple of Observation
-        What was compared; the first is the one that is kept unless another is clearly better.
+        The observations that were compared. The first is chosen unless another is clearly better.
     held_out : array (observations, samples)
-        Log-likelihood of every sample, by a model that was learned without it.
+        Log-likelihood of every sample under a model that was learned without it.
     chosen : int
-        The place of the chosen one.
+        The position of the chosen observation in `observations`.
     folds, seed : int
-        Number of folds, and what they were derived from.
+        Number of folds, and the seed of their assignment.
     """
 
     observations: tuple[Observation, ...]
@@ -78,9 +79,10 @@ class ObservationComparison:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row per kind: held-out log-likelihood per sample, and how much better than the first.
+        """One row per observation: held-out log-likelihood per sample, and gain over the first.
 
-        "gain" is the difference over all samples, in nats, and "se" its standard error.
+        "gain" is the difference of the log-likelihoods of all samples, in nats, and "se" its
+        standard error.
         """
         import pandas as pd
 
@@ -96,7 +98,7 @@ class ObservationComparison:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the comparison as plain values that JSON can hold."""
+        """Return the comparison as plain values for a JSON file."""
         rows = self.table.to_dict("records")
         return {"chosen": self.observation.to_json(), "folds": self.folds, "table": [
             {str(name): value for name, value in row.items()} for row in rows]}  # fmt: skip
@@ -112,22 +114,22 @@ def compare_observations(
     random_state: RandomState = None,
     n_threads: int | None = None,
 ) -> ObservationComparison:
-    """Compare kinds of observation by held-out likelihood, and choose the one the data prefer.
+    """Compare kinds of observation by held-out likelihood, and choose the one that the data prefer.
 
     Parameters
     ----------
     data : Dataset, DataFrame, array or list of sets
         The samples.
     observations : str or iterable of Observation
-        What to compare: "gamma", "heavy" or "any" try several shapes of a family beside
-        exponential times; or a list of observations, of which the first is kept unless another is
-        clearly better.
+        "gamma", "heavy" or "any" compare several shapes of a family with exponential times. A list
+        compares these observations; the first is chosen unless another is clearly better.
     penalty : float
-        Weight of the L1 penalty of all fits.
+        Weight of the L1 penalty in all fits.
     folds : int
-        Number of parts; each is held out once.
+        Number of folds; each is held out once.
     times : iterable of numbers or None
-        Observation times, NaN where unknown; samples with a known time tell nothing here.
+        Observation times, NaN where unknown. Samples with a known time do not contribute to the
+        comparison.
     random_state : int, Generator or None
         Seed of the folds.
     n_threads : int or None
@@ -150,7 +152,9 @@ def compare_observations(
     samples = Dataset.coerce(data, times=times)
     parts = positive_integer("folds", folds, least=2)
     if parts > samples.n_samples:
-        raise InputError(f"folds is {parts}, more than the {samples.n_samples} samples")
+        raise InputError(
+            f"folds is {parts}; expected at most the number of samples, {samples.n_samples}"
+        )
     seed = materialise_seed(random_state)
     fold_of = stream(seed, Purpose.FOLDS).permutation(samples.n_samples) % parts
     held_out = np.empty((len(kinds), samples.n_samples))
@@ -167,7 +171,7 @@ def compare_observations(
                     progress=False,
                 )  # fmt: skip
                 with warnings.catch_warnings():
-                    # What a fit to a part of the data warns of is of no use to anybody.
+                    # Warnings about a fit to a part of the data would not help the user.
                     warnings.simplefilter("ignore")
                     model = learner.fit(learn_from).model_
                 held_out[which, ~rest] = out.evaluate(model, gradient=False).log_likelihoods
@@ -191,7 +195,7 @@ def _read_kinds(observations: str | Iterable[Observation]) -> tuple[Observation,
 
 
 def _choose(held_out: NDArray[np.float64]) -> int:
-    """Return the place of the best kind, or of the first if the best is not clearly better."""
+    """Return the position of the best kind; 0 if it is not clearly better than the first."""
     best = int(np.argmax(held_out.mean(axis=1)))
     gain = held_out[best] - held_out[0]
     error = float(gain.std(ddof=1)) * np.sqrt(gain.size) if gain.size > 1 else 0.0

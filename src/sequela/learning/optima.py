@@ -1,4 +1,4 @@
-"""Several starts, several optima: which are the same, and where they differ."""
+"""Group starts that ended at the same optimum, and list where optima differ."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = ["SAME", "differing_entries", "distinct_optima", "group_starts"]
 
-# Two ends are the same optimum if no entry differs by more than SAME. The likelihood is flat, so
-# ends of one optimum may differ by more, up to _NEAR, as long as their objectives differ by no more
-# than their KKT residuals leave open.
+# Two starts ended at the same optimum if no entry of theta differs by more than SAME. Because the
+# likelihood is flat, entries may differ by up to _NEAR if the objectives differ by no more than the
+# KKT residuals allow.
 SAME = 0.25
 _NEAR = 1.0
 
 
 def group_starts(starts: Sequence[Start]) -> list[list[int]]:
-    """Return the starts that ended at the same optimum together, the best optimum first."""
+    """Return one list of start numbers per optimum, the best optimum first."""
     order = sorted(range(len(starts)), key=lambda index: -starts[index].objective)
     groups: list[list[int]] = []
     for index in order:
@@ -41,7 +41,7 @@ def _same_optimum(a: Start, b: Start) -> bool:
     apart = np.abs(a.theta - b.theta)
     if apart.max() <= SAME:
         return True
-    # Where the objective is concave, it cannot rise by more than this between the two.
+    # If the objective is concave, it cannot increase by more than this between the two.
     open_ = (a.kkt_residual + b.kkt_residual) * apart.sum()
     open_ += 3.0 * (a.objective_se + b.objective_se)
     return bool(apart.max() <= _NEAR and abs(a.objective - b.objective) <= open_)

@@ -1,4 +1,4 @@
-"""Penalties on interactions: value, proximal step, and how far a gradient is from optimal."""
+"""Penalties on interactions: value, proximal step, and distance from optimality."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ __all__ = ["OffDiagonalL1", "OnSupport", "Penalty", "WithFixed", "with_fixed"]
 
 
 class Penalty(Protocol):
-    """A weighted L1 penalty on the entries of theta; what a solver needs of it.
+    """The methods of a weighted L1 penalty on the entries of theta.
 
-    The test ``tests/learning/test_penalties.py`` holds every penalty to the relations between
-    these functions.
+    ``tests/learning/test_penalties.py`` checks the relations between these methods for every
+    penalty.
     """
 
     @property
     def pinned(self) -> NDArray[np.bool_] | None:
-        """The entries that have a value of their own and never move; None if there are none."""
+        """The entries that are fixed at a given value; None if there are none."""
         ...
 
     def weights(self, n: int) -> NDArray[np.float64]:
-        """Return the weight of each entry: 0 is free, infinity keeps an entry where it is."""
+        """Return the weight of each entry; 0: not penalised, infinity: the entry never changes."""
         ...
 
     def value(self, theta: NDArray[np.float64]) -> float:
@@ -46,11 +46,11 @@ class Penalty(Protocol):
     def subdiff_distance(
         self, theta: NDArray[np.float64], gradient: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return for each entry how far `gradient` is from the penalty's subdifferential.
+        """Return the distance of each entry of `gradient` from the penalty's subdifferential.
 
-        `gradient` is that of the log-likelihood, to be maximised: at an optimum it is 0 where the
-        weight is 0, the weight times the sign of a non-zero entry, and between minus the weight
-        and the weight where the entry is zero. The largest distance is the KKT residual.
+        `gradient` is the gradient of the log-likelihood, which is maximised. At an optimum it is 0
+        if the weight is 0, weight times sign(entry) if the entry is not zero, and between -weight
+        and weight if the entry is zero. The largest distance is the KKT residual.
         """
         ...
 
@@ -64,7 +64,7 @@ def _soft_threshold(
 
 @lru_cache(maxsize=4)
 def _equal_weights(strength: float, n: int) -> NDArray[np.float64]:
-    """Return equal weights off the diagonal, read-only: solvers ask several times per step."""
+    """Return equal weights and 0 on the diagonal; cached, because solvers call it often."""
     weights = np.full((n, n), strength)
     np.fill_diagonal(weights, 0.0)
     weights.flags.writeable = False
@@ -73,7 +73,7 @@ def _equal_weights(strength: float, n: int) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class OffDiagonalL1:
-    """`strength` times the sum of the absolute interactions; base rates are free (eq. 3).
+    """`strength` times the sum of the absolute interactions; base rates are not penalised (eq. 3).
 
     Examples
     --------
@@ -96,7 +96,7 @@ class OffDiagonalL1:
 
     @property
     def pinned(self) -> None:
-        """No entry has a value of its own."""
+        """None: no entry is fixed."""
         return
 
     def weights(self, n: int) -> NDArray[np.float64]:
@@ -117,7 +117,7 @@ class OffDiagonalL1:
     def subdiff_distance(
         self, theta: NDArray[np.float64], gradient: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return for each entry how far `gradient` is from the penalty's subdifferential."""
+        """Return the distance of each entry of `gradient` from the penalty's subdifferential."""
         weights = self.weights(theta.shape[0])
         away = np.abs(gradient - weights * np.sign(theta))
         distance: NDArray[np.float64] = np.where(
@@ -142,7 +142,7 @@ class OnSupport:
 
     @property
     def pinned(self) -> None:
-        """No entry has a value of its own: outside the support all are zero."""
+        """None: entries outside the support are zero, and no other value is fixed."""
         return
 
     def weights(self, n: int) -> NDArray[np.float64]:
@@ -164,23 +164,23 @@ class OnSupport:
     ) -> NDArray[np.float64]:
         """Return the minimiser of ``|x - theta|^2 / (2 step) + penalty(x)``."""
         weights = self.weights(theta.shape[0])
-        # Zero steps leave even infinite weights without an effect.
+        # With a step of zero even an infinite weight has no effect.
         threshold = np.where(np.asarray(step) > 0.0, weights, 0.0) * np.where(weights > 0, step, 1)
         return _soft_threshold(theta, threshold)
 
     def subdiff_distance(
         self, theta: NDArray[np.float64], gradient: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return how far `gradient` is from the subdifferential; outside the support it is 0."""
+        """Return the distances of `gradient` from the subdifferential; 0 outside the support."""
         distance = OffDiagonalL1(self.strength).subdiff_distance(theta, gradient)
         return np.where(self.support | np.eye(len(theta), dtype=bool), distance, 0.0)
 
 
 @dataclass(frozen=True)
 class WithFixed:
-    """Another penalty on the entries that are free; the others keep the values of `fixed`.
+    """Another penalty on the free entries; the other entries keep their values in `fixed`.
 
-    Fixed entries cost nothing.
+    Fixed entries are not penalised.
 
     Examples
     --------
@@ -211,17 +211,17 @@ class WithFixed:
         self, theta: NDArray[np.float64], step: float | NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Return the minimiser of ``|x - theta|^2 / (2 step) + penalty(x)``."""
-        moves = self.pinned & (np.asarray(step) > 0.0)  # zero steps have no effect
+        moves = self.pinned & (np.asarray(step) > 0.0)  # a step of zero has no effect
         return np.where(moves, self.fixed, self.inner.prox(theta, step))
 
     def subdiff_distance(
         self, theta: NDArray[np.float64], gradient: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return how far `gradient` is from the subdifferential; at fixed entries it is 0."""
+        """Return the distances of `gradient` from the subdifferential; 0 at fixed entries."""
         distance = self.inner.subdiff_distance(theta, gradient)
         return np.where(self.pinned, 0.0, distance)
 
 
 def with_fixed(penalty: Penalty, fixed: NDArray[np.float64] | None) -> Penalty:
-    """Return a penalty that keeps fixed entries; None: the penalty itself."""
+    """Return a penalty that keeps fixed entries; if `fixed` is None, `penalty` itself."""
     return penalty if fixed is None else WithFixed(penalty, fixed)

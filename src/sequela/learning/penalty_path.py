@@ -1,4 +1,4 @@
-"""Models along decreasing penalties, each learned from the end of the one before."""
+"""Learn models along decreasing penalties; each fit starts at the previous model."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from sequela.likelihood.objective import Objective
 from sequela.observation import as_observation
 from sequela.settings import SettingsKeywords, read_settings
 from sequela.support.errors import InputError
+from sequela.support.progress import WorkProgress, no_progress
 from sequela.support.validation import check_tolerance, is_number, positive_integer
 
 if TYPE_CHECKING:
@@ -45,17 +46,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PathOptions:
-    """What determines a path, besides the data and the penalties.
+    """The options that determine a path, in addition to the data and the penalties.
 
     Attributes
     ----------
     n_penalties, ratio : int, float
-        Where no penalties are given: this many, from the smallest penalty without interactions
-        (`penalty_max`) down to `ratio` times it.
+        If no penalties are given: `n_penalties` values from the smallest penalty without
+        interactions (`penalty_max`) down to ``ratio * penalty_max``.
     tol, max_iter : float, int
         When each fit stops, as in `SetChain`.
     observation : Observation or None
-        How samples are observed; None: at an exponential time with rate 1.
+        The distribution of the observation time; None: exponential with rate 1.
     fixed : DataFrame, array, list of pairs or None
         Interactions that are not learned, as in `SetChain`.
     """
@@ -89,7 +90,7 @@ _OPTIONS = tuple(f.name for f in fields(PathOptions))
 
 
 def penalty_grid(largest: float, n_penalties: int = 20, ratio: float = 0.05) -> NDArray[np.float64]:
-    """Return penalties from `largest` down to `ratio` times it, equal factors apart.
+    """Return a geometric sequence of penalties from `largest` down to ``ratio * largest``.
 
     Examples
     --------
@@ -99,21 +100,21 @@ def penalty_grid(largest: float, n_penalties: int = 20, ratio: float = 0.05) -> 
     check_grid(n_penalties, ratio)
     if not largest > 0.0:
         raise InputError(
-            "no interaction improves the likelihood at any penalty: there is nothing to choose "
-            "from. Give penalties, such as [0.01]"
+            "no interaction improves the likelihood, so all penalties give the same model. Give "
+            "penalties, such as [0.01]"
         )
     return np.geomspace(largest, largest * ratio, n_penalties)
 
 
 def check_grid(n_penalties: int, ratio: float) -> None:
-    """Refuse a grid of fewer than two penalties, or one that does not decrease."""
+    """Raise if a grid would have fewer than two penalties or would not decrease."""
     positive_integer("n_penalties", n_penalties, least=2)
     if not (is_number(ratio) and 0.0 < ratio < 1.0):
-        raise InputError(f"ratio is {ratio!r}; expected a number between 0 and 1")
+        raise InputError(f"ratio is {ratio!r}; expected a number between 0 and 1, such as 0.05")
 
 
 def check_penalties(penalties: Sequence[float]) -> list[float]:
-    """Return given penalties as a list, the largest first."""
+    """Return checked penalties as a list, the largest first."""
     values = sorted((float(OffDiagonalL1(value).strength) for value in penalties), reverse=True)
     if not values:
         raise InputError("penalties is empty; expected at least one, such as [0.1, 0.01]")
@@ -133,7 +134,7 @@ class PenaltyPath:
     items : tuple of str
         Labels of the items.
     observation : Observation
-        How samples are observed.
+        The distribution of the observation time.
     seed : int
         Seed of sampled sets.
     """
@@ -152,7 +153,7 @@ def path(
     times: Iterable[object] | None = None,
     **options: Unpack[PathKeywords],
 ) -> PenaltyPath:
-    """Learn models along decreasing penalties, each from the end of the one before.
+    """Learn models along decreasing penalties; each fit starts at the previous model.
 
     Parameters
     ----------
@@ -161,7 +162,7 @@ def path(
     penalties : sequence of float or None
         None: a grid that begins at the smallest penalty without interactions (`penalty_max`).
     times : array or None
-        Observation times; NaN where unknown. None takes those of a `Dataset`, if any.
+        Observation times; NaN where unknown. None uses the times of a `Dataset`, if any.
     **options
         `n_penalties`, `ratio`, `tol`, `max_iter`, `observation`, `fixed`, see `PathOptions`;
         `budget`, `sampling`, `random_state`, `n_threads`, see `Settings`.
@@ -180,31 +181,36 @@ def path(
     read = Dataset.coerce(data, times=times)
     observation = as_observation(how.observation)
     fixed = read_fixed(how.fixed, read.items)
-    if penalties is None:
-        largest = penalty_max(read, observation=observation, fixed=fixed, settings=settings)
-        penalties = list(penalty_grid(largest, how.n_penalties, how.ratio))
-    objective = Objective(read, observation, settings)
-    unit = units(objective)
-    theta = apply_fixed(best_without_interactions(objective), fixed)
-    limits = Limits(tol=how.tol, max_iter=how.max_iter)
-    rows = []
-    thetas = []
-    for strength in check_penalties(penalties):
-        solver = ProximalNewton(with_fixed(OffDiagonalL1(strength), fixed), unit)
-        state, info = solve(solver, objective, begin(solver, objective, theta), limits)
-        theta = state.theta
-        thetas.append(theta)
-        rows.append(
-            {
-                "penalty": strength,
-                "log_likelihood": -state.loss,
-                "objective": info.objective,
-                "interactions": int(np.count_nonzero(theta) - np.count_nonzero(np.diag(theta))),
-                "kkt_residual": info.residual,
-                "evaluations": info.evaluations,
-                "converged": info.status.converged,
-            }
-        )
+    if penalties is not None:
+        penalties = check_penalties(penalties)
+    total = how.n_penalties if penalties is None else len(penalties)
+    with WorkProgress("models along the path", total) as bar, no_progress():
+        if penalties is None:
+            largest = penalty_max(read, observation=observation, fixed=fixed, settings=settings)
+            penalties = list(penalty_grid(largest, how.n_penalties, how.ratio))
+        objective = Objective(read, observation, settings)
+        unit = units(objective)
+        theta = apply_fixed(best_without_interactions(objective), fixed)
+        limits = Limits(tol=how.tol, max_iter=how.max_iter)
+        rows = []
+        thetas = []
+        for strength in check_penalties(penalties):
+            solver = ProximalNewton(with_fixed(OffDiagonalL1(strength), fixed), unit)
+            state, info = solve(solver, objective, begin(solver, objective, theta), limits)
+            theta = state.theta
+            thetas.append(theta)
+            rows.append(
+                {
+                    "penalty": strength,
+                    "log_likelihood": -state.loss,
+                    "objective": info.objective,
+                    "interactions": int(np.count_nonzero(theta) - np.count_nonzero(np.diag(theta))),
+                    "kkt_residual": info.residual,
+                    "evaluations": info.evaluations,
+                    "converged": info.status.converged,
+                }
+            )
+            bar.advance()
     return PenaltyPath(
         table=pd.DataFrame(rows), thetas=thetas, items=read.items, observation=observation,
         seed=settings.seed,

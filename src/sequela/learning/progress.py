@@ -1,4 +1,4 @@
-"""Progress of a fit: a bar in a terminal or a notebook, plain lines in a log, or nothing."""
+"""Show the progress of a fit: a bar in a terminal or a notebook, or plain lines in a log."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ __all__ = ["FitProgress", "announce_preparation"]
 
 # Seconds between two lines in a log.
 _BETWEEN_LINES = 5.0
-# Samples times items, above which preparation takes a second or more.
+# With more cells (samples times items), preparing the data takes a second or more.
 _MANY_CELLS = 300_000
 
 
 def announce_preparation(show: bool | str | None, n_cells: int) -> None:
-    """Write a line before the data are prepared, where that takes seconds and lines are wanted.
+    """Write a line before the data are prepared, if that takes seconds and `show` is "lines".
 
     Parameters
     ----------
     show : bool, "lines" or None
         As in `FitProgress`.
     n_cells : int
-        Samples times items.
+        Number of samples times number of items.
     """
     if show == "lines" and n_cells >= _MANY_CELLS:
         say_line("fit: preparing the data")
@@ -47,12 +47,12 @@ class FitProgress:
     Parameters
     ----------
     show : bool, "lines" or None
-        True is a bar; "lines" are plain lines on standard error, one every few seconds, for batch
-        logs; None is a bar only where somebody watches.
+        True: a bar. "lines": a plain line on standard error every few seconds, for batch logs.
+        None: a bar in a terminal or a notebook only.
     tol : float
-        Where the bar ends.
+        The KKT residual at which the bar is full.
     long : bool
-        Whether the fit is expected to take long: then lines begin at once.
+        Whether the fit is expected to take long; if so, the first line is written at once.
     """
 
     def __init__(self, show: bool | str | None, tol: float, *, long: bool = False) -> None:
@@ -87,7 +87,7 @@ class FitProgress:
                 TimeRemainingColumn(),
             )
         elif self._lines:
-            # Says something also while the first step, or a compilation, takes long.
+            # Write a line even if the first step or the compilation takes long.
             self._ticker = Ticker(self._first_line)
         return self
 
@@ -123,7 +123,7 @@ class FitProgress:
         say_line(f"{self._description}: {state}")
 
     def update(self, objective: float, residual: float, interactions: int) -> None:
-        """Show where the fit stands."""
+        """Show the current objective, KKT residual and number of interactions."""
         if not self._lines and self._bar is None:
             return
         state = f"objective {objective:.6g}, residual {residual:.1e}, {interactions} interactions"

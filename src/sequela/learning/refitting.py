@@ -1,12 +1,11 @@
-"""Optima compared without the penalty: each is learned again on its own interactions.
+"""Compare optima without the penalty: refit each of them with its own interactions.
 
-The penalty that makes models sparse also takes sides. It costs an order that needs two strong
-effects more than one that needs a single weaker effect, and over a few hundred samples that can
-outweigh all that the data say. So different optima are compared after a refit in which their
-interactions, and no others, are free. Instead of the penalty there is a weak prior, normal with
-standard deviation 2: effects that the data push to infinity (of items that are never together)
-would otherwise count as if they were known. Each free interaction is charged one nat, as Akaike's
-criterion does.
+The penalty that makes models sparse also favours some orders. An order that needs two strong
+effects has a larger penalty than one that needs a single weaker effect. With a few hundred samples
+this difference can be larger than the evidence in the data. So optima are compared after a refit in
+which only their own interactions are free. A weak prior, normal with standard deviation 2, replaces
+the penalty. It keeps effects finite that would otherwise go to infinity, such as those between
+items that never occur together. Each free interaction costs one nat, as in Akaike's criterion.
 """
 
 from __future__ import annotations
@@ -51,24 +50,25 @@ if TYPE_CHECKING:
 
 __all__ = ["Refit", "WarmFits", "WithRidge", "compare_optima", "refit"]
 
-# Of log-effects: two thirds of them change a rate by less than e^2 = 7.4.
+# The prior of the interactions: two thirds of them change a rate by a factor below e^2 = 7.4.
 PRIOR_SD = 2.0
 
 
 @dataclass(frozen=True)
 class Refit:
-    """A model learned again without penalty on the interactions that it has.
+    """A model that was learned again without penalty; only its own interactions were free.
 
     Attributes
     ----------
     model : Model
-        The refitted parameters.
+        The refitted model.
     log_likelihood, log_likelihood_se : float
-        Of all samples together, in nats, and its Monte Carlo standard error (0: exact).
+        Log-likelihood of all samples together, in nats, and its Monte Carlo standard error (0:
+        exact).
     n_interactions : int
-        Interactions that were free; there are base rates besides.
+        Number of interactions that were free, without the base rates.
     converged : bool
-        Whether the gradient vanishes within the tolerance.
+        Whether the gradient is zero within the tolerance.
     """
 
     model: Model
@@ -79,26 +79,26 @@ class Refit:
 
     @property
     def log_prior(self) -> float:
-        """What the weak prior takes for the size of the interactions, in nats; at most 0."""
+        """The log-density of the weak prior relative to its maximum, in nats; at most 0."""
         off = self.model.theta - np.diag(np.diagonal(self.model.theta))
         return -0.5 * float(np.sum(off * off)) / PRIOR_SD**2
 
     @property
     def score(self) -> float:
-        """Log-likelihood, prior, and one nat for each interaction; larger is better."""
+        """Log-likelihood plus log-prior minus one nat per interaction; larger is better."""
         return self.log_likelihood + self.log_prior - self.n_interactions
 
 
 @dataclass(frozen=True)
 class WithRidge:
-    """An objective plus half of `ridge` times the squares of the interactions."""
+    """An objective plus half of `ridge` times the sum of the squared interactions."""
 
     objective: Objective
     ridge: float
 
     @property
     def effective(self) -> float:
-        """The smallest share of the drawn orders that still counts."""
+        """The smallest effective share of the drawn orders of a set."""
         return self.objective.effective
 
     @property
@@ -108,24 +108,24 @@ class WithRidge:
 
     @property
     def most_kept(self) -> int:
-        """Draws per chain beyond which more are not worth their time."""
+        """The largest useful number of draws per chain."""
         return self.objective.most_kept
 
     @property
     def is_partial(self) -> bool:
-        """Whether a gradient is complete on the prepared support alone, unless asked in full."""
+        """Whether a gradient without `full=True` is complete on the prepared support only."""
         return self.objective.is_partial
 
     def prepare(self, support: NDArray[np.bool_]) -> None:
-        """Choose how sets are evaluated while theta is zero outside of `support`."""
+        """Choose how sets are evaluated while theta is zero outside `support`."""
         self.objective.prepare(support)
 
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
-        """Tell whether evaluations on a support would be quick."""
+        """Return whether evaluations on a support would be fast."""
         return self.objective.is_affordable(support)
 
     def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:
-        """Tell whether evaluations on a support take longer than with all entries free."""
+        """Return whether evaluations on a support take longer than with all entries free."""
         return self.objective.is_slower_than_orders(support)
 
     def evaluate(
@@ -146,14 +146,14 @@ class WithRidge:
 
 
 class WarmFits:
-    """Fits to one data set that go on from a given theta, with a penalty or on a support.
+    """Fits to one data set that start at a given theta, with a penalty or on a support.
 
     Parameters
     ----------
     data : Dataset
         The samples.
     observation : Observation
-        How samples are observed.
+        The distribution of the observation time.
     settings : Settings
         Budget, sampling, seed and threads.
     limits : Limits
@@ -182,7 +182,7 @@ class WarmFits:
     def fit(
         self, theta: NDArray[np.float64], penalty: Penalty, ridge: float = 0.0
     ) -> tuple[NewtonState, Info]:
-        """Go on from theta to an optimum of the penalised likelihood."""
+        """Return the state and info of a fit of the penalised likelihood that starts at theta."""
         self.objective.restart(0)
         solver = ProximalNewton(with_fixed(penalty, self.fixed), self.unit)
         objective = WithRidge(self.objective, ridge) if ridge else self.objective
@@ -190,7 +190,7 @@ class WarmFits:
         return solve(solver, objective, begin(solver, objective, start), self.limits)
 
     def refit(self, model: Model, allowed: NDArray[np.bool_] | None = None) -> Refit:
-        """Learn a model again without penalty, on the interactions that it has or is allowed."""
+        """Learn a model again without penalty; its interactions and the `allowed` ones are free."""
         support = (model.theta != 0.0) | np.eye(model.n_items, dtype=bool)
         if allowed is not None:
             support |= allowed
@@ -236,20 +236,21 @@ def refit(
     max_iter: int = 500,
     **settings: Unpack[SettingsKeywords],
 ) -> Refit:
-    """Learn a model's base rates and interactions again, without penalty; what is zero stays zero.
+    """Learn a model again without penalty; interactions that are zero stay zero.
 
-    A weak prior (normal, standard deviation 2) keeps effects finite that the data push to infinity.
+    A weak prior (normal, standard deviation 2) keeps effects finite that would otherwise go to
+    infinity.
 
     Parameters
     ----------
     model : Model
-        Its non-zero interactions are the ones that are free.
+        Its base rates and its non-zero interactions are learned again.
     data : Dataset, DataFrame, array or list of sets
         The samples, with the model's items.
     times : array or None
-        Observation times; None takes those of a `Dataset`, if any.
+        Observation times; None uses the times of a `Dataset`, if any.
     tol : float
-        The largest entry of the gradient of the mean log-likelihood at the end.
+        Stop when no entry of the gradient of the mean log-likelihood is larger.
     max_iter : int
         Maximum number of iterations.
     **settings
@@ -281,23 +282,24 @@ def refit(
 def compare_optima(
     learner: SetChain, data: DataLike, *, times: Iterable[object] | None = None
 ) -> tuple[pd.DataFrame, list[Refit]]:
-    """Compare the optima of a fit with several starts, without the penalty's influence.
+    """Compare the optima of a fit with several starts, without the influence of the penalty.
 
     Parameters
     ----------
     learner : SetChain
-        Fitted, with ``n_starts`` above 1.
+        A fitted learner with ``n_starts`` above 1.
     data, times
-        What it was fitted to.
+        The data to which the learner was fitted.
 
     Returns
     -------
     table : DataFrame
-        One row per optimum, the best by the `score` of its refit first: "behind" (how far the score
-        is below the best, in nats: less than about 2 is no evidence), "refit" (log-likelihood of
-        the refit, of all samples) and "refit_se", "interactions", "objective"
-        (penalised, per sample), "penalised" (how far below the best that is, over all samples),
-        "starts", "first_start", "converged".
+        One row per optimum, the best `score` of the refit first. "behind" is the distance of the
+        score from the best, in nats; less than about 2 is no evidence. "refit" is the
+        log-likelihood of all samples after the refit, "refit_se" its standard error. "objective" is
+        the penalised log-likelihood per sample before the refit, "penalised" its distance from the
+        best, over all samples. Further columns are "interactions", "starts", "first_start" and
+        "converged".
     refits : list of Refit
         In the order of the table.
 

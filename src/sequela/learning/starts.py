@@ -1,4 +1,4 @@
-"""Where fits begin: the model without interactions, and random interactions around it."""
+"""The thetas at which fits begin: without interactions, or with random interactions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["independent_theta", "presence", "random_theta", "units"]
 
 
 def presence(distinct: DistinctSamples, n: int) -> NDArray[np.float64]:
-    """Return the distinct samples as rows of 0 and 1, for `n` items."""
+    """Return the distinct samples as an array (samples, `n` items) of 0 and 1."""
     table = np.zeros((len(distinct), n))
     rows = np.repeat(np.arange(len(distinct)), distinct.sizes)
     table[rows, distinct.sets.items] = 1.0
@@ -27,10 +27,10 @@ def presence(distinct: DistinctSamples, n: int) -> NDArray[np.float64]:
 
 
 def independent_theta(objective: Objective, tol: float = 1e-7) -> NDArray[np.float64]:
-    """Return the diagonal theta of largest likelihood, times taken as unknown.
+    """Return the diagonal theta of largest likelihood, as if all times were unknown.
 
-    Where times are known it is still a good place to begin. A fit that goes on from here needs no
-    more digits than its own tolerance; in a fit of 20 items they would take a tenth of the time.
+    It is a good start even if times are known. A fit that starts here passes its own tolerance,
+    because more digits would take a tenth of the time of a fit of 20 items.
     """
     distinct = objective.distinct
     fit = fit_independent(
@@ -51,17 +51,18 @@ def random_theta(
 
 
 def units(objective: Objective) -> NDArray[np.float64]:
-    """Return the scale of every entry for the solver: a root of its rough information.
+    """Return the scale of every entry for the solver: a root of its approximate information.
 
-    An interaction i -> j is seen in the samples that have both, or in which j might have come
-    after i. The fourth root, halfway between no scaling and Newton's, took the fewest evaluations
-    on the glioblastoma data (29 at n = 100, against 55 without and 39 with the square root).
+    Samples with both i and j, or in which j might have arrived after i, are informative about the
+    interaction i -> j. The fourth root lies halfway between no scaling and Newton's scaling. It
+    took the fewest evaluations on the glioblastoma data (29 at n = 100; 55 without scaling, 39 with
+    the square root).
     """
     sets = presence(objective.distinct, objective.n)
     weights = objective.distinct.weights
     missing = objective.distinct.missing_table(objective.n)
     if missing is not None:
-        # As if a missing item were present as often as where it is known.
+        # Count a missing item as present with its frequency among the known cells.
         known = np.maximum(weights @ (1.0 - missing), 1e-12)
         sets = sets + missing * ((weights @ sets) / known)
     share = weights @ sets

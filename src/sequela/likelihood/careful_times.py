@@ -1,10 +1,10 @@
-"""A set at a known time in decimal arithmetic: slow, and right where doubles are not enough.
+"""The likelihood of a set at a known time in decimal arithmetic, if doubles are not enough.
 
-If a chain lingers in a state that it should have left millions of times, the likelihood depends on
-differences of exit rates that are lost in the rounding of the rates. The closed form of section
-4.2, a sum of exponentials with coefficients that cancel, is evaluated here with as many digits as
-the cancellation can cost. The number of digits and of terms grows quickly with the set, so this is
-for small sets; `Passage.timed` decides.
+If exit rates are very large for the observation time, the likelihood depends on differences of exit
+rates that are lost in rounding. The closed form of section 4.2 is a sum of exponentials whose
+coefficients cancel. It is evaluated here with as many digits as the cancellation needs. The numbers
+of digits and of terms grow quickly with the size of the set, so this works for small sets only;
+`Passage.timed` decides when it is used.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["LARGEST_CAREFUL_SET", "careful_set"]
 
 LARGEST_CAREFUL_SET = 6
-# Equal exit rates would divide by zero. Apart by this much (times the observation time), they
-# change log p by less than a double can show.
+# Equal exit rates would lead to a division by zero, so multiples of 10^-22 (relative to the
+# observation time) are added to them. This changes log p by less than the precision of a double.
 _APART = 22
 _GUARD_DIGITS = 40
 
@@ -97,7 +97,7 @@ class _Exponentials:
         return rate
 
     def _balanced(self, here: dict[int, Decimal], R: int) -> dict[int, Decimal]:
-        """Divide by the differences of exit rates; the sum at time 0 is 0."""
+        """Divide by the differences of exit rates; add the term that makes the sum 0 at time 0."""
         here = {T: a / (self.exits[R] - self.exits[T]) for T, a in here.items()}
         here[R] = -sum(here.values(), Decimal(0))
         return here
@@ -112,8 +112,9 @@ class _Exponentials:
         return float(self.p.ln() - self.least - self.rest)
 
     def gradient(self) -> NDArray[np.float64]:
-        """Return G: for each column what its log-rate changes, in all states and in those with b.
+        """Return G: the derivative of log p by the log-rate of each column.
 
+        Row b is the part from the states that contain b, the last row the total over all states.
         The last column is the time spent in these states.
         """
         backward = self._backward()
@@ -151,7 +152,7 @@ def _rates(theta: NDArray[np.float64], columns: Columns, t: float) -> list[list[
     scale = Decimal(t)
     base = [Decimal(float(theta[j, j])).exp() * scale for j in items]
     factor = [[Decimal(float(theta[i, j])).exp() for j in items] for i in items[:k]]
-    # Each state from the one without its lowest item.
+    # Compute each state from the state without its lowest item.
     all_rates: list[list[Decimal]] = [base]
     for R in range(1, 1 << k):
         b = (R & -R).bit_length() - 1

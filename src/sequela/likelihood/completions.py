@@ -1,6 +1,6 @@
 """Samples with more missing cells than a lattice can sum over: their missing cells are drawn.
 
-Completed sets are exact. What is done with them is in `drawn_samples`.
+Completed sets are evaluated exactly. How draws are weighted is in `drawn_samples`.
 
 The same completed set comes from many draws, of the same sample and of others: each distinct one is
 evaluated once.
@@ -49,7 +49,7 @@ __all__ = [
     "draw_cells",
 ]
 
-# Completed sets per evaluation of a fit that are worth their time at first, and at most.
+# Number of completed sets per evaluation of a fit: at first, and at most.
 _FIRST_DRAWS = 2e4
 _MOST_DRAWS = 8e4
 # Items of a completed set.
@@ -114,7 +114,7 @@ class CompletedSets(Draws):
 
 
 class _Cells(NamedTuple):
-    """Cells of one sample: where its chains stand, and what they drew."""
+    """The missing cells of one sample: the states of its chains, and their draws."""
 
     states: NDArray[np.uint8]
     kept: NDArray[np.uint8]
@@ -127,7 +127,7 @@ def _draw_some(
     kept: int,
     rng: np.random.Generator,
 ) -> list[_Cells]:
-    """Move the chains of a few samples on."""
+    """Advance the chains of a few samples."""
     found = []
     for known, state in zip(partials, states, strict=True):
         burn_in = FIRST_BURN_IN if state is None else BURN_IN
@@ -198,7 +198,7 @@ class DrawnCompletions(DrawnSamples):
 
     @property
     def most_kept(self) -> int:
-        """The number of draws per chain beyond which an evaluation takes too long."""
+        """The largest number of draws per chain with which an evaluation is fast enough."""
         return max(4, int(4 * _MOST_DRAWS / max(_FIRST_DRAWS, CHAINS * len(self.partials))))
 
     def _per_chain(self, kept: int) -> int:
@@ -241,7 +241,7 @@ class DrawnCompletions(DrawnSamples):
 
 
 class SampledCompletions(NamedTuple):
-    """What drawn cells tell of samples at one theta.
+    """Estimates for samples from drawn cells, at one theta.
 
     Attributes
     ----------
@@ -250,7 +250,7 @@ class SampledCompletions(NamedTuple):
     gradient, gradient_variance : arrays (n, n) or None
         The weighted sum of the gradients of the samples, and its variance.
     present : list of arrays
-        Of every sample the share of the draws in which each missing item is present.
+        For every sample, the share of the draws in which each missing item is present.
     """
 
     log_p: NDArray[np.float64]
@@ -270,7 +270,7 @@ class SampledCompletions(NamedTuple):
         value: bool,
         gradient: bool,
     ) -> SampledCompletions:
-        """Draw the missing cells of samples and evaluate what is wanted."""
+        """Draw the missing cells of samples and compute the requested estimates."""
         threads = settings.threads
         draws = draw_cells(
             parameters, partials, [None] * len(partials), _VALUE_DRAWS,
@@ -304,7 +304,7 @@ def _values(
     """
     proposed, log_q = [], []
     for drawn in cells:
-        # One draw of either kind is added: no cell is proposed never or always.
+        # One draw of each kind is added, so that no probability of a proposal is 0 or 1.
         share = (drawn.sum(axis=0) + 0.5) / (len(drawn) + 1.0)
         new = rng.random(drawn.shape) < share
         proposed.append(new.astype(np.uint8))
@@ -317,5 +317,5 @@ def _values(
     count = weight.shape[1]
     log_p = top[:, 0] + np.log(mean)
     variance = weight.var(axis=1, ddof=1) / (count * mean**2)
-    # If all proposals agree, another one might still not: it would have been about one of them.
+    # If all proposals are equal, the variance is estimated as if one of them were different.
     return log_p, np.maximum(variance, 0.25 / count**2)

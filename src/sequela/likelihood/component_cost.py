@@ -1,4 +1,4 @@
-"""What a set takes by components: operations and memory, compared with those of its lattice."""
+"""The cost of evaluating a set by components: number of operations and memory."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ __all__ = [
     "work_of_components",
 ]
 
-# Smaller sets always have a lattice: it takes less than a millisecond.
+# Smaller sets are always evaluated on their lattice, which takes less than a millisecond.
 LEAST_COMPONENT_SET = 13
-# What a set takes beside its functions of time, as so many operations on a lattice.
+# The fixed cost of a set by components, as a number of operations on a lattice.
 COMPONENT_OVERHEAD = 5e6
-# No budget of memory is enough for a larger one.
+# Larger components need more memory than any budget.
 LARGEST_COMPONENT = 24
-# States of components up to which quantiles of small sets are read off the integrand.
+# Largest total number of states for which quantiles of small sets are computed by components.
 _MOST_QUANTILE_STATES = 512
-# What a component takes, for each of its states: coefficients of functions of time.
+# Number of coefficients of the functions of time, per state of a component.
 _COEFFICIENTS = 20 * 16
 
 
 def work_of_components(
     parameters: Parameters | None, parts: list[Component], budget: Budget
 ) -> float:
-    """Return the operations that a set takes by components; infinite if they do not fit.
+    """Return the number of operations for a set by components; infinite if beyond the budget.
 
-    Without parameters only the sizes of the components are judged, not the range of their rates.
+    Without parameters only the sizes of the components are tested, not the range of their rates.
     """
     work = COMPONENT_OVERHEAD
     for part in parts:
@@ -58,7 +58,7 @@ def work_of_components(
 
 
 def component_cost(parameters: Parameters, items: NDArray[np.int64]) -> tuple[float, float]:
-    """Return the operations and the bytes that a set takes by components, whatever the budget."""
+    """Return the number of operations and of bytes for a set by components, without a budget."""
     parts, _ = components_of(items, parameters.children)
     functions = [2.0**part.size * _COEFFICIENTS for part in parts]
     work = sum(f * (3 * part.size + 30) for f, part in zip(functions, parts, strict=True))
@@ -66,7 +66,7 @@ def component_cost(parameters: Parameters, items: NDArray[np.int64]) -> tuple[fl
 
 
 def has_small_components(parameters: Parameters, items: NDArray[np.int64]) -> bool:
-    """Tell whether a set has a lattice, and yet components that give its time much sooner."""
+    """Return whether a small set has components that give its observation time much faster."""
     if items.size >= LEAST_COMPONENT_SET:
         return False
     parts, _ = components_of(items, parameters.children)

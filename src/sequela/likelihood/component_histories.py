@@ -1,11 +1,12 @@
-"""When the items of a set arrived and in what order, exactly, where the set falls into components.
+"""Exact arrival times and orders of the items of a set that consists of small components.
 
 Given the observation time t, components are independent. Moments of the arrival times, and orders
-within a component, need one pass over its states. Whether an item of one component came before an
-item of another is a double integral: over t, and over the moments s before it, of the probability
-that the first is present at s times the density of the arrival of the second. The place of an item
-among all others takes the distribution of the number of items present at s, whose generating
-function is a product over the components. Isolated items have closed forms.
+within a component, need one pass over its states. The probability that an item of one component
+arrived before an item of another is a double integral over t and over the moments s before t. Its
+integrand is the probability that the first item is present at s times the arrival density of the
+second. The position of an item among all others needs the distribution of the number of items
+present at s, whose generating function is a product over the components. Isolated items have closed
+forms.
 """
 
 from __future__ import annotations
@@ -37,15 +38,15 @@ if TYPE_CHECKING:
 
 __all__ = ["ComponentHistory"]
 
-# Numbers that the products of generating functions may hold at a time.
+# Largest number of values in the products of generating functions that are in memory together.
 _MOST_NUMBERS = 1 << 21
-# The posterior of the observation time of a set narrows as the root of its size; with panels that
-# double in length arrivals were right to 1e-12 for 24 items, and to 1e-5 for 250.
+# The posterior of the observation time becomes narrower with the square root of the set size. With
+# panels that double in length, errors of arrivals were 1e-12 for 24 items and 1e-5 for 250.
 _ITEMS_PER_SPLIT = 24.0
 # Gauss points on each interval of the moments before an observation.
 _LEAST_POINTS = 10
 _POINTS_PER_ITEM = 0.5
-# Below this rate times time, arrival moments of an isolated item are power series.
+# If rate times time is smaller, arrival moments of an isolated item are computed by a power series.
 _SERIES = 0.5
 
 
@@ -62,11 +63,11 @@ class ComponentHistory:
     Attributes
     ----------
     time_mean, time_variance : float
-        Of the observation time given the set.
+        Mean and variance of the observation time given the set.
     arrival_mean, arrival_variance : arrays
-        Of the arrival of each item, in the order of `items`.
+        Mean and variance of the arrival time of each item, in the order of `items`.
     error : float
-        The largest error of a probability that is known to be 1, and of the probability of the set.
+        The largest error of the probability of the set, and of probabilities that must be 1.
     """
 
     def __init__(self, parameters: Parameters, items: NDArray[np.int64]) -> None:
@@ -79,7 +80,7 @@ class ComponentHistory:
         self.time_variance = distribution.variance
         self.arrival_mean = np.empty(items.size)
         second = np.empty(items.size)
-        # Orders between components are filled in when they are asked for.
+        # Orders between components are computed when they are first used.
         self._within = np.full((items.size, items.size), np.nan)
         components, isolated = solved.parts(0)
         for c in components:
@@ -106,12 +107,12 @@ class ComponentHistory:
 
     @property
     def place(self) -> NDArray[np.float64]:
-        """The probability that each item came after exactly 0, 1, ... others."""
+        """The probability that each item arrived after exactly 0, 1, ... other items."""
         return self._orders[1]
 
     def _solve(self) -> ComponentSets:
         sets = [self.items]
-        # The adjoint functions have the posterior of the time as their source.
+        # The backward functions depend on the posterior of the time, which needs more panels.
         splits = int(np.ceil(np.sqrt(max(self.items.size, 1) / _ITEMS_PER_SPLIT)))
         solved = ComponentSets(
             self.parameters, decompose_by(self.parameters.children, sets), sets, splits=splits
@@ -138,7 +139,7 @@ class ComponentHistory:
 
     @cached_property
     def _orders(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Orders of all pairs, and places: integrals over time and the moments before."""
+        """Orders of all pairs and positions of all items, by integrals over two times."""
         if not self.items.size:
             return np.zeros((0, 0)), np.zeros((0, 0))
         with blas_on_one_thread():
@@ -149,10 +150,10 @@ class ComponentHistory:
         solved = self._solve()
         parts = _Parts(self.parameters, self.items, solved)
         before = np.zeros((k, k))
-        # Generating functions of the places at the first half of the roots of unity.
+        # Generating functions of the positions at the first half of the roots of unity.
         transform = np.zeros((k, k // 2 + 1), dtype=np.complex128)
         error = 0.0
-        # The probability of a place is a product over all items: a polynomial of higher degree.
+        # The probability of a position is a product over all items, so it needs more Gauss points.
         points = _LEAST_POINTS + int(_POINTS_PER_ITEM * k)
         times, posterior = observation_times(solved, 0)
         with WorkProgress("orders of the items of a sample", times.size) as bar:
@@ -167,7 +168,7 @@ class ComponentHistory:
         known = ~np.isnan(self._within)
         before[known] = self._within[known]
         place = np.maximum(np.fft.irfft(transform, n=k, axis=1), 0.0)
-        # Of two items one came first, and each has a place.
+        # One of two items arrived first, and the probabilities of all positions add up to 1.
         error = max(
             error,
             float(np.abs(before + before.T + np.eye(k) - 1.0).max()),
@@ -175,8 +176,8 @@ class ComponentHistory:
         )
         if error > CROSS_ACCURACY:
             raise InputError(
-                f"the order of the items of a set of {k} is right to {error:.1g} only: rates of "
-                "the model are too far apart. Scale the largest entries of theta down"
+                f"the probabilities of orders in a set of {k} items have an error of {error:.1g}, "
+                "because the rates of the model are too different. Use a theta with smaller entries"
             )
         whole = 0.5 * (before + 1.0 - before.T)
         np.fill_diagonal(whole, 0.0)
@@ -186,9 +187,10 @@ class ComponentHistory:
 class _States:
     """All items of a set at moments before an observation.
 
-    ``present[b, a]`` is the probability that item b is present at moment a; ``arrivals[b, j, a]``
-    the density of its arrival after j others of its part; ``counts[c][j, a]`` the probability that
-    part c has j items. `error` is that of probabilities which are known to be 1.
+    A part is a component or an isolated item. ``present[b, a]`` is the probability that item b is
+    present at moment a, ``arrivals[b, j, a]`` the density of its arrival after j other items of its
+    part, and ``counts[c][j, a]`` the probability that part c has j items. `error` is the largest
+    error of probabilities that must be 1.
     """
 
     def __init__(self, k: int, widest: int, moments: int) -> None:
@@ -211,7 +213,7 @@ class _Parts:
         self.functions = [solved.functions[c] for c in components]
         self.tables = [both_ways(f, solved.grid) for f in self.functions]
         self.isolated = solved.decomposition.isolated[isolated]
-        # The places of the items of each part.
+        # The positions of the items of each part in the set.
         self.members = [np.searchsorted(items, f.columns[: f.k]) for f in self.functions]
         self.members += [np.searchsorted(items, [item]) for item in self.isolated]
         rates = [float(f.exits.max()) for f in self.functions]
@@ -245,7 +247,7 @@ class _Parts:
 
 
 def _pieces(moments: int, numbers: int) -> Iterator[slice]:
-    """Cut moments into slices whose products fit into memory."""
+    """Yield slices of the moments that are small enough for the memory."""
     step = max(1, _MOST_NUMBERS // max(numbers, 1))
     for start in range(0, moments, step):
         yield slice(start, start + step)
@@ -257,10 +259,11 @@ def _add_places(
     weights: NDArray[np.float64],
     members: list[NDArray[np.intp]],
 ) -> None:
-    """Add to the transform of the places of all items those at moments with these weights.
+    """Add the contribution of weighted moments to the transform of the positions of all items.
 
-    The number of items before an arrival is that of its own part plus those of all other parts,
-    which are independent: products of generating functions, from the left and from the right.
+    The number of items before an arrival is the sum of the numbers in all parts. The parts are
+    independent, so the generating function is a product. The products of all other parts come from
+    products from the left and from the right.
     """
     k, frequencies = transform.shape
     roots = np.exp(-2j * np.pi * np.arange(frequencies) / k)
@@ -275,7 +278,7 @@ def _add_places(
         for part, own in enumerate(members):
             others = left * right[parts - 1 - part] * weights[here]
             arrivals = states.arrivals[own][:, :, here].reshape(-1, others.shape[1])
-            # First over the moments, then over the number of items of the same part.
+            # Sum first over the moments, then over the number of items of the same part.
             mixed = (others @ arrivals.T).reshape(frequencies, own.size, -1)
             transform[own] += np.einsum("mbj,mj->bm", mixed, powers[:, :-1])
             left = left * factors[part]
@@ -284,9 +287,9 @@ def _add_places(
 def _truncated_exponential(
     x: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the first two moments of an exponential arrival before t, as shares of t and t^2.
+    """Return the first two moments of an exponential time truncated at t, divided by t and t^2.
 
-    x is the rate times t. They are 1/x - 1/(e^x - 1) and 2/x^2 - (1 + 2/x)/(e^x - 1).
+    x is the rate times t. The results are 1/x - 1/(e^x - 1) and 2/x^2 - (1 + 2/x)/(e^x - 1).
     """
     small = np.minimum(x, _SERIES)
     square = small * small
@@ -296,7 +299,7 @@ def _truncated_exponential(
     with np.errstate(over="ignore"):
         tail = 1.0 / np.expm1(large)
     first = np.where(x < _SERIES, 0.5 - odd, 1.0 / large - tail)
-    # The terms of order 1/x^2 and 1/x cancel; those of odd / x are a series of their own.
+    # The terms of order 1/x^2 and 1/x cancel; odd / x is again a power series.
     ratio = _polynomial(square, _BERNOULLI)
     second = np.where(
         x < _SERIES,

@@ -1,14 +1,14 @@
-"""Sets of any size, exactly, where theta is sparse: a product of components under one integral.
+"""Exact likelihood of sets of any size if theta is sparse: a product of components, integrated.
 
 Given the observation time t, the components of a set (`decomposition`) are independent, so
 
     p(S) = integral of stop_rate exp(-stop_rate t) prod_c p_c(t) prod_i (1 - exp(-w_i t)) exp(-v t),
 
-with the components c, the isolated items i, and the total rate v of the items that are absent and
-on which nothing in S acts. The functions p_c come from `kernels.components`, on panels of time that
-double in length; the integral is Gauss's rule on each panel. Components that several sets share are
-evaluated once, and their gradients too: what the sets contribute is added up first, as a function
-of time.
+with the components c, the isolated items i, and the total rate v of the absent items on which no
+item of S acts. The functions p_c come from `kernels.components`, on panels of time that double in
+length; the integral uses Gauss's rule on each panel. A component that several sets share is
+evaluated once. Its gradient is also computed once: the contributions of the sets are first added
+up, as a function of time.
 """
 
 from __future__ import annotations
@@ -51,29 +51,29 @@ __all__ = [
     "time_bounds",
 ]
 
-# Rates that differ by more than 2^50 are left to other ways of evaluating a set.
+# If rates differ by a factor of more than 2^50, sets are evaluated by another method.
 MOST_PANELS = 56
-# The largest relative error of a probability that is accepted.
+# The largest accepted relative error of a probability.
 ACCURACY = 1e-9
-# Points of Gauss's rule on each panel: at least, and per item of the largest set. On [h, 2h] the
-# integrand changes by a factor of up to 2^k.
+# Points of Gauss's rule on each panel: the smallest number, and how many more per item of the
+# largest set. On [h, 2h] the integrand changes by a factor of up to 2^k.
 _LEAST_POINTS = 32
 _POINTS_PER_ITEM = 0.45
-# Panels of most data sets: rates that differ by a factor of a million.
+# Number of panels for most data sets, in which rates differ by a factor of a million.
 _USUAL_PANELS = 20
 
 
 @lru_cache(maxsize=16)
 def _gauss(points: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return nodes, weights, and the Legendre polynomials at the nodes."""
+    """Return nodes and weights of Gauss's rule, and the Legendre polynomials at the nodes."""
     nodes, weights = np.polynomial.legendre.leggauss(points)
     polynomials = np.polynomial.legendre.legvander(nodes, DEGREES - 1).astype(np.float64)
     return nodes, weights, polynomials
 
 
 def points_for(largest_set: int) -> int:
-    """Return the number of points per panel for sets of up to so many items."""
-    # A few numbers only, so that rules are made once.
+    """Return the number of points per panel for sets of at most this many items."""
+    # Round up to multiples of 16, so that few different rules are computed.
     wanted = _LEAST_POINTS + int(_POINTS_PER_ITEM * largest_set)
     return -(-wanted // 16) * 16
 
@@ -85,9 +85,9 @@ class TimeGrid:
     Attributes
     ----------
     edges : array (panels + 1,)
-        Where the panels begin and end.
+        The bounds of the panels.
     points : int
-        Points per panel.
+        Number of points per panel.
     """
 
     edges: NDArray[np.float64]
@@ -95,9 +95,9 @@ class TimeGrid:
 
     @classmethod
     def between(cls, first: float, last: float, largest_set: int, splits: int = 1) -> TimeGrid:
-        """Return the grid whose first panel ends at `first` and whose last one beyond `last`.
+        """Return the grid whose first panel ends at `first` and whose last panel ends after `last`.
 
-        Panels double in length in so many steps as `splits` says.
+        There are `splits` panels per doubling of the time.
         """
         count = max(1, int(np.ceil(np.log2(max(last / first, 1.0)))))
         edges = np.concatenate([[0.0], first * 2.0 ** (np.arange(splits * count + 1) / splits)])
@@ -110,7 +110,7 @@ class TimeGrid:
 
     @cached_property
     def times(self) -> NDArray[np.float64]:
-        """All points, panel by panel."""
+        """The points of all panels, in order of time."""
         nodes = _gauss(self.points)[0]
         return (self.edges[:-1, None] + self.half[:, None] * (1.0 + nodes)).ravel()
 
@@ -126,14 +126,17 @@ class TimeGrid:
     def polynomials(
         self, times: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the panels of any times, and the Legendre polynomials there (times, degrees)."""
+        """Return the panel of each time, and the Legendre polynomials there (times, degrees)."""
         panel = np.empty(times.size, dtype=np.int64)
         values = np.empty((times.size, DEGREES))
         call(legendre_at, panel, values, self.edges, times)
         return panel, values
 
     def project(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the function whose integral with a polynomial is the weighted sum over points."""
+        """Return the coefficients of the function that stands for weights at the points.
+
+        The integral of this function times a polynomial is the weighted sum over the points.
+        """
         moments = _gauss(self.points)[2].T @ weights.reshape(-1, self.points).T
         scale = (2.0 * np.arange(DEGREES) + 1.0)[:, None] / (2.0 * self.half)[None, :]
         projected: NDArray[np.float64] = np.ascontiguousarray(moments * scale)
@@ -158,14 +161,14 @@ class ComponentFunction:
         """Solve on the grid; return the log-probability at all points."""
         self.P = np.empty((1 << self.k, DEGREES, grid.half.size))
         call(component_forward, self.P, self.rates, self.exits, self.slowest, grid.half, self.k)
-        # Where the probability is below rounding it is below any weight, too.
+        # The bound avoids log(0). Where the probability is that small, its weight is zero anyway.
         self.scaled = np.maximum(grid.values(self.P[-1]), 1e-300)
         log_p: NDArray[np.float64] = np.log(self.scaled) - self.slowest * grid.times
         return log_p
 
     @cached_property
     def rates_by_column(self) -> NDArray[np.float64]:
-        """The rates of the columns, each over all states."""
+        """The rates as an array (columns, states)."""
         return np.ascontiguousarray(self.rates.T)
 
     def scaled_at(self, grid: TimeGrid, t: float) -> float:
@@ -181,10 +184,10 @@ class ComponentFunction:
         return log_p
 
     def tails(self, grid: TimeGrid) -> NDArray[np.float64]:
-        """Return on each panel the size of the last coefficients, relative to the function.
+        """Return the size of the last coefficients on each panel, relative to the function.
 
-        Coefficients fall geometrically where the function is resolved, so this bounds what the
-        polynomials leave out.
+        If the polynomials approximate the function well, coefficients decrease geometrically. The
+        last coefficients then bound the error of the approximation.
         """
         last = np.abs(self.P[-1][-2:]).sum(axis=0)
         largest = np.abs(self.scaled.reshape(-1, grid.points)).max(axis=1)
@@ -192,12 +195,15 @@ class ComponentFunction:
         return relative
 
     def source(self, grid: TimeGrid, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return weights of observation times, divided by the probability, as a function."""
+        """Return weights of observation times, divided by the probability, as coefficients."""
         largest = max(float(weights.max(initial=0.0)), 1e-300)
         return grid.project(np.where(weights > 1e-30 * largest, weights, 0.0) / self.scaled)
 
     def gradient(self, grid: TimeGrid, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the gradient of the weighted sum of log p over the points, as the kernel does."""
+        """Return the gradient of the weighted sum of log p over the points.
+
+        The layout is that of the kernel `component_gradient`.
+        """
         source = self.source(grid, weights)
         G = np.empty((self.k + 1, self.columns.size + 1))
         call(
@@ -208,10 +214,10 @@ class ComponentFunction:
 
 
 def time_bounds(fastest: float, drop: float, size: int) -> tuple[float, float]:
-    """Return times between which the posterior of the observation time of a set lies.
+    """Return bounds between which the posterior of the observation time of a set lies.
 
     Given the order, the time is a sum of size + 1 exponential holding times whose rates lie between
-    `drop` and `fastest`; both bounds leave out a probability far below rounding.
+    `drop` and `fastest`. The probability outside the bounds is far below rounding errors.
     """
     first = 1.0 / fastest
     steps = size + 1.0
@@ -231,8 +237,8 @@ class ComponentSets:
     sets : sequence of arrays
         The items of the sets, in the order of the decomposition.
     splits : int
-        Panels per doubling of the time. One resolves the functions of the components; the
-        posterior of the time of a large set is narrower than they are.
+        Number of panels per doubling of the time. One is enough for the functions of the
+        components. The posterior of the time of a large set is narrower and may need more.
 
     Attributes
     ----------
@@ -264,7 +270,7 @@ class ComponentSets:
         self.errors = np.full(len(sets), np.nan)
 
     def parts(self, s: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the places of the components and of the isolated items of a set."""
+        """Return the positions of the components and of the isolated items of a set."""
         lists = self.decomposition.lists
         return (
             lists.components[lists.component_start[s] : lists.component_start[s + 1]],
@@ -273,7 +279,7 @@ class ComponentSets:
 
     @cached_property
     def touched(self) -> NDArray[np.bool_]:
-        """Items (columns) that are in a set (row) or acted upon by it; other rates are constant."""
+        """Which items (columns) are in a set (row) or are affected by it; others are constant."""
         found = np.zeros((len(self.sets), self.parameters.n), dtype=np.bool_)
         for s, items in enumerate(self.sets):
             found[s, items] = True
@@ -334,13 +340,13 @@ class ComponentSets:
         if not self.is_accurate:
             s = int(np.nanargmax(self.errors))
             raise InputError(
-                f"the components of a set of {self.sets[s].size} items are right to "
-                f"{self.errors[s]:.1g} only: rates of the model are too far apart. Use "
-                "method='relocation', or scale the largest entries of theta down"
+                f"the probability of a set of {self.sets[s].size} items by components has an error "
+                f"of {self.errors[s]:.1g}, because the rates of the model are too different. Use "
+                "method='relocation', or a theta with smaller entries"
             )
 
     def _judge(self) -> None:
-        """Fill `errors`: what the panels may have left out, where the posterior lies."""
+        """Fill `errors`: the error of the approximation, weighted by the posterior of the time."""
         if not self.functions:
             self.errors = np.zeros(len(self.sets))
             return
@@ -353,8 +359,7 @@ class ComponentSets:
     def gradient(self, weights: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]:
         """Return the weighted sum of the gradients, after `solve`.
 
-        Entries between items that do not influence each other yet, neither directly nor through a
-        common component, are left at 0: see `cross_gradient`.
+        Entries between items of different components are left at 0: see `cross_gradient`.
         """
         n = self.parameters.n
         grid = self.grid
@@ -386,20 +391,20 @@ class ComponentSets:
         return gradient
 
     def _add_free(self, gradient: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
-        """Add the base rates of items with constant rates: minus rate times the mean time."""
+        """Add the derivatives by the base rates of items with constant rates: -rate * mean time."""
         means = weights * (self.posterior @ self.grid.times)
         lasting = np.where(self.touched, 0.0, means[:, None]).sum(axis=0)
         gradient[np.diag_indices(self.parameters.n)] -= self.parameters.rate * lasting
 
 
 def integral_work(sets: Sequence[NDArray[np.int64]]) -> float:
-    """Return about how many operations the integrals over time of sets take."""
+    """Return the approximate number of operations for the integrals over time of sets."""
     points = points_for(max((items.size for items in sets), default=0))
     return _USUAL_PANELS * points * float(sum(items.size for items in sets))
 
 
 def in_component_range(parameters: Parameters, component: Component) -> bool:
-    """Tell whether the functions of a component stay in the range of a double."""
+    """Return whether the functions of a component stay in the range of a double."""
     theta = parameters.theta
     columns = component.columns
     k = component.size

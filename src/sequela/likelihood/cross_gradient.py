@@ -1,13 +1,14 @@
-"""The entries of the gradient between different components, needed to judge optimality.
+"""The entries of the gradient between different components, which the KKT residual needs.
 
-They are zero entries of theta, so a step on the present interactions does not need them. Each takes
-an integral over the observation time and one over the moments before it (`kernels.crossing`). What
-an item contributes depends on its own component and the time alone, so it is evaluated once for all
-sets that contain the component; sets are told apart only by the weights of the times.
+The corresponding entries of theta are zero, so a step on the present interactions does not need
+them. Each entry is an integral over the observation time and over the moments before it
+(`kernels.crossing`). The contribution of an item depends only on its own component and the time, so
+it is evaluated once for all sets that contain the component. Sets differ only in the weights of the
+times.
 
-Where the column is an isolated item, or one with a constant rate, the density of its arrival does
-not depend on the moment: the inner integral is the time that the row is present, and a set is one
-small matrix product. Sets of hundreds of items consist almost entirely of these.
+If the column is an isolated item, or an item with a constant rate, the density of its arrival does
+not depend on the moment. The inner integral is then the time during which the row is present, and a
+set needs one small matrix product. Sets of hundreds of items consist almost entirely of such items.
 """
 
 from __future__ import annotations
@@ -34,18 +35,19 @@ if TYPE_CHECKING:
 
 __all__ = ["CROSS_ACCURACY", "CrossGradient"]
 
-# The probability of a component at t must come out the same at every moment before.
+# Largest error. It is estimated from the probability of a component at t, which must be the same
+# for every moment before t.
 CROSS_ACCURACY = 1e-8
-# Bytes for the rows and columns of all components at once; if they need more, times are dealt with
-# in portions.
+# Largest number of bytes for the tables of all components; if they need more, the times are split
+# into portions.
 _MOST_BYTES = 3e8
-# Bytes for gradients that are added up side by side, and their largest number. They depend on the
-# problem alone, so that sums are the same for any number of threads.
+# Largest number of bytes for partial sums of the gradient, and the largest number of partial sums.
+# Both depend only on the problem, so that results are the same for any number of threads.
 _MOST_SUM_BYTES = 2.5e8
 _MOST_SUMS = 16
-# Rows of one matrix product.
+# Largest number of rows in one matrix product.
 _MOST_ROWS = 512
-# Below this product of rate and time, the time that an item is present has a series.
+# If rate times time is smaller, the time that an item is present is computed by a power series.
 _SMALL = 1e-2
 
 
@@ -55,14 +57,14 @@ class CrossGradient:
     Parameters
     ----------
     solved : ComponentSets
-        After `solve`.
+        The sets, after `solve`.
     precision : Precision
         How finely the integrals over time are evaluated.
 
     Attributes
     ----------
     error : float
-        After `gradient`: the largest error of a set that was found.
+        After `gradient`: the largest estimated error of a set.
     """
 
     def __init__(self, solved: ComponentSets, precision: Precision = FINE) -> None:
@@ -73,7 +75,7 @@ class CrossGradient:
         functions = solved.functions
         sizes = [f.k for f in functions]
         widths = [f.columns.size for f in functions]
-        # Where the rows and columns of each component begin in the tables of all of them.
+        # The first row and the first column of each component in the common tables.
         self._row_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._column_start = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
         self._isolated = solved.decomposition.isolated
@@ -84,7 +86,7 @@ class CrossGradient:
         times = self._shared.times
         self._pooled = self._shared.pooled(weights)
         self._members = self._membership()
-        # The time that each row of a component has been present by each time, and the errors there.
+        # The time for which each item of a component has been present at each time, and the errors.
         self._lasting = np.zeros((self._row_start[-1], times.size))
         self._worst = np.zeros((len(self.solved.functions), times.size))
         n = self.parameters.n
@@ -104,7 +106,7 @@ class CrossGradient:
         return total
 
     def _membership(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return which set (row) has which component, and which isolated item, as 0 and 1."""
+        """Return tables of 0 and 1: which set has which component, and which isolated item."""
         solved = self.solved
         components = np.zeros((len(solved.sets), len(solved.functions)))
         isolated = np.zeros((len(solved.sets), self._isolated.size))
@@ -119,7 +121,7 @@ class CrossGradient:
         return float(max([*exits, *self.parameters.rate[self._isolated], 1e-300]))
 
     def _portions(self) -> list[NDArray[np.int64]]:
-        """Return places of times that are dealt with at once, as far as memory allows."""
+        """Return portions of the times that are small enough for the memory, as positions."""
         times = self._shared.times
         if not self.solved.functions:
             return []
@@ -131,12 +133,12 @@ class CrossGradient:
     def _between_components(
         self, portion: NDArray[np.int64], totals: list[NDArray[np.float64]], n_threads: int
     ) -> None:
-        """Add the entries whose columns belong to components, of some of the times."""
+        """Add the entries whose columns belong to components, for a portion of the times."""
         functions = self.solved.functions
         moments, at, lengths = moments_before(
             self._shared.times[portion], self._fastest(), self.solved.grid, self._precision
         )
-        # The most expensive components first.
+        # Start with the largest components, which take longest.
         order = sorted(range(len(functions)), key=lambda c: -functions[c].k)
         done = run_all([partial(self._tables, c, portion, moments) for c in order], n_threads)
         tables = dict(zip(order, done, strict=True))
@@ -149,7 +151,7 @@ class CrossGradient:
     def _tables(
         self, c: int, portion: NDArray[np.int64], moments: Moments
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return presence (items) and steps (columns) of a component at all moments."""
+        """Return the presence of items and the steps of columns of a component at all moments."""
         f: ComponentFunction = self.solved.functions[c]
         needed = self._members[0][:, c] @ self._pooled[:, portion] > 0.0
         X = np.empty((f.k, int(moments.start[-1])))
@@ -181,7 +183,7 @@ class CrossGradient:
         wt = np.multiply.outer(rate[self._isolated], times)
         lasting = np.concatenate([self._lasting, times * _present_share(wt)])
         with np.errstate(over="ignore"):
-            # Density of the arrival minus mean rate; it does not depend on the moment.
+            # The density of the arrival minus the mean rate, which does not depend on the moment.
             steps = rate[self._isolated][:, None] / np.expm1(wt)
         for s in chosen:
             components, isolated = solved.parts(s)
@@ -197,7 +199,7 @@ class CrossGradient:
             same = np.arange(isolated.size)
             entries[same + rows.size - isolated.size, same] = 0.0
             total[np.ix_(rows, self._isolated[isolated])] += entries
-            # Items with constant rates: minus the rate times the time that the row is present.
+            # For items with constant rates: minus rate times the time for which the row is present.
             steady = np.where(solved.touched[s], 0.0, rate)
             total[rows] -= np.multiply.outer(present.sum(axis=1), steady)
 
@@ -208,8 +210,8 @@ class CrossGradient:
             self.error = max(self.error, float(found @ self._shared.weights[s]))
         if self.error > CROSS_ACCURACY:
             raise InputError(
-                f"the gradient between components is right to {self.error:.1g} only: rates of the "
-                "model are too far apart. Scale the largest entries of theta down"
+                f"the gradient between components has an error of {self.error:.1g}, because the "
+                "rates of the model are too different. Use a theta with smaller entries"
             )
 
 
@@ -231,14 +233,14 @@ class _Products:
         self.tables = tables
 
     def add(self, first: int, total: NDArray[np.float64], every: int) -> None:
-        """Add the products of every so many times, from the first on."""
+        """Add the products at the times `first`, `first + every`, ..."""
         for place in range(first, self.portion.size, every):
             self._add_time(place, total)
 
     def _add_time(self, place: int, total: NDArray[np.float64]) -> None:
-        """Add the products at one time: all sets at once, or each alone, whichever is cheaper.
+        """Add the products at one time, for all sets together or one by one, which is faster.
 
-        All at once evaluates every pair of components once, but also pairs that no set has.
+        All sets together need every pair of components once, but also pairs that no set has.
         """
         cross = self.cross
         sets = np.nonzero(cross._pooled[:, self.portion[place]])[0]  # noqa: SLF001 - part of it
@@ -253,7 +255,7 @@ class _Products:
             self._add_sets(place, np.array([s]), part, total)
 
     def _cost(self, components: NDArray[np.int64], isolated: NDArray[np.int64]) -> float:
-        """Return how many products of a row and a column these parts have."""
+        """Return the number of products of a row and a column for these parts."""
         cross = self.cross
         rows = np.diff(cross._row_start)[components].sum() + isolated.size  # noqa: SLF001
         return float(rows) * float(np.diff(cross._column_start)[components].sum())  # noqa: SLF001
@@ -308,7 +310,7 @@ def _add_products(
     pairs: NDArray[np.float64],
     places: tuple[Places, Places],
 ) -> None:
-    """Add the products of all rows and columns, some rows at a time."""
+    """Add the products of all rows and columns, in blocks of rows."""
     rows, columns = places
     pairs = np.ascontiguousarray(pairs)
     for first in range(0, X.shape[0], _MOST_ROWS):
@@ -318,9 +320,9 @@ def _add_products(
 
 
 def _present_share(wt: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean share of [0, t] that an isolated item is present, if it is at t.
+    """Return the mean share of [0, t] for which an isolated item is present, given that it is at t.
 
-    That is 1 / (1 - exp(-wt)) - 1 / wt.
+    It is 1 / (1 - exp(-wt)) - 1 / wt.
     """
     small = np.minimum(wt, _SMALL)
     large = np.maximum(wt, _SMALL)

@@ -1,8 +1,8 @@
 """Observation times, and moments before them, at which gradients between components are evaluated.
 
-All sets share one grid over log t, so that what depends on a component and the time alone is
-evaluated once: a large set, whose posterior is narrow, takes every point of it, a small one every
-second, fourth, or 2^m-th.
+All sets share one grid over log t, so that quantities which depend only on a component and the time
+are evaluated once. A large set has a narrow posterior and uses every point of the grid. A small set
+uses every second, fourth or 2^m-th point.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ class Precision:
     Attributes
     ----------
     tail : float
-        The posterior is followed to this share of its largest value.
+        The integral ends where the posterior falls below this share of its largest value.
     step, step_of_width : float
-        The trapezoidal rule over log t: its step for few items, and for a set of k items as a
-        share of 1 / sqrt(k + 1), about the width of its posterior. The error falls as
-        exp(-pi^2 / step) for few items, and as exp(-2 (pi / share)^2) for many.
+        The step of the trapezoidal rule over log t. It is `step` for few items, and at most
+        `step_of_width` / sqrt(k + 1) for a set of k items, because 1 / sqrt(k + 1) is about the
+        width of the posterior. The error is about exp(-pi^2 / step) for few items, and
+        exp(-2 (pi / step_of_width)^2) for many.
     points : int
         Points of Gauss's rule on each of the intervals that halve towards both ends of [0, t].
     resolved : float
-        The shortest intervals are this many mean waiting times of the fastest rate long.
+        The length of the shortest intervals, in mean waiting times of the fastest rate.
     """
 
     tail: float
@@ -50,10 +51,10 @@ class Precision:
     resolved: float
 
 
-# Right to about 1e-11, for results.
+# For results: the error is about 1e-11.
 FINE = Precision(tail=1e-15, step=0.3, step_of_width=0.75, points=10, resolved=1.0)
-# Right to about 1e-6 for sets of few items and 1e-8 for those that fits evaluate this way, for the
-# decisions of a solver whose tolerance is 1e-4.
+# For a solver whose tolerance is 1e-4: the error is about 1e-6 for sets of few items, and 1e-8 for
+# the larger sets that fits evaluate by components.
 COARSE = Precision(tail=1e-10, step=0.45, step_of_width=1.1, points=6, resolved=3.0)
 
 
@@ -63,20 +64,20 @@ class SharedTimes:
     Parameters
     ----------
     solved : ComponentSets
-        After `solve`.
+        The sets, after `solve`.
     precision : Precision
         How fine the grid is.
 
     Attributes
     ----------
     times : array (times,)
-        All times that some set needs, ascending.
+        All times that at least one set needs, ascending.
     log_components : array (components, times)
         Log-probabilities of the components.
     points : list of arrays
-        For each set the places of its times.
+        For each set, the positions of its times in `times`.
     weights : list of arrays
-        For each set the posterior there; it sums to 1.
+        For each set, the posterior at its times; it sums to 1.
     """
 
     def __init__(self, solved: ComponentSets, precision: Precision) -> None:
@@ -100,7 +101,7 @@ class SharedTimes:
         self.weights = [self._posterior(s, log_isolated) for s in range(sizes.size)]
 
     def _places(self, s: int, stride: int) -> NDArray[np.int64]:
-        """Return the places on the finest grid, which begins at t = 1, of the times of a set."""
+        """Return the times of a set as positions on the finest grid; position 0 is t = 1."""
         grid = self._solved.grid
         row = self._solved.posterior[s]
         fall = -np.log(self._precision.tail)
@@ -108,7 +109,7 @@ class SharedTimes:
         density = np.log(np.maximum(row, 1e-300)) - grid.log_weights + np.log(grid.times)
         near = np.nonzero(density > density.max() - fall)[0]
         first = np.log(grid.times[max(near[0] - 1, 0)])
-        # Before the first point of the grid the density is that of a power of t.
+        # Before the first point of the grid the density is a power of t.
         fallen = density.max() - density[0]
         first -= max(0.0, fall - fallen) / (self._solved.sets[s].size + 1.0)
         last = np.log(grid.times[min(near[-1] + 1, row.size - 1)])
@@ -126,7 +127,7 @@ class SharedTimes:
         return normal
 
     def pooled(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the posteriors times weights of the sets, as a table (sets, times)."""
+        """Return the posteriors of the sets, each times its weight, as a table (sets, times)."""
         table = np.zeros((len(self.points), self.times.size))
         for s, at in enumerate(self.points):
             table[s, at] = weights[s] * self.weights[s]
@@ -147,7 +148,10 @@ def unit_moments(halvings: int, points: int) -> tuple[NDArray[np.float64], NDArr
 def moments_before(
     times: NDArray[np.float64], fastest: float, grid: TimeGrid, precision: Precision
 ) -> tuple[Moments, NDArray[np.float64], NDArray[np.float64]]:
-    """Return moments between 0 and each time that resolve a rate: places, times, and weights."""
+    """Return moments between 0 and each time that are dense enough for the fastest rate.
+
+    Returns the moments on the grid, their times, and their weights.
+    """
     turns = np.maximum(fastest * times / precision.resolved, 2.0)
     halvings = np.minimum(np.ceil(np.log2(turns)), _MOST_HALVINGS).astype(int)
     units = [unit_moments(int(h), precision.points) for h in halvings]

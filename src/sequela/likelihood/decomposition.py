@@ -1,9 +1,9 @@
-"""Which items of a set influence one another: components, isolated items, and the rest.
+"""Split a set into components of items that influence one another, and isolated items.
 
 Two items of a set S belong to the same component if one acts on the other, or if both act on the
-same item outside S, whose rate then depends on both together. Every item on which a component acts
-is one of its own items or outside S, so a component is the same in whatever set it occurs.
-An item of S that acts on nothing and on which nothing in S acts is isolated.
+same item outside S. Every item on which a component acts is one of its own items or outside S.
+Therefore a component is the same in every set that contains it. An item of S is isolated if it acts
+on no item and no item of S acts on it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Component:
 
     @property
     def columns(self) -> NDArray[np.int64]:
-        """All items whose rate depends on the state: first those of the set."""
+        """All items whose rate depends on the state; the items of the set come first."""
         return np.array([*self.items, *self.children], dtype=np.int64)
 
 
@@ -60,7 +60,7 @@ def components_of(
     items : array of int
         The set.
     children : sequence of tuples
-        For every item of the model the items on which it acts.
+        The items on which each item of the model acts.
     """
     inside = set(items.tolist())
     group: dict[int, int] = {i: i for i in inside}
@@ -75,8 +75,7 @@ def components_of(
     linked: set[int] = set()
     for i in items.tolist():
         for j in children[i]:
-            # An item inside is linked with all that act on it; so are those that act on an item
-            # outside, whose first parent stands for it.
+            # Link i with j if j is in the set. Otherwise link i with the first item that acts on j.
             other = j if j in inside else first_parent.setdefault(j, i)
             linked.add(i)
             if j in inside:
@@ -103,11 +102,11 @@ class Decomposition:
     Attributes
     ----------
     components : list of Component
-        The distinct ones.
+        The distinct components.
     isolated : array of int
         The items that are isolated in some set.
     lists : ProductLists
-        For each set the places of its components and isolated items in the two lists above.
+        For each set, the positions of its components and isolated items in the two lists above.
     """
 
     components: list[Component]
@@ -116,7 +115,7 @@ class Decomposition:
 
 
 def acting(support: NDArray[np.bool_]) -> list[tuple[int, ...]]:
-    """Return for every item the items on which it acts, or may act.
+    """Return, for every item, the items on which it acts or may act.
 
     Examples
     --------
@@ -129,13 +128,13 @@ def acting(support: NDArray[np.bool_]) -> list[tuple[int, ...]]:
 
 
 def decompose(support: NDArray[np.bool_], sets: Sequence[NDArray[np.int64]]) -> Decomposition:
-    """Return the components of many sets, each distinct one once.
+    """Return the distinct components and the isolated items of many sets.
 
     Parameters
     ----------
     support : array (n, n) of bool
-        Which items act, or may act, on which. More than the interactions that are there gives
-        larger components, which are right as well.
+        Whether item i acts, or may act, on item j. A support that contains more than the
+        interactions of theta gives larger components; results stay correct.
     sets : sequence of arrays
         The items of the sets.
     """
@@ -145,7 +144,7 @@ def decompose(support: NDArray[np.bool_], sets: Sequence[NDArray[np.int64]]) -> 
 def decompose_by(
     children: Sequence[tuple[int, ...]], sets: Sequence[NDArray[np.int64]]
 ) -> Decomposition:
-    """Return the same where the items on which each item acts are known already."""
+    """Return the decomposition as `decompose`, from the items on which each item acts."""
     places: dict[Component, int] = {}
     isolated_places: dict[int, int] = {}
     component_lists: list[list[int]] = []

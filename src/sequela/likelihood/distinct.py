@@ -1,6 +1,6 @@
-"""The distinct samples of a data set, each once, with its weight.
+"""The distinct samples of a data set, with their weights.
 
-Samples are the same if they have the same items, time, missing cells and known orders.
+Samples are equal if they have the same items, time, missing cells and known orders.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ __all__ = ["DistinctSamples"]
 
 @dataclass(frozen=True)
 class DistinctSamples:
-    """Distinct samples: sets with their observation times and whatever else is known of them.
+    """Distinct samples: sets with their observation times, missing cells and known orders.
 
     Attributes
     ----------
     sets : SetList
-        Their items, one set after the other, and their weights: shares of the samples.
+        The items of the distinct samples, concatenated, and their weights: shares of the samples.
     sizes : array of int
         Sizes of the sets.
     times : array
         Observation times; NaN where unknown.
     inverse : array of int
-        For every sample of the data the place of its pair here.
+        For every sample of the data, the position of its distinct sample.
     first : array of int
-        For every pair the first sample that has it.
+        For every distinct sample, the first sample of the data that is equal to it.
     partial : array of bool
-        Whether cells are missing or something is known about the order.
+        Whether cells are missing or an order is (partly) known.
     """
 
     sets: SetList
@@ -53,9 +53,9 @@ class DistinctSamples:
 
     @classmethod
     def of(cls, data: Dataset, *, partial: bool = False) -> DistinctSamples:
-        """Collect the distinct samples of `data`.
+        """Return the distinct samples of `data`.
 
-        Unless the caller can evaluate partly known samples (`partial`), they are refused.
+        Partly known samples raise an error, unless `partial` is true.
         """
         if not partial:
             data.require_plain("this question")
@@ -67,11 +67,11 @@ class DistinctSamples:
             row = int(impossible[0])
             raise InputError(
                 f"sample {data.samples[row]!r} (row {row}) is observed at time 0 with "
-                f"{int(sizes[sets.inverse[row]])} items; at time 0 nothing has happened yet, so "
-                "its probability is zero. Correct the time, or give NaN for unknown"
+                f"{int(sizes[sets.inverse[row]])} items; at time 0 no item has arrived yet, so the "
+                "probability is zero. Correct the time, or give NaN if it is unknown"
             )
-        # Pairs as complex numbers, which are sorted by both parts, and much sooner than rows. NaN
-        # is not equal to itself, so unknown times get a number that no time can have.
+        # Pairs (set, time) are complex numbers here, which NumPy sorts much faster than rows. NaN
+        # is not equal to itself, so an unknown time is replaced by -1.
         groups = 1 if data.is_plain else data.n_samples
         which_set = sets.inverse * groups + (0 if data.is_plain else _other_knowledge(data))
         keys = which_set + 1j * np.where(np.isnan(times), -1.0, times)
@@ -114,7 +114,7 @@ class DistinctSamples:
         return self.sets.items[self.sets.start[index] : self.sets.start[index + 1]]
 
     def known(self, index: int) -> PartialSet | None:
-        """Return what is known of a partly known sample; None for a complete one."""
+        """Return the present and missing items and known orders; None for a complete sample."""
         return self._known.get(index)
 
     @cached_property
@@ -123,7 +123,7 @@ class DistinctSamples:
         return self._data is not None and self._data.missing is not None
 
     def missing_table(self, n: int) -> NDArray[np.float64] | None:
-        """Return the missing cells as rows of 0 and 1; None if there are none."""
+        """Return the missing cells as an array (samples, n) of 0 and 1; None if there are none."""
         if self._data is None or self._data.missing is None:
             return None
         return self._data.missing[self.first].astype(np.float64).reshape(len(self), n)
@@ -162,7 +162,7 @@ class DistinctSamples:
         return replace(self, sets=sets, sizes=sizes, partial=self.partial & ~chosen)
 
     def largest_first(self) -> list[int]:
-        """Return the places in order of falling size: long pieces of work first."""
+        """Return the positions in order of decreasing size, so that long work comes first."""
         return [int(s) for s in np.argsort(-self.sizes, kind="stable")]
 
 
@@ -189,12 +189,12 @@ def _other_knowledge(data: Dataset) -> NDArray[np.int64]:
 def _shares(
     data: Dataset, inverse: NDArray[np.intp], counts: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """Return the share of the samples that have each pair, counted by their weights."""
+    """Return the share of the total weight that each distinct sample has."""
     if data.weights is None:
         return np.asarray(counts / data.n_samples)
     if data.total_weight <= 0.0:
         raise InputError(
-            f"all {data.n_samples} samples have the weight 0; at least one must be positive"
+            f"all {data.n_samples} samples have weight 0; expected at least one positive weight"
         )
     sums = np.bincount(inverse, weights=data.weights, minlength=counts.size)
     return np.asarray(sums / data.total_weight)

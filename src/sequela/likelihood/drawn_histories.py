@@ -1,8 +1,8 @@
-"""Samples with too many items for a lattice: their histories are drawn, with their missing cells.
+"""Draw histories of samples with too many items for a lattice, with their missing cells.
 
-As in `completions`, but a draw is an order of a completed set, whose probability and gradient are
-simple products and sums: nothing limits the size of a set. The price is a larger error, because
-orders are drawn as well.
+A draw is an order of a completed set. Its probability and gradient are simple products and sums, so
+sets may have any size. In comparison with `completions` the error is larger, because orders are
+drawn as well.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _SAMPLES_TOGETHER = 32
 
 
 class Histories(Draws):
-    """Where the chains of some samples stand, and what they drew.
+    """The states of the chains of some samples, and their draws.
 
     Parameters
     ----------
     states, sizes : arrays (samples, chains, n) and (samples, chains)
-        The order at which each chain stands, and its length.
+        The current order of each chain, and its length.
     kept, lengths : arrays (samples, chains, draws, n) and (samples, chains, draws)
         The orders that were drawn, and their lengths.
     """
@@ -74,7 +74,7 @@ class Histories(Draws):
     def at_first(
         cls, partials: Sequence[PartialSet], n: int, rng: np.random.Generator
     ) -> Histories:
-        """Let chains stand at random orders of the items that are known to be present."""
+        """Return chains that start at random orders of the present items."""
         states = np.zeros((len(partials), CHAINS, n), dtype=np.int64)
         sizes = np.zeros((len(partials), CHAINS), dtype=np.int64)
         for s, known in enumerate(partials):
@@ -110,7 +110,7 @@ class Histories(Draws):
                 ):  # fmt: skip
                     raise InputError(
                         f"the rates of a sample of {known.present.size} items are beyond the range "
-                        "of a double; scale the largest entries of theta down"
+                        "of a double; use a theta with smaller entries"
                     )
 
         starts = range(0, len(partials), _SAMPLES_TOGETHER)
@@ -166,7 +166,7 @@ class DrawnHistories(DrawnSamples):
 
     @property
     def most_kept(self) -> int:
-        """The number of draws per chain beyond which an evaluation takes too long."""
+        """The largest number of draws per chain with which an evaluation is fast enough."""
         return int(np.clip(64 * 100 / max(len(self.partials), 1), 4, 64))
 
     def _advance(
@@ -195,8 +195,8 @@ def sample_histories(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return log p of samples, their variances, the weighted gradient, and its variance.
 
-    The value is an integral along the path on which the effects grow from nothing: without effects
-    log p is known, and its derivative along the path is a mean over drawn histories.
+    Without effects log p is known. Its derivative along the path on which all effects grow from
+    zero to theta is a mean over drawn histories. The value is the integral along this path.
     """
     nodes, factors = np.polynomial.legendre.leggauss(_VALUE_NODES)
     log_p = np.array([independent_log_p(parameters, known) for known in partials])

@@ -1,9 +1,9 @@
-"""Samples of a fit that are drawn: what is the same for missing cells and for whole histories.
+"""Samples of a fit that are drawn: the part that missing cells and whole histories share.
 
-At some theta, what is not known of a sample is drawn from its posterior. By Fisher's identity the
-gradient of log p of the sample is the mean of the gradients of what was drawn: unbiased, and its
-error is seen from the spread of independent chains. At another theta every draw is weighted by its
-probability there over its probability where it was drawn.
+At some theta, the unknown part of a sample is drawn from its posterior. By Fisher's identity the
+gradient of log p of the sample is the mean of the gradients of the draws. It is unbiased, and its
+error is estimated from the spread of independent chains. At another theta, each draw is weighted by
+the ratio of its probabilities there and at the first theta.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ __all__ = ["BURN_IN", "CHAINS", "FIRST_BURN_IN", "DrawnSamples", "Draws", "over_
 
 # Independent chains per sample; their spread is the error.
 CHAINS = 4
-# Sweeps over all items before the first draw, and before those of chains that go on.
+# Sweeps over all items before the first draw of new chains, and of chains that continue.
 FIRST_BURN_IN = 5
 BURN_IN = 1
 
 
 class Draws(ABC):
-    """What the chains of some samples drew: as many draws of every sample, chain by chain."""
+    """The draws of some samples: the same number for every sample, chain by chain."""
 
     @abstractmethod
     def log_p(self, parameters: Parameters, n_threads: int) -> NDArray[np.float64]:
-        """Return log p of every draw (samples, draws); NaN where rates are out of range."""
+        """Return log p of every draw (samples, draws); NaN if rates are out of range."""
 
     @abstractmethod
     def gradient(
@@ -48,21 +48,21 @@ class Draws(ABC):
 
 
 class DrawnSamples(ABC):
-    """The drawn samples of a fit, and their weights at any theta.
+    """The drawn samples of a fit, and their likelihood at any theta.
 
     Parameters
     ----------
     partials : list of PartialSet
         The samples.
     weights : array
-        Their shares of the data.
+        The share of each sample in the data.
     n : int
         Number of items.
 
     Attributes
     ----------
     effective : float
-        The effective share of the draws at the last evaluation, the mean over the samples.
+        The effective share of the draws at the last evaluation: a mean over the samples.
     """
 
     name: str
@@ -81,13 +81,13 @@ class DrawnSamples(ABC):
     @property
     @abstractmethod
     def most_kept(self) -> int:
-        """The number of draws per chain beyond which an evaluation takes too long."""
+        """The largest number of draws per chain with which an evaluation is fast enough."""
 
     @abstractmethod
     def _advance(
         self, parameters: Parameters, kept: int, settings: Settings, index: tuple[int, ...]
     ) -> Draws:
-        """Move the chains on and return what they draw."""
+        """Advance the chains and return their draws."""
 
     @abstractmethod
     def _arrays(self) -> dict[str, Any]:
@@ -95,12 +95,12 @@ class DrawnSamples(ABC):
 
     @abstractmethod
     def _restored(self, state: dict[str, Any]) -> Draws:
-        """Take the chains from `_arrays`, and return their draws."""
+        """Restore the chains from `_arrays`, and return their draws."""
 
     def draw(
         self, parameters: Parameters, kept: int, settings: Settings, index: tuple[int, ...]
     ) -> None:
-        """Draw at theta, to be used from here on."""
+        """Draw at theta; later evaluations use these draws."""
         if self._draws is None:
             self._offset = np.array([independent_log_p(parameters, k) for k in self.partials])
         else:
@@ -123,7 +123,7 @@ class DrawnSamples(ABC):
         return shares, self._offset + (top + np.log(total))[:, 0] - np.log(shares.shape[1])
 
     def evaluate(self, parameters: Parameters, n_threads: int) -> tuple[float, NDArray[np.float64]]:
-        """Return the weighted sum of log p and its gradient; NaN where rates are out of range."""
+        """Return the weighted sum of log p and its gradient; NaN if rates are out of range."""
         assert self._draws is not None  # noqa: S101 - something was drawn before
         shares, log_p = self._weigh(self._draws, parameters, n_threads)
         value = float(self.weights @ log_p)
@@ -132,14 +132,14 @@ class DrawnSamples(ABC):
         return value, self._draws.gradient(parameters, shares * self.weights[:, None], n_threads)
 
     def gradient_variance(self, parameters: Parameters, n_threads: int) -> NDArray[np.float64]:
-        """Return the variance of the gradient where samples were just drawn: from the chains."""
+        """Return the variance of the gradient, at the theta of the last draw."""
         assert self._draws is not None  # noqa: S101 - something was drawn before
         return over_chains(
             self._draws, parameters, self.weights, self._drawn.shape[1] // CHAINS, n_threads
         )[1]
 
     def arrays(self) -> dict[str, Any]:
-        """Return what a checkpoint needs to go on with the same draws."""
+        """Return the arrays that a checkpoint needs to continue with the same draws."""
         if self._draws is None:
             return {}
         state = {
@@ -151,7 +151,7 @@ class DrawnSamples(ABC):
         return {f"{self.name}_{key}": value for key, value in state.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from the `arrays` of an earlier run."""
+        """Continue from the `arrays` of an earlier run."""
         start = f"{self.name}_"
         own = {k.removeprefix(start): v for k, v in state.items() if k.startswith(start)}
         if not own:
@@ -169,7 +169,7 @@ def over_chains(
     kept: int,
     n_threads: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the gradient from all chains, and the variance of it; a chain has `kept` draws."""
+    """Return the gradient and its variance from all chains, which have `kept` draws each."""
     each = []
     for chain in range(CHAINS):
         weights = np.zeros((sample_weights.size, CHAINS, kept))

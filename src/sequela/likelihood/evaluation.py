@@ -1,4 +1,4 @@
-"""The mean log-likelihood of a data set and its gradient: one entry for all methods."""
+"""The mean log-likelihood of a data set and its gradient, by all methods."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ __all__ = ["Evaluation", "Likelihood", "evaluate", "log_likelihood"]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Log-likelihood of a data set at one theta: values, gradient, errors, and how each was found.
+    """Log-likelihood of a data set at one theta: values, gradient, errors and methods.
 
     Attributes
     ----------
     value : float
-        Mean log-likelihood over the samples (NaN if it was not asked for and some sets are
-        sampled).
+        Mean log-likelihood over the samples. It is NaN if ``value=False`` and some sets are
+        sampled.
     value_se : float
-        Monte Carlo standard error of `value`; 0 where everything is exact.
+        Monte Carlo standard error of `value`; 0 if all sets are exact.
     gradient : array (n, n) or None
         Derivative of `value` by theta[i, j].
     gradient_se : array (n, n) or None
-        Its Monte Carlo standard errors.
+        Monte Carlo standard errors of the gradient.
     seed : int
-        What every draw was derived from.
+        The seed from which all draws were derived.
     log_likelihoods, standard_errors, methods : arrays
-        Of every sample; `samples` shows them as a table.
+        One entry per sample; `samples` shows them as a table.
     data : Dataset
         The samples.
     """
@@ -96,25 +96,26 @@ class Evaluation:
 
 
 class Likelihood:
-    """A data set, ready to be evaluated at any number of models.
+    """A data set whose log-likelihood can be evaluated for any number of models.
 
-    Identical samples are evaluated once. The chains of sampled sets are kept from one evaluation
-    to the next, so that later ones need little burn-in.
+    Equal samples are evaluated once. The chains of sampled sets are kept between evaluations, so
+    that later evaluations need little burn-in.
 
     Parameters
     ----------
     data : Dataset, DataFrame, array or list of sets
         The samples.
     times : array or None
-        Observation times; NaN where unknown. None takes those of a `Dataset`, if it has any.
+        Observation times; NaN where unknown. None uses the times of a `Dataset`, if any.
     sample_weight : array or None
-        How much each sample counts in the mean; None takes the weights of a `Dataset`, if any.
+        The weight of each sample in the mean; None uses the weights of a `Dataset`, if any.
     method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform", \
 "completions", "histories"}
-        How sets are evaluated. "auto" is exact within the budget, on the lattice of a set or by
-        its components, and samples beyond it: by block relocation, or, at known times, by
-        Metropolis-Hastings; of samples with too many missing cells these are drawn. "completions"
-        and "histories" draw all missing cells that can be drawn, the latter with their orders.
+        How sets are evaluated. With "auto", sets within the budget are exact, on their lattice or
+        by components. Other sets are sampled: by block relocation at unknown times, and by
+        Metropolis-Hastings at known times. Missing cells are drawn if a sample has too many of
+        them. "completions" and "histories" draw all missing cells that can be drawn; "histories"
+        also draws orders.
     **settings
         `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 
@@ -154,7 +155,8 @@ class Likelihood:
             theta[i, j] is the log-effect of item i on the rate of item j, theta[j, j] the log
             base rate.
         value, gradient : bool
-            What is wanted. Without `value` the (costly) values of sampled sets are left out.
+            Whether to compute them. Without `value`, the log-likelihoods of sampled sets, which
+            take long, are not computed.
         """
         distinct = self.distinct
         read = as_model(model, self.data.items)
@@ -164,7 +166,7 @@ class Likelihood:
         exact = ExactWork(parameters, distinct, self._exact_blocks(ways), want_gradient=gradient)
         large = [int(s) for s in np.nonzero(~is_exact(ways) & ~self.distinct.partial)[0]]
         runs = self._prepare_chains(parameters, large, ways)
-        # One pool for all kinds of work, the long pieces first; sums are made in a fixed order.
+        # One pool for all kinds of work. Results are added up in a fixed order.
         pieces: list[Callable[[], Any]] = [*exact.pieces]
         pieces += [partial(run, value=value, gradient=gradient) for run in runs]
         done = run_all(pieces, self.settings.threads)[len(exact.pieces) :]
@@ -217,7 +219,7 @@ class Likelihood:
         value: bool,
         gradient: bool,
     ) -> Iterator[tuple[NDArray[np.int64], SampledCompletions]]:
-        """Yield the places of samples whose missing cells are drawn, and what was found of them."""
+        """Yield (positions, log-likelihoods) of samples whose missing cells are drawn."""
         for way in (Way.COMPLETIONS, Way.HISTORIES):
             places = np.flatnonzero(ways == way)
             if not places.size:
@@ -242,7 +244,7 @@ class Likelihood:
         log_p: NDArray[np.float64],
         gradient: NDArray[np.float64] | None,
     ) -> None:
-        """Fill in the sets that are evaluated by components; add to the gradient, if wanted."""
+        """Fill in log p of the sets evaluated by components; add their gradient, if wanted."""
         chosen = np.nonzero(ways == Way.COMPONENTS)[0]
         if not chosen.size:
             return
@@ -265,7 +267,7 @@ class Likelihood:
             ]
 
     def _exact_blocks(self, ways: NDArray[np.str_]) -> list[NDArray[np.int64]]:
-        """Share exact sets among blocks; the last plan is kept, for theta rarely changes it."""
+        """Return blocks of exact sets; they are cached, because theta rarely changes them."""
         chosen = np.nonzero(ways == Way.EXACT)[0]
         key = chosen.tobytes()
         if self._blocks[0] != key:
@@ -275,7 +277,7 @@ class Likelihood:
     def _prepare_chains(
         self, parameters: Parameters, large: list[int], ways: NDArray[np.str_]
     ) -> list[ChainRun]:
-        """Return the chains of the sets `large`, set by set, each a piece of work of its own."""
+        """Return the chains of the sets `large`, set by set; each can run separately."""
         sampling = self.settings.sampling
         runs = []
         for s in large:
@@ -304,10 +306,11 @@ def evaluate(
     method: str = "auto",
     **settings: Unpack[SettingsKeywords],
 ) -> Evaluation:
-    """Evaluate the mean log-likelihood of `data` under `model` and tell how it was done.
+    """Evaluate the log-likelihood of `data` under `model`, with details.
 
-    As `log_likelihood`, with an `Evaluation` in return that has standard errors, the method and
-    the log-likelihood of every sample, and the seed. See `Likelihood` for the parameters.
+    This is `log_likelihood` with more results: the returned `Evaluation` has standard errors, the
+    method and the log-likelihood of every sample, and the seed. See `Likelihood` for the
+    parameters.
 
     Examples
     --------
@@ -361,7 +364,7 @@ def log_likelihood(
     ----------
     model : Model, fitted SetChain, or theta (n, n)
         theta[i, j] is the log-effect of item i on the rate of item j, theta[j, j] the log base
-        rate of item j. A theta without a model is observed at an exponential time with rate 1.
+        rate of item j. With theta alone, the observation time is exponential with rate 1.
     data : Dataset, DataFrame, array or list of sets
         The samples.
     times : array or None
@@ -371,17 +374,17 @@ def log_likelihood(
         Also return the n x n gradient with respect to theta.
     method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform", \
 "completions", "histories"}
-        "auto" sums exactly over all orders where the budget allows, on the lattice of a set or by
-        its components, and samples other sets; "exact" refuses these; "components" uses
-        components alone; "completions" and "histories" draw missing cells where they can; the
-        others sample every set of two or more items.
+        "auto" sums exactly over all orders if the budget allows, on the lattice of a set or by
+        components, and samples other sets. "exact" raises an error for other sets. "components"
+        uses components only. "completions" and "histories" draw missing cells if possible. The
+        remaining methods sample every set of two or more items.
     **settings
         `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 
     Returns
     -------
     float, or float and array
-        For standard errors and what was done with each sample see `evaluate`.
+        For standard errors and the method of each sample see `evaluate`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Exact value and gradient of many sets: blocks of compiled work, added up in a fixed order."""
+"""Exact value and gradient of many sets, in blocks whose results are added in a fixed order."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ExactWork", "plan_blocks"]
 
-# A block should be worth a thread's while, and there should be enough of them to balance; their
-# number depends on the problem alone, so that sums are the same for any number of threads.
+# Blocks should be large enough for a thread, and numerous enough to balance the threads. Their
+# number depends only on the problem, so that results are the same for any number of threads.
 _BLOCK_WORK = 5e6
 _MOST_BLOCKS = 64
 _MOST_BLOCK_BYTES = 256e6
@@ -37,16 +37,16 @@ _MOST_BLOCK_BYTES = 256e6
 def plan_blocks(
     distinct: DistinctSamples, chosen: NDArray[np.int64], n: int
 ) -> list[NDArray[np.int64]]:
-    """Share the chosen sets among blocks of about equal work.
+    """Distribute the chosen sets over blocks of about equal work.
 
-    Sets at known times and partly known ones have blocks of their own.
+    Sets at known times and partly known sets are in separate blocks.
 
     Parameters
     ----------
     distinct : DistinctSamples
         All sets.
     chosen : array of int
-        The places of those to share.
+        The positions of the chosen sets.
     n : int
         Number of items.
     """
@@ -80,13 +80,13 @@ def _blocks_one_by_one(
         return []
     room = int(_MOST_BLOCK_BYTES / (8.0 * n**2))
     count = min(_MOST_BLOCKS, max(room, 1), chosen.size)
-    # Dealt out by size, the largest first, so that the shares are about equal.
+    # Distribute in order of decreasing size, so that the blocks have about equal work.
     order = chosen[np.argsort(-sizes[chosen], kind="stable")]
     return [order[start::count] for start in range(count)]
 
 
 class ExactWork:
-    """The exact sets of a data set at one theta: pieces of work, and their sum when all are done.
+    """The exact sets of a data set at one theta, as pieces of work and their sum.
 
     Parameters
     ----------
@@ -95,19 +95,19 @@ class ExactWork:
     distinct : DistinctSamples
         All sets.
     blocks : list of arrays
-        The exact ones, as `plan_blocks` shares them.
+        The exact sets in blocks, from `plan_blocks`.
     want_gradient : bool
-        Whether the gradient is wanted.
+        Whether to compute the gradient.
     lattices : callable or None
-        The lattices of a partly known sample (`partial.lattices_of`). None: those that give the
-        whole gradient at theta.
+        Returns the lattices of a partly known sample (`partial.lattices_of`). None: lattices that
+        give the complete gradient at theta.
 
     Attributes
     ----------
     log_p : array
-        Log-probability of each distinct sample; NaN where it is not exact.
+        Log-probability of each distinct sample; NaN for samples that are not exact.
     beyond : list of int
-        After `finish`: the sets whose rates are beyond the range of the arithmetic, with log p NaN.
+        After `finish`: the sets whose rates are out of the range of a double; log p is NaN.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class ExactWork:
 
     @property
     def pieces(self) -> list[Callable[[], None]]:
-        """The work, one function per block; they may run on any threads, in any order."""
+        """One function per block; they may run in any thread and in any order."""
         return [
             partial(self._one_by_one if self._is_alone(block[0]) else self._together, block, sums)
             for block, sums in zip(self.blocks, self._sums, strict=True)
@@ -166,7 +166,7 @@ class ExactWork:
         for s in map(int, block):
             t = float(self.distinct.times[s])
             if t == 0.0:
-                self.log_p[s] = 0.0  # empty at time 0, whatever theta
+                self.log_p[s] = 0.0  # at time 0 the set is empty for every theta
                 continue
             known = self.distinct.known(s)
             if known is not None:
@@ -187,9 +187,9 @@ class ExactWork:
         return lattices_of(known, self.parameters.children, full_gradient=self.want_gradient)
 
     def finish(self, n_threads: int) -> NDArray[np.float64] | None:
-        """Return the weighted gradient; first do the sets that the blocks left out of range."""
+        """Return the weighted gradient, after evaluating the sets that the blocks skipped."""
         done = self._carefully(n_threads)
-        # One NaN makes the sum NaN.
+        # The sum is NaN if any entry is NaN.
         if self.blocks and np.isnan(self.log_p.sum()):
             lacking = np.isnan(self.log_p)
             places = np.concatenate(self.blocks)
@@ -212,7 +212,7 @@ class ExactWork:
 
     def _in_logs(self, s: int) -> NDArray[np.float64] | None:
         columns = self.parameters.columns(self.distinct.items(s))
-        # Phases are not added up in logarithms: what leaves the range stays there.
+        # There is no version of phases in logarithms.
         if not in_range(columns) or self.parameters.phases is not None:
             return None
         needed = self.distinct.sets.known
@@ -222,7 +222,7 @@ class ExactWork:
         return passage.gradient() if self.want_gradient else None
 
     def _add_up(self) -> NDArray[np.float64]:
-        """Add the blocks in order; give every shared item the gradient -rate * time (`scatter`)."""
+        """Add the blocks in order, and add -rate * time for every shared item (see `scatter`)."""
         parameters = self.parameters
         n = parameters.n
         if not self._sums:

@@ -1,8 +1,8 @@
-"""What fits and tables will take, predicted from the plan before they begin.
+"""Predict the time and memory of fits and tables from the plan.
 
-Predictions count operations and divide by typical speeds of one core, so they are the same on every
-machine and for every number of threads, and right to a factor of two or three for tables. A fit is
-less certain: nobody knows beforehand how many interactions it will find.
+A prediction is a number of operations divided by a typical speed of one core. It is therefore the
+same on every machine and for every number of threads. For tables it is right within a factor of two
+or three. For fits it is less certain, because the number of interactions is not known in advance.
 """
 
 from __future__ import annotations
@@ -32,35 +32,36 @@ if TYPE_CHECKING:
 
 __all__ = ["LONG", "Forecast", "evaluation_seconds", "forecast_histories", "within_seconds"]
 
-# What takes longer than so many seconds is announced with its time and memory.
+# If a computation takes longer than this many seconds, its predicted time and memory are shown.
 LONG = 60.0
 
-# Sets up to this size take this many seconds each, whatever theta.
+# Sets up to this size take about this many seconds each, for every theta.
 _SMALL_SET = 9
 _SMALL_SECONDS = 5e-4
-# Operations per second, of arrival times and of quantiles of the observation time.
+# Operations per second: for arrival times (False) and quantiles of the observation time (True).
 _COMPONENT_SPEED = {False: 3e9, True: 1e10}
 _LATTICE_SPEED = {False: 5e8, True: 1e8}
-# Seconds of a set that is sampled: at least, and per item.
+# Seconds per sampled set: a fixed part, and a part per item.
 _SAMPLED_SECONDS = {False: (5e-3, 8e-4), True: (2e-2, 1.5e-3)}
-# The work per set is halved until a table fits, at most this often: small sets are always exact.
+# The work per set is halved until a table is within its limits, but at most this many times,
+# because small sets are always exact.
 _MOST_HALVINGS = 14
-# Bytes per thread that a table may take.
+# Largest number of bytes per thread for a table.
 _MOST_MEMORY = 4e8
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """A prediction.
+    """A prediction of time and memory.
 
     Attributes
     ----------
     seconds : float
-        Of one core.
+        Seconds on one core.
     memory : float
-        Bytes per thread, beside data and model.
+        Bytes per thread, in addition to data and model.
     sampled : int
-        How many samples are sampled.
+        Number of samples that are not exact but sampled.
     """
 
     seconds: float
@@ -68,7 +69,7 @@ class Forecast:
     sampled: int = 0
 
     def describe(self, threads: int) -> str:
-        """Return it in words.
+        """Return the prediction in words.
 
         Examples
         --------
@@ -88,7 +89,7 @@ class Forecast:
 def forecast_histories(
     parameters: Parameters, distinct: DistinctSamples, budget: Budget, *, quantiles: bool
 ) -> Forecast:
-    """Predict a table of pseudo-times with quantiles, or of arrival times.
+    """Predict time and memory for a table of pseudo-times with quantiles, or of arrival times.
 
     Parameters
     ----------
@@ -99,7 +100,7 @@ def forecast_histories(
     budget : Budget
         What exact evaluation may cost.
     quantiles : bool
-        Quantiles of the observation time, or moments of arrivals.
+        True: quantiles of the observation time. False: moments of arrival times.
     """
     small = distinct.sizes <= _SMALL_SET
     counts = np.bincount(distinct.inverse, minlength=len(distinct))
@@ -117,7 +118,7 @@ def forecast_histories(
             seconds += (
                 Budget.exact_work(float(items.size), float(columns)) / (_LATTICE_SPEED[quantiles])
             )
-            # Quantiles keep the probability of every step into every state.
+            # Quantiles store the probability of every transition between states.
             room = 2.0**items.size * 8.0 * (items.size + 40.0 if quantiles else 6.0)
         else:
             least, per_item = _SAMPLED_SECONDS[quantiles]
@@ -135,9 +136,10 @@ def within_seconds(
     *,
     quantiles: bool,
 ) -> tuple[Budget, Forecast, Forecast]:
-    """Return a budget with which a table takes at most so many seconds, and 400 MB per thread.
+    """Return a budget with which a table takes at most `seconds` and 400 MB per thread.
 
-    Also returns the predictions without and with it. The most expensive sets are sampled first.
+    Also return the predictions for the default budget and for the returned one. A smaller budget
+    means that the sets with the most work are sampled.
     """
     budget = Budget()
     whole = forecast_histories(parameters, distinct, budget, quantiles=quantiles)
@@ -149,27 +151,27 @@ def within_seconds(
         work /= 2.0
         smaller = replace(budget, work=work)
         found = forecast_histories(parameters, distinct, smaller, quantiles=quantiles)
-        # Sampling has its price, too: small sets take longer that way.
+        # A smaller budget can take longer, because sampling is slower than exact for small sets.
         if _excess(found, seconds) < _excess(best, seconds):
             budget, best = smaller, found
     return budget, whole, best
 
 
 def _excess(cost: Forecast, seconds: float) -> float:
-    """Return how many times a table is beyond what it may take; at most 1 if it is not."""
+    """Return time and memory of a table relative to their limits, the larger of the two ratios."""
     return max(cost.seconds / seconds, cost.memory / _MOST_MEMORY)
 
 
 def evaluation_seconds(plan: Plan, *, dense: bool) -> float:
-    """Predict one value and gradient in a fit, in seconds of one core.
+    """Predict the duration of one value and gradient in a fit, in seconds on one core.
 
     Parameters
     ----------
     plan : Plan
         How sets are evaluated.
     dense : bool
-        Whether all items may interact, as after a random start; otherwise the fit begins without
-        interactions, and few are expected.
+        True: all items may interact, as in a random start. False: the start has no interactions,
+        and few are expected.
     """
     n = plan.data.n_items
     support = np.ones((n, n), dtype=np.bool_) if dense else np.eye(n, dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""A distribution of times that is known by its weights at the points of a `TimeGrid`."""
+"""A distribution of times that is given by weights at the points of a `TimeGrid`."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 __all__ = ["GridDistribution", "quantiles_on_grid"]
 
-# What is left out at either end of a grid for plots, and its number of points.
+# The probability left out at either end of a grid for plots, and the number of points of the grid.
 _TAIL = 1e-9
 _POINTS = 200
 
 
 @lru_cache(maxsize=16)
 def _polynomials(points: int) -> NDArray[np.float64]:
-    """Return as many Legendre polynomials as there are Gauss points, at these points."""
+    """Return the first `points` Legendre polynomials at the Gauss points."""
     nodes, _ = np.polynomial.legendre.leggauss(points)
     return np.polynomial.legendre.legvander(nodes, points - 1).astype(np.float64)
 
@@ -37,15 +37,15 @@ def _polynomials(points: int) -> NDArray[np.float64]:
 class GridDistribution:
     """The posterior of an observation time on a grid.
 
-    Density and distribution function are polynomials on each panel, of the degree that Gauss's
-    points determine, so they are as exact as the weights.
+    On each panel the density and the distribution function are polynomials through the Gauss
+    points, so they are as precise as the weights.
 
     Parameters
     ----------
     grid : TimeGrid
         The grid.
     weights : array
-        Probabilities of its points, which add up to 1.
+        Probabilities of the points of the grid, which add up to 1.
     """
 
     def __init__(self, grid: TimeGrid, weights: NDArray[np.float64]) -> None:
@@ -56,7 +56,7 @@ class GridDistribution:
 
     @cached_property
     def _panels(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return the Legendre coefficients of density and integral, and the mass before a panel."""
+        """Return coefficients of density and integral, and the probability before each panel."""
         grid = self.panels
         points = grid.points
         polynomials = _polynomials(points)
@@ -75,7 +75,7 @@ class GridDistribution:
     def evaluate(
         self, times: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the density and the probability of an earlier time, each as one row."""
+        """Return the density and the distribution function at the times, each as one row."""
         panel, x = self._place(times)
         density, integral, before = self._panels
         inside = times <= self.panels.edges[-1]
@@ -90,16 +90,16 @@ class GridDistribution:
         )
 
     def grid(self) -> NDArray[np.float64]:
-        """Return times that hold all but 1e-9 of the probability at either end."""
+        """Return times for a plot, between the quantiles 1e-9 and 1 - 1e-9, with 0 in front."""
         first, last = self.pooled_quantiles(np.array([_TAIL, 1.0 - _TAIL]))
         return np.concatenate([[0.0], np.linspace(first, last, _POINTS)])
 
     def quantiles(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the times before which the given probabilities lie, as one row."""
+        """Return the quantiles for the given probabilities, as one row."""
         return self.pooled_quantiles(probabilities)[None, :]
 
     def pooled_quantiles(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the times before which the given probabilities lie."""
+        """Return the quantiles for the given probabilities."""
         times = np.empty(probabilities.size)
         grid = self.panels
         call(
@@ -114,9 +114,9 @@ def quantiles_on_grid(
     sets: Sequence[NDArray[np.int64]],
     probabilities: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return quantiles of the observation times of sets, by their components on a common grid.
+    """Return quantiles of the observation times of sets, by components on a common grid.
 
-    A row of NaN stands for a set whose components are not accurate enough.
+    The row of a set is NaN if its components are not accurate enough.
     """
     solved = ComponentSets(parameters, decompose_by(parameters.children, sets), sets)
     solved.solve(1)

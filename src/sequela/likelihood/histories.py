@@ -1,7 +1,7 @@
-"""What each sample's set tells about its times: when observed, when each item came, in what order.
+"""The posterior of the observation time, the arrival times and the order of the items of a sample.
 
-Exact on the lattice or by components within the budget; beyond it from sampled orders, with
-standard errors.
+Within the budget it is exact, on the lattice or by components. For larger sets it is estimated from
+sampled orders, with standard errors.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ __all__ = ["OrderMoments", "SamplePosteriors", "chain_error", "sample_posteriors
 
 
 class _Orders(Protocol):
-    """The order of the items of one set; by components it is computed when it is asked for.
+    """The order of the items of one set; by components it is computed when it is first used.
 
-    ``place[c, p]`` is the probability that item c came after exactly p others.
+    ``place[c, p]`` is the probability that item c arrived after exactly p other items.
     """
 
     @property
@@ -83,17 +83,17 @@ class SamplePosteriors:
     Attributes
     ----------
     time_mean, time_variance : arrays (samples,)
-        Of the observation time.
+        Mean and variance of the observation time.
     time_se : array (samples,)
         Monte Carlo standard error of `time_mean`; 0 where exact.
     arrival_mean, arrival_variance : arrays (samples, n)
-        Of each item's arrival; NaN where the item is absent.
+        Mean and variance of the arrival time of each item; NaN if the item is absent.
     methods : array of str
-        "exact", "components" (exact as well) or "relocation".
+        "exact", "components" (exact as well) or "relocation" (sampled).
     items : tuple of str
         Labels of the n items.
     seed : int
-        What every draw was derived from.
+        The seed from which all draws were derived.
     """
 
     time_mean: NDArray[np.float64]
@@ -119,19 +119,19 @@ class SamplePosteriors:
         return self._sets[int(self._distinct.inverse[sample])].before_se
 
     def place(self, sample: int) -> NDArray[np.float64]:
-        """Return the probability that each item of this sample came after exactly 0, 1, ... others.
+        """Return the probability that each item arrived after exactly 0, 1, ... other items.
 
-        One row for each item, in the order of `present`.
+        There is one row per item of this sample, in the order of `present`.
         """
         return self._sets[int(self._distinct.inverse[sample])].orders.place
 
     def mean_errors(self, sample: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the Monte Carlo standard errors of the mean arrivals and of the mean places."""
+        """Return the Monte Carlo standard errors of the mean arrival times and mean positions."""
         found = self._sets[int(self._distinct.inverse[sample])]
         return found.arrival_se, found.place_se
 
     def present(self, sample: int) -> NDArray[np.int64]:
-        """Return the positions of the items that this sample has."""
+        """Return the items of this sample, as positions in `items`."""
         return self._distinct.items(int(self._distinct.inverse[sample]))
 
 
@@ -140,8 +140,8 @@ def sample_posteriors(
 ) -> SamplePosteriors:
     """Return the posterior moments of the times of every sample given its set.
 
-    Observation times of the data are not used: this is what the sets alone tell, with what is
-    known about their orders. Missing cells are summed over.
+    The posterior is conditional on the set and on known orders. Observation times in the data are
+    not used. Missing cells are summed over.
 
     Parameters
     ----------
@@ -209,8 +209,8 @@ def sample_posteriors(
 
 
 def _exact(passage: Passage, k: int) -> _SetPosterior:
-    """Return what a lattice tells about its first k items, those that are present."""
-    passage.log_p()  # fills the forward weights
+    """Return the exact posterior of the first k items of a lattice, which are present."""
+    passage.log_p()  # computes the forward weights
     found = passage.moments()
     return _SetPosterior(
         time=np.array([found.times[0], found.times[1] - found.times[0] ** 2]),
@@ -242,7 +242,7 @@ def _by_components(history: ComponentHistory) -> _SetPosterior:
 
 @dataclass(frozen=True)
 class OrderMoments:
-    """What drawn orders tell, a mean for each chain (first axis)."""
+    """Moments of times and orders, estimated from drawn orders; one mean per chain (first axis)."""
 
     times: NDArray[np.float64]
     arrival_mean: NDArray[np.float64]
@@ -253,7 +253,7 @@ class OrderMoments:
 
     @classmethod
     def of(cls, columns: Columns, orders: NDArray[np.int64]) -> OrderMoments:
-        """Average over the orders (chains, sweeps, k) of one set."""
+        """Return averages over the orders (chains, sweeps, k) of one set."""
         chains, sweeps, k = orders.shape
         arrays = columns.arrays()
         sums = SetMoments(
@@ -294,7 +294,7 @@ def chain_error(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def _sampled(
     parameters: Parameters, items: NDArray[np.int64], settings: Settings, index: int
 ) -> _SetPosterior:
-    """Average over orders drawn by independent chains, one order per sweep."""
+    """Return the posterior of a set, estimated from orders of independent chains."""
     columns = sampled_columns(parameters, items)
     orders = draw_orders(OrderSampler(columns, settings.sampling), settings.seed, index)
     found = OrderMoments.of(columns, orders)

@@ -1,10 +1,9 @@
-"""Independent items: the likelihood of a set of any size by one integral over time.
+"""The likelihood of a set of any size without interactions, by one integral over time.
 
-For a diagonal theta the items do not interact, so given the time t their presences are
-independent, and ``p(S) = integral of exp(-t) prod_{i in S} (1 - exp(-w_i t)) prod_{j not in S}
-exp(-w_j t)``. In x = log t the integrand is a single hump with an analytic logarithm that is
-concave, so the trapezoidal rule between the points where it has fallen by exp(-40) is exact to
-rounding.
+For a diagonal theta the items do not interact. Given the time t they are independent, and ``p(S) =
+integral of exp(-t) prod_{i in S} (1 - exp(-w_i t)) prod_{j not in S} exp(-w_j t)``. As a function
+of x = log t, the integrand has one maximum and an analytic, concave logarithm. The trapezoidal rule
+between the points where the integrand is exp(-40) times its maximum is exact to rounding.
 """
 
 from __future__ import annotations
@@ -33,8 +32,11 @@ def _log_present(rate: NDArray[np.float64], t: NDArray[np.float64]) -> NDArray[n
 def _hump(
     rate: NDArray[np.float64], absent: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return points x = log t and the log-integrand there; `absent` includes the observation."""
-    from scipy.optimize import brentq  # only sampled sets need it, and loading it takes long
+    """Return points x = log t and the logarithm of the integrand at these points.
+
+    `absent` is the total rate of the absent items and of the observation.
+    """
+    from scipy.optimize import brentq  # imported here because loading it takes long
 
     def log_integrand(x: NDArray[np.float64]) -> NDArray[np.float64]:
         t = np.exp(x)
@@ -90,10 +92,10 @@ def draw_independent_order(
     t: float,
     rng: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """Draw one order of arrival of the items of S, were they independent.
+    """Draw one order of arrival of the items of S in a model without interactions.
 
-    At an unknown time (t is NaN) the time is drawn from its posterior first. It is where the
-    chains of the sampled likelihood start: with no interactions they need no burn-in.
+    If the time is unknown (t is NaN), it is drawn from its posterior first. The chains of the
+    sampled likelihood start from this order.
     """
     if np.isnan(t):
         x, logs = _hump(rate, absent)
@@ -101,7 +103,7 @@ def draw_independent_order(
         t = float(np.exp(np.interp(rng.random() * weight[-1], weight, x)))
     seen = -np.expm1(-rate * t)
     with np.errstate(divide="ignore"):
-        # For rates at the edge of the double range several arrivals may coincide at 0.
+        # For rates near the limit of the double range several arrivals may be 0.
         arrivals = -np.log1p(-rng.random(rate.size) * seen) / rate
     order: NDArray[np.int64] = np.argsort(arrivals, kind="stable").astype(np.int64)
     return order

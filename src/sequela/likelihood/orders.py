@@ -1,7 +1,7 @@
-"""The one place that draws orders of a set: relocation of blocks, and Metropolis-Hastings.
+"""Draw orders of a set by relocation of blocks or by Metropolis-Hastings.
 
-A Markov chain over the orders of one set is its current order and nothing else; whoever keeps the
-order keeps the chain. Chains start from exact draws of the model without interactions.
+The state of a Markov chain over the orders of one set is its current order, so a chain can be
+continued from this order alone. Chains start from exact draws of the model without interactions.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ __all__ = [
     "sampled_columns",
 ]
 
-# Additional sweeps for a chain that has just started from the model without interactions, to
-# forget it; two or three were enough in trials.
+# Additional sweeps of burn-in for a chain that starts from the model without interactions. Two or
+# three were enough in trials.
 FIRST_BURN_IN = 8
 
 _LEAST_BLOCK = 2
@@ -43,28 +43,28 @@ _NEVER = np.iinfo(np.int64).max
 
 
 def in_sampling_range(columns: Columns) -> bool:
-    """Tell whether the rates of a set can be sampled in doubles."""
+    """Return whether the set can be sampled without leaving the range of a double."""
     return _largest_block(columns) >= _LEAST_BLOCK
 
 
 def sampled_columns(parameters: Parameters, items: NDArray[np.int64]) -> Columns:
-    """Return the columns of a set to be sampled, or raise if its rates are out of range."""
+    """Return the columns of a set that is sampled; raise if its rates are out of range."""
     columns = parameters.columns(items)
     if not in_sampling_range(columns):
         raise InputError(
             f"theta allows log-rates between {columns.lowest:.0f} and {columns.highest:.0f} for "
-            f"a set of {columns.k} items; sets that are sampled need a range of at most "
-            f"{LARGEST_LOG_RATE / _LEAST_BLOCK:.0f}. Scale the largest entries of theta down, or "
-            "raise the budget so that the set is exact"
+            f"a set of {columns.k} items; sampling needs a range of at most "
+            f"{LARGEST_LOG_RATE / _LEAST_BLOCK:.0f}. Use a theta with smaller entries, or increase "
+            "the budget so that the set is exact"
         )
     return columns
 
 
 def _largest_block(columns: Columns) -> int:
-    """Return how many items can be relocated at once without leaving the range of a double.
+    """Return how many items can be relocated together without leaving the range of a double.
 
-    Weights are plain doubles, rescaled where the order moves on; in between the free items of a
-    block may arrive, and the product of their rates must stay in range.
+    Weights are doubles that are rescaled at every position of the order. Between two positions all
+    items of a block may arrive, and the product of their rates must stay in the range.
     """
     width = max(columns.highest, 0.0) - min(columns.lowest, 0.0)
     return int(LARGEST_LOG_RATE / max(width, 1.0))
@@ -77,16 +77,16 @@ class OrderSampler:
     Attributes
     ----------
     columns : Columns
-        What the set needs of theta.
+        The entries of theta that the set needs.
     sampling : Sampling
-        Block size, sweeps and proposals.
+        Block size, number of sweeps and of proposals.
     way : Way
         Relocation, or one of the paper's proposals.
     t : float
         The observation time; NaN if unknown.
     resume : bool
-        Whether Metropolis-Hastings goes on from the given order. The paper's starts from a new
-        proposal for every gradient; relocation always goes on.
+        Whether Metropolis-Hastings continues from the given order. The paper's method starts from
+        a new proposal for every gradient. Relocation always continues.
     """
 
     columns: Columns
@@ -96,7 +96,7 @@ class OrderSampler:
     resume: bool = False
 
     def start(self, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw an order as if items did not interact."""
+        """Draw an order from the model without interactions."""
         columns = self.columns
         return draw_independent_order(
             columns.rate[: columns.k], columns.others + columns.stop_rate, self.t, rng
@@ -107,7 +107,7 @@ class OrderSampler:
     ) -> NDArray[np.int64]:
         """Advance a chain by relocation; return `kept` orders, one per sweep.
 
-        `order` is left at the last one.
+        `order` is changed to the last order.
         """
         columns = self.columns
         orders = np.empty((kept, columns.k), dtype=np.int64)
@@ -135,7 +135,7 @@ class OrderSampler:
         G = np.zeros((columns.k + 1, columns.n_columns + 1))
         if self.way == Way.RELOCATION:
             block = min(sampling.block, _largest_block(columns))
-            # About two gradients per sweep: consecutive ones differ by just a block.
+            # About two gradients per sweep are enough: consecutive orders differ by one block only.
             every = max(1, -(-columns.k // block) // 2)
             none_kept = np.empty((0, columns.k), dtype=np.int64)
             burn_in = sampling.burn_in + extra
@@ -151,19 +151,18 @@ class OrderSampler:
             )  # fmt: skip
         if not np.isfinite(G).all():
             raise InputError(
-                f"the weights of a set of {columns.k} items left the range of a double while it "
-                f"was sampled (log-rates between {columns.lowest:.0f} and {columns.highest:.0f}); "
-                "scale the largest entries of theta down, or raise the budget so that the set is "
-                "exact"
+                f"the weights of a set of {columns.k} items left the range of a double during "
+                f"sampling (log-rates between {columns.lowest:.0f} and {columns.highest:.0f}); use "
+                "a theta with smaller entries, or increase the budget so that the set is exact"
             )
         mean: NDArray[np.float64] = G / terms
         return mean
 
 
 def draw_orders(sampler: OrderSampler, seed: int, index: int) -> NDArray[np.int64]:
-    """Return orders (chains, sweeps, k) of a set drawn by independent chains, one per sweep.
+    """Return orders (chains, sweeps, k) of a set, drawn by independent chains, one per sweep.
 
-    Entries are places in the set; `index` is the place of the set in its data.
+    Entries are positions in the set; `index` is the position of the set in the data.
     """
     sampling = sampler.sampling
     kept = np.empty((sampling.chains, sampling.sweeps, sampler.columns.k), dtype=np.int64)

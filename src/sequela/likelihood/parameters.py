@@ -1,4 +1,4 @@
-"""Theta in the forms that the kernels read."""
+"""Theta in the forms that the kernels need."""
 
 from __future__ import annotations
 
@@ -28,18 +28,21 @@ _NONE = np.empty(0, dtype=np.int64)
 
 @lru_cache(maxsize=8)
 def _row_starts(n: int) -> NDArray[np.int64]:
-    """Return where the rows of an n x n array begin and end: a fit asks at every evaluation."""
+    """Return the bounds of the rows of a flat n x n array; cached for repeated evaluations."""
     return np.arange(0, n * n + 1, n)
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What one set needs of theta: its items first, then the active items outside.
+    """The entries of theta that one set needs.
+
+    A column is an item whose rate depends on the state. The items of the set come first, then the
+    items outside on which the set acts.
 
     Attributes
     ----------
     items : array of int
-        The columns' items; the first `k` are those of the set.
+        The items of the columns; the first `k` are those of the set.
     k : int
         Size of the set.
     effects : array, (k, m)
@@ -53,7 +56,7 @@ class Columns:
     highest, lowest : float
         Bounds of the log-rates of the columns over all states.
     hidden : array of int
-        Missing items that are not on the lattice: their rates count nowhere.
+        Missing items that are not on the lattice; their rates are left out everywhere.
     """
 
     items: NDArray[np.int64]
@@ -73,7 +76,7 @@ class Columns:
 
     @property
     def others(self) -> float:
-        """The rate of all items outside the set, before any of its effects."""
+        """The total base rate of all items outside the set, without the effects of the set."""
         return self.rest + float(self.rate[self.k :].sum())
 
     def arrays(self, scale: float = 1.0) -> SetColumns:
@@ -88,18 +91,18 @@ class Parameters:
     Parameters
     ----------
     theta : array (n, n)
-        Checked; it is not checked again here.
+        The parameters; the caller has checked them.
     observation : Observation or None
-        How samples are observed; None: exponential with rate 1.
+        The distribution of the observation time; None: exponential with rate 1.
     any_times : bool
-        Whether the caller knows `phases`: otherwise an observation without a constant rate is
-        refused.
+        Whether the caller supports `phases`; otherwise an observation without a constant rate is
+        an error.
 
     Attributes
     ----------
     phases : PhaseTables or None
-        The observation time as phases, if the rate of the observation is not constant;
-        `stop_rate` is then one over the mean time, which only sets a scale.
+        The observation time as phases, if the rate of the observation is not constant. Then
+        `stop_rate` is 1 / mean time, which is used as a scale only.
     """
 
     def __init__(
@@ -110,7 +113,7 @@ class Parameters:
         any_times: bool = False,
     ) -> None:
         if any_times and isinstance(observation, ObservationEffects):
-            # The same sets at the same probabilities; the derivatives by theta are the same, too.
+            # Sets have the same probabilities and the same derivatives by theta.
             theta, observation = observation.absorb(theta), None
         n = theta.shape[0]
         self.theta = theta
@@ -120,7 +123,7 @@ class Parameters:
             self.stop_rate = 1.0 / observation.mean_time
         else:
             self.stop_rate = _constant_rate(observation)
-        # Beyond the range of a double they are infinite, and the sets are found out of range.
+        # Rates beyond the range of a double become infinite; the range of each set is tested later.
         with np.errstate(over="ignore"):
             W = np.exp(theta, order="C")
         self.rate = W.diagonal().copy()
@@ -144,7 +147,7 @@ class Parameters:
 
     @cached_property
     def children(self) -> list[tuple[int, ...]]:
-        """For every item the items on which it acts."""
+        """The items on which each item acts."""
         return acting(self.theta != 0.0)
 
     @classmethod
@@ -154,7 +157,7 @@ class Parameters:
 
     @classmethod
     def for_sets(cls, model: Model) -> Parameters:
-        """Return the parameters for the probabilities of sets, at any kind of observation times."""
+        """Return the parameters for the probabilities of sets, for any kind of observation."""
         return cls(model.theta, model.observation, any_times=True)
 
     def columns(self, items: NDArray[np.int64]) -> Columns:
@@ -199,7 +202,7 @@ class Parameters:
     ) -> None:
         k = columns.k
         m = columns.items.shape[0]
-        full = G[:, m : m + 1] * per_time  # items that are not columns: a multiple of the time
+        full = G[:, m : m + 1] * per_time  # for items that are not columns
         full[:, columns.items] = G[:, :m]
         full[:, columns.hidden] = 0.0
         own = columns.items[:k]
@@ -209,11 +212,11 @@ class Parameters:
 
 
 def _constant_rate(observation: Observation | None) -> float:
-    """Return the rate of the observation, which the kernels take to be the same in all states."""
+    """Return the rate of the observation; raise if it is not constant, as the kernels require."""
     rate = (observation or Exponential()).constant_rate
     if rate is None:
         raise InputError(
-            f"this is not available for an observation of kind {observation.kind!r}; "
+            f"this function does not support an observation of kind {observation.kind!r}; "
             "use an observation with a constant rate, such as sequela.Exponential()"
             if observation is not None
             else "the observation has no rate"

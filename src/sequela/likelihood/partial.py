@@ -1,4 +1,4 @@
-"""Samples of which not every cell is known, or about whose order something is.
+"""Samples with missing cells, or with known orders of some items.
 
 With the present items S and the missing items M of a sample, its probability is the sum of p(T)
 over all sets T between S and S + M. The lattice of S + M passes all of them, so that one pass
@@ -7,8 +7,8 @@ through other missing items, on an item that is not missing: on one that is pres
 is absent, whose rate is among those that the sample escaped. Given the items that matter, all
 others may have any history: they are summed out by leaving them and their rates away.
 
-Their effects do not matter yet because they are zero. The derivative by such an effect is not
-zero, and takes a lattice with the item on it, and with the missing items that act on it.
+These items have no effects at this theta. The derivative with respect to such an effect is not
+zero; it needs a lattice with the item and with the missing items that act on it.
 
 Statements about the order are weights of the steps on the lattice: zero where a certain statement
 forbids a step, the probability of the statement or one minus it where it is uncertain.
@@ -36,14 +36,14 @@ __all__ = ["PartialLattice", "PartialSet", "lattices_of", "passage_of"]
 
 @dataclass(frozen=True)
 class PartialSet:
-    """What is known of a sample.
+    """A sample with missing cells or known orders.
 
     Attributes
     ----------
     present : array of int
-        The items that it is known to have, ascending.
+        The items that are known to be present, ascending.
     missing : array of int
-        The items of which nothing is known, ascending.
+        The items whose cells are missing, ascending.
     statements : tuple of (int, int, float)
         Two items, and the probability that the statement that the first came before the second
         is right.
@@ -163,7 +163,7 @@ def passage_of(
 def passage_in_range(
     parameters: Parameters, partial: PartialSet, on_lattice: Iterable[int]
 ) -> Passage:
-    """Return the same, or raise."""
+    """Return the lattice with these missing items; raise an error if rates are out of range."""
     passage = passage_of(parameters, partial, on_lattice)
     if passage is None:
         raise out_of_range(columns_of(parameters, partial, on_lattice))

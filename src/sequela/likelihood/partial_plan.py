@@ -1,6 +1,6 @@
 """How partly known samples are evaluated: on lattices, or by drawing their missing cells.
 
-`Plan` asks here for the samples whose cells are not all known, or about whose order something is.
+`Plan` uses this module for samples with missing cells or known orders.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def partial_passage(parameters: Parameters, known: PartialSet, budget: Budget) -
         raise BudgetError(
             f"a sample has {known.present.size} items and {len(matter)} missing cells that matter: "
             "more than the budget allows to be exact, and the times and orders of partly known "
-            "samples are not drawn. Raise the budget, or leave the sample out"
+            "samples are not drawn. Increase the budget, or leave the sample out"
         )
     return passage_in_range(parameters, known, matter)
 
@@ -62,7 +62,7 @@ class PartialPlan:
         self._in_a_fit: NDArray[np.bool_] | None = None
 
     def require(self, method: str) -> None:
-        """Refuse methods that are for complete samples."""
+        """Raise an error for methods that need complete samples."""
         if self.places.size and method not in ("auto", "exact", "completions", "histories"):
             raise InputError(
                 f"method {method!r} is for complete samples, but {self._name(int(self.places[0]))} "
@@ -77,7 +77,7 @@ class PartialPlan:
         most_work: float,
         sample: bool = True,
     ) -> NDArray[np.bool_]:
-        """Tell which of the partly known samples (`places`) are evaluated on lattices.
+        """Return which of the partly known samples (`places`) are evaluated on lattices.
 
         Parameters
         ----------
@@ -103,7 +103,7 @@ class PartialPlan:
     def exact_in_a_fit(
         self, children: Sequence[tuple[int, ...]], most_work: float
     ) -> NDArray[np.bool_]:
-        """Tell which partly known samples a fit evaluates on lattices, whatever theta becomes.
+        """Return which partly known samples a fit evaluates on lattices, whatever theta becomes.
 
         As for complete samples, lattices are judged as if all items interacted. Samples whose
         missing cells cannot be drawn have lattices of what matters on the support (`children`).
@@ -135,7 +135,7 @@ class PartialPlan:
         return known is not None and known.missing.size > 0 and self._obstacle(s) is None
 
     def _obstacle(self, s: int) -> str | None:
-        """Return what stands in the way of drawing the missing cells of a sample, if anything."""
+        """Return why the missing cells of a sample cannot be drawn; None if they can."""
         known = self.distinct.known(s)
         if known is not None and known.statements:
             return "a known order"
@@ -167,13 +167,13 @@ class PartialPlan:
         found = f"{self._name(s)} has {size} items and {matter} missing cells that matter"
         if not sample:
             raise BudgetError(
-                f"{found}: more than the budget allows to be exact. Raise the budget, use "
+                f"{found}: more than the budget allows to be exact. Increase the budget, use "
                 "method='auto', which draws the missing cells, or leave the sample out"
             )
         if obstacle is not None:
             raise BudgetError(
                 f"{found}: more than the budget allows to be exact, and cells of a sample with "
-                f"{obstacle} are not drawn. Raise the budget, or leave the sample or its "
+                f"{obstacle} are not drawn. Increase the budget, or leave the sample or its "
                 f"{'order' if 'order' in obstacle else 'time'} out"
             )
 
@@ -185,7 +185,7 @@ class PartialPlan:
 def within(
     work: NDArray[np.float64], can_be_drawn: NDArray[np.bool_], most_work: float
 ) -> NDArray[np.bool_]:
-    """Take out the most expensive samples, of those that can be drawn, until the rest fits."""
+    """Remove the most expensive samples that can be drawn, until the rest is within the budget."""
     kept = ~can_be_drawn | np.isfinite(work)
     total = float(work[kept & np.isfinite(work)].sum())
     for at in np.argsort(-work, kind="stable"):

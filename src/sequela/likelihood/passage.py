@@ -1,4 +1,4 @@
-"""One set on its lattice in logarithms (kernels of `passage`): slower, right for any theta."""
+"""The lattice of one set in logarithms (kernels of `passage`): slower, but right for any theta."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 __all__ = ["Known", "Passage", "in_range", "out_of_range"]
 
 
-# Exit rates times the time above which a result in doubles is checked; below, it is right.
+# If the largest exit rate times the time is larger, a result in doubles is checked.
 _RISKY = 1e4
-# What the check allows: of the time, and between results with exit rates that differ by up to 256
-# units in the last place.
+# The check allows this relative error of the total time, and this difference between two results
+# whose exit rates differ by up to 256 units in the last place.
 _LOST = 1e-10
 _NUDGE = 256 * 2.2e-16
 _SAME = 1e-8
 
 
 def in_range(columns: Columns) -> bool:
-    """Tell whether the rates of a set can be added up in doubles."""
+    """Return whether the rates of a set are within the range of a double."""
     return columns.highest <= LARGEST_LOG_RATE
 
 
@@ -47,27 +47,28 @@ def out_of_range(columns: Columns, t: float = np.nan) -> InputError:
     """Return the error for a set that no exact method can evaluate in doubles."""
     if in_range(columns) and not np.isnan(t):
         return InputError(
-            f"the likelihood of a set of {columns.k} items at time {t:g} is beyond double "
-            "precision: rates times the time are too large, and the digits of their differences "
-            "are lost; scale times or theta down"
+            f"the likelihood of a set of {columns.k} items at time {t:g} cannot be computed in "
+            "double precision, because rates times the time are too large; use smaller times or a "
+            "theta with smaller entries"
         )
     return InputError(
-        f"theta adds up to a log-rate of {columns.highest:.0f} for a set of {columns.k} "
-        "items, beyond the largest double (about 709); scale the largest entries of theta down"
+        f"theta gives a log-rate of {columns.highest:.0f} for a set of {columns.k} items; expected "
+        f"at most {LARGEST_LOG_RATE:.0f}, because larger rates are beyond the range of a double. "
+        "Use a theta with smaller entries"
     )
 
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of the items on the lattice of a partly known sample.
+    """Present items and known orders on the lattice of a partly known sample.
 
     Attributes
     ----------
     n_present : int
-        The first so many items of the lattice are present, the others are missing cells.
+        The first `n_present` items of the lattice are present, the others are missing cells.
     statements : tuple of (int, int, float)
-        Places on the lattice of two items that are present, and the probability that the first of
-        them came before the second (`sequela.data.OrderStatement`).
+        Positions on the lattice of two present items, and the probability that the first arrived
+        before the second (`sequela.data.OrderStatement`).
     """
 
     n_present: int
@@ -75,7 +76,7 @@ class Known:
 
 
 def _ends_and_guides(known: Known | None, k: int, low: int) -> dict[str, Any]:
-    """Return the parts of a `LogLattice` that say where it ends and how it is passed."""
+    """Return the fields of a `LogLattice` for its possible ends and for known orders."""
     statements = () if known is None else known.statements
     n_present = k if known is None else known.n_present
     guided = bool(statements)
@@ -107,10 +108,9 @@ class Passage:
     parameters : Parameters
         Theta and the observation.
     columns : Columns
-        What the set needs of them, within `in_range`.
+        The entries of theta that the set needs; `in_range` must hold.
     known : Known or None
-        What is known of a sample whose cells are not all known, or about whose order something
-        is; None for a complete set.
+        Present items and known orders of a partly known sample; None for a complete set.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Passage:
         return self.parameters.stop_rate
 
     def log_p(self) -> float:
-        """Return log p(S) at an unknown time; fill the forward weights `log_F`."""
+        """Return log p(S) at an unknown time; also compute the forward weights `log_F`."""
         log_total = call(log_forward, self.log_F, self.lattice, self.stop_rate)
         return float(np.log(self.stop_rate) + log_total)
 
@@ -170,10 +170,10 @@ class Passage:
         return moments
 
     def timed(self, t: float, *, want_gradient: bool) -> tuple[float, NDArray[np.float64] | None]:
-        """Return log p(S | t), NaN if it is beyond double precision, and its n x n gradient.
+        """Return log p(S | t) and its n x n gradient.
 
-        Where exit rates are large for the time, the result is checked; if doubles are not enough,
-        it is computed in decimals for small sets, and NaN for others.
+        If exit rates times the time are large, the result is checked. If doubles are not precise
+        enough, small sets are computed in decimal arithmetic, and larger sets give NaN.
         """
         risky = self.k > 0 and float(self.lattice.Q.max()) * t > _RISKY
         value, G, lost = self._in_doubles(t, want_gradient=want_gradient or risky)
@@ -190,9 +190,9 @@ class Passage:
     def _in_doubles(
         self, t: float, *, want_gradient: bool, nudge: float = 0.0
     ) -> tuple[float, NDArray[np.float64] | None, float]:
-        """Return log p(S | t), G, and the share of the time that the states do not add up to.
+        """Return log p(S | t), G, and the relative error of the total time spent in all states.
 
-        The exit rates are changed by the relative size `nudge`, up and down.
+        The exit rates are changed by up to the relative size `nudge`, up and down.
         """
         states = 1 << self.k
         wide = max(self.k, 1)
@@ -205,12 +205,12 @@ class Passage:
             times=np.empty(states),
             crossings=np.empty((states if want_gradient else 1, wide)),
         )
-        # The constant rate of all other items is left out and taken into account at the end, for
-        # differences of exit rates would drown in it. Q is shifted in place.
+        # Leave out the constant rate of all other items until the end: with it, differences of exit
+        # rates would be lost in rounding. Q is changed in place, so use a copy.
         lattice = self.lattice._replace(Q=np.empty(states))
         call(exit_rates, lattice, 0.0)
         if nudge:
-            # Multiples of the golden ratio: no two states that compete change alike.
+            # Multiples of the golden ratio change every state by a different amount.
             lattice.Q[:] *= 1.0 + nudge * (2.0 * (np.arange(states) * 0.6180339887498949 % 1) - 1.0)
         value, tilt = call(transient_set, t, lattice, self.log_F, steps, room, want_gradient)
         value = float(value - self.columns.rest * t)
@@ -222,11 +222,11 @@ class Passage:
         return value, G, abs(spent / t - 1.0)
 
     def _is_sound(self, value: float, G: NDArray[np.float64] | None, lost: float, t: float) -> bool:
-        """Tell whether a result can be trusted to about nine digits.
+        """Return whether a result is correct to about nine digits.
 
-        The times spent in all states must add up to t, which fails if the path of integration was
-        unsuitable. Exit rates that differ by a few units in the last place, as their rounding
-        errors do, must give the same.
+        The times spent in all states must add up to t; otherwise the contour of integration was
+        unsuitable. A change of the exit rates by a few units in the last place, which is the size
+        of rounding errors, must not change the result.
         """
         if G is None or not lost < _LOST:
             return False
@@ -236,7 +236,7 @@ class Passage:
         return bool((np.abs(other_G - G) <= _SAME * np.maximum(1.0, np.abs(G))).all())
 
     def log_step(self, before: int, c: int) -> float:
-        """Return the log-rate of c in a state, with what is known about the order."""
+        """Return the log-rate of c in the state `before`, including known orders."""
         lattice = self.lattice
         high, low = before >> lattice.low, before & ((1 << lattice.low) - 1)
         log_rate = float(lattice.high_log[c, high] + lattice.low_log[c, low])
@@ -247,7 +247,7 @@ class Passage:
         return log_rate
 
     def end_shares(self) -> NDArray[np.float64]:
-        """Return the probability of each state at the observation, after `log_p`."""
+        """Return the probability of each state at the observation time, after `log_p`."""
         states = np.arange(1 << self.k)
         is_end = states & self.lattice.need == self.lattice.need
         return np.where(is_end, self.lattice.ends, 0.0)

@@ -1,7 +1,8 @@
-"""The one place that decides how a set is evaluated: on its lattice, by components, or sampled.
+"""Decide how a set is evaluated: on its lattice, by components, or sampled.
 
-Everything that evaluates sets (likelihoods, fits, posteriors, questions) asks here, so that they
-agree. A further way to evaluate a set is one more member of `Way`, and its cost is compared here.
+All code that evaluates sets (likelihoods, fits, posteriors, questions) uses this module, so that
+all make the same decisions. A new way to evaluate a set is a new member of `Way`, whose cost is
+compared here.
 """
 
 from __future__ import annotations
@@ -60,35 +61,35 @@ METHODS = (
 
 
 class Way(StrEnum):
-    """A way to evaluate a set; the value is what results and tables show."""
+    """A way to evaluate a set; the value is its name in results and tables."""
 
     EXACT = "exact"  # the sum over the lattice of all subsets
-    COMPONENTS = "components"  # small lattices under one integral over time; exact as well
+    COMPONENTS = "components"  # an integral over time of small lattices; exact as well
     RELOCATION = "relocation"  # orders drawn by relocating blocks of items
     METROPOLIS = "metropolis"  # orders drawn by the paper's informed proposal
-    METROPOLIS_UNIFORM = "metropolis-uniform"  # orders drawn by its uniform proposal
+    METROPOLIS_UNIFORM = "metropolis-uniform"  # orders drawn by the paper's uniform proposal
     COMPLETIONS = "completions"  # missing cells drawn; each completed set is exact
     HISTORIES = "histories"  # missing cells and orders drawn together
 
 
 EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
 
-# Operations on lattices, per evaluation, above which a fit uses components instead: about a fifth
-# of a second.
+# If the lattices need more operations per evaluation, a fit uses components instead. This many take
+# about a fifth of a second.
 _LATTICE_WORK_OF_A_FIT = 3e9
-# Completed sets are exact up to so many known items, or up to so many known and missing ones: more
-# would make lattices of millions of states.
+# Completed sets are exact for samples with at most this many known items, or with at most this many
+# known and missing items. More would make lattices of millions of states.
 _LARGEST_COMPLETED = 6
 _MOST_COMPLETED = 16
-# What the gradient between the components of a set takes, as so many operations on a lattice.
+# The cost of the gradient between the components of a set, as a number of operations on a lattice.
 _CROSS_OVERHEAD = 3e8
-# Times and orders take a lattice in logarithms, and quantiles a transform of it at many points: so
-# much more than a value and gradient.
+# Times and orders need a lattice in logarithms, and quantiles its transform at many points. They
+# take this many times as long as a value and gradient.
 _HISTORY_FACTOR = 30.0
-# Observation times and moments before them at which that gradient is evaluated.
+# Number of points in time at which the gradient between components is evaluated.
 _CROSS_POINTS = 4000
-# Seconds of one core, in a fit: per operation on lattices, of components, and of integrals over
-# time; per set that is evaluated by components; per item of a sampled set and column.
+# Seconds on one core in a fit: per operation on lattices, of components, and of integrals over
+# time; per set evaluated by components; and per item of a sampled set times item of the model.
 LATTICE_SECONDS = 7e-11
 COMPONENT_SECONDS = 7e-10
 INTEGRAL_SECONDS = 2e-9
@@ -97,12 +98,12 @@ ORDER_SECONDS = 1.4e-6
 
 
 def is_exact(ways: NDArray[np.str_]) -> NDArray[np.bool_]:
-    """Tell which sets are evaluated without sampling."""
+    """Return which sets are evaluated without sampling."""
     return np.isin(ways, EXACT_WAYS)
 
 
 def check_method(method: str) -> str:
-    """Return the name of a method, or raise with the names that there are."""
+    """Return the name of a method; raise if it is not one of `METHODS`."""
     if method not in METHODS:
         raise InputError(
             f"method is {method!r}; expected one of " + ", ".join(repr(name) for name in METHODS)
@@ -129,12 +130,12 @@ def choose_way(
     budget : Budget
         What exact evaluation may cost.
     method : {"auto", "exact"}
-        With "exact" a set beyond the budget is a `BudgetError`.
+        With "exact", a set beyond the budget raises a `BudgetError`.
     components : bool
-        Whether the caller can answer by components: about times and orders, for which a lattice
-        is slower than for a value and gradient.
+        Whether the caller can use components. It then computes times and orders, for which a
+        lattice is slower than for a value and gradient.
     """
-    # An order of at most one item needs no sampling, whatever the budget.
+    # A set of at most one item has only one order.
     if items.size <= 1:
         return Way.EXACT
     columns = parameters.columns(items).n_columns
@@ -158,7 +159,7 @@ def choose_way(
 
 
 def all_subsets_fit(n_items: int, budget: Budget) -> bool:
-    """Tell whether the lattice of all subsets of this many items is within the budget."""
+    """Return whether the lattice of all subsets of this many items is within the budget."""
     return budget.exact_fits(n_items, n_items)
 
 
@@ -168,9 +169,9 @@ class Plan:
     Parameters
     ----------
     data : Dataset
-        The samples, whose names appear in errors.
+        The samples; their labels are used in errors.
     distinct : DistinctSamples
-        Its distinct samples.
+        The distinct samples of the data.
     method : str
         One of `METHODS`.
     budget : Budget
@@ -184,7 +185,7 @@ class Plan:
         self.distinct = distinct
         self.method = check_method(method)
         self.budget = budget
-        # Most sets fit even if all items interact, which no theta can change.
+        # Most sets are within the budget even if all items interact, and so for every theta.
         self._exact_for_any_theta = self._exact_by_size()
         self._work_if_dense = self._work(np.full(len(distinct), data.n_items))
         self.partial = PartialPlan(data, distinct, budget)
@@ -194,7 +195,7 @@ class Plan:
     def ways(self, parameters: Parameters, *, full_gradient: bool = True) -> NDArray[np.str_]:
         """Return the way of every distinct sample at this theta.
 
-        A complete gradient is expensive by components; a value alone is not.
+        By components, a complete gradient takes long, but a value alone does not.
         """
         distinct = self.distinct
         if parameters.phases is not None:
@@ -227,7 +228,7 @@ class Plan:
         return ways
 
     def _all_by_components(self, parameters: Parameters) -> NDArray[np.str_]:
-        """Return components for every set, or raise for one that does not fit."""
+        """Return components for every set, or raise for a set that is beyond the budget."""
         distinct = self.distinct
         children = acting(parameters.theta != 0.0)
         for s in range(len(distinct)):
@@ -235,23 +236,23 @@ class Plan:
             name = f"sample {self.data.samples[row]!r} (row {row})"
             if distinct.timed[s]:
                 raise InputError(
-                    f"method 'components' does not know observation times, which {name} has; use "
-                    "'auto'"
+                    f"method 'components' does not support known observation times, but {name} has "
+                    "one; use 'auto'"
                 )
             parts, _ = components_of(distinct.items(s), children)
             if not np.isfinite(work_of_components(parameters, parts, self.budget)):
                 largest = max(part.size for part in parts)
                 raise BudgetError(
-                    f"{name} has a component of {largest} items: beyond the budget, or with rates "
-                    "too far apart. Use method='auto'"
+                    f"{name} has a component of {largest} items, which is beyond the budget, or "
+                    "whose rates are too different. Use method='auto'"
                 )
         return np.full(len(distinct), Way.COMPONENTS.value)
 
     def _component_sets(self, parameters: Parameters, *, full_gradient: bool) -> NDArray[np.bool_]:
-        """Tell which sets are cheaper by components than on their lattice."""
+        """Return which sets are faster by components than on their lattice."""
         distinct = self.distinct
         chosen = np.zeros(len(distinct), dtype=np.bool_)
-        # Where a lattice is cheaper than any components, nothing needs to be decomposed.
+        # Skip sets whose lattice is faster than any components could be.
         overhead = _CROSS_OVERHEAD if full_gradient else COMPONENT_OVERHEAD
         cheap = self._exact_for_any_theta & (self._work_if_dense <= overhead)
         candidates = [s for s in self._candidates() if not cheap[s]]
@@ -278,21 +279,21 @@ class Plan:
         return chosen
 
     def _all_on_lattices(self, phases: PhaseTables) -> NDArray[np.str_]:
-        """Return the lattice for every set, or raise for one that does not fit.
+        """Return the lattice for every set, or raise for a set that is beyond the budget.
 
-        For observation times that are not exponential there is no other way.
+        Other methods do not support observation times that are not exponential.
         """
         if self.method not in ("auto", "exact"):
             raise InputError(
-                f"method {self.method!r} is not available where observation times are not "
-                "exponential; use 'auto'"
+                f"method {self.method!r} needs exponential observation times, but the model has "
+                "another distribution; use 'auto'"
             )
         if self.distinct.partial.any():
             row = int(self.distinct.first[int(np.argmax(self.distinct.partial))])
             raise InputError(
                 f"sample {self.data.samples[row]!r} (row {row}) has missing cells or a known "
-                "order, which is not available where observation times are not exponential; leave "
-                "such samples out, or use sequela.Exponential()"
+                "order, which needs exponential observation times; leave such samples out, or use "
+                "sequela.Exponential()"
             )
         passes = phases.rates.size + phases.stages
         n = self.data.n_items
@@ -305,9 +306,9 @@ class Plan:
             ):
                 row = int(self.distinct.first[s])
                 raise BudgetError(
-                    f"sample {self.data.samples[row]!r} (row {row}) has {int(sizes[s])} items: "
-                    "beyond the budget where observation times are not exponential. Raise the "
-                    "budget, leave this sample or some items out, or use sequela.Exponential()"
+                    f"sample {self.data.samples[row]!r} (row {row}) has {int(sizes[s])} items, "
+                    "which is beyond the budget if observation times are not exponential. Increase "
+                    "the budget, leave out this sample or some items, or use sequela.Exponential()"
                 )
             break
         return np.where(self._exact_for_any_theta | ~self.distinct.timed, Way.EXACT.value,
@@ -316,10 +317,10 @@ class Plan:
     def ways_on_support(
         self, support: NDArray[np.bool_], phases: PhaseTables | None = None
     ) -> NDArray[np.str_]:
-        """Return the way of every distinct sample, the same for all thetas on a support.
+        """Return the way of every distinct sample for all thetas on a support.
 
-        Between two changes of the support a fit needs a choice that does not change as theta
-        moves. Lattices are judged as if all items interacted.
+        Between two changes of the support, a fit needs a choice that does not depend on theta. The
+        cost of lattices is computed as if all items interacted.
         """
         if phases is not None:
             return self._all_on_lattices(phases)
@@ -333,8 +334,8 @@ class Plan:
         exact = self._exact_for_any_theta.copy()
         by_components = np.zeros(len(distinct), dtype=np.bool_)
         children = acting(support)
-        # A lattice gives the whole gradient at once, components only in parts: where lattices are
-        # affordable, they are better for a fit.
+        # A lattice gives the complete gradient, components only a part of it. So lattices are
+        # better for a fit if they are not too slow.
         affordable = float(self._work_if_dense[exact].sum()) <= _LATTICE_WORK_OF_A_FIT
         for s in self._candidates():
             if exact[s] and affordable:
@@ -351,10 +352,10 @@ class Plan:
         return ways
 
     def _ways_of_a_sampled_fit(self, exact_partial: NDArray[np.bool_]) -> NDArray[np.str_]:
-        """Return the ways where missing cells are drawn: the same on all supports.
+        """Return the ways of a fit that draws missing cells; they are the same on all supports.
 
-        Such a fit ends at its Monte Carlo error anyway. So complete sets are drawn as well where
-        lattices take long, and none is evaluated by components, which take longer.
+        Such a fit has a Monte Carlo error in any case. So complete sets with large lattices are
+        drawn, too, and no set is evaluated by components, which take longer.
         """
         complete = ~self.distinct.partial
         can_be_drawn = complete & ~self.distinct.timed & (self.distinct.sizes > 1)
@@ -366,7 +367,7 @@ class Plan:
         return ways
 
     def _name_partial(self, ways: NDArray[np.str_], exact: NDArray[np.bool_]) -> None:
-        """Fill in the ways of partly known samples: of those that are drawn, by their sizes."""
+        """Fill in the ways of partly known samples; drawn samples have a way by their size."""
         places = self.partial.places
         known = [self.distinct.known(int(s)) for s in places]
         most = np.array([k.present.size + k.missing.size for k in known if k is not None])
@@ -377,9 +378,10 @@ class Plan:
         ways[places] = np.where(exact, Way.EXACT.value, drawn)
 
     def component_work(self, support: NDArray[np.bool_], chosen: NDArray[np.int64]) -> float:
-        """Return the operations that the components of these sets take on a support.
+        """Return the number of operations for the components of these sets on a support.
 
-        Components that several sets share count once; infinite if one does not fit the budget.
+        Components that several sets share count once. The result is infinite if a component is
+        beyond the budget.
         """
         children = acting(support)
         distinct = {
@@ -388,7 +390,7 @@ class Plan:
         return work_of_components(None, list(distinct), self.budget)
 
     def seconds_without_components(self, chosen: NDArray[np.int64]) -> float:
-        """Return what an evaluation of these sets takes on lattices and by drawn orders."""
+        """Return the seconds for an evaluation of these sets on lattices and by drawn orders."""
         exact = self._exact_for_any_theta[chosen]
         items = float(self.distinct.sizes[chosen[~exact]].sum())
         return (
@@ -397,11 +399,11 @@ class Plan:
         )
 
     def lattice_work(self, chosen: NDArray[np.int64]) -> float:
-        """Return the operations on the lattices of these sets, if all items interact."""
+        """Return the number of operations on the lattices of these sets if all items interact."""
         return float(self._work_if_dense[chosen].sum())
 
     def _candidates(self) -> list[int]:
-        """Return the sets that components may be worth while for."""
+        """Return the sets for which components may be faster."""
         large = (self.distinct.sizes >= LEAST_COMPONENT_SET) & ~self.distinct.timed
         large &= ~self.distinct.partial
         return [int(s) for s in np.nonzero(large)[0]]
@@ -416,11 +418,11 @@ class Plan:
             ]
         )
         found: NDArray[np.bool_] = fits[sizes, self.distinct.timed.astype(np.int64)]
-        # Partly known samples are judged apart; here they must not be counted or refused.
+        # Partly known samples are decided elsewhere; treat them as exact here.
         return found | self.distinct.partial
 
     def _work(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
-        # Sets of more than 60 items are never exact; their work would leave the range of a double.
+        # Sets of more than 60 items are never exact; the bound avoids an overflow.
         sizes = np.where(self.distinct.partial, 0, np.minimum(self.distinct.sizes, 60))
         sizes = sizes.astype(np.float64)
         wide = columns.astype(np.float64)
@@ -433,25 +435,25 @@ class Plan:
     def _exact_columns(
         self, parameters: Parameters, columns: NDArray[np.int64], exact: NDArray[np.bool_]
     ) -> NDArray[np.int64]:
-        """Return the number of columns of the exact sets, counted where it was not yet."""
+        """Return the number of columns of all exact sets; `columns` has only some of them."""
         counted = columns.copy()
         for s in map(int, np.nonzero(exact & self._exact_for_any_theta)[0]):
             counted[s] = parameters.columns(self.distinct.items(s)).n_columns
         return counted
 
     def _bound_total(self, exact: NDArray[np.bool_], columns: NDArray[np.int64]) -> None:
-        """Take the most expensive sets out of `exact` until the rest fits the total budget."""
+        """Remove the sets with the most work from `exact` until the total budget is kept."""
         work = np.where(exact, self._work(columns), 0.0)
         total = float(work.sum())
         if total <= self.budget.total_work:
             return
         if self.method == "exact":
             raise BudgetError(
-                f"exact evaluation of all {len(self.distinct)} distinct sets takes {total:.2g} "
-                f"operations, the budget is {self.budget.total_work:.2g} in total. Raise "
+                f"exact evaluation of all {len(self.distinct)} distinct sets needs {total:.2g} "
+                f"operations, but the budget is {self.budget.total_work:.2g} in total. Increase "
                 "total_work of the budget, or use method='auto'"
             )
-        # Nothing can be sampled in a set of one item, and a fit does not sample at known times.
+        # A set of one item has only one order, and a fit cannot sample sets at known times.
         can_be_sampled = exact & (self.distinct.sizes > 1) & ~self.distinct.timed
         for s in np.argsort(-work, kind="stable"):
             if total <= self.budget.total_work:
@@ -462,14 +464,14 @@ class Plan:
 
     def _named(self, exact: NDArray[np.bool_]) -> NDArray[np.str_]:
         sampled = np.where(self.distinct.timed, Way.METROPOLIS.value, Way.RELOCATION.value)
-        # Wide enough for every name that is filled in later.
+        # The type must be wide enough for all names, which are filled in later.
         return np.where(exact, Way.EXACT.value, sampled).astype(f"<U{max(map(len, Way))}")
 
     def _by_name(self) -> NDArray[np.str_]:
         sampled = self.distinct.sizes > 1
         if self.method == Way.RELOCATION and (sampled & self.distinct.timed).any():
             raise InputError(
-                "method 'relocation' does not know observation times; use 'auto' or "
+                "method 'relocation' does not support known observation times; use 'auto' or "
                 "'metropolis' for samples with known times"
             )
         return np.where(sampled, self.method, Way.EXACT.value)
@@ -482,13 +484,13 @@ class Plan:
         found = f"sample {self.data.samples[row]!r} (row {row}) has {size} items"
         if size > LARGEST_EXACT_SET:
             return BudgetError(
-                f"{found}: sets of more than {LARGEST_EXACT_SET} are never exact, whatever the "
+                f"{found}: sets of more than {LARGEST_EXACT_SET} items are never exact, for any "
                 "budget. Use method='auto', or leave the sample out"
             )
         memory = Budget.exact_memory(size, columns, timed=timed)
         work = Budget.exact_work(size, columns, timed=timed)
         return BudgetError(
-            f"{found}: exact evaluation needs {memory / 1e6:.4g} MB and {work:.2g} operations, "
-            f"the budget is {self.budget.memory} and {self.budget.work:.2g}. Raise the budget, use "
-            "method='auto', or leave the sample out"
+            f"{found}: exact evaluation needs {memory / 1e6:.4g} MB and {work:.2g} operations, but "
+            f"the budget is {self.budget.memory} and {self.budget.work:.2g}. Increase the budget, "
+            "use method='auto', or leave the sample out"
         )

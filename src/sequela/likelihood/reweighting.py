@@ -1,10 +1,9 @@
-"""Orders that were drawn at one theta, used at others nearby.
+"""Estimate the likelihood at nearby thetas from orders that were drawn at one theta.
 
-For a set beyond the budget a number of orders is drawn at some theta_0, and from there on the
-ratio p(S; theta) / p(S; theta_0) is estimated from these same orders by importance weights: smooth,
-with a gradient that belongs to its value, so that line searches and quasi-Newton matrices work. How
-many orders still count (the effective share) tells when theta has moved too far and new ones must
-be drawn.
+For a set beyond the budget, orders are drawn at some theta_0. The ratio p(S; theta) / p(S; theta_0)
+is then estimated from these orders by importance weights. The estimate is a smooth function with a
+consistent gradient, so line searches and quasi-Newton matrices work. The effective share of the
+orders shows when theta has moved too far and new orders must be drawn.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ __all__ = ["DrawKey", "DrawnOrders", "Weighed"]
 
 @dataclass(frozen=True)
 class DrawKey:
-    """Which draw of a fit this is: what its streams of random numbers are named by."""
+    """The number of a draw in a fit; it identifies the random streams of the draw."""
 
     seed: int
     start: int
@@ -40,7 +39,7 @@ class DrawKey:
 
 @dataclass(frozen=True)
 class Weighed:
-    """The orders of one set at one theta: their shares, log p, and the effective share."""
+    """The weights of the orders of one set at one theta, log p, and the effective share."""
 
     shares: NDArray[np.float64]
     log_p: float
@@ -49,18 +48,18 @@ class Weighed:
 
 @dataclass
 class DrawnOrders:
-    """A set beyond the budget: its chains and the orders that they drew last.
+    """A set beyond the budget: its chains and their latest orders.
 
     Attributes
     ----------
     items, weight : array, float
         The set and its share of the samples; its time is unknown.
     states : array (chains, size)
-        Where the chains stand.
+        The current orders of the chains.
     orders : array (chains, kept, size)
         The orders in use.
     drawn : array (chains, kept)
-        Their log-probabilities at the theta at which they were drawn.
+        The log-probabilities of these orders at the theta at which they were drawn.
     offset : float
         Estimate of log p(S) at that theta.
     """
@@ -91,7 +90,7 @@ class DrawnOrders:
         return G
 
     def weigh(self, log_weights: NDArray[np.float64]) -> Weighed:
-        """Return what the log-probabilities (chains, kept) at another theta say."""
+        """Return the weights from the log-probabilities (chains, kept) at another theta."""
         log_ratio = log_weights - self.drawn
         top = log_ratio.max()
         weight = np.exp(log_ratio - top)
@@ -105,9 +104,9 @@ class DrawnOrders:
     def advance(
         self, sampler: OrderSampler, key: DrawKey, index: tuple[int, int], kept: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Advance one chain; return where it stands and the orders on the way.
+        """Advance one chain; return its new state and the orders that it drew.
 
-        `index` is the place of the set and of the chain.
+        `index` is the position of the set and the number of the chain.
         """
         rng = stream(key.seed, Purpose.FITTED_ORDERS, key.start, *index, key.draws)
         going_on = bool(self.states.size)
@@ -121,7 +120,7 @@ class DrawnOrders:
         chains: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
         log_p: float | None,
     ) -> None:
-        """Take over newly drawn orders; without an estimate of log p, that without interactions."""
+        """Store new orders and log p(S); if `log_p` is None, that of the independent model."""
         self.states = np.stack([state for state, _ in chains])
         self.orders = np.stack([orders for _, orders in chains])
         if log_p is None:

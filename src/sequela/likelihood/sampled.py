@@ -1,12 +1,12 @@
-"""Sets too large for the lattice: drawn orders give the gradient, a path gives the value.
+"""Sampled sets: drawn orders give the gradient, and an integral along a path gives the value.
 
-Each large set has a number of independent chains, so that the spread between their means is the
-standard error, whatever the correlation inside a chain.
+Each sampled set has several independent chains. The spread between their means gives a standard
+error that is right for any correlation within a chain.
 
-The value comes from integrating the gradient along the straight path from the model without
-interactions, where it is known by quadrature, to theta (thermodynamic integration). The integrand
-is smooth, and a Gauss-Legendre rule with enough nodes (`path_nodes`) has an error far below the
-sampling error that is reported.
+The value is the integral of the gradient along the straight path from the model without
+interactions, whose value is known by quadrature, to theta (thermodynamic integration). The
+integrand is smooth. A Gauss-Legendre rule with enough nodes (`path_nodes`) has an error far below
+the reported sampling error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST_PATH_NODES = 160
 
 @dataclass
 class Chain:
-    """One Markov chain over the orders of one set: what its next step needs, and nothing else."""
+    """One Markov chain over the orders of one set: its current order and number of steps."""
 
     order: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     steps_taken: int = 0
@@ -42,17 +42,17 @@ class Chain:
 
 @dataclass(frozen=True)
 class ChainResult:
-    """What one chain found: a mean gradient (layout of `lattice.gradient`) and a value."""
+    """The result of one chain: a mean gradient (layout of `lattice.gradient`) and a value."""
 
     G: NDArray[np.float64] | None
     log_p: float
 
 
 def path_nodes(columns: Columns, nodes: int) -> int:
-    """Return the number of nodes along the path to a set's value.
+    """Return the number of nodes along the path that gives the value of a set.
 
-    The integrand bends with the largest change that interactions can make to a log-rate; with
-    this many nodes the rule's error stayed below 1e-6 in trials up to changes of 60.
+    The integrand has a stronger curvature if interactions can change a log-rate by more. With this
+    many nodes the error of the rule was below 1e-6 in trials with changes of up to 60.
     """
     strength = float(np.abs(columns.effects).sum(axis=0).max(initial=0.0))
     return max(nodes, min(int(2.0 * strength) + 4, _MOST_PATH_NODES))
@@ -60,9 +60,9 @@ def path_nodes(columns: Columns, nodes: int) -> int:
 
 @dataclass(frozen=True)
 class ChainRun:
-    """One chain of one set, ready to be advanced at one theta.
+    """A function that advances one chain of one set at one theta.
 
-    `index` (set, chain) and the steps taken name the stream of random numbers.
+    `index` (set, chain) and the number of steps identify the random stream.
     """
 
     sampler: OrderSampler
@@ -71,16 +71,16 @@ class ChainRun:
     index: tuple[int, int]
 
     def __call__(self, *, value: bool, gradient: bool) -> ChainResult:
-        """Advance the chain; return what it found of the value and of the gradient."""
+        """Advance the chain; return its estimates of the value and of the gradient, if wanted."""
         sampler = self.sampler
         chain = self.chain
         rng = stream(self.seed, Purpose.SAMPLED_LIKELIHOOD, *self.index, chain.steps_taken)
         chain.steps_taken += 1
         extra = 0
         if sampler.way != Way.RELOCATION and not sampler.resume:
-            chain.order = np.empty(sampler.columns.k, dtype=np.int64)  # starts from a proposal
+            chain.order = np.empty(sampler.columns.k, dtype=np.int64)  # the first proposal fills it
         elif value or not chain.order.size:
-            # Along the path to the value interactions grow from nothing: no burn-in is needed.
+            # The path to the value begins without interactions, so it needs no burn-in.
             extra = 0 if value else FIRST_BURN_IN
             chain.order = sampler.start(rng)
         log_p = self._value(rng) if value else np.nan
@@ -88,7 +88,7 @@ class ChainRun:
         return ChainResult(G=G, log_p=log_p)
 
     def _value(self, rng: np.random.Generator) -> float:
-        """Return log p of the set, by the path from the model without interactions."""
+        """Return log p of the set, by integration along the path."""
         sampler = self.sampler
         columns = sampler.columns
         own = columns.rate[: columns.k]
@@ -108,7 +108,7 @@ class ChainRun:
 
 @dataclass(frozen=True)
 class SampledMean:
-    """Mean over chains, and variance of that mean, of log p and of the n x n gradient."""
+    """Means over chains of log p and of the n x n gradient, and the variances of these means."""
 
     log_p: float
     log_p_variance: float
@@ -117,7 +117,7 @@ class SampledMean:
 
 
 def combine(parameters: Parameters, columns: Columns, results: list[ChainResult]) -> SampledMean:
-    """Average over the chains of one set."""
+    """Return the average over the chains of one set."""
     chains = len(results)
     values = np.array([result.log_p for result in results])
     value = float(values.mean())

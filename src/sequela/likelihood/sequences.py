@@ -77,13 +77,13 @@ def sequence_log_likelihood(
         When each sequence was observed (section 4.2). None: at an unknown time, distributed as
         the model's observation (Proposition 2).
     complete : bool
-        Every sequence holds all items, observed after the last arrival, eq. (4).
+        True: every sequence contains all items and is observed after the last arrival, eq. (4).
     items : sequence of str or None
         Labels of theta's rows and columns.
     return_gradient : bool
         Also return the n x n gradient with respect to theta.
     n_threads : int or None
-        Threads; None for all cores that this process may use.
+        Number of threads; None for all cores that this process may use.
 
     Examples
     --------
@@ -102,20 +102,20 @@ def sequence_log_likelihood(
     count = indptr.size - 1
     if complete and times is not None:
         raise InputError(
-            "complete=True says that all items have arrived, whenever that was; it cannot be "
-            "combined with times"
+            "complete=True means that all items have arrived, at any time; it cannot be combined "
+            "with times"
         )
     if complete and (np.diff(indptr) != n).any():
         row = int(np.nonzero(np.diff(indptr) != n)[0][0])
         raise InputError(
             f"sequence {row} has {indptr[row + 1] - indptr[row]} of the {n} items; with "
-            "complete=True every sequence holds all of them"
+            "complete=True, expected all items in every sequence"
         )
     kind = COMPLETE if complete else MARGINAL if times is None else TIMED
     when = np.zeros(count) if times is None else _times(times, indptr)
     log_p = np.empty(count)
     listed = SetList(indptr, flat, np.full(count, 1.0 / count))
-    # A partial sequence that is empty at time 0 is certain, whatever theta.
+    # At time 0 the sequence is empty with probability 1.
     chosen = np.nonzero(when > 0.0)[0] if kind == TIMED else np.arange(count)
     log_p[when == 0.0] = 0.0
 
@@ -132,8 +132,8 @@ def sequence_log_likelihood(
     if np.isnan(log_p).any():
         row = int(np.nonzero(np.isnan(log_p))[0][0])
         raise InputError(
-            f"theta adds up to log-rates beyond the largest double (about 709) along sequence "
-            f"{row}; scale the largest entries of theta down"
+            f"theta gives rates beyond the range of a double along sequence {row}; use a theta "
+            "with smaller entries"
         )
     value = float(log_p.mean())
     if not return_gradient:
@@ -142,7 +142,7 @@ def sequence_log_likelihood(
 
 
 def _labels(model: ModelLike, items: Sequence[str] | None) -> dict[str, int] | None:
-    """Return the place of each label; None for a theta without labels."""
+    """Return the position of each label; None for a theta without labels."""
     unlabelled = not (isinstance(model, Model) or is_frame(model) or hasattr(model, "model_"))
     if items is None and unlabelled:
         return None
@@ -156,7 +156,7 @@ def _labels(model: ModelLike, items: Sequence[str] | None) -> dict[str, int] | N
 def _positions(
     sequences: Iterable[Sequence[Any]], labels: dict[str, int] | None, n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return all sequences as positions, one after the other, and where each starts."""
+    """Return the positions of the items of all sequences, concatenated, and where each starts."""
     if isinstance(sequences, str):
         raise InputError("sequences is one text; expected a list of sequences of items")
     flat: list[int] = []
@@ -187,15 +187,16 @@ def _position(item: Any, row: int, labels: dict[str, int] | None, n: int) -> int
             return labels[str(item)]
         near = difflib.get_close_matches(str(item), list(labels), n=3)
         hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
-        raise InputError(f"sequence {row} names the unknown item {item!r}{hint}")
+        raise InputError(f"sequence {row} has the unknown item {item!r}{hint}")
     if isinstance(item, (bool, np.bool_)) or not isinstance(item, (int, np.integer)):
         raise InputError(
-            f"sequence {row} has the item {item!r}; without labels items are positions from 0 "
-            f"to {n - 1}. Give `items`, or theta as a labelled DataFrame, to use names"
+            f"sequence {row} has the item {item!r}; without labels, expected positions from 0 to "
+            f"{n - 1}. To use labels, give `items`, or theta as a labelled DataFrame"
         )
     if not 0 <= item < n:
         raise InputError(
-            f"sequence {row} has the item {item}; theta has {n} items, positions 0 to {n - 1}"
+            f"sequence {row} has the item {item}; theta has {n} items, so expected a position from "
+            f"0 to {n - 1}"
         )
     return int(item)
 
@@ -205,12 +206,12 @@ def _times(times: ArrayLike, indptr: NDArray[np.int64]) -> NDArray[np.float64]:
         array = np.asarray(times, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(
-            f"times cannot be read as numbers ({times!r}); expected one for each sequence"
+            f"times cannot be read as numbers ({times!r}); expected one number per sequence"
         ) from None
     count = indptr.size - 1
     if array.shape != (count,):
         raise InputError(
-            f"times has shape {array.shape}; expected one for each of {count} sequences"
+            f"times has shape {array.shape}; expected one number for each of {count} sequences"
         )
     bad = ~(np.isfinite(array) & (array >= 0.0))
     if bad.any():
@@ -219,7 +220,7 @@ def _times(times: ArrayLike, indptr: NDArray[np.int64]) -> NDArray[np.float64]:
     zero = np.nonzero((array == 0.0) & (np.diff(indptr) > 0))[0]
     if zero.size:
         raise InputError(
-            f"sequence {zero[0]} is observed at time 0 with items; at time 0 nothing has "
-            "happened yet, so its probability is zero"
+            f"sequence {zero[0]} is observed at time 0 with items; at time 0 no item has arrived "
+            "yet, so the probability is zero"
         )
     return array

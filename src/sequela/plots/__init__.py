@@ -1,7 +1,7 @@
 """Plots: each function draws on a matplotlib Axes, which it returns.
 
-The names are declared in ``__init__.pyi`` and loaded when they are first used; matplotlib is
-loaded by the first plot.
+The public names are declared in ``__init__.pyi`` and loaded when they are first used. The first
+plot loads matplotlib.
 """
 
 import lazy_loader as lazy

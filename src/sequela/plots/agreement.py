@@ -1,4 +1,4 @@
-"""Observed against expected, on square-root scales: there sampling noise is equally wide."""
+"""Plot observed against expected numbers on square-root scales, where noise is equally wide."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Agreement", "check_outliers", "draw_agreement"]
 
-_MANY = 2000  # points beyond which they are drawn as one image, to keep files small
+_MANY = 2000  # with more points, they are drawn as one image, to keep files small
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class Agreement:
     Attributes
     ----------
     expected, observed : arrays
-        The points.
+        Coordinates of the points.
     z : array
-        Their differences in standard deviations.
+        Differences of observed and expected, in standard deviations.
     names : sequence of str
-        Their names, clean and short.
+        Names of the points, from `labels.short`.
     whole : float
-        The value that means all samples: 1, or their number.
+        The value that stands for all samples: 1 for shares, else the number of samples.
     spread : array or None
         Standard deviations of `observed`, for error bars; None: no error bars.
     n_samples : float or None
@@ -53,14 +53,14 @@ class Agreement:
 
 
 def check_outliers(beyond: float, max_labels: int) -> tuple[float, int]:
-    """Return what counts as an outlier, and how many outliers are named at most."""
+    """Return the checked limit of outliers, and the largest number of names."""
     if not (is_number(beyond) and 0.0 <= beyond < np.inf):
         raise InputError(f"beyond is {beyond!r}; expected a number that is not negative")
     return float(beyond), positive_integer("max_labels", max_labels, least=0)
 
 
 def draw_agreement(ax: Axes, points: Agreement, *, beyond: float, max_labels: int) -> None:
-    """Draw points, the diagonal, two standard deviations of sampling noise; name the outliers."""
+    """Draw points, diagonal and sampling noise (two standard deviations); name the outliers."""
     expected, observed, spread = points.expected, points.observed, points.spread
     out = np.abs(points.z) > beyond
     top = 1.06 * float(max(expected.max(), observed.max(), 1e-12))
@@ -125,14 +125,14 @@ def draw_agreement(ax: Axes, points: Agreement, *, beyond: float, max_labels: in
 
 
 def _ticks(top: float) -> list[float]:
-    """Return round numbers from 0 to `top` that are well apart on a square-root scale."""
+    """Return round numbers from 0 to `top` that do not overlap on a square-root scale."""
     kept = [0.0]
     last = top
     steps = sorted(
         (step * 10.0**power for power in range(-9, 12) for step in (1, 2, 5)), reverse=True
     )
     round_ones = [x for x in steps if x <= top]
-    # Between the largest two a third may find room: 5, 4, 3.
+    # There may be room for another number between the two largest: 5, 4, 3.
     unit = 10.0 ** np.floor(np.log10(top))
     round_ones += [k * unit for k in range(1, 10) if k * unit <= top]
     last = np.inf

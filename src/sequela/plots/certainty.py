@@ -1,4 +1,4 @@
-"""How faint a cell is whose sign or order the data do not determine."""
+"""The opacity of cells: the less certain a sign or an order is, the fainter the cell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["CERTAIN", "FAINTEST", "opacity", "opaque"]
 
 FAINTEST = 0.12
-# The probability of a sign or an order from which on a cell has its full colour.
+# At this probability of a sign or an order, and above, a cell has its full colour.
 CERTAIN = 0.95
 
 
@@ -32,5 +32,5 @@ def opacity(probability: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def opaque(image: Any) -> Any:
-    """Return what a colour bar needs of an image, without its transparency."""
+    """Return the colours of an image for a colour bar, without transparency."""
     return load("matplotlib.cm").ScalarMappable(image.norm, image.cmap)

@@ -1,4 +1,4 @@
-"""How much clock is in the items: the posterior variance of the time against their number."""
+"""Plot the posterior variance of the observation time against the number of items."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def plot_clock_curve(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         markersize=4, linewidth=1.2, capsize=2,
     )  # fmt: skip
     if m.max() >= 20:
-        # Logarithmic except for the first step, from no item to one.
+        # Use a logarithmic scale, except for the first step from 0 to 1 item.
         ax.set_xscale("symlog", linthresh=1.0, linscale=0.5)
         ax.set_xlim(-0.15 if m[0] == 0.0 else 0.9 * m[0], 1.1 * m.max())
     plain_ticks(ax.xaxis, m, ax)

@@ -1,4 +1,4 @@
-"""Which items occur together: observed in the data against expected by the model."""
+"""Plot how often two items occur together: observed in the data against expected by the model."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ _LONGEST = 12
 def plot_co_occurrence(
     goodness: GoodnessOfFit, *, beyond: float = 3.0, max_labels: int = 10, ax: Axes | None = None
 ) -> Axes:
-    """Draw observed numbers of samples with both of two items against expected ones.
+    """Draw observed numbers of samples with both items of a pair against expected numbers.
 
-    On the square-root scales sampling noise is about equally wide everywhere; the band is two
-    standard deviations of it. Some of many pairs lie outside by accident.
+    On the square-root scales sampling noise is about equally wide everywhere. The band shows two
+    standard deviations of this noise. If there are many pairs, some lie outside by chance.
 
     Parameters
     ----------
     goodness : GoodnessOfFit
         From `goodness_of_fit`.
     beyond : float
-        A pair counts as an outlier beyond this many standard deviations.
+        A pair is an outlier if it differs by more than this many standard deviations.
     max_labels : int
-        Name at most this many outliers, the furthest first; a name without room is left out.
+        Name at most this many outliers, the largest differences first. Names without room are left
+        out.
     ax : Axes or None
         Where to draw; None makes a new figure.
 
@@ -54,7 +55,9 @@ def plot_co_occurrence(
     check_result("goodness", goodness, GoodnessOfFit, "goodness_of_fit(model, data)")
     pairs = goodness.pairs
     if pairs.empty:
-        raise InputError("goodness has no pairs: the model has one item; expected two or more")
+        raise InputError(
+            "goodness has no pairs, because the model has one item; expected two or more items"
+        )
     n_samples = float(goodness.sizes["observed"].sum())
     names = [
         f"{shorten(a, _LONGEST)} + {shorten(b, _LONGEST)}"

@@ -1,4 +1,4 @@
-"""Two cohorts side by side: the orders of the items that both have."""
+"""Plot the orders in one cohort against those in another, for the items that both have."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_cohort_comparison"]
 
-_MANY = 2000  # points beyond which they are drawn as one image
+_MANY = 2000  # with more points, they are drawn as one image
 
 
 def plot_cohort_comparison(
@@ -42,8 +42,8 @@ def plot_cohort_comparison(
     """Draw P(a before b) in one cohort against the same in another, for all pairs that both have.
 
     On the diagonal the cohorts agree. Pairs that differ by more than `different` are marked and
-    named, the largest differences first. Two fits differ by chance as well: whether the data can
-    tell an order is another question, which `rival_orders` asks of each cohort.
+    named, the largest differences first. Two fits also differ by chance. To check whether the data
+    of one cohort can tell an order, use `order_ranges`.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def plot_cohort_comparison(
     names : tuple of str
         Names of the cohorts.
     different : float
-        The difference of probabilities from which on a pair is marked.
+        Pairs whose probabilities differ by more than this are marked.
     max_labels : int
         Name at most this many pairs.
     ax : Axes or None

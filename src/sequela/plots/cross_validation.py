@@ -1,4 +1,4 @@
-"""Held-out likelihood against the penalty."""
+"""Plot the held-out likelihood against the penalty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often items occur: observed in the data against expected by the model."""
+"""Plot the frequencies of items: observed in the data against expected by the model."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_frequencies"]
 
-_BARS = 60  # with more items there is a band instead of error bars
+_BARS = 60  # with more items, a band replaces the error bars
 
 
 def plot_frequencies(
     table: pd.DataFrame, *, beyond: float = 2.0, max_labels: int = 15, ax: Axes | None = None
 ) -> Axes:
-    """Draw observed frequencies of items against expected ones; name the outliers.
+    """Draw observed frequencies of items against expected frequencies; name the outliers.
 
-    On the square-root scales sampling noise is about equally wide everywhere. Bars are two
-    standard deviations of it.
+    On the square-root scales sampling noise is about equally wide everywhere. Error bars show two
+    standard deviations of this noise.
 
     Parameters
     ----------
     table : DataFrame
         From `item_frequencies`, with data.
     beyond : float
-        An item counts as an outlier beyond this many standard deviations.
+        An item is an outlier if it differs by more than this many standard deviations.
     max_labels : int
-        Name at most this many outliers, the furthest first; a name without room is left out.
+        Name at most this many outliers, the largest differences first. Names without room are left
+        out.
     ax : Axes or None
         Where to draw; None makes a new figure.
 
@@ -74,7 +75,7 @@ def _sampling_noise(
     se: NDArray[np.float64],
     z: NDArray[np.float64],
 ) -> tuple[float | None, NDArray[np.float64] | None]:
-    """Return the number of samples, which the z-scores imply, and the standard deviations."""
+    """Return the number of samples, computed from the z-scores, and the standard deviations."""
     binomial = expected * (1.0 - expected)
     with np.errstate(divide="ignore", invalid="ignore"):
         per_sample = ((observed - expected) / z) ** 2 - se**2

@@ -1,4 +1,4 @@
-"""The strong interactions as a graph."""
+"""Plot the strongest interactions as a graph."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ _LONGEST = 14
 # Areas of nodes, in square points.
 _SMALLEST, _LARGEST = 25.0, 420.0
 _APART = 1.1  # inches between two linked items
-# How arrows bend, the first that passes the other items at a distance (a share of _APART).
+# Curvatures of arrows to try: the first at which the arrow keeps a distance of _CLEARANCE (in
+# units of _APART) from all other items is used.
 _BENDS = (0.06, -0.06, 0.2, -0.2, 0.35, -0.35)
 _APART_BENDS = (0.18, 0.3, 0.42)
 _CLEARANCE = 0.2
@@ -44,8 +45,9 @@ def plot_interactions(
 ) -> Axes:
     """Draw the strongest interactions as arrows between items.
 
-    An arrow promotes (orange, solid, with a head), or inhibits (blue, dashed, with a bar); its
-    width shows the strength of the effect. The picture is the same every time.
+    An arrow means that an item promotes another (orange, solid, with a head) or inhibits it (blue,
+    dashed, with a bar). Its width shows the strength of the effect. The same model always gives the
+    same picture.
 
     Parameters
     ----------
@@ -54,8 +56,8 @@ def plot_interactions(
     max_pairs : int
         Draw at most this many interactions.
     frequencies : Series or None
-        How often each item occurs, by label, such as ``item_frequencies(model)["model"]``, for the
-        area of the nodes. None: the area shows the base rate.
+        The frequency of each item, such as ``item_frequencies(model)["model"]``; the area of a node
+        shows it. None: the area shows the base rate.
     ax : Axes or None
         Where to draw; None makes a new figure.
 
@@ -106,8 +108,8 @@ def _weights(model: Model, frequencies: object) -> tuple[NDArray[np.float64], st
         return np.exp(model.theta.diagonal()), "base rate"
     if not isinstance(frequencies, pd.Series):
         raise InputError(
-            f"frequencies is of type {type(frequencies).__name__}; expected a Series by item, such "
-            'as item_frequencies(model)["model"]'
+            f"frequencies is of type {type(frequencies).__name__}; expected a pandas Series "
+            'indexed by item, such as item_frequencies(model)["model"]'
         )
     in_order = frequencies.rename(index=str).reindex(list(model.items))
     values = pd.to_numeric(in_order, errors="coerce").to_numpy(dtype=float)
@@ -115,14 +117,14 @@ def _weights(model: Model, frequencies: object) -> tuple[NDArray[np.float64], st
     if bad.any():
         label = model.items[int(np.argmax(bad))]
         raise InputError(
-            f"frequencies has no number that is not negative for the item {label!r}; expected one "
-            "for each item of the model"
+            f"frequencies has no valid value for the item {label!r}; expected a number of at least "
+            "0 for each item of the model"
         )
     return values, "frequency"
 
 
 def _areas(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    # Rates differ by orders of magnitude: a floor keeps the small ones visible.
+    # Rates differ by orders of magnitude; a minimal area keeps small ones visible.
     largest = float(weights.max())
     share = weights / largest if largest > 0.0 else np.ones_like(weights)
     return np.maximum(_LARGEST * share, _SMALLEST)
@@ -131,14 +133,14 @@ def _areas(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 def _layout(
     nodes: Sequence[int], pairs: Sequence[tuple[int, int]]
 ) -> dict[int, NDArray[np.float64]]:
-    """Return a place for each node, linked ones about 1 apart; parts without links side by side."""
+    """Return the coordinates of each node; linked nodes have a distance of about 1."""
     nx = load("networkx")
     graph = nx.Graph()
     graph.add_nodes_from(nodes)
     graph.add_edges_from(pairs)
     blocks = []
     for part in sorted(nx.connected_components(graph), key=lambda part: (-len(part), min(part))):
-        # In order, so that the picture does not depend on that of a set.
+        # Sort, so that the picture does not depend on the order of a set.
         members = sorted(part)
         ordered = nx.Graph()
         ordered.add_nodes_from(members)
@@ -148,11 +150,11 @@ def _layout(
         ends = np.array([[members.index(a), members.index(b)] for a, b in ordered.edges])
         lengths = np.linalg.norm(spots[ends[:, 0]] - spots[ends[:, 1]], axis=1)
         spots = spots / np.median(lengths)
-        # Lying rather than standing: labels are wide.
+        # Turn the layout so that it is wider than high, because labels are wide.
         axes = np.linalg.svd(spots - spots.mean(axis=0), full_matrices=False)[2]
         axes *= np.where(axes.sum(axis=1, keepdims=True) < 0.0, -1.0, 1.0)
         spots = (spots - spots.mean(axis=0)) @ axes.T
-        # From left to right rather than back.
+        # Mirror the layout so that most arrows point to the right.
         ways = [spots[members.index(b)] - spots[members.index(a)] for a, b in pairs if a in part]
         if np.sum(ways, axis=0)[0] < 0.0:
             spots[:, 0] *= -1.0
@@ -163,7 +165,7 @@ def _layout(
 def _packed(
     blocks: Sequence[tuple[list[int], NDArray[np.float64]]], gap: tuple[float, float] = (1.1, 0.75)
 ) -> dict[int, NDArray[np.float64]]:
-    """Put blocks into rows, the largest first."""
+    """Return the coordinates of all nodes, with the blocks in rows, the largest first."""
     sizes = [np.ptp(spots, axis=0) + np.array(gap) for _, spots in blocks]
     width = max(1.3 * np.sqrt(sum(w * h for w, h in sizes)), *(w for w, _ in sizes), 0.0)
     at: dict[int, NDArray[np.float64]] = {}
@@ -191,7 +193,7 @@ def _draw_arrows(
     for (a, b), effect, width in zip(pairs, effects, widths, strict=True):
         promotes = effect > 0.0
         others = np.array([spot for k, spot in at.items() if k not in (a, b)]).reshape(-1, 2)
-        # Two arrows between the same items bend apart, each to its right.
+        # Two arrows between the same items curve in opposite directions.
         bends = _APART_BENDS if (b, a) in pairs else _BENDS
         bend = next((x for x in bends if _clear(at[a], at[b], x, others)), bends[0])
         courses.append(_course(at[a], at[b], bend))
@@ -222,7 +224,7 @@ def _clear(
     bend: float,
     others: NDArray[np.float64],
 ) -> bool:
-    """Tell whether an arrow passes the other items at a distance."""
+    """Return whether an arrow keeps its distance from the other items."""
     far = np.linalg.norm(_course(start, end, bend)[:, None] - others[None], axis=2)
     return not bool((far < _CLEARANCE).any())
 
@@ -234,7 +236,7 @@ def _name_nodes(
     labels: Sequence[str],
     courses: Sequence[NDArray[np.float64]],
 ) -> None:
-    """Write each label below, above or beside its node, where it covers least."""
+    """Write each label below, above or beside its node, where it covers the fewest points."""
     busy = np.concatenate([*courses, spots])
     taken: list[NDArray[np.float64]] = []
     for spot, area, label in zip(spots, areas, labels, strict=True):
@@ -242,7 +244,7 @@ def _name_nodes(
         half = np.array([text_width(label, SMALL) / 2, 0.6 * SMALL])
         best, cost = (0.0, -1.0), np.inf
         for way in ((0.0, -1.0), (0.0, 1.0), (1.0, 0.0), (-1.0, 0.0)):
-            # In the units of the layout, in which points are small.
+            # Convert from points to the units of the layout.
             centre = spot + np.array(way) * (radius + half) / (72.0 * _APART)
             low, high = centre - half / (72.0 * _APART), centre + half / (72.0 * _APART)
             covered = int(((busy > low) & (busy < high)).all(axis=1).sum())

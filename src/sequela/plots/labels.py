@@ -1,7 +1,7 @@
-"""Labels are text of users: shown literally, short enough to fit, and without overlaps.
+"""Draw the labels of users literally, shortened, and without overlaps.
 
-Nothing in a label is read as mathematics or TeX. Characters that a picture cannot hold (line
-breaks, control characters, those that change the direction of the text) are replaced.
+Labels are never interpreted as mathematics or TeX. Characters that a picture cannot show (line
+breaks, control characters, characters that change the direction of text) are replaced.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ LITERAL: dict[str, Any] = {"parse_math": False, "usetex": False}
 
 _LONGEST = 18
 _TURNS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
-_GLUE = "\u200d\ufe0e\ufe0f"  # joins two signs to one, or says how to draw the one before
-# Where a label may stand: distances from its point in points, and directions.
+_GLUE = "\u200d\ufe0e\ufe0f"  # join two characters, or select how the previous one is drawn
+# Possible positions of a label: distances from its point, in points, and directions.
 _RADII = (4.0, 9.0, 16.0, 26.0, 38.0, 52.0, 70.0, 90.0, 115.0, 140.0)
 _ANGLES = np.deg2rad([0, 45, 315, 135, 225, 90, 270, 180, 22, 338, 158, 202, 68, 292, 112, 248])
-_WORST = 14.0  # the price of a place beyond which a label is left out
+_WORST = 14.0  # if every position has a larger cost, the label is left out
 
 
 def clean(label: object) -> str:
-    """Return a label as one line of text that every format can hold."""
+    """Return a label as one line of text that every file format can store."""
 
     def sign(x: str) -> str:
         if x in "\n\r\t\v\f\x85\u2028\u2029":
@@ -51,14 +51,14 @@ def _columns(x: str) -> int:
 
 
 def shorten(label: object, max_columns: int = _LONGEST) -> str:
-    """Return a label of at most `max_columns` columns: an ellipsis replaces its middle."""
+    """Return a label of at most `max_columns` columns; an ellipsis replaces the middle."""
     text = clean(label)
     if sum(map(_columns, text)) <= max_columns:
         return text
     room = max_columns - 1
     last = room * 2 // 5
     head, tail = _front(text, room - last), _front(text[::-1], last)[::-1]
-    # No half of a compound sign at the cut.
+    # Do not cut a composed character into two parts.
     while tail and (unicodedata.combining(tail[0]) or tail[0] in _GLUE):
         tail = tail[1:]
     return f"{head.rstrip(_GLUE)}…{tail}"
@@ -74,7 +74,7 @@ def _front(text: str, columns: int) -> str:
 
 
 def short(labels: Iterable[object], max_columns: int = _LONGEST) -> list[str]:
-    """Shorten several labels; those that become equal are numbered."""
+    """Return shortened labels; labels that become equal are numbered."""
     texts = [shorten(label, max_columns) for label in labels]
     times = Counter(texts)
     seen: Counter[str] = Counter()
@@ -88,7 +88,7 @@ def short(labels: Iterable[object], max_columns: int = _LONGEST) -> list[str]:
 def text_width(text: str, size: float) -> float:
     """Return an upper estimate of the width of a text, in points.
 
-    An estimate needs no renderer, and is the same for every font and machine.
+    The estimate needs no renderer, and is the same for every font and machine.
     """
     ems = 0.0
     for x in text:
@@ -104,8 +104,8 @@ def text_width(text: str, size: float) -> float:
 
 
 def legend(ax: Axes, handles: Sequence[Any], labels: Sequence[str], **options: Any) -> Any:
-    """Add a legend whose labels are taken literally."""
-    # Set afterwards: matplotlib leaves out what begins with an underscore.
+    """Add a legend whose labels are shown literally."""
+    # Set the texts afterwards, because matplotlib leaves out labels that begin with an underscore.
     made = ax.legend(handles, [str(k) for k in range(len(handles))], **options)
     for text, label in zip(made.get_texts(), labels, strict=True):
         text.update(LITERAL)
@@ -124,20 +124,20 @@ def place_beside(
 ) -> list[Any]:
     """Write labels beside points so that no label covers another; return the annotations.
 
-    The first labels get the best places. A label without room is left out; its point stays.
+    The first labels get the best positions. A label without room is left out; its point stays.
 
     Parameters
     ----------
     ax : Axes
-        Its limits and layout are final.
+        Axes whose limits and layout are final.
     points : array, (n, 2)
-        All points in data coordinates; labels keep off them where they can.
+        All points in data coordinates; labels avoid them if possible.
     labels : list of (row of points, text)
-        What to write, the most important first.
+        The texts, the most important first.
     size, color
-        Of the text.
+        Size and colour of the text.
     max_labels : int
-        At most this many labels.
+        Largest number of labels.
     """
     dpi = float(ax.figure.dpi)
     at: NDArray[np.float64] = ax.transData.transform(np.asarray(points, dtype=float)) * 72.0 / dpi
@@ -175,12 +175,12 @@ def _best(
     low: NDArray[np.float64],
     high: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float] | None:
-    """Return the cheapest free place for a label: its centre, its leader, its distance."""
+    """Return (centre, leader line, distance) of the free position with the lowest cost, or None."""
     best, cost = None, _WORST
     for radius in _RADII:
         for turn, angle in enumerate(_ANGLES):
             way = np.array([np.cos(angle), np.sin(angle)])
-            # The label's near edge is `radius` away, whatever its shape.
+            # The nearest edge of the label has the distance `radius`.
             reach = radius + min(
                 half[k] / abs(way[k]) if abs(way[k]) > 1e-9 else np.inf for k in (0, 1)
             )
@@ -210,7 +210,7 @@ def _hits(line: NDArray[np.float64], box: NDArray[np.float64]) -> bool:
 
 
 def _cross(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
-    """Tell whether two straight lines cross, given by points along them."""
+    """Return whether two straight lines cross; each is given by points along it."""
     (p, q), (r, s) = (a[0], a[-1]), (b[0], b[-1])
 
     def turn(x: NDArray[np.float64], y: NDArray[np.float64], z: NDArray[np.float64]) -> float:

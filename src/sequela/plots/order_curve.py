@@ -1,4 +1,4 @@
-"""How certain the order of two items is, against the number of items (Fig. 3 of the paper)."""
+"""Plot order probabilities against the number of items (Fig. 3 of the paper)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def plot_order_curve(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     table : DataFrame
-        Columns "n", "probability", "se", and "pair" if there are several curves.
+        Table with the columns "n", "probability" and "se", and "pair" if there are several curves.
     ax : Axes or None
         Where to draw; None makes a new figure.
 
@@ -43,7 +43,7 @@ def plot_order_curve(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     >>> plot_order_curve(table, ax=Figure().subplots()).get_xscale()
     'log'
     """
-    expected = "an experiment: one row for each number of items (and pair)"
+    expected = "an experiment with one row for each number of items (and pair)"
     table = check_columns("table", table, ("n", "probability", "se"), expected)
     bad = table[["n", "probability", "se"]].isna().any(axis=1)
     if bad.any():
@@ -59,7 +59,7 @@ def plot_order_curve(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         if len(twice):
             what = "" if pair is None else f" for the pair {pair!r}"
             raise InputError(
-                f"table has n = {twice.iloc[0]} more than once{what}; expected one row for each"
+                f"table has n = {twice.iloc[0]} more than once{what}; expected one row for each n"
             )
     ax = open_axes(ax, 6.0, 4.0)
     low, high = float(table["n"].min()), float(table["n"].max())
@@ -69,7 +69,7 @@ def plot_order_curve(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     for place, (_, rows) in enumerate(groups):
         rows = rows.sort_values("n")
         colour, style, marker = series(place)
-        # Beside each other, so that no error bar hides another.
+        # Shift the curves slightly, so that error bars do not overlap.
         beside = (place - (len(groups) - 1) / 2) * 0.008 * min(1.0, 6 / len(groups))
         n = rows["n"].to_numpy(dtype=float)
         x = n * (high / low) ** beside if logarithmic else n + (high - low) * beside
@@ -98,7 +98,7 @@ def _name(ax: Axes, handles: list[Any], pairs: list[Any]) -> None:
 
 
 def _pair(pair: Any) -> str:
-    """Return ("a", "b") as "a before b"; other names of pairs as they are."""
+    """Return ("a", "b") as "a before b"; other names of pairs unchanged."""
     return (
         f"{pair[0]} before {pair[1]}" if isinstance(pair, tuple) and len(pair) == 2 else str(pair)
     )

@@ -1,4 +1,4 @@
-"""Which item came first, for every pair."""
+"""Plot P(a before b) for every pair of items as a matrix."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_order_matrix"]
 
-_ANNOTATED = 16  # items up to which probabilities are written into the cells
-_WITH_INTERVAL = 10  # items up to which intervals are written below them
+_ANNOTATED = 16  # with at most this many items, probabilities are written into the cells
+_WITH_INTERVAL = 10  # with at most this many items, intervals are written below them
 
 
 def plot_order_matrix(
@@ -43,21 +43,22 @@ def plot_order_matrix(
     annotate: bool | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw P(row came before column) as a matrix, the items that come first on top.
+    """Draw P(row arrived before column) as a matrix, with the earliest items on top.
 
-    Cells fade to grey as their standard error approaches `uncertain`, and where the probability of
-    observing both items is below `rare`. Of a posterior, cells fade the less certain it is which
-    item usually comes first: those with a probability of 0.95 have their full colour, those with
-    one half are grey. Up to 10 items the intervals are written below the probabilities.
+    Cells fade to grey as their standard error approaches `uncertain`, and if the probability of
+    observing both items is below `rare`. For a posterior, cells fade if it is uncertain which item
+    usually arrives first: with a probability of 0.95 they have their full colour, with one half
+    they are grey. With at most 10 items, intervals are written below the probabilities.
 
     Parameters
     ----------
     orders : Orders or PosteriorOrders
         From `order_matrix`.
     uncertain : float
-        The standard error from which on a cell counts as unknown. Not used for a posterior.
+        The standard error at which a cell is completely grey. Not used for a posterior.
     rare : float
-        The probability of observing both below which a cell fades; 0: no cell fades for it.
+        A cell fades if the probability of observing both items is smaller; 0: no cell fades for
+        this reason.
     annotate : bool or None
         Write the probabilities into the cells; None: if there are at most 16 items.
     ax : Axes or None
@@ -78,7 +79,7 @@ def plot_order_matrix(
         if not (is_number(value) and least <= value < np.inf):
             raise InputError(f"{name} is {value!r}; expected a positive number")
     probability = orders.probability.to_numpy(dtype=float)
-    # How many items an item precedes, on average; unknown pairs count as one half.
+    # Sort by the mean number of items that an item precedes; unknown pairs count as one half.
     known = np.where(np.isnan(probability), 0.5, probability)
     first = np.argsort(-known.sum(axis=1), kind="stable")
     inner = np.ix_(first, first)
@@ -120,14 +121,14 @@ def plot_order_matrix(
 
 
 def _inches(orders: Orders, n: int) -> float:
-    """Return the side of a new matrix."""
+    """Return the side of a new matrix in inches."""
     if isinstance(orders, PosteriorOrders) and n <= _WITH_INTERVAL:
         return max(0.52 * n, 2.0)
     return float(np.clip(0.3 * n if n <= _ANNOTATED else 0.2 * n, 2.0, 9.0))
 
 
 def _strength(orders: Orders, uncertain: float, rare: float) -> NDArray[np.float64]:
-    """Return the opacity of each cell: 1 where it is certain, little where it is not."""
+    """Return the opacity of each cell: 1 if it is certain, small if it is not."""
     observed = orders.observed.to_numpy(dtype=float)
     if isinstance(orders, PosteriorOrders):
         sure = opacity(orders.usually_first.to_numpy(dtype=float))
@@ -139,7 +140,7 @@ def _strength(orders: Orders, uncertain: float, rare: float) -> NDArray[np.float
 
 
 def _intervals(orders: Orders, first: NDArray[np.int64]) -> list[NDArray[np.float64]]:
-    """Return the ends of the intervals, if they are to be written into the cells."""
+    """Return the ends of the intervals; empty if they are not written into the cells."""
     if not isinstance(orders, PosteriorOrders) or first.size > _WITH_INTERVAL:
         return []
     inner = np.ix_(first, first)
@@ -168,7 +169,7 @@ def _annotate(
 
 
 def _shown(p: float) -> str:
-    """Return a probability without the leading zero; not 1 or 0 unless it is."""
+    """Return a probability without the leading zero; "1" and "0" only if it is exactly that."""
     if p in (0.0, 1.0):
         return f"{p:.0f}"
     if p > 0.995:

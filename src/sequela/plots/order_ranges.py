@@ -1,4 +1,4 @@
-"""Which orders can the data tell? Each order with its probability and its range."""
+"""Plot the probability of each order and the range that the data allow."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def plot_order_ranges(
 ) -> Axes:
     """Draw the probability of each order with the range that the data allow.
 
-    Orders that the data can tell are filled and dark. Those that they cannot tell are open and
-    grey, whatever their probability is.
+    Orders that the data can tell have a dark, filled marker. Orders that the data cannot tell have
+    a grey, open marker, for any probability.
 
     Parameters
     ----------
     orders : OrderRanges or DataFrame
-        From `order_ranges`, or the table of `Posterior.orders`, whose intervals are then drawn.
+        From `order_ranges`, or the table of `Posterior.orders`; then its intervals are drawn.
     max_pairs : int
         Show at most this many pairs, in the order of the table. Pairs without a range are left out.
     ax : Axes or None
@@ -64,7 +64,7 @@ def plot_order_ranges(
     rows = table.dropna(subset=["probability", "low", "high"]).head(max_pairs)
     if rows.empty:
         raise InputError(
-            "no order has a range; use a model with interactions, or raise max_evaluations of "
+            "no order has a range; use a model with interactions, or increase max_evaluations in "
             "order_ranges"
         )
     own = ax is None
@@ -88,7 +88,7 @@ def plot_order_ranges(
         )  # fmt: skip
     ax.set_xlim(0.0, 1.0)
     ax.set_ylim(len(rows) - 0.4, -0.6)
-    # Shortened once per item: `short` numbers those that become equal.
+    # Shorten each item once, because `short` numbers labels that become equal.
     items = list(dict.fromkeys([*rows["first"], *rows["second"]]))
     name = dict(zip(items, short(items), strict=True))
     labels = [

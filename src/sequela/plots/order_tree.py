@@ -1,4 +1,4 @@
-"""The tree of orders of a cohort, and its most common paths, as the report draws them."""
+"""Plot the tree of orders of a cohort, and its most common paths."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_common_paths", "plot_order_tree"]
 
-_BRANCHES = 80  # beyond this number small branches are left out
+_BRANCHES = 80  # if there are more branches, small ones are left out
 _THICKEST = 12.0  # points
 _MAKER = "cohort_orders(model, data)"
 
 
 @dataclass(frozen=True)
 class _Spot:
-    """A branch with its place: angle and distance from the centre, and the place before it."""
+    """A branch with its angle, its distance from the centre, and its parent."""
 
     branch: OrderBranch
     angle: float
@@ -39,7 +39,7 @@ class _Spot:
 
     @property
     def radius(self) -> float:
-        # The first ring is further away: the thickest branches start at the centre.
+        # The first ring has a larger distance, because the thickest branches start at the centre.
         return self.depth + 0.5
 
     @property
@@ -55,21 +55,21 @@ def plot_order_tree(
     least: int | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the most likely orders of the samples as a radial tree, as Schill et al. (2020) did.
+    """Draw the most likely orders of the samples as a radial tree, as in Schill et al. (2020).
 
-    From the centre outwards, each step adds an item. The width of a branch shows the number of
-    samples that take it; a dark ring marks orders that end there.
+    From the centre outwards, each step adds an item. The width of a branch shows its number of
+    samples. A dark ring marks the end of at least one order.
 
     Parameters
     ----------
     cohort : CohortOrders
         From `cohort_orders`.
     items : list of labels or None
-        Reduce the orders to these items; None takes the most frequent ones.
+        Keep only these items in the orders; None: the most frequent items.
     max_items : int
-        How many, if `items` is None.
+        Number of items if `items` is None.
     least : int or None
-        Leave out branches with fewer samples; None keeps at most 80 branches.
+        Leave out branches with fewer samples; None: keep at most 80 branches.
     ax : Axes or None
         Where to draw; None makes a new figure.
 
@@ -89,7 +89,7 @@ def plot_order_tree(
     tree = cohort.tree(chosen, least=least)
     if not tree.children:
         raise InputError(
-            f"no branch has {least} samples or more; choose other items or a smaller least="
+            f"no branch has {least} or more samples; choose other items or a smaller least="
         )
     spots = _places(tree)
     colours = dict(zip(chosen, series_colours(), strict=False))
@@ -132,7 +132,7 @@ def _least(cohort: CohortOrders, chosen: list[str]) -> int:
 
 
 def _places(tree: OrderBranch) -> list[_Spot]:
-    """Give each branch a sector as wide as its number of ends, the first child first."""
+    """Return the position of each branch; its sector is proportional to its number of ends."""
 
     def ends(branch: OrderBranch) -> int:
         return max(sum(ends(child) for child in branch.children), 1)
@@ -181,7 +181,7 @@ def _draw_branch(ax: Axes, spot: _Spot, total: int, colours: dict[str, str]) -> 
 
 
 def _write_label(ax: Axes, spot: _Spot, text: str) -> None:
-    """Write along the ray, readable from the right; outside of the ends, inside of the others."""
+    """Write a label along its ray, never upside down; outside the point only at the ends."""
     degrees = float(np.rad2deg(spot.angle)) % 360.0
     flipped = 90.0 < degrees < 270.0
     outward = not spot.branch.children
@@ -205,18 +205,18 @@ def plot_common_paths(
     max_paths: int = 12,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the most common beginnings of the orders, with the number of samples of each.
+    """Draw the most common beginnings of the orders, with their numbers of samples.
 
     Parameters
     ----------
     cohort : CohortOrders
         From `cohort_orders`.
     length : int
-        Number of items.
+        Number of items in a beginning.
     items : list of labels or None
-        Reduce the orders to these items; None takes the most frequent ones.
+        Keep only these items in the orders; None: the most frequent items.
     max_items, max_paths : int
-        How many items, if `items` is None, and how many paths.
+        Largest number of items if `items` is None, and largest number of paths.
     ax : Axes or None
         Where to draw; None makes a new figure.
 

@@ -1,4 +1,4 @@
-"""Interactions and likelihood along the penalty."""
+"""Plot interactions and log-likelihood against the penalty."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def plot_path(path: PenaltyPath, *, max_labels: int = 10, ax: Axes | None = None
     ]
     _draw_likelihood(ax, path)
     if own:
-        settle(ax)  # the panel takes room, which decides how far names must be apart
+        settle(ax)  # the distance between names depends on the room that the panel leaves
     _name_lines(ax, float(penalties[-1]), final[named], texts)
     if own:
         settle(ax)
@@ -103,7 +103,7 @@ def _draw_lines(
 
 
 def _scale(ax: Axes, penalties: NDArray[np.float64]) -> None:
-    """Make the axis logarithmic, the largest penalty on the left; 0 has a place of its own."""
+    """Make the axis logarithmic, with the largest penalty on the left and room for 0."""
     ticker = load("matplotlib.ticker")
     positive = penalties[penalties > 0.0]
     if not positive.size:
@@ -131,7 +131,7 @@ def _scale(ax: Axes, penalties: NDArray[np.float64]) -> None:
 
 
 def _name_lines(ax: Axes, at: float, values: NDArray[np.float64], texts: list[str]) -> None:
-    """Write names to the right of where the lines end, moved apart where they would overlap."""
+    """Write names to the right of the ends of the lines, without overlaps."""
     low, high = ax.get_ylim()
     ax.set_ylim(low, high)
     order = np.argsort(values, kind="stable")
@@ -151,8 +151,8 @@ def _name_lines(ax: Axes, at: float, values: NDArray[np.float64], texts: list[st
 
 
 def _apart(places: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
-    """Return ascending places at least `gap` apart and within 0 to 1, close to the given ones."""
-    # Places minus what all the gaps before take: there, apart means ascending.
+    """Return ascending positions in 0 to 1 with distances of at least `gap`, close to `places`."""
+    # Subtract the sum of all gaps before a position: then the positions only have to be ascending.
     moved = places - gap * np.arange(places.size)
     blocks: list[tuple[float, int]] = []
     for value in moved:

@@ -1,4 +1,4 @@
-"""Where along the progression each item stands, with its band."""
+"""Plot quantiles of the arrival time, or of the position in the order, of each item."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def plot_positions(
     max_items: int = 25,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the arrival time or the place of each item: median, middle half and 90% band.
+    """Draw the arrival time or the position of each item: median, middle half and 90% interval.
 
     Parameters
     ----------
     table : DataFrame
         From `item_positions`.
     show : {"time", "place"}
-        What.
+        Whether to show the arrival time or the position in the order.
     max_items : int
         Show at most this many items, the most frequent ones, the earliest on top.
     ax : Axes or None

@@ -1,4 +1,4 @@
-"""Number of items per sample: observed in the data against expected by the model."""
+"""Plot the number of items per sample: observed in the data and expected by the model."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_set_sizes"]
 
-_NEGLIGIBLE = 0.05  # expected samples below which a size is left out if it was not observed
+_NEGLIGIBLE = 0.05  # leave out sizes that were not observed, with fewer expected samples
 
 
 def plot_set_sizes(goodness: GoodnessOfFit, *, ax: Axes | None = None) -> Axes:
     """Draw how many samples have 0, 1, 2, ... items, and how many the model expects.
 
-    Bars on the expected numbers are two standard deviations of sampling noise.
+    Error bars of the expected numbers show two standard deviations of sampling noise.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How well larger studies would tell an order, against the number of new samples."""
+"""Plot how well larger studies would determine an order, against the number of new samples."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ __all__ = ["plot_study_plan"]
 def plot_study_plan(plan: StudyPlan, *, ax: Axes | None = None) -> Axes:
     """Draw the probability that a study would call the right order, against its size.
 
-    One curve for each number of additional clock items, with bars of two Monte Carlo standard
-    errors. Dotted below it, in the same colour: the probability that it would call the wrong
-    order. Hollow markers: the weights rest on too few draws of the posterior to be reliable.
+    There is one curve for each number of additional clock items; error bars show two Monte Carlo
+    standard errors. A dotted line in the same colour shows the probability of calling the wrong
+    order. Hollow markers mean that the effective number of draws is too small for a reliable
+    result.
 
     Parameters
     ----------
@@ -72,10 +73,10 @@ def plot_study_plan(plan: StudyPlan, *, ax: Axes | None = None) -> Axes:
 
 
 def _curve(ax: Axes, rows: pd.DataFrame, place: int, count: int, width: float) -> Any:
-    """Draw one number of clock items; return its handle for the legend."""
+    """Draw the curve of one number of clock items; return its handle for the legend."""
     colour, style, marker = series(place)
     rows = rows.sort_values("samples")
-    # Beside each other, so that no error bar hides another.
+    # Shift the curves slightly, so that error bars do not overlap.
     x = rows["samples"].to_numpy(dtype=float) + (place - (count - 1) / 2) * 0.006 * width
     right = rows["right"].to_numpy(dtype=float)
     error = 2.0 * rows["right_se"].to_numpy(dtype=float)

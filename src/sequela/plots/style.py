@@ -1,7 +1,7 @@
-"""Shared by all plots: colours, sizes, axes to draw on, and files to write to.
+"""Colours, sizes, axes and files that all plots share.
 
-Colours are apart for colour-blind eyes; where two meanings meet they also differ in line style or
-marker, for print without colours. Nothing here changes matplotlib's global settings.
+Colours can be distinguished by colour-blind readers. Different meanings also differ in line style
+or marker, for print without colours. Nothing here changes the global settings of matplotlib.
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ SMALL = 7.5
 _MARGIN = 0.06  # inches
 _MAX_LAYOUTS = 5
 
-# Of the first, second, ... of several curves (Okabe and Ito's colours without the yellow, which is
-# lost on white paper). The numbers are coprime, so that it takes long until a curve repeats.
+# Colours, line styles and markers of several curves. The colours are those of Okabe and Ito without
+# yellow, which is hard to see on white paper. The lengths of the lists have no common factor, so
+# that combinations repeat late.
 _COLOURS = ["#1f4e79", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#000000", "#e69f00"]
 _STYLES: list[Any] = ["-", "--", "-.", ":", (0, (4, 1, 1, 1, 1, 1))]
 _MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<"]
@@ -71,7 +72,7 @@ _BLUES = ["#12375a", "#2f6da3", "#93bfdf"]
 _ORANGES = ["#f6b583", "#cc6215", "#7a2f05"]
 
 
-# Entries that would change from day to day are left out.
+# Leave out dates, so that the same figure gives the same file.
 _METADATA: dict[str, dict[str, Any]] = {
     "png": {},
     "svg": {"Date": None},
@@ -85,7 +86,7 @@ _SETTINGS = {
 
 
 def load(name: str) -> Any:
-    """Import a module that the extra `plot` brings, or say what to install."""
+    """Import a module of the extra `plot`; raise with the install command if it is missing."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -100,7 +101,7 @@ def open_axes(ax: Axes | None, width: float, height: float) -> Axes:
     plt = load("matplotlib.pyplot")
     if ax is None:
         figure, ax = plt.subplots(figsize=(width, height), layout="constrained")
-        # Panels beside the axes use up the margin of the layout: one more.
+        # Panels next to the axes use the margin of the layout, so add another one.
         w, h = _MARGIN / width, _MARGIN / height
         figure.get_layout_engine().set(rect=(w, h, 1.0 - 2 * w, 1.0 - 2 * h))
     elif not isinstance(ax, plt.Axes):
@@ -110,16 +111,16 @@ def open_axes(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def side(ax: Axes) -> tuple[float, float]:
-    """Return width and height of the axes in inches, as they are before the layout."""
+    """Return width and height of the axes in inches, before the layout."""
     box = ax.get_window_extent()
     dpi = float(ax.figure.dpi)
     return box.width / dpi, box.height / dpi
 
 
 def diverging(*, step: bool = False) -> Any:
-    """Return our colour map from blue through white to orange; missing values are grey.
+    """Return a colour map from blue through white to orange; missing values are grey.
 
-    With `step` only the very middle is white, so that the weakest effect differs from none.
+    With `step` only zero is white, so that even the weakest effect can be seen.
     """
     colors = load("matplotlib.colors")
     if step:
@@ -153,45 +154,44 @@ def series_colours() -> list[str]:
 
 
 def check_columns(name: str, table: Any, columns: Iterable[str], maker: str) -> pd.DataFrame:
-    """Return a table that has these columns and at least one row; `maker` says where to get one."""
+    """Return a table; raise if columns or rows are missing. `maker` is the call that makes one."""
     if not isinstance(table, pd.DataFrame):
         raise InputError(
-            f"{name} is of type {type(table).__name__}; expected a DataFrame, as from {maker}"
+            f"{name} is of type {type(table).__name__}; expected a DataFrame from {maker}"
         )
     missing = [column for column in columns if column not in table.columns]
     if missing:
         raise InputError(
             f"{name} has no column {missing[0]!r} (it has {', '.join(map(repr, table.columns))}); "
-            f"expected a table as from {maker}"
+            f"expected a table from {maker}"
         )
     if table.empty:
-        raise InputError(f"{name} has no rows; expected a table as from {maker}")
+        raise InputError(f"{name} has no rows; expected a table from {maker}")
     return table
 
 
 def check_result(name: str, result: object, expected: type, maker: str) -> None:
-    """Raise unless an argument is a result of this class; `maker` is the call that returns one."""
+    """Raise if `result` is not of the expected class; `maker` is the call that returns one."""
     if not isinstance(result, expected):
         raise InputError(
-            f"{name} is of type {type(result).__name__}; expected {expected.__name__}, as {maker} "
-            "returns"
+            f"{name} is of type {type(result).__name__}; expected {expected.__name__} from {maker}"
         )
 
 
 def save_figure(figure: Any, path: str | os.PathLike[str], *, dpi: float = 200.0) -> None:
-    """Write a figure to a file; the suffix says in which format.
+    """Write a figure to a file, in the format of the suffix.
 
-    The same drawing gives the same bytes: no date and no random names are written. In SVG and PDF
-    text stays text. An existing file is replaced only once the new one is complete.
+    The same figure gives the same bytes, because no date and no random names are written. In SVG
+    and PDF files text stays text. An existing file is replaced only after the new one is complete.
 
     Parameters
     ----------
     figure : Figure or Axes
         The axes that a plot returned, or their figure.
     path : str or path
-        A name that ends in .png, .svg or .pdf.
+        A file name that ends in .png, .svg or .pdf.
     dpi : float
-        Pixels per inch, of a PNG and of images inside other formats.
+        Pixels per inch, of a PNG file and of images inside other formats.
 
     Examples
     --------
@@ -211,12 +211,12 @@ def save_figure(figure: Any, path: str | os.PathLike[str], *, dpi: float = 200.0
     suffix = Path(path).suffix.lower().removeprefix(".")
     if suffix not in _METADATA:
         raise InputError(
-            f"path is {str(path)!r}; expected a name that ends in .png, .svg or .pdf, which says "
-            "the format"
+            f"path is {str(path)!r}; expected a name that ends in .png, .svg or .pdf, which "
+            "determines the format"
         )
     options: dict[str, Any] = {}
     if whole.get_layout_engine() is None:
-        options["bbox_inches"] = "tight"  # without a layout the labels have no room
+        options["bbox_inches"] = "tight"  # without a layout, labels would be cut off
     else:
         settle(whole)
     with mpl.rc_context(_SETTINGS), _missing_signs_allowed(), replacing(path) as file:
@@ -241,10 +241,10 @@ def root(figure: Any) -> Any:
 
 
 def settle(ax: Any) -> None:
-    """Do the layout of the figure now, so that places in it can be measured.
+    """Compute the layout of the figure now, so that positions in it can be measured.
 
-    Panels beside axes move with them, which the layout notices only when it is done again: it is
-    repeated until no axes move by more than a thousandth of the figure.
+    Panels next to axes move with them, which the layout takes into account only in the next round.
+    So it is repeated until no axes move by more than a thousandth of the figure.
     """
     whole = root(ax)
     with _missing_signs_allowed():
@@ -266,7 +266,7 @@ def _places(figure: Any) -> list[float]:
 
 @contextmanager
 def _missing_signs_allowed() -> Iterator[None]:
-    """Allow characters that the font lacks, such as emoji: they become empty boxes."""
+    """Ignore warnings about characters that the font does not have; they become empty boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         yield

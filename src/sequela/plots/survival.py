@@ -1,4 +1,4 @@
-"""Survival by predicted risk: Kaplan-Meier curves of groups of samples."""
+"""Plot Kaplan-Meier curves of groups of samples by predicted risk."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def plot_survival(
 ) -> Axes:
     """Draw Kaplan-Meier curves of samples in groups by risk, with 95% bands and the log-rank test.
 
-    The risk may be anything that a model predicts for each sample, such as the pseudo-time
+    The risk may be any number that a model predicts for each sample, such as the pseudo-time
     ``pseudo_times(model, data)["mean"]``. If the risk was learned from the same survival times, the
-    curves say nothing about new samples.
+    curves are not valid for new samples.
 
     Parameters
     ----------
     clinical : DataFrame
         From `read_clinical`: "time" and "event", indexed by sample.
     risk : Series
-        A number for each sample, indexed by sample; only samples in both are used.
+        One number per sample, indexed by sample; only samples in both are used.
     groups : int
         Number of groups of about equal size.
     ax : Axes or None

@@ -1,4 +1,4 @@
-"""Theta as a heat map: which item acts on which, and the base rates."""
+"""Plot theta as a heat map of interactions, with a strip of base rates."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_theta", "structural_order"]
 
-_ANNOTATED = 12  # items up to which the numbers are written into the cells
-_LINED = 60  # items up to which cells have borders
-_LEAST_EFFECT = 0.5  # a weaker effect of a draw is no interaction
+_ANNOTATED = 12  # with at most this many items, numbers are written into the cells
+_LINED = 60  # with at most this many items, cells have borders
+_LEAST_EFFECT = 0.5  # weaker effects in a draw do not count as interactions
 _CLIPPED = 0.98  # share of the interactions that the colour scale covers
 
 
@@ -50,31 +50,32 @@ def plot_theta(
 ) -> Axes:
     """Draw the interactions as a heat map: rows act on columns; a strip above shows base rates.
 
-    Items that are linked are neighbours; items that act come before those they act on.
+    Items that interact are next to each other. Most items come before those on which they act.
 
-    Of a posterior the means are drawn. Cells fade to grey the less certain the sign of the effect
-    is: those with a probability of 0.95 have their full colour, those with one half are grey.
+    For a posterior the means are drawn. Cells fade to grey if the sign of the effect is uncertain:
+    with a probability of 0.95 they have their full colour, with one half they are grey.
 
     Parameters
     ----------
     model : Model, fitted SetChain, theta, or Posterior
         The model.
     order : {"structure", "given"}
-        The order of the items: by which items interact, or that of the model.
+        The order of the items: "structure" puts interacting items together, "given" is the order of
+        the model.
     fold : bool
-        Leave out items without interactions; their number is written below. Of a posterior: items
-        without an effect that is at least 0.5, of either sign, in half of the models.
+        Leave out items without interactions; their number is written below. For a posterior, leave
+        out items that have no effect of size 0.5 or more in at least half of the models.
     max_items : int or None
         Draw at most this many items: those with the strongest interactions.
     limit : float or None
-        The effect at which the colours end; None: nearly the strongest one.
+        The effect at which the colour scale ends; None: the 98% quantile of the effects.
     ax : Axes or None
         Where to draw; None makes a new figure.
 
     Returns
     -------
     Axes
-        Those of the heat map.
+        The axes of the heat map.
 
     Examples
     --------
@@ -121,9 +122,10 @@ def plot_theta(
 def _read(
     model: ModelLike | Posterior,
 ) -> tuple[Model, NDArray[np.float64] | None, NDArray[np.bool_]]:
-    """Return a model, P(effect is above zero), and whether there probably is an effect.
+    """Return (model, P(effect is positive), whether there probably is an effect).
 
-    Of a posterior the model has the means of all draws; of a single model no sign is unknown.
+    For a posterior, the model has the means of all draws. For a single model, the second value is
+    None, because all signs are known.
     """
     if not isinstance(model, Posterior):
         model = as_model(model)
@@ -135,11 +137,12 @@ def _read(
 
 
 def structural_order(effects: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the places of the items in an order that puts linked items beside each other.
+    """Return the positions of the items in an order that puts interacting items together.
 
-    Hierarchical clustering of the lengths of the shortest paths between items, where a strong
-    interaction is a short step; items without a path between them are furthest apart, so that
-    components are blocks. The direction is the one in which items act on later ones.
+    The order comes from hierarchical clustering by the shortest paths between items, where a strong
+    interaction is a short step. Items without a path between them have the largest distance, so
+    that components are blocks. Of the two directions, the one in which most items act on later
+    items is used.
     """
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.sparse.csgraph import shortest_path
@@ -180,7 +183,7 @@ def _notes(
     shown: NDArray[np.int64],
     of_posterior: bool,
 ) -> list[str]:
-    """Return notes on the items that are left out, and on what fades."""
+    """Return notes about items that are left out, and about grey cells."""
     left = np.setdiff1d(np.arange(strength.size), shown)
     silent, weak = left[strength[left] == 0.0], left[strength[left] > 0.0]
     notes = []
@@ -204,7 +207,7 @@ def _notes(
 def _draw_effects(
     ax: Axes, part: NDArray[np.float64], limit: float | None, sign: NDArray[np.float64] | None
 ) -> Any:
-    """Draw effects; `sign` is the probability that each is above zero, or None if all are known."""
+    """Draw the effects; `sign` is P(effect is positive), or None if all signs are known."""
     n = len(part)
     strength = np.ones((n, n)) if sign is None else opacity(sign)
     np.fill_diagonal(strength, 1.0)

@@ -1,4 +1,4 @@
-"""Ticks: one per item of an image, or plain numbers at given values."""
+"""Set ticks: one per item of an image, or plain numbers at given values."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ __all__ = ["item_ticks", "plain_ticks"]
 
 
 def item_ticks(axis: Any, labels: Sequence[str], inches: float) -> None:
-    """Label places 0, 1, ... of an image: smaller where they are many, then only every k-th.
+    """Label the positions 0, 1, ... of an image.
 
-    `inches` is the length of the axis. The labels are clean and short already (`labels.short`).
+    Many labels are drawn smaller, and if necessary only every k-th. `inches` is the length of the
+    axis. The labels come from `labels.short`.
     """
     pitch = 72.0 * inches / max(len(labels), 1)
     size = min(TEXT, max(5.0, 0.85 * pitch))
@@ -34,7 +35,7 @@ def item_ticks(axis: Any, labels: Sequence[str], inches: float) -> None:
 
 
 def plain_ticks(axis: Any, values: Iterable[float], ax: Axes) -> None:
-    """Put ticks at the given values, as plain numbers, leaving out those without room."""
+    """Put ticks at the given values, as plain numbers; leave out ticks without room."""
     ticker = load("matplotlib.ticker")
     horizontal = axis.axis_name == "x"
     length = side(ax)[0 if horizontal else 1] * 72.0

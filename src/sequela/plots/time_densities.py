@@ -1,4 +1,4 @@
-"""When samples were taken: posterior densities of their times (Fig. 1 of the paper)."""
+"""Plot posterior densities of the observation times of samples (Fig. 1 of the paper)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def plot_time_densities(
 ) -> Axes:
     """Draw the posterior densities of observation times; a dot and a vertical line mark each mean.
 
-    If a density was sampled, a band shows two standard errors on either side.
+    If a density is an estimate from drawn orders, a band shows two standard errors.
 
     Parameters
     ----------
     posteriors : TimePosterior, list of them, or mapping from label to them
         From `time_posterior`.
     labels : list or None
-        One for each posterior; None: those of the mapping, or 1, 2, ...
+        One label per posterior; None: those of the mapping, or 1, 2, ...
     times : sequence of float or None
         Where to evaluate the densities; None: on a separate grid for each.
     ax : Axes or None
@@ -95,15 +95,15 @@ def _read(posteriors: Any, labels: Any) -> tuple[list[TimePosterior], list[Any]]
         names, posteriors = list(posteriors), list(posteriors.values())
     if not isinstance(posteriors, Iterable) or isinstance(posteriors, (str, bytes)):
         raise InputError(
-            f"posteriors is of type {type(posteriors).__name__}; expected TimePosterior, as "
-            "time_posterior(model, sample) returns, or several of them"
+            f"posteriors is of type {type(posteriors).__name__}; expected a TimePosterior from "
+            "time_posterior(model, sample), or several of them"
         )
     listed = list(posteriors)
     for place, posterior in enumerate(listed):
         if not isinstance(posterior, TimePosterior):
             raise InputError(
                 f"posteriors, position {place}: found {type(posterior).__name__}; expected a "
-                "TimePosterior, as time_posterior(model, sample) returns"
+                "TimePosterior from time_posterior(model, sample)"
             )
     if not listed:
         raise InputError("posteriors is empty; expected at least one TimePosterior")
@@ -113,6 +113,7 @@ def _read(posteriors: Any, labels: Any) -> tuple[list[TimePosterior], list[Any]]
         names = list(range(1, len(listed) + 1))
     if len(names) != len(listed):
         raise InputError(
-            f"labels has {len(names)} entries for {len(listed)} posteriors; expected one for each"
+            f"labels has {len(names)} entries for {len(listed)} posteriors; expected one label per "
+            "posterior"
         )
     return listed, names

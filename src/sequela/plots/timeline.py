@@ -1,4 +1,4 @@
-"""Samples in time: which items each has, and when they arrived."""
+"""Plot samples by pseudo-time, with their items and the arrival times of these."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def plot_timeline(
     relative: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw samples by pseudo-time, and the expected arrival of each item that they have.
+    """Draw samples by pseudo-time, with the expected arrival time of each of their items.
 
-    Each column is a sample, the earliest on the left; each row an item, those that arrive early in
-    their samples on top. The panel above shows the pseudo-times with the standard deviations of
-    their posteriors.
+    Each column is a sample, with the earliest on the left. Each row is an item; items that arrive
+    early in their samples are on top. The panel above shows the pseudo-times with the standard
+    deviations of their posteriors.
 
     Parameters
     ----------
@@ -40,7 +40,8 @@ def plot_timeline(
     max_items : int
         Draw at most this many items, the most frequent ones.
     relative : bool
-        Colour by the share of the sample's time at which an item arrived, not by the time itself.
+        True: the colour shows the arrival time divided by the observation time of the sample.
+        False: the colour shows the arrival time.
     ax : Axes or None
         Where to draw; None makes a new figure.
 
@@ -61,7 +62,7 @@ def plot_timeline(
     frequent = np.argsort(-shares, kind="stable")[:max_items]
     frequent = frequent[shares[frequent] > 0.0]
     if not frequent.size:
-        raise InputError("no sample has any item; expected samples with items to draw")
+        raise InputError("no sample has any item; expected at least one sample with items")
     columns = np.argsort(times, kind="stable")
     within = arrivals / times[:, None]
     rows = frequent[np.argsort(np.nanmean(within[:, frequent], axis=0), kind="stable")]
@@ -96,7 +97,7 @@ def plot_timeline(
 
 
 def _colours() -> Any:
-    """Return dark for early and light for late, without the lightest, and white for absent."""
+    """Return a colour map: dark is early, light is late, and white means absent."""
     colors = load("matplotlib.colors")
     whole = load("matplotlib").colormaps["viridis"]
     colour_map = colors.ListedColormap([whole(x) for x in np.linspace(0.0, 0.93, 256)], "sequela")
@@ -112,7 +113,7 @@ def _draw_rows(ax: Axes, rows: int) -> None:
 
 
 def _write_shares(ax: Axes, shares: NDArray[np.float64]) -> None:
-    """Write how often each item occurs on the right, where the items have labels on the left."""
+    """Write the frequency of each item on the right, for rows with a label on the left."""
     size = ax.yaxis.get_ticklabels()[0].get_fontsize()
     for row in ax.get_yticks():
         ax.annotate(

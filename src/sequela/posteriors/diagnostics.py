@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Convergence", "effective_size", "judge", "r_hat"]
 
-# What Vehtari et al. (2021) ask for: rank-normalised split R-hat, and 100 effective draws for each
-# of four chains.
+# Limits of Vehtari et al. (2021): for the rank-normalised split R-hat, and 100 effective draws for
+# each of four chains.
 LARGEST_R_HAT = 1.01
 LEAST_EFFECTIVE = 400.0
 
@@ -21,7 +21,7 @@ LEAST_EFFECTIVE = 400.0
 def r_hat(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the rank-normalised split R-hat of values (chains, draws, ...).
 
-    Quantities that are the same in all draws have the R-hat 1.
+    R-hat is 1 for quantities that are equal in all draws.
     """
     from arviz_stats.base.array import array_stats
 
@@ -53,7 +53,7 @@ def _of_varying(
 
 @dataclass(frozen=True)
 class Convergence:
-    """Whether the draws can be trusted.
+    """The result of the convergence diagnostics.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Convergence:
     acceptance, jumps, swaps : float
         Mean acceptance of trajectories, of jumps, and of exchanges between replicas (NaN: none).
     message : str
-        All of this in words, with what to do.
+        The result in words, with advice.
     """
 
     converged: bool
@@ -88,8 +88,9 @@ def judge(
     pairs: list[tuple[str, str]],
     rates: tuple[float, float, float],
 ) -> Convergence:
-    """Judge draws of orders (chains, draws, pairs) and of the log-likelihood (chains, draws).
+    """Return the convergence diagnostics of orders and of the log-likelihood.
 
+    `orders` has the axes (chains, draws, pairs), `log_likelihood` (chains, draws).
     `rates` are the acceptance of trajectories, jumps and exchanges.
     """
     everything = np.concatenate([orders, log_likelihood[:, :, None]], axis=2)

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 __all__ = ["read_file", "write_file"]
 
 _FORMAT = "sequela posterior"
-_VERSION = 2  # since version 2 the header has a checksum, too
-_REMEDY = "Copy it again, or sample anew"
+_VERSION = 3  # since version 3 the jumps of the chains have learned shifts
+_REMEDY = "Copy it again, or start a new run"
 
 
 @dataclass(frozen=True)
 class _Header:
-    """What the header of every posterior file has."""
+    """The fields that the header of every posterior file has."""
 
     version: Count
     checksum: Digest
@@ -58,8 +58,8 @@ def write_file(
                 archive.writestr(name, content)
     except OSError as error:
         raise InputError(
-            f"{str(path)!r} cannot be written ({error.strerror or error}); name a file in a folder "
-            "that exists and that you may write to"
+            f"{str(path)!r} cannot be written ({error.strerror or error}); choose a file in a "
+            "folder that exists and that you may write to"
         ) from error
 
 
@@ -95,7 +95,7 @@ def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, N
     except Exception as error:  # noqa: BLE001 - a damaged archive raises whatever its parts raise
         raise InputError(
             f"{name} cannot be read as a posterior ({type(error).__name__}: {error}); it is "
-            "damaged, incomplete or something else. Copy it again, or sample anew"
+            "damaged, incomplete or something else. Copy it again, or start a new run"
         ) from None
     return header, arrays
 
@@ -107,7 +107,7 @@ def _refuse(header: Any, name: str) -> None:
         raise InputError(
             f"{name} has format version {header.get('version')!r:.40} (written by sequela "
             f"{header.get('sequela')}); this is sequela {__version__}, which reads version "
-            f"{_VERSION}. Install the version that wrote it, or sample anew"
+            f"{_VERSION}. Install the version that wrote it, or start a new run"
         )
 
 

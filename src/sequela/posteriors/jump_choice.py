@@ -1,8 +1,8 @@
-"""Which pairs of items jumps are tried for: those whose order changes slowly, more often.
+"""Choose the pairs of items for jumps: pairs whose order changes slowly are tried more often.
 
-During the warm-up the share of the orders "a first" of each pair (see `family_jump`) is followed in
-all chains. A pair whose share is nearly the same from draw to draw, compared with how much it
-varies over all chains, is what the run waits for; jumps are what changes it.
+During the warm-up, the share of the order "a first" of each pair (see `family_jump`) is recorded in
+all chains. A pair is slow if its share hardly changes from draw to draw, compared with its
+variation over all chains. Slow pairs determine how long a run takes, and jumps change their order.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["PairTracks", "choose_pairs", "order_shares"]
+__all__ = ["PairTracks", "order_shares", "pair_counts", "pairs_by_slowness"]
 
-# Part of the tries that stays with the association of the pairs in the data.
-_FLOOR = 0.3
-# Draws that a pair takes to be forgotten, at most: longer ones are not known that well.
-_MOST_DRAWS = 40.0
-# Rows of the list of pairs that are given out by weight, beside one for each pair.
+# The part of the jumps that is distributed by the association of the pairs in the data.
+_FLOOR = 0.25
+# The largest number of draws per independent draw: larger numbers cannot be estimated well.
+_MOST_DRAWS = 200.0
+# Rows of the list of pairs that are distributed by weight; in addition, each pair has one row.
 _ROWS = 4000
 
 
 def order_shares(
     theta: NDArray[np.float64], pairs: NDArray[np.int64], stop_rate: float
 ) -> NDArray[np.float64]:
-    """Return the share of the orders "a first" in models of two items alone, for all pairs."""
+    """Return the share of the order "a first" for each pair, in models of these two items alone."""
     a, b = pairs[:, 0], pairs[:, 1]
     one, two = theta[a, a] - np.log(stop_rate), theta[b, b] - np.log(stop_rate)
     # The odds are [a / (1 + 1 / late b)] / [b / (1 + 1 / late a)], in logarithms.
@@ -40,12 +40,13 @@ def order_shares(
 
 @dataclass
 class PairTracks:
-    """Sums over the shares of all pairs, for their correlation between successive draws.
+    """Sums of the shares of all pairs, from which the correlation of successive draws is computed.
 
     Attributes
     ----------
     sums : array (4, pairs)
-        Number of shares, their sum, the sum of squares, and that of products of successive ones.
+        Number of shares, their sum, the sum of squares, and the sum of the products of successive
+        shares.
     last : array (chains, pairs)
         The shares of the last draw; NaN before the first.
     """
@@ -55,7 +56,7 @@ class PairTracks:
 
     @classmethod
     def begin(cls, chains: int, pairs: int) -> PairTracks:
-        """Begin without draws."""
+        """Return sums without any draws."""
         return cls(np.zeros((4, pairs)), np.full((chains, pairs), np.nan))
 
     def add(self, shares: NDArray[np.float64]) -> None:
@@ -68,7 +69,7 @@ class PairTracks:
         self.last = shares
 
     def draws_to_forget(self) -> NDArray[np.float64]:
-        """Return how many draws are worth an independent one, for each pair; 1 if unknown."""
+        """Return for each pair how many draws count as one independent draw; 1 if unknown."""
         count, total, squares, products = self.sums
         count = np.maximum(count, 1.0)
         mean = total / count
@@ -82,15 +83,24 @@ class PairTracks:
         return draws
 
 
-def choose_pairs(
-    pairs: NDArray[np.int64], copies: NDArray[np.int64], draws_to_forget: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    """Return the rows that jumps choose from: slow pairs more often.
+def pair_counts(pairs: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how often each of the pairs (m, 2) is among the rows (any number, 2)."""
+    places = {tuple(pair): at for at, pair in enumerate(pairs.tolist())}
+    found = np.array([places[tuple(row)] for row in rows.tolist()], dtype=np.int64)
+    return np.bincount(found, minlength=len(pairs))
 
-    `copies` says how often each pair was tried by its association in the data.
+
+def pairs_by_slowness(
+    now: NDArray[np.int64], copies: NDArray[np.int64], draws_to_forget: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Return the indices of the pairs that jumps choose from; slow pairs are repeated more often.
+
+    The weight of a pair is its present number of rows (`now`) times the number of draws per
+    independent draw. If the order of a pair changes by jumps only, all pairs become equally slow. A
+    part of the jumps is distributed by the association of the pairs in the data (`copies`).
     """
-    slow = draws_to_forget - 1.0
-    if not len(pairs) or not slow.sum() > 0.0:
-        return np.repeat(pairs, copies, axis=0)
+    slow = now * np.maximum(draws_to_forget - 1.0, 0.0)
+    if not len(copies) or not slow.sum() > 0.0:
+        return np.repeat(np.arange(len(copies)), copies)
     weight = _FLOOR * copies / copies.sum() + (1.0 - _FLOOR) * slow / slow.sum()
-    return np.repeat(pairs, 1 + np.round(_ROWS * weight).astype(np.int64), axis=0)
+    return np.repeat(np.arange(len(copies)), 1 + np.round(_ROWS * weight).astype(np.int64))

@@ -1,6 +1,6 @@
-"""The metric of Hamiltonian trajectories: what the prior and the data say about each direction.
+"""The metric of Hamiltonian trajectories: the information of prior and data about each direction.
 
-Together with a centre it is the normal distribution that trajectories take as their reference.
+The metric and a centre define the normal distribution that is the reference of the trajectories.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Metric", "estimate_metric", "refine_metric", "unit_metric"]
 
-# Directions of which the data know less than a fifth of what the prior knows are left to the prior:
-# they would cost as much as others, and help little.
+# Directions about which the data have less than a fifth of the information of the prior are
+# ignored: they would take as much time as others, for little gain.
 _LEAST_INFORMATION = 0.2
 _MOST_DIRECTIONS = 400
-# Scores of all sets at the states of all chains are used up to this number of rows.
+# If there are more rows than this, each chain contributes the scores of a part of the sets only.
 _MOST_ROWS = 2000
-# Draws change the metric along directions whose variance it has wrong by more than this factor, and
-# count as if there were so much prior information (in units of one draw's) that it is right.
+# Draws correct the metric along directions whose variance is wrong by more than the first factor.
+# The last number is the weight of the present metric, in units of the information of one draw.
 _LEAST_FACTOR = 1.3
 _LEAST_INFORMED = -0.9
 _TRUST = 0.2
@@ -36,22 +36,22 @@ _TRUST = 0.2
 
 @dataclass(frozen=True)
 class Metric:
-    """Directions that the data inform about, and by how much.
+    """The directions about which the data have information, and how much.
 
     Attributes
     ----------
     directions : array (rank, n * n + 1)
         Orthonormal rows in the coordinates of the prior: of theta, then of its scale.
     information : array (rank,)
-        Information of the data along each of them; that of the prior is 1. It is negative along
-        directions that are wider in the posterior than in the prior.
+        Information of the data along each direction; the information of the prior is 1. It is
+        negative if the posterior is wider than the prior along the direction.
     """
 
     directions: NDArray[np.float64]
     information: NDArray[np.float64]
 
     def shrink(self, power: float) -> NDArray[np.float64]:
-        """Return by how much the variance along each direction is below 1, at a power."""
+        """Return 1 minus the variance along each direction, for a power of the likelihood."""
         informed = np.maximum(power * self.information, _LEAST_INFORMED)
         return informed / (1.0 + informed)
 
@@ -64,7 +64,7 @@ def unit_metric(n: int) -> Metric:
 def estimate_metric(problem: Problem, states: list[PosteriorState]) -> Metric:
     """Return the metric from the empirical Fisher information at the states of several chains.
 
-    If there are many sets, every chain contributes another share of them, so that the cost does
+    If there are many sets, each chain contributes a different part of them, so that the time does
     not grow with the number of chains.
     """
     lattice = problem.target.lattice
@@ -96,12 +96,12 @@ def estimate_metric(problem: Problem, states: list[PosteriorState]) -> Metric:
 def refine_metric(
     metric: Metric, positions: NDArray[np.float64], forces: NDArray[np.float64], power: float = 1.0
 ) -> Metric:
-    """Return a metric that draws (m, d) and the gradients of the log-density there (m, d) ask for.
+    """Return the metric corrected by draws (m, d) and the gradients of their log-densities (m, d).
 
-    For a normal distribution with the covariance C, positions x and gradients a fulfil x = -C a, so
-    that few draws determine C. In general the covariance of the positions and the inverse of that
-    of the gradients differ, and their geometric mean is taken, as nutpie's low-rank metric does, in
-    the coordinates in which the present metric is the identity.
+    For a normal distribution with the covariance C, positions x and gradients a satisfy x = -C a,
+    so that few draws determine C. In general the covariance of the positions and the inverse of
+    that of the gradients differ. Their geometric mean is used, as in the low-rank metric of nutpie,
+    in the coordinates in which the present metric is the identity.
 
     Positions and gradients are those of a likelihood with the given power.
     """

@@ -1,8 +1,8 @@
 """Priors of theta: what is believed about interactions and base rates before the data are seen.
 
 A prior of the interactions has a shape (Laplace, Student t, normal) and a scale. The scale is a
-number, or `LearnedScale`: then it is sampled together with theta, so that nobody has to know how
-strong interactions are. A further shape is one class with `quantile`, `log_density`, `kind` and
+number, or `LearnedScale`: then it is sampled together with theta, so that users need not know how
+strong interactions are. To add a shape, write a class with `quantile`, `log_density`, `kind` and
 `scale`, and an entry in `KINDS`.
 """
 
@@ -49,9 +49,10 @@ class LearnedScale:
     Parameters
     ----------
     median : float
-        The scale that is as likely too large as too small.
+        Median of the scale.
     spread : float
-        Standard deviation of the log of the scale; 1 allows a factor of 7 either way.
+        Standard deviation of the log of the scale; with 1, the scale is within a factor of 7
+        of the median with a probability of 95%.
     """
 
     median: float = 0.5
@@ -83,13 +84,13 @@ class BaseRates:
 
 @runtime_checkable
 class Prior(Protocol):
-    """What the sampler asks of a prior of the interactions."""
+    """The attributes and methods of a prior of the interactions."""
 
     kind: ClassVar[str]
 
     @property
     def scale(self) -> float | LearnedScale:
-        """The scale, or how it is learned."""
+        """The scale, or the prior of a learned scale."""
         ...
 
     @property
@@ -249,7 +250,7 @@ def as_prior(prior: Prior | str | None) -> Prior:
 
 
 def prior_to_json(prior: Prior) -> dict[str, Any]:
-    """Return what a file holds of a prior: plain values, "kind" among them."""
+    """Return a prior as plain values for a file, with its "kind"."""
     plain = asdict(prior)  # type: ignore[call-overload]
     return {"kind": prior.kind, **plain}
 

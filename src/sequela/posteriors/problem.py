@@ -1,4 +1,4 @@
-"""Data and prior as the sampler of theta reads them: which sets are summed, which carry orders."""
+"""Data and prior in the form that the sampler of theta needs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.kernels.arguments import PosteriorState, PosteriorTarget, Trajectory
+from sequela.kernels.arguments import Jumps, PosteriorState, PosteriorTarget, Trajectory
 from sequela.kernels.posterior_sweep import COUNTS, advance, read_theta
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.posteriors.priors import prior_shape
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from sequela.observation import Observation
     from sequela.posteriors.priors import Prior
 
-__all__ = ["LARGEST_LATTICE", "Problem"]
+__all__ = ["LARGEST_LATTICE", "Problem", "no_shifts"]
 
-# Larger sets carry latent orders. A lattice of 12 items costs as much as 200 of 4 items.
+# Larger sets have latent orders. A lattice of 12 items takes as long as 200 lattices of 4 items.
 LARGEST_LATTICE = 12
-# Pairs that jumps are proposed for, at most, and the copies of the most strongly associated one.
+# The largest number of pairs for jumps, and the number of copies of the most associated pair.
 _MOST_PAIRS = 2000
 _MOST_COPIES = 60
-# A start is shrunk towards the independent model until it is in range.
+# Interactions of a start are reduced until all rates are in the range of the arithmetic.
 _START_LIMIT = 2.0
 _MOST_SHRINKS = 40
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is sampled from: samples, prior and observation, ready for the kernels.
+    """The posterior to be sampled: samples, prior and observation, prepared for the kernels.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Problem:
     together : array of int, (n, n)
         Number of samples that have both items.
     largest_lattice : int
-        Larger sets carry latent orders.
+        Larger sets have latent orders.
     """
 
     data: Dataset
@@ -118,13 +118,13 @@ class Problem:
 
     @property
     def pairs(self) -> NDArray[np.int64]:
-        """The pairs of items, (m, 2), that at least one sample has both of."""
+        """The pairs of items, (m, 2), that occur together in at least one sample."""
         return np.argwhere(np.triu(self.together, 1) > 0).astype(np.int64)
 
     @property
-    def jump_pairs(self) -> NDArray[np.int64]:
+    def jumps(self) -> Jumps:
         """Pairs of items for jumps, each repeated as often as `pair_copies` says."""
-        return np.repeat(*self.pair_copies, axis=0)
+        return no_shifts(np.repeat(*self.pair_copies, axis=0), self.n)
 
     def theta(self, state: PosteriorState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return theta at a state, and its slopes in the coordinates of the prior."""
@@ -169,16 +169,21 @@ class Problem:
         )
 
     def _in_range(self, state: PosteriorState, rng: np.random.Generator) -> bool:
-        """Evaluate a state; tell whether it is in range."""
+        """Evaluate a state; return whether its rates are in range."""
         size = self.n**2 + 1
         nowhere = Trajectory(1.0, 1, 1, np.zeros(size), np.zeros((1, size)), np.zeros(1))
-        pairs = np.empty((0, 2), dtype=np.int64)
+        none = no_shifts(np.empty((0, 2), dtype=np.int64), self.n)
         counts, force = np.zeros(len(COUNTS)), np.empty(0)
-        return bool(call(advance, state, self.target, nowhere, pairs, 0, 0, counts, force, rng))
+        return bool(call(advance, state, self.target, nowhere, none, 0, 0, counts, force, rng))
+
+
+def no_shifts(pairs: NDArray[np.int64], n: int) -> Jumps:
+    """Return jumps of these pairs without learned shifts."""
+    return Jumps(pairs, np.full(len(pairs), -1, dtype=np.int64), np.zeros((0, n * n)))
 
 
 def _refuse_weighted_orders(data: Dataset, largest_lattice: int) -> None:
-    """Refuse weights of sets that carry latent orders, of which each sample has its own."""
+    """Raise an error for weights of sets with latent orders: each sample has its own order."""
     if data.weights is None:
         return
     rows = np.nonzero((data.set_sizes > largest_lattice) & (data.weights != 1.0))[0]
@@ -195,8 +200,8 @@ def _pair_copies(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return pairs of items that occur together, and copies by the strength of their association.
 
-    Whether two orders are both plausible matters most for pairs that depend on each other, so they
-    are tried more often, in proportion to the likelihood-ratio statistic of their 2 x 2 table.
+    Pairs that depend on each other can have two plausible orders. So they are tried more often, in
+    proportion to the likelihood-ratio statistic of their 2 x 2 table.
     """
     first, second = np.nonzero(np.triu(together, 1) > 0)
     if not first.size:

@@ -153,6 +153,14 @@ class Posterior:
         labels = [(self.items[a], self.items[b]) for a, b in self.pairs]
         return judge(self.draws.orders, self.draws.log_likelihood, labels, self.rates)
 
+    def require_draws(self) -> None:
+        """Raise if the run was stopped in its warm-up, before the first draw."""
+        if not self.n_draws:
+            raise InputError(
+                "the posterior has no draws yet: it was stopped in its warm-up. Go on with "
+                "`sequela posterior --continue` (in Python: continue_from=)"
+            )
+
     def models(self, count: int | None = None) -> list[Model]:
         """Return draws as models, evenly spread over all chains.
 
@@ -161,6 +169,7 @@ class Posterior:
         count : int or None
             How many; None: all draws.
         """
+        self.require_draws()
         total = self.n_draws
         wanted = total if count is None else min(positive_integer("count", count), total)
         chosen = np.linspace(0, total - 1, wanted).round().astype(np.int64)
@@ -190,6 +199,7 @@ class Posterior:
             ``first`` comes first in more than half of the samples; "evidence", the log of the odds
             of that, in nats; "samples" that have both; "effective" draws and "r_hat"; "verdict".
         """
+        self.require_draws()
         check_level(level)
         kept = self.together >= least_together
         values = self.draws.orders[:, :, kept]
@@ -242,6 +252,7 @@ class Posterior:
             probability of an effect of at least `least_effect`, of either sign), "positive" (the
             probability that it is above zero), "effective" draws and "r_hat".
         """
+        self.require_draws()
         check_level(level)
         summary = summarise(self.draws.theta, level)
         theta = self.draws.theta
@@ -262,6 +273,7 @@ class Posterior:
 
     def scale(self, *, level: float = 0.9) -> dict[str, float]:
         """Return mean and interval of the scale of the prior."""
+        self.require_draws()
         check_level(level)
         return {name: float(x) for name, x in summarise(self.draws.scale, level).items()}
 
@@ -328,6 +340,7 @@ class Posterior:
 
         Needs the extra ``posterior``: ``pip install "sequela[posterior]"``.
         """
+        self.require_draws()
         try:
             from arviz_base import from_dict
         except ImportError as error:

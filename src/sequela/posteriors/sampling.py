@@ -1,4 +1,4 @@
-"""Sample the posterior of theta: the one function that users call."""
+"""Sample the posterior of theta: the public function `posterior`."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ __all__ = ["NotConvergedWarning", "PosteriorKeywords", "posterior"]
 
 # Seconds between two checkpoints.
 _BETWEEN_CHECKPOINTS = 30.0
-# A run until convergence is judged after so many draws per chain, then after ever more: judging too
-# often would sooner or later find a moment at which chance makes it look good.
+# Convergence is checked for the first time after this many draws per chain, then at growing
+# intervals: with too many checks, one of them would pass by chance.
 _FIRST_CHECK = 250
-# Sweeps of the warm-up of such a run.
+# Sweeps of the warm-up of a run that ends on convergence.
 _WARM_UP_SWEEPS = 500
 _CHECK_GROWTH = 1.3
 
 
 class PosteriorKeywords(TypedDict, total=False):
-    """How theta is sampled: see `posterior`."""
+    """The options of `posterior`."""
 
     chains: int
     replicas: int
@@ -65,7 +65,7 @@ class PosteriorKeywords(TypedDict, total=False):
 
 
 class NotConvergedWarning(UserWarning):
-    """The draws of a posterior cannot be trusted yet; the message says what to do."""
+    """The chains of a posterior have not converged; the message gives advice."""
 
 
 def posterior(
@@ -79,11 +79,11 @@ def posterior(
 ) -> Posterior:
     """Draw models from the posterior of theta.
 
-    A fit returns one model, although others, with opposite orders, may explain the data as well.
-    The posterior has them all, each as often as it is plausible, so that a probability of an order
-    counts all models. Sets of any size are treated without approximation: those of at most
-    `largest_lattice` items by a sum over all orders, larger ones by an order that is sampled
-    together with theta.
+    A fit returns one model, but others with opposite orders may explain the data equally well. The
+    posterior contains all of them, each as often as it is plausible, so that the probability of an
+    order takes all models into account. Nothing is approximated for large sets: the likelihood of a
+    set of at most `largest_lattice` items is the sum over all orders, and the order of a larger set
+    is sampled together with theta.
 
     Parameters
     ----------
@@ -94,17 +94,16 @@ def posterior(
     observation : Observation or None
         How samples are observed; None: at an exponential time with rate 1.
     continue_from : Posterior, path or None
-        Draw more: `draws` per chain in addition to those of an earlier run with the same data, or
-        until all have converged. The result has all of them, and its numbers are those of a single
-        longer run.
+        An earlier run with the same data, to which `draws` per chain are added (or draws until all
+        have converged). The result contains all draws and equals that of a single longer run.
     checkpoint : path or None
-        A file to which the state is saved every half minute. If it exists, the run goes on from
-        it, to the same bits as a run that was not interrupted.
+        A file to which the state is saved every half minute. If it exists, the run continues from
+        it. The result is identical to that of a run that was not interrupted.
     **options
         `draws` per chain (None: until R-hat is at most 1.01 and at least 400 draws are effective
         for every order, but no more than `most_draws`, 4000), `chains` (4), `warm_up` (draws that
         are discarded: 500 sweeps, or half of `draws`), `thin` (sweeps per draw; 2 to 10, the more
-        the fewer items there are), `jumps` (per sweep, 12), `replicas` (heated copies that exchange
+        the fewer items there are), `jumps` (per sweep, 24), `replicas` (heated copies that exchange
         states with each chain; 1: none), `largest_lattice` (12), `random_state`, `n_threads`.
 
     Returns
@@ -133,7 +132,7 @@ def posterior(
 
 @dataclass
 class _Run:
-    """One run: the chains, the draws so far, and where it ends."""
+    """One run: the chains, the draws so far, and the number of draws at the end."""
 
     problem: Problem
     walkers: Walkers
@@ -154,7 +153,7 @@ class _Run:
         checkpoint: str | os.PathLike[str] | None,
         options: Mapping[str, Any],
     ) -> _Run:
-        """Begin, or go on from an earlier run or a checkpoint."""
+        """Start a run, or continue an earlier run or a checkpoint."""
         place = None
         if checkpoint is not None:
             check_place(checkpoint)
@@ -191,14 +190,14 @@ class _Run:
     def resume(
         cls, problem: Problem, earlier: Posterior, draws: int, checkpoint: Path | None
     ) -> _Run:
-        """Go on from an earlier run."""
+        """Continue an earlier run."""
         walkers = restore_walkers(problem, *earlier.chain_states)
         end = walkers.plan.warm_up + draws
         until = walkers.plan.until_converged
         return cls(problem, walkers, earlier.draws, end, until, checkpoint)
 
     def sample(self, threads: int) -> None:
-        """Advance the chains to the end; a signal stops in good order."""
+        """Advance the chains to the end, or until a signal asks to stop."""
         saved = time.monotonic()
         walkers = self.walkers
         first = walkers.done
@@ -217,14 +216,14 @@ class _Run:
             self.result().save(self.checkpoint)
 
     def _is_enough(self) -> bool:
-        """Tell whether a run until convergence has converged, at the times when it is judged."""
+        """Return whether the chains have converged, if a check is due."""
         drawn = self.walkers.done - self.walkers.plan.warm_up
         return (
             self.until_converged and drawn in _checks(drawn) and self.result().convergence.converged
         )
 
     def result(self) -> Posterior:
-        """Return the posterior as far as it was sampled."""
+        """Return the posterior with the draws so far."""
         problem = self.problem
         pairs = problem.pairs
         self._gather()
@@ -246,7 +245,7 @@ class _Run:
         )
 
     def _gather(self) -> None:
-        """Append the fresh draws to those of before."""
+        """Append the new draws to the earlier ones."""
         chains, n = self.walkers.plan.chains, self.problem.n
         if self.fresh:
             columns = zip(*self.fresh, strict=True)
@@ -263,7 +262,7 @@ class _Run:
 
 
 def _checks(last: int) -> set[int]:
-    """Return the numbers of draws, up to the last, after which convergence is judged."""
+    """Return the numbers of draws, up to the last, after which convergence is checked."""
     checks, at = set(), _FIRST_CHECK
     while at <= last:
         checks.add(at)
@@ -286,9 +285,9 @@ def _read_draws(options: Mapping[str, Any]) -> tuple[int, bool]:
 
 
 def _read_plan(options: Mapping[str, Any], n_items: int) -> Plan:
-    """Return the plan that the options describe; every number is checked."""
+    """Return the plan for the options, whose numbers are checked."""
     given = {k: v for k, v in options.items() if v is not None}
-    # Sweeps of few items cost little, and their draws are correlated as much as those of many.
+    # With few items, sweeps are fast, but successive draws are as correlated as with many items.
     given.setdefault("thin", int(np.clip(40 // max(n_items, 1), 2, 10)))
     given["draws"], given["until_converged"] = _read_draws(options)
     plan = build_options(Plan, given)
@@ -306,8 +305,8 @@ def _refuse_changes(options: Mapping[str, Any], what: str) -> None:
     fixed = set(options) - {"draws", "most_draws", "n_threads"}
     if fixed:
         raise InputError(
-            f"{sorted(fixed)[0]} cannot be changed when going on from {what}; expected draws, "
-            "most_draws and n_threads alone"
+            f"{sorted(fixed)[0]} cannot be changed when {what} is continued; only draws, "
+            "most_draws and n_threads can"
         )
 
 
@@ -317,18 +316,18 @@ def _same_problem(
     """Return the problem of an earlier run, or raise if data or prior are not the same."""
     if tuple(data.items) != earlier.items or fingerprint(data) != earlier.fingerprint:
         raise InputError(
-            "the earlier run was made with other data; go on with the same samples and items in "
-            "the same order, or begin a new run"
+            "the earlier run used other data; give the same samples and items in the same order, "
+            "or start a new run"
         )
     if prior is not None and prior_to_json(as_prior(prior)) != prior_to_json(earlier.prior):
         raise InputError(
-            f"the earlier run has the prior {earlier.prior!r}, not {as_prior(prior)!r}; leave "
-            "prior out, or begin a new run"
+            f"the earlier run has the prior {earlier.prior!r}, not {as_prior(prior)!r}; omit "
+            "prior, or start a new run"
         )
     if observation is not None and observation.to_json() != earlier.observation.to_json():
         raise InputError(
             f"the earlier run has the observation {earlier.observation!r}, not {observation!r}; "
-            "leave observation out, or begin a new run"
+            "omit observation, or start a new run"
         )
     largest = int(earlier.chain_states[0]["largest_lattice"])
     return Problem.of(data, earlier.prior, earlier.observation, largest)
@@ -341,12 +340,12 @@ def _same_plan(earlier: Posterior, plan: Plan, options: Mapping[str, Any]) -> No
         found, wanted = stored["plan"][name], getattr(plan, name)
         if found != wanted:
             raise InputError(
-                f"the checkpoint has {name}={found}, not {wanted}; use the same options, or name "
-                "another file"
+                f"the checkpoint has {name}={found}, not {wanted}; use the same options, or "
+                "choose another file"
             )
     seed = options.get("random_state")
     if seed is not None and materialise_seed(seed) != earlier.seed:
         raise InputError(
-            f"the checkpoint has the seed {earlier.seed}, not {seed!r}; use the same seed, or name "
-            "another file"
+            f"the checkpoint has the seed {earlier.seed}, not {seed!r}; use the same seed, or "
+            "choose another file"
         )

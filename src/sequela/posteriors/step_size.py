@@ -14,14 +14,14 @@ __all__ = ["StepSize"]
 _SHRINKAGE = 0.1
 _DELAY = 10.0
 _FORGETTING = 0.75
-# The mean acceptance that is aimed at.
+# The target of the mean acceptance.
 _TARGET = 0.8
 _CENTRE = 3.0
 
 
 @dataclass(frozen=True)
 class StepSize:
-    """A step size and what dual averaging remembers.
+    """A step size and the state of dual averaging.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class StepSize:
     count: int = 0
 
     def restart(self, step: float) -> StepSize:
-        """Return an adaptation that begins anew at a step size."""
+        """Return an adaptation that starts again at a step size."""
         return StepSize(step=step, centre=float(np.log(_CENTRE * step)))
 
     def update(self, acceptance: float) -> StepSize:

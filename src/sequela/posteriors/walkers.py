@@ -1,9 +1,9 @@
-"""Markov chains over theta that run side by side: warm-up, replica exchange, and draws.
+"""Several Markov chains over theta: warm-up, replica exchange, and draws.
 
 A chain consists of one or several replicas. Replica 0 samples from the posterior; replica k from
 its heated version, in which the likelihood has the power exp(-k * gap). Neighbours exchange their
-states (deterministic even-odd scheme, Syed et al. 2022), so that a mode that moves cannot leave is
-left through the heated replicas.
+states (deterministic even-odd scheme, Syed et al. 2022), so that a chain can leave a mode through
+the heated replicas.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela.kernels.arguments import PosteriorState, Trajectory
+from sequela.kernels.arguments import Jumps, PosteriorState, Trajectory
 from sequela.kernels.posterior_sweep import COUNTS, advance
 from sequela.kernels.sample_orders import sum_sample_orders
-from sequela.posteriors.jump_choice import PairTracks, choose_pairs, order_shares
+from sequela.posteriors.jump_choice import PairTracks, order_shares, pair_counts, pairs_by_slowness
+from sequela.posteriors.jump_shifts import learn_shifts
 from sequela.posteriors.metric import Metric, estimate_metric, refine_metric, unit_metric
+from sequela.posteriors.problem import no_shifts
 from sequela.posteriors.step_size import StepSize
 from sequela.support.errors import SequelaError
 from sequela.support.jit import call
@@ -33,16 +35,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "Walkers"]
 
-# Shares of the warm-up after which the metric is estimated anew: the first time by the information
-# of the data alone, because the chains have not settled yet, then by the draws since, too.
+# Parts of the warm-up after which the metric is estimated again. The first estimate uses the
+# information of the data only, because the chains have not settled yet. Later ones use draws, too.
 _METRIC_AT = (0.1, 0.3, 0.6)
 _STEP_AFTER_METRIC = 0.5
-# Trajectories rotate around the centre of their reference by angles between about a quarter of the
-# largest and the largest, three quarters of pi: on average by a right angle, which would forget the
-# start if the reference were all.
+# Trajectories rotate around the centre of their reference, by an angle between about a quarter of
+# the largest angle and the largest angle, three quarters of pi. The mean is about a right angle:
+# for the reference itself, the end would then be independent of the start.
 _LARGEST_ANGLE = 2.4
 _LEAST_SHARE = 0.25
-# The exchange of neighbours is accepted about as often as this, by the choice of the gap.
+# The gap is chosen such that exchanges of neighbours have about this acceptance.
 _SWAP_TARGET = 0.3
 _FIRST_GAP = 0.1
 _GAP_RANGE = (1e-3, 2.0)
@@ -50,14 +52,15 @@ _GAP_RANGE = (1e-3, 2.0)
 
 @dataclass(frozen=True)
 class Plan:
-    """How long and with how many chains theta is sampled.
+    """The length of a run, the number of chains, and the moves per draw.
 
     Attributes
     ----------
     chains, replicas : int
         Independent chains, and replicas of each; 1 replica: no exchange.
     warm_up, draws : int
-        Draws per chain that are discarded while the sampler adapts, and that are kept, at most.
+        Draws per chain that are discarded while the sampler adapts, and the largest number of draws
+        per chain that are kept.
     until_converged : bool
         Whether the run ends as soon as it has converged.
     thin : int
@@ -74,22 +77,22 @@ class Plan:
     draws: int = 4000
     until_converged: bool = False
     thin: int = 2
-    jumps: int = 12
+    jumps: int = 24
     most_steps: int = 24
 
 
 @dataclass
 class Walkers:
-    """All chains of a run, with everything that the next step needs.
+    """All chains of a run, with all that the next step needs.
 
     Attributes
     ----------
     problem : Problem
-        What is sampled from.
+        The posterior.
     plan : Plan
-        How.
+        The length of the run and the moves per draw.
     seed : int
-        What all random numbers are derived from.
+        All random numbers are derived from it.
     done : int
         Draws per chain so far, the warm-up included.
     states : list of lists of PosteriorState
@@ -99,15 +102,15 @@ class Walkers:
     metrics : list of Metric
         By replica.
     centres : array (replicas, n * n + 1)
-        Where the references of trajectories are centred: means of the coordinates in the warm-up.
+        The centres of the references of trajectories: means of the coordinates in the warm-up.
     window : array (draws, replicas, chains, 2, n * n + 1)
         Coordinates, and gradients of the log-density there, since the metric was last estimated.
     tracks : PairTracks
-        How slowly the orders of pairs change.
-    jump_pairs : array (m, 2)
-        Pairs that jumps choose from, repeated.
+        Sums that show how slowly the orders of pairs change.
+    jumps : Jumps
+        Pairs that jumps choose from, with learned shifts.
     counts : array (replicas, len(COUNTS))
-        What was tried and accepted since the end of the warm-up.
+        Numbers of moves that were tried and accepted since the end of the warm-up.
     swaps : array (replicas - 1, 2)
         Exchanges tried between neighbours, and the sum of their acceptance probabilities.
     gap : float
@@ -124,7 +127,7 @@ class Walkers:
     centres: NDArray[np.float64]
     window: NDArray[np.float64]
     tracks: PairTracks
-    jump_pairs: NDArray[np.int64]
+    jumps: Jumps
     counts: NDArray[np.float64]
     swaps: NDArray[np.float64]
     gap: float = _FIRST_GAP
@@ -148,7 +151,7 @@ class Walkers:
             centres=np.zeros((plan.replicas, problem.n**2 + 1)),
             window=np.empty((0, plan.replicas, plan.chains, 2, problem.n**2 + 1)),
             tracks=PairTracks.begin(plan.chains, len(problem.pair_copies[0])),
-            jump_pairs=problem.jump_pairs,
+            jumps=problem.jumps,
             counts=np.zeros((plan.replicas, len(COUNTS))),
             swaps=np.zeros((max(plan.replicas - 1, 0), 2)),
         )
@@ -181,7 +184,8 @@ class Walkers:
     def _sweep(self, n_threads: int, forces: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sweep all replicas; return the counts (chains, replicas, ...).
 
-        `forces` (chains, replicas, ...) receives gradients of the log-density, if there is room.
+        `forces` (chains, replicas, ...) receives gradients of the log-density, unless
+        its rows are empty.
         """
         plan = self.plan
         powers = self.powers()
@@ -192,7 +196,7 @@ class Walkers:
             target = self.problem.target._replace(power=float(powers[k]))
             pieces += [
                 partial(
-                    call, advance, self.states[c][k], target, trajectory, self.jump_pairs,
+                    call, advance, self.states[c][k], target, trajectory, self.jumps,
                     plan.jumps, plan.thin, counts[c, k], forces[c, k], self.generators[c][k],
                 )
                 for c in range(plan.chains)
@@ -231,7 +235,7 @@ class Walkers:
                 if levels[c, k] < log_ratio:
                     row[k], row[k + 1] = row[k + 1], row[k]
         if accepted and not self.is_warm:
-            # Robbins and Monro: a wider gap where exchanges are accepted often.
+            # Robbins and Monro: the gap becomes wider if exchanges are accepted often.
             rate = 2.0 / (10.0 + self.done)
             gap = np.log(self.gap) + rate * (np.mean(accepted) - _SWAP_TARGET)
             self.gap = float(np.clip(np.exp(gap), *_GAP_RANGE))
@@ -251,14 +255,16 @@ class Walkers:
         self.tracks.add(np.array([order_shares(theta, pairs, rate) for theta in thetas]))
         times = [int(share * plan.warm_up) for share in _METRIC_AT]
         if self.done + 1 in times:
-            self._learn(settled=self.done + 1 > times[0])
+            self._learn_metric(settled=self.done + 1 > times[0])
+            self._learn_jumps(settled=self.done + 1 > times[0])
+            self.window = self.window[:0]
         if self.done + 1 == plan.warm_up:
             self.steps = [step.finish() for step in self.steps]
+            self._learn_jumps(settled=True)
             self.window = self.window[:0]
 
-    def _learn(self, *, settled: bool) -> None:
-        """Set metrics, centres and the pairs for jumps by the draws since the last time."""
-        pairs, copies = self.problem.pair_copies
+    def _learn_metric(self, *, settled: bool) -> None:
+        """Set metrics and centres from the draws since the last time."""
         powers = self.powers()
         for k in range(self.plan.replicas):
             metric = estimate_metric(self.problem, [row[k] for row in self.states])
@@ -274,8 +280,22 @@ class Walkers:
             self.metrics[k] = metric
             self.centres[k] = positions.reshape(-1, size).mean(axis=0)
             self.steps[k] = self.steps[k].restart(_STEP_AFTER_METRIC)
-        self.window = self.window[:0]
-        self.jump_pairs = choose_pairs(pairs, copies, self.tracks.draws_to_forget())
+
+    def _learn_jumps(self, *, settled: bool) -> None:
+        """Choose pairs for jumps, and learn their shifts, from the draws since the last time.
+
+        Shifts are learned only after the chains have settled.
+        """
+        problem = self.problem
+        pairs, copies = problem.pair_copies
+        slow = self.tracks.draws_to_forget()
+        now = pair_counts(pairs, self.jumps.pairs)
+        chosen = pairs_by_slowness(now, copies, slow)
+        if settled:
+            slots, shifts = learn_shifts(problem, self.window[:, 0, :, 0], slow)
+            self.jumps = Jumps(pairs[chosen], slots[chosen], shifts)
+        else:
+            self.jumps = no_shifts(pairs[chosen], problem.n)
         self.tracks = PairTracks.begin(self.plan.chains, len(pairs))
 
     def rates(self) -> tuple[float, float, float]:

@@ -1,6 +1,6 @@
-"""What users ask of a model: orders, times, what comes next, goodness of fit, the clock.
+"""Questions to a model: orders, observation times, next items, goodness of fit, the clock.
 
-The names are declared in ``__init__.pyi`` and loaded when they are first used.
+The public names are declared in ``__init__.pyi`` and loaded when they are first used.
 """
 
 import lazy_loader as lazy

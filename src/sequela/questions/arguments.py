@@ -1,4 +1,4 @@
-"""Items by name: what users pass to a question as an item, as several items, or as a sample."""
+"""Find the items that a user gives by label: one item, several items, or a sample."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHOWN = 5
 
 
 def find_item(model: Model, label: Any) -> int:
-    """Return the place of one item; an unknown name is an error with the closest matches."""
+    """Return the position of one item; raise with the closest matches if it is unknown."""
     text = compose(str(label))
     if isinstance(label, (str, int, np.integer)) and text in model.items:
         return model.items.index(text)
@@ -40,7 +40,7 @@ def find_item(model: Model, label: Any) -> int:
         for item in folded[match]
     ][:_SHOWN]
     known = ", ".join(map(repr, close or model.items[:_SHOWN]))
-    what = "closest" if close else "the model's items begin with"
+    what = "closest" if close else "the first items of the model are"
     raise InputError(
         f"the model has no item {label!r}; {what}: {known}"
         f"{'' if close or model.n_items <= _SHOWN else ', ...'}"
@@ -48,10 +48,10 @@ def find_item(model: Model, label: Any) -> int:
 
 
 def find_items(model: Model, labels: Iterable[Any] | str, what: str = "items") -> NDArray[np.int64]:
-    """Return the places of several items, each named once, in the order given.
+    """Return the positions of several items, in the given order; each may be given once.
 
     A row of a data set (true/false for each item, or an array, Series or mapping of zeros and
-    ones) is read as the items that are present; other numbers are labels.
+    ones) means the items that are present. Other numbers are labels.
     """
     if isinstance(labels, str):
         raise InputError(f"{what} is the text {labels!r}; expected a list of items: [{labels!r}]")
@@ -84,10 +84,10 @@ def find_items(model: Model, labels: Iterable[Any] | str, what: str = "items") -
 def one_sample(
     model: Model, sample: Iterable[Any], what: str = "sample"
 ) -> tuple[NDArray[np.int64], Dataset]:
-    """Return the places of the items of a sample, in the model's order, and it as a data set.
+    """Return the positions of the items of a sample, and the sample as a data set.
 
-    The sample may be a data set of one sample, which may have missing cells and a known order.
-    `what` is the name of the argument, for errors.
+    Positions are in the order of the model. The sample may be given as a data set of one sample,
+    which may have missing cells and a known order. `what` is the name of the argument, for errors.
     """
     if isinstance(sample, Dataset):
         if sample.n_samples != 1:
@@ -104,15 +104,15 @@ def one_sample(
 
 
 def _is_mark(x: Any) -> bool:
-    """Tell whether x can stand in a row: true, false, one or zero."""
+    """Return whether x is a mark of presence: true, false, one or zero."""
     return isinstance(x, (bool, np.bool_, int, float, np.number)) and x in (0, 1)
 
 
 def _is_row(model: Model, labels: Any, listed: list[Any], what: str) -> bool:
-    """Tell whether these are marks of presence, one per item, and not labels."""
+    """Return whether these are marks of presence, one per item, and not labels."""
     known = [x for x in listed if not (pd.api.types.is_scalar(x) and pd.isna(x))]
     truths = bool(known) and all(isinstance(x, (bool, np.bool_)) for x in known)
-    # Zeros and ones could be labels too, unless each has the name of an item beside it.
+    # Zeros and ones could also be labels, unless an index gives the item of each.
     named = isinstance(labels, pd.Series) and all(isinstance(n, str) for n in labels.index)
     whole = isinstance(labels, (np.ndarray, pd.Series)) and len(listed) == model.n_items
     numbers = bool(known) and all(_is_mark(x) for x in known) and (named or whole)
@@ -126,14 +126,14 @@ def _is_row(model: Model, labels: Any, listed: list[Any], what: str) -> bool:
     texts = set(map(str, listed))
     if not (truths or named) and len(texts) == len(listed) and texts <= set(model.items):
         raise InputError(
-            f"{what} is {labels!r}, which may be a row or labels; expected true/false for a row, "
-            "or a list of labels"
+            f"{what} is {labels!r}, which can be read as a row or as labels; give true/false for a "
+            "row, or a list of labels"
         )
     return True
 
 
 def _of_row(model: Model, labels: Any, listed: list[Any], what: str) -> NDArray[np.int64]:
-    names = getattr(labels, "index", None)  # a row of a DataFrame knows its items
+    names = getattr(labels, "index", None)  # a row of a DataFrame has the items as its index
     if names is not None and not callable(names):
         return find_items(model, [n for n, x in zip(names, listed, strict=True) if x], what)
     if len(listed) != model.n_items:

@@ -1,12 +1,13 @@
-"""Orders of items that have no ancestor in common, from the distributions of their arrivals.
+"""Orders of items without a common ancestor, from the distributions of their arrival times.
 
-Until the observation such items are independent. With the probability F_a(s) that a has arrived by
-the time s and the density f_b of the arrival of b, and the rate z of the observation,
+An ancestor of an item is an item that acts on it, directly or through others. Items without a
+common ancestor are independent until the observation. With the probability F_a(s) that a has
+arrived by time s, the density f_b of the arrival of b, and the rate z of the observation,
 
-    P(a before b, both observed) = integral of F_a(s) f_b(s) exp(-z s),
+    P(a before b, both observed) = integral of F_a(s) f_b(s) exp(-z s).
 
-so that all pairs of all such items are one product of matrices, and a lattice holds the ancestors
-of one item instead of two.
+All pairs of such items are therefore one matrix product, and a lattice needs the ancestors of one
+item only instead of two.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["independent_orders"]
 
-# Functions of time take memory for every state: 30 MB for this many ancestors.
+# Functions of time need memory for every state: 30 MB for this many ancestors.
 _MOST_ANCESTORS = 13
 
 
@@ -48,7 +49,7 @@ def independent_orders(
     acting: Sequence[frozenset[int]],
     threads: int,
 ) -> NDArray[np.float64]:
-    """Return P(a before b, both observed) of items without common ancestors; NaN elsewhere.
+    """Return P(a before b, both observed) of items without common ancestors; NaN for other pairs.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ def independent_orders(
     places : array of int
         The items.
     acting : sequence of sets
-        For each of them all items that act on it, directly or not, and itself.
+        For each item, the item itself and all items that act on it, directly or not.
     threads : int
         Number of threads.
     """
@@ -95,7 +96,7 @@ def independent_orders(
             present[row], density[row] = parts[held[i]][0][at], parts[held[i]][1][at]
         weights = np.exp(grid.log_weights - parameters.stop_rate * grid.times)
         found = (present * weights) @ density.T
-        # Whichever comes first: the derivative of the product, integrated by parts.
+        # P(both observed) by integration by parts; it checks the sum of the two orders.
         both = parameters.stop_rate * (present * weights) @ present.T
     lost = {lattice: part[2] > ACCURACY for lattice, part in parts.items()}
     row_of = {i: row for row, i in enumerate(wanted)}
@@ -112,7 +113,7 @@ def _in_range(parameters: Parameters, lattice: frozenset[int]) -> bool:
 
 
 def _lattices(needs: Sequence[frozenset[int]]) -> list[frozenset[int]]:
-    """Return sets of which each need is a subset of one, without those inside others."""
+    """Return the largest of the sets: those that are not a subset of another."""
     kept: list[frozenset[int]] = []
     for need in sorted(set(needs), key=lambda x: (-len(x), sorted(x))):
         if not any(need <= larger for larger in kept):
@@ -123,14 +124,14 @@ def _lattices(needs: Sequence[frozenset[int]]) -> list[frozenset[int]]:
 def _on_grid(
     f: ComponentFunction, grid: TimeGrid
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Return F and f of all items of a lattice at the points of a grid, and the largest error."""
+    """Return F and f of all items of a lattice at the points of the grid, and the largest error."""
     f.solve(grid)
     panels = grid.half.size
     present = np.empty((f.k, DEGREES, panels))
     density = np.empty((f.k, DEGREES, panels))
     whole = np.empty((DEGREES, panels))
     call(arrival_functions, present, density, whole, f.P, f.rates, f.k)
-    f.P = np.empty((0, 0, 0))  # the largest part is not needed any more
+    f.P = np.empty((0, 0, 0))  # free the memory of the largest array
     values = [np.array([grid.values(one) for one in table]) for table in (present, density)]
     error = float(np.abs(grid.values(whole) - 1.0).max())
     return values[0], values[1], error

@@ -1,4 +1,4 @@
-"""When items arrive in general, given that they are observed, by simulation."""
+"""Positions and arrival times of items, given that they are observed, by simulation."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ if TYPE_CHECKING:
 
 __all__ = ["item_arrivals"]
 
-# The positions of an item that is observed less often than this may agree by accident, so their
-# spread gives no standard error.
+# If an item is observed less often, its positions may agree by chance, and their spread gives no
+# standard error.
 _FEWEST_OBSERVED = 20
 
 
 def item_arrivals(
     model: ModelLike, items: Iterable[Any] | None = None, **settings: Unpack[SettingsKeywords]
 ) -> pd.DataFrame:
-    """Return position and arrival time of each item, given that it is observed.
+    """Return the position and arrival time of each item, given that it is observed.
 
-    Read it with care: an item that is observed mostly late has a late mean position also because
-    there are more items by then. `order_matrix` tells which of two items arrives first.
+    Interpret the positions with caution. An item that is mostly observed late has a late mean
+    position, partly because more items are present at that time. `order_matrix` shows which of two
+    items arrives first.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def item_arrivals(
         for name, values in (("position", position + 1.0), ("arrival", drawn.arrival_times)):
             with np.errstate(divide="ignore", invalid="ignore"):
                 mean = np.bincount(drawn.sequence, values, n)[places] / observed
-                # Around the mean, so that nothing cancels.
+                # Squares around the mean lose no digits.
                 around = np.full(n, np.nan)
                 around[places] = mean
                 square = (values - around[drawn.sequence]) ** 2

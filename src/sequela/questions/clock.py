@@ -1,9 +1,9 @@
-"""When was this sample taken: the posterior of the observation time given a set.
+"""The posterior of the observation time of a sample given its set.
 
-Exact on the lattice, where the time is a mixture of sums of exponential phases, or by components,
-where it is the integrand itself; from drawn orders beyond them. On the lattice, and for drawn
-orders, mean and variance come from recursions, density and quantiles from the Laplace transform
-(`inversion`).
+It is exact on the lattice, where the time is a mixture of sums of exponential times, and by
+components, where the integrand is the posterior density. For larger sets it is estimated from drawn
+orders. On the lattice and for drawn orders, the mean and the variance come from recursions, the
+density and the quantiles from the Laplace transform (`inversion`).
 """
 
 from __future__ import annotations
@@ -59,31 +59,31 @@ if TYPE_CHECKING:
 
 __all__ = ["TimePosterior", "pseudo_times", "time_posterior"]
 
-# Orders drawn for one sample beyond the budget; in a table of many samples.
+# Number of orders drawn for one sample beyond the budget, and for each sample in a table.
 DEFAULT_ORDERS = 320
 _TABLE_ORDERS = 160
-# Small sets whose quantiles are found in one piece of work.
+# Number of small sets whose quantiles are computed together.
 _SETS_TOGETHER = 64
-# Closer to 1, rounding would decide about the quantile.
+# For probabilities closer to 1, rounding errors would determine the quantile.
 _HIGHEST_PROBABILITY = 1.0 - 1e-9
 
 
 class TimeDistribution(Protocol):
-    """A distribution of times, a row for each chain; a single one where it is exact."""
+    """A distribution of times, with one row per chain; one row only if it is exact."""
 
     def evaluate(
         self, times: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the density and the probability of an earlier time, (chains, times)."""
+        """Return the density and the distribution function, both (chains, times)."""
 
     def quantiles(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the times before which the given probabilities lie, (chains, probabilities)."""
+        """Return the quantiles for the given probabilities, (chains, probabilities)."""
 
     def pooled_quantiles(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the same of the mean over the chains, (probabilities,)."""
+        """Return the quantiles of the mean over the chains, (probabilities,)."""
 
     def grid(self) -> NDArray[np.float64]:
-        """Return times, from 0, that hold all of the probability."""
+        """Return times, from 0 on, that cover the whole distribution."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,15 +93,15 @@ class TimePosterior:
     Attributes
     ----------
     mean, variance : float
-        Of the time, in the unit of time of the model's rates.
+        Mean and variance of the time, in the unit of time of the model's rates.
     mean_se : float
-        Monte Carlo standard error of the mean; 0 where exact.
+        Monte Carlo standard error of the mean; 0 if exact.
     method : str
-        "exact", "components" (exact as well) or "relocation".
+        "exact", "components" (exact as well) or "relocation" (sampled).
     draws : int
-        Number of orders drawn; 0 where exact.
+        Number of orders drawn; 0 if exact.
     seed : int or None
-        What every draw was derived from; None where exact.
+        The seed from which all draws were derived; None if exact.
     """
 
     mean: float
@@ -114,7 +114,7 @@ class TimePosterior:
 
     @cached_property
     def _inverse(self) -> TimeDistribution:
-        # Made when it is first needed: mean and variance do without.
+        # Computed when it is first used, because the mean and the variance do not need it.
         return self._distribution()
 
     def density(self, times: Sequence[float] | None = None) -> pd.DataFrame:
@@ -125,8 +125,8 @@ class TimePosterior:
         Returns
         -------
         DataFrame
-            Indexed by time: "density", its Monte Carlo standard error "se" (0 where exact), and
-            "cumulative", the probability that the sample was taken earlier.
+            Indexed by time: "density", its Monte Carlo standard error "se" (0 if exact), and
+            "cumulative", the probability that the sample was observed earlier.
 
         Examples
         --------
@@ -149,12 +149,12 @@ class TimePosterior:
     def quantile(
         self, probabilities: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95)
     ) -> pd.DataFrame:
-        """Return the times before which the sample was taken with the given probabilities.
+        """Return quantiles of the observation time.
 
         Returns
         -------
         DataFrame
-            Indexed by probability: "time" and its Monte Carlo standard error "se" (0 where exact).
+            Indexed by probability: "time" and its Monte Carlo standard error "se" (0 if exact).
 
         Examples
         --------
@@ -164,7 +164,7 @@ class TimePosterior:
         {0.5: 0.38}
         """
         wanted = _read_probabilities("probabilities", probabilities)
-        # The spread of the chains is needed only if there are chains.
+        # Quantiles of the single chains are needed only for the standard error.
         each = np.empty((1, wanted.size))
         if self.draws:
             each = self._inverse.quantiles(wanted)
@@ -187,14 +187,14 @@ class TimePosterior:
 def time_posterior(
     model: ModelLike, sample: Iterable[Any], **settings: Unpack[SettingsKeywords]
 ) -> TimePosterior:
-    """Return the posterior of the time at which one sample was observed, given its set.
+    """Return the posterior of the observation time of one sample, given its set.
 
     Parameters
     ----------
     model : Model, fitted SetChain, or theta
         The model.
     sample : set of labels, or a true/false row
-        What was observed.
+        The items that are present.
     **settings
         `budget`, `random_state`; if the set is beyond the budget also `sampling`, `draws` (number
         of orders drawn, default 320) or `target_se` (of the mean time). See `Settings`.
@@ -228,7 +228,7 @@ def time_posterior(
 
 
 class _Summary(NamedTuple):
-    """The numbers that a table shows of one posterior, which itself holds a whole lattice."""
+    """The numbers of one posterior in a table, without the lattice, which needs much memory."""
 
     mean: float
     variance: float
@@ -255,7 +255,7 @@ def pseudo_times(
     data : Dataset, DataFrame, array or list of sets
         The samples. Observation times of the data are not used.
     quantiles : sequence of float
-        Which quantiles of the posterior to return; without any it is faster.
+        The probabilities of the quantiles to return; an empty list is faster.
     level : float
         Probability of the interval "low" to "high", for a posterior of models.
     **settings
@@ -268,10 +268,10 @@ def pseudo_times(
     DataFrame
         One row per sample: "size" of its set, posterior "mean" and "sd" of its time, Monte
         Carlo error "se" of the mean, the quantiles ("q05", "q50", "q95"), "method". ``attrs``
-        holds "draws" and "seed" (0 and None if all are exact). For a posterior of models "mean" is
-        the mean over the models, "low" to "high" the interval of the mean time over the models,
-        with "effective" draws and "r_hat"; "sd" and the quantiles are those of the time if the
-        model is unknown too, which is the mixture of what the models say.
+        holds "draws" and "seed" (0 and None if all are exact). For a posterior of models, "mean" is
+        the mean over the models, and "low" to "high" the interval of the mean time over the models,
+        with "effective" draws and "r_hat". "sd" and the quantiles then include the uncertainty
+        about the model: they are those of the mixture of the times over all models.
 
     Examples
     --------
@@ -338,9 +338,10 @@ def pseudo_times(
 def _summary(
     posterior: TimePosterior, wanted: NDArray[np.float64], found: NDArray[np.float64]
 ) -> _Summary:
-    """Return the numbers of a posterior; `found` are its quantiles, NaN if not known yet.
+    """Return the numbers of a posterior for the table.
 
-    A posterior of drawn orders has its own quantiles.
+    `found` are quantiles that were computed before; NaN: compute them here. A sampled posterior
+    always computes its quantiles here.
     """
     if posterior.draws or np.isnan(found).any():
         found = posterior.quantile(wanted.tolist())["time"].to_numpy()
@@ -351,7 +352,7 @@ def _summary(
 
 
 def _pieces(parameters: Parameters, distinct: DistinctSamples) -> list[NDArray[np.int64]]:
-    """Return the sets in pieces, the largest first: small ones with small components together."""
+    """Return the sets in pieces of work, the largest first; small sets are grouped."""
     pieces: list[NDArray[np.int64]] = []
     together: list[int] = []
     for s in distinct.largest_first():
@@ -371,7 +372,7 @@ def _pieces(parameters: Parameters, distinct: DistinctSamples) -> list[NDArray[n
 def _posterior(
     parameters: Parameters, items: NDArray[np.int64], settings: Settings, index: int
 ) -> TimePosterior:
-    """Return the posterior of one set; `index` is its place in its data."""
+    """Return the posterior of one set; `index` is its position in the data."""
     way = choose_way(parameters, items, settings.budget, components=True)
     if way is Way.COMPONENTS:
         solved = ComponentSets(parameters, decompose_by(parameters.children, [items]), [items])
@@ -395,7 +396,7 @@ def _by_components(solved: ComponentSets) -> TimePosterior:
 def _exact(passage: Passage) -> TimePosterior:
     k = passage.k
     z = passage.stop_rate
-    passage.log_p()  # fills the forward weights
+    passage.log_p()  # computes the forward weights
     steps = np.zeros((1 << k, max(k, 1)))
     first, second = np.empty((2, 1 << k))
     mean, variance = call(tilted_moments, first, second, steps, passage.log_F, passage.lattice, z)
@@ -419,7 +420,7 @@ def _exact(passage: Passage) -> TimePosterior:
         seed=None,
         _distribution=lambda: Inverse(
             transform, float(mean), float(np.sqrt(variance)), float(exits.min()),
-            # The density at time 0, where nothing has happened yet.
+            # The density at time 0, which is positive only for the empty set.
             float(passage.end_shares()[0] * exits[0]),
         ),
     )  # fmt: skip
@@ -437,7 +438,7 @@ def _sampled(
     def transform(points: NDArray[np.complex128]) -> NDArray[np.complex128]:
         values = np.empty((sampling.chains, points.size), dtype=np.complex128)
         for chain, exits in enumerate(moments.exits):
-            # Far from 0 a product of many ratios leaves the range of a double; its inverse is 0.
+            # Far from 0 a product of many ratios can overflow; its inverse is then 0.
             with np.errstate(over="ignore", invalid="ignore"):
                 product = (1.0 + points[:, None, None] / exits).prod(axis=2)
                 inverse = np.where(np.isfinite(product), 1.0 / product, 0.0)
@@ -483,7 +484,7 @@ def _read_probabilities(name: str, probabilities: Sequence[float]) -> NDArray[np
 
 
 def _quantile_names(probabilities: NDArray[np.float64]) -> list[str]:
-    """Return q05, q50, q97.5 and so on, with as many digits as tell the probabilities apart."""
+    """Return column names such as q05, q50, q97.5, with as many digits as needed."""
     names = []
     for probability in probabilities:
         whole, _, rest = f"{100.0 * probability:.10f}".rstrip("0").partition(".")

@@ -1,8 +1,8 @@
-"""How much clock is in the data: how well the items tell when a sample was taken.
+"""How precisely the items determine the observation time of a sample.
 
-Items that arrive independently of the rest act as a clock in the background: the more there are,
-the narrower the posterior of the observation time, and the better orders can be determined
-(sections 3 and 5 of the paper).
+Items that arrive independently of all others act as a clock. With more such items, the posterior of
+the observation time becomes narrower, and orders can be determined better (sections 3 and 5 of the
+paper).
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ def clock_curve(
     items: Iterable[Any] | None = None,
     **settings: Unpack[SettingsKeywords],
 ) -> pd.DataFrame:
-    """Return the expected posterior variance of the observation time for more and more items.
+    """Return the expected posterior variance of the observation time by the number of items.
 
-    For each m the model of the m most frequent items alone (the entries of theta among them) is
-    simulated, and the posterior variance of the time given each set is averaged.
+    For each number m, sets are simulated from the model of the m most frequent items only (with the
+    entries of theta among them). The posterior variance of the time given each set is averaged.
 
     Parameters
     ----------
     model : Model, fitted SetChain, or theta
         The model.
     data : Dataset, DataFrame, array, list of sets, or None
-        Where the frequencies come from; None: from the model.
+        Samples for the frequencies of the items; None: the frequencies of the model.
     sizes : list of int or None
         Numbers of items; None: 0, 1, 2, 5, 10, 20, 50, ... up to all.
     items : list of labels or None
-        Instead of the most frequent: the items in the order in which they are added.
+        The items in the order in which they are added; None: the most frequent first.
     **settings
         `draws` (number of simulated sets per m, default 400) or `target_se` (at every m);
         `budget`, `sampling`, `random_state`, `n_threads`. See `Settings`.
@@ -125,7 +125,7 @@ def clock_curve(
 def _order(
     model: Model, data: DataLike | None, items: Iterable[Any] | None, settings: Settings
 ) -> NDArray[np.int64]:
-    """Return the places of the items in the order in which they are added."""
+    """Return the positions of the items in the order in which they are added."""
     if items is not None:
         if data is not None:
             raise InputError("data and items were both given; expected one way to order the items")
@@ -152,7 +152,7 @@ def _read_sizes(sizes: Sequence[int] | None, n_items: int) -> list[int]:
 
 
 def clock_items(model: ModelLike, **settings: Unpack[SettingsKeywords]) -> pd.DataFrame:
-    """Return how much each item tells about the observation time, taken alone.
+    """Return how informative each single item is about the observation time.
 
     Parameters
     ----------
@@ -165,10 +165,10 @@ def clock_items(model: ModelLike, **settings: Unpack[SettingsKeywords]) -> pd.Da
     Returns
     -------
     DataFrame
-        One row per item, the most telling first: "explained", the share of the time's
-        variance that knowing its presence removes, with its Monte Carlo standard error "se";
-        "time_present" and "time_absent", mean observation times with and without it. ``attrs``
-        holds "draws" and "seed".
+        One row per item, the most informative first: "explained", the share of the variance of the
+        time that the presence of the item explains, with its Monte Carlo standard error "se";
+        "time_present" and "time_absent", mean observation times with and without the item.
+        ``attrs`` holds "draws" and "seed".
 
     Examples
     --------
@@ -202,9 +202,9 @@ def clock_items(model: ModelLike, **settings: Unpack[SettingsKeywords]) -> pd.Da
 
 @dataclass(frozen=True)
 class _BatchSums:
-    """Sums over draws: their number, their times, and of each item how often and how long.
+    """Sums over draws: number of draws, observation times, and both for draws with each item.
 
-    The first axis is the batch; `total` and `without` have none.
+    The first axis is the batch. The results of `total` and `without` have no such axis.
     """
 
     count: NDArray[np.float64]
@@ -244,7 +244,7 @@ class _BatchSums:
     def explained(
         self,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return the variance of the time between presence and absence, and the two mean times."""
+        """Return the variance of the time that presence explains, and the two mean times."""
         with np.errstate(invalid="ignore", divide="ignore"):
             time_present = self.time_present / self.present
             time_absent = (self.time - self.time_present) / (self.count - self.present)

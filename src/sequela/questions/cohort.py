@@ -1,7 +1,7 @@
-"""The histories of a whole cohort: the most likely order of each sample, and all of them as a tree.
+"""The most likely order of each sample of a cohort, and all these orders as a tree.
 
-The tree is the one that Schill et al. (2020) drew: samples share a branch as long as their orders
-agree. Samples with too many items for the lattice have no order here.
+The tree is that of Schill et al. (2020): samples share a branch as long as their orders agree.
+Samples with too many items for the lattice have no order.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CohortOrders", "OrderBranch", "cohort_orders"]
 
-# States of all lattices together: some seconds. Larger sets are left out first.
+# Largest number of states of all lattices together, which takes some seconds. If there are more,
+# the largest sets are left out.
 _MAX_STATES = 1 << 22
 _MAX_SIZE = 20
 
@@ -49,11 +50,11 @@ class OrderBranch:
     item : str or None
         The item that was added last; None for the root.
     count : int
-        Number of samples that pass here.
+        Number of samples whose order begins with the items up to this branch.
     ended : int
-        How many of them have no further item.
+        Number of these samples that have no further item.
     rest : int
-        How many of them go on by branches that were left out because they have few samples.
+        Number of these samples in branches that were left out because they have few samples.
     children : tuple of OrderBranch
         The next items, the most frequent first.
     """
@@ -77,12 +78,12 @@ class CohortOrders:
     Attributes
     ----------
     orders : tuple
-        For each sample a tuple of labels, the first item first; None where the set is too large.
+        For each sample, a tuple of labels in order of arrival; None if the set is too large.
     probability : array (samples,)
-        Probability of that order, given the set; NaN where there is none.
+        Probability of this order given the set; NaN if there is no order.
     arrivals : tuple
-        For each sample the mean arrival times of its items, as a mapping from label to time; None
-        where the set is too large.
+        For each sample, a mapping from the labels of its items to mean arrival times; None if the
+        set is too large.
     samples, items : tuple of str
         Labels.
     largest : int
@@ -102,9 +103,9 @@ class CohortOrders:
         Parameters
         ----------
         items : list of labels or None
-            Reduce each order to these items; None: all.
+            Keep only these items in each order; None: all.
         least : int
-            Leave out branches with fewer samples.
+            Leave out branches with fewer samples than this.
 
         Examples
         --------
@@ -117,7 +118,10 @@ class CohortOrders:
         kept = set(self.items) if items is None else {str(item) for item in items}
         unknown = kept - set(self.items)
         if unknown:
-            raise InputError(f"the cohort has no item {min(unknown)!r}")
+            raise InputError(
+                f"the cohort has no item {min(unknown)!r}; expected labels of its items, such as "
+                f"{self.items[0]!r}"
+            )
         least = positive_integer("least", least)
         root = _Growing()
         for order in self.orders:
@@ -129,7 +133,7 @@ class CohortOrders:
     def paths(
         self, length: int = 3, items: Iterable[Any] | None = None
     ) -> dict[tuple[str, ...], int]:
-        """Return the most frequent beginnings of `length` items, and their numbers of samples.
+        """Return the first `length` items of the orders with their numbers of samples, sorted.
 
         Examples
         --------
@@ -189,7 +193,7 @@ def cohort_orders(
         The samples.
     max_size : int
         Samples with more items get no order; at most 20. If there are very many large samples, the
-        limit is lower, and `CohortOrders.largest` says which it was.
+        limit is lower; it is returned as `CohortOrders.largest`.
     **settings
         `n_threads`; see `Settings`.
 
@@ -212,7 +216,7 @@ def cohort_orders(
     def work(s: int) -> tuple[tuple[str, ...], float, dict[str, float]] | None:
         items = distinct.items(s)
         known = distinct.known(s)
-        # The order of items of which some are not known has no single answer.
+        # With missing cells the set is not known, so there is no single most likely order.
         unknown = known is not None and known.missing.size > 0
         if unknown or items.size > largest or not in_range(parameters.columns(items)):
             return None
@@ -245,7 +249,7 @@ def cohort_orders(
 
 
 def _affordable(sizes: NDArray[np.int64], max_size: int) -> int:
-    """Return the largest size of sets whose lattices together are within the limit."""
+    """Return the largest set size for which all lattices together are within the limit."""
     counts = np.bincount(sizes[sizes <= max_size], minlength=max_size + 1)
     states = np.cumsum(counts * 2.0 ** np.arange(max_size + 1))
     return int(np.flatnonzero(states <= _MAX_STATES).max(initial=0))

@@ -1,4 +1,4 @@
-"""The orders of two cohorts beside each other, for the items that both have."""
+"""Compare the orders in two cohorts, for the items that both have."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def compared_orders(first: Orders, second: Orders) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        "a", "b" and the probabilities "first" and "second", one row per pair whose order both
-        know. Pairs are turned so that "first" is at least one half. ``attrs`` holds "items", the
-        number of items that both have.
+        "a", "b", and P(a before b) in the "first" and the "second" cohort; one row per pair whose
+        order is known in both. Items are named so that "first" is at least one half. ``attrs``
+        holds "items", the number of items that both have.
 
     Examples
     --------

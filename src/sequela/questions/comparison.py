@@ -1,8 +1,9 @@
-"""Two cohorts or subtypes compared: which interactions and which orders differ.
+"""Compare two cohorts or subtypes: which interactions and which orders differ.
 
-Two fits differ by chance alone. So each side should be many models that say how certain it is: a
-posterior, or fits to resampled data. The sides are independent, so every draw of one goes with
-every draw of the other, and the differences of all these pairs give the intervals.
+Two fits differ even by chance. So each cohort should be given as many models, which show how
+certain the results are: a posterior, or fits to resampled data. The cohorts are independent, so
+every model of one is compared with every model of the other. The differences of all these pairs
+give the intervals.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "compare"]
 
-# What is compared: a posterior, several models of one cohort, or one model.
+# One cohort of a comparison: a posterior, several models of the cohort, or one model.
 Side: TypeAlias = "Posterior | Sequence[ModelLike] | ModelLike"
 
 _FEWEST_REPEATS = 10
@@ -45,7 +46,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class Comparison:
-    """What differs between two cohorts.
+    """The differences between two cohorts.
 
     Attributes
     ----------
@@ -55,16 +56,16 @@ class Comparison:
         first) with its interval "low" to "high", "larger" (the probability that the effect is
         larger in the second cohort), and "verdict".
     orders : DataFrame
-        The same for P(a before b) among observations of both: "a", "b", and as above; each pair is
-        turned so that a comes before b in the first cohort.
+        The same for P(a before b), given that both are observed: "a", "b", and the columns above.
+        Items are named so that a mostly arrives before b in the first cohort.
     first_orders, second_orders : Orders
         The mean orders of each cohort, for `plots.plot_cohort_comparison`.
     models : tuple of int
-        How many models of each cohort were compared; (1, 1): nothing is known about certainty.
+        Number of models of each cohort; (1, 1): the certainty of differences is unknown.
     level : float
         Probability of the intervals.
     notes : tuple of str
-        What to bear in mind.
+        Remarks on how to interpret the result.
     """
 
     interactions: pd.DataFrame
@@ -77,7 +78,7 @@ class Comparison:
 
     @property
     def is_certain(self) -> bool:
-        """Whether there are intervals: both sides have several models."""
+        """Whether there are intervals, because both cohorts have several models."""
         return min(self.models) > 1
 
     def sentences(self, max_pairs: int = 8) -> list[str]:
@@ -110,22 +111,21 @@ def compare(
     Parameters
     ----------
     first, second : Posterior, list of models, or model
-        What was learned from each cohort. With two posteriors, or two lists of fits to resampled
-        data (`sequela.repeats.models` of a plan with bootstraps), each difference has an interval.
-        With two single models the differences are given without any certainty, and the answer says
-        so.
+        The models of each cohort. With two posteriors, or two lists of fits to resampled data
+        (`sequela.repeats.models` of a plan with bootstraps), each difference has an interval. With
+        two single models, differences have no intervals, and their verdict is "unknown".
     items : iterable or None
-        The items to compare; None: all that both have.
+        The items to compare; None: all items that both have.
     level : float
         Probability of the intervals.
     **settings
-        `max_models` (of each side; default 400), `draws` (for orders that are simulated),
+        `max_models` (of each cohort; default 400), `draws` (for orders that are simulated),
         `budget`, `random_state`, `n_threads`; see `Settings`.
 
     Returns
     -------
     Comparison
-        Tables of interactions and orders, and what to bear in mind.
+        Tables of interactions and orders, with remarks.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def compare(
     >>> comparison.sentences()
     ['a before b: 0.98 and 0.02; unknown']
     >>> comparison.notes[0]
-    'each side is one model, so whether the differences exceed chance is unknown: give posteriors, or fits to resampled data'
+    'each cohort is a single model, so it is unknown whether the differences exceed chance: give posteriors, or fits to resampled data'
     """  # noqa: E501 - the line is what Python prints
     check_level(level)
     how = read_settings(settings, unused=("target_se", "sampling"), posterior=True)
@@ -143,9 +143,9 @@ def compare(
     if (len(sides[0].models) == 1) != (len(sides[1].models) == 1):
         one = "first" if len(sides[0].models) == 1 else "second"
         raise InputError(
-            f"{one} is one model and the other side is several; expected two posteriors, two lists "
-            "of models, or two single models. The certainty of one side alone says nothing about "
-            "the difference"
+            f"{one} is a single model, but the other argument is not; expected two posteriors, two "
+            "lists of models, or two single models, because the certainty of a difference needs "
+            "the certainty of both"
         )
     shared = _shared(sides[0], sides[1], items)
     theta = [side.theta(shared) for side in sides]
@@ -163,7 +163,7 @@ def compare(
 
 @dataclass(frozen=True)
 class _Cohort:
-    """One side: its models, and what is to be said about them."""
+    """One cohort of a comparison: its models, and remarks about them."""
 
     models: list[Model]
     notes: tuple[str, ...]
@@ -195,7 +195,7 @@ class _Cohort:
                 models = [models[k] for k in chosen]
             few: tuple[str, ...] = ()
             if 1 < len(models) < _FEWEST_REPEATS:
-                few = (f"the {name} cohort has {len(models)} models; take some hundred in earnest",)
+                few = (f"the {name} cohort has only {len(models)} models; use some hundred",)
             return cls(models, few, "repeats")
         return cls([as_model(side)], (), "one")  # type: ignore[arg-type]
 
@@ -225,7 +225,7 @@ class _Cohort:
 
 
 def _is_matrix(side: Sequence[Any]) -> bool:
-    """Tell whether a list is theta itself, row by row."""
+    """Return whether a list is a single theta, given as a list of rows."""
     return all(isinstance(row, list | tuple) or np.ndim(row) == 1 for row in side)
 
 
@@ -236,13 +236,13 @@ def _shared(first: _Cohort, second: _Cohort, items: Iterable[Any] | None) -> lis
         for label in asked:
             if label not in both:
                 raise InputError(
-                    f"items has {label!r}, which is not an item of both sides; they share "
+                    f"items has {label!r}, which is not an item of both cohorts; both have "
                     f"{', '.join(both[:5])}"
                 )
         both = list(dict.fromkeys(asked))
     if len(both) < 2:
         raise InputError(
-            f"the two sides share {len(both)} items; expected at least two with the same labels"
+            f"the two cohorts share {len(both)} items; expected at least two with the same labels"
         )
     return both
 
@@ -255,7 +255,7 @@ def _interactions(
     table = _differences(theta[0][:, source, target], theta[1][:, source, target], level)
     table.insert(0, "from", labels[source])
     table.insert(1, "to", labels[target])
-    # What is zero on both sides in all models is no interaction of either.
+    # Leave out entries that are zero in all models of both cohorts.
     there = (theta[0][:, source, target] != 0).any(0) | (theta[1][:, source, target] != 0).any(0)
     return _ranked(table[there])
 
@@ -278,7 +278,7 @@ def _cells(orders: Orders) -> NDArray[np.float64]:
 
 
 def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean over models; those without an answer do not count."""
+    """Return the mean over models; models without an answer (NaN) do not count."""
     known = ~np.isnan(values)
     total = np.where(known, values, 0.0).sum(axis=0)
     return np.where(known.any(axis=0), total / np.maximum(known.sum(axis=0), 1), np.nan)
@@ -287,7 +287,10 @@ def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def _differences(
     first: NDArray[np.float64], second: NDArray[np.float64], level: float
 ) -> pd.DataFrame:
-    """Return means, differences, intervals and verdicts of columns of (models, quantities)."""
+    """Return a table of means, differences, intervals and verdicts.
+
+    `first` and `second` are arrays (models, quantities); the table has one row per quantity.
+    """
     table = pd.DataFrame({"first": _mean(first), "second": _mean(second)})
     table["difference"] = table["second"] - table["first"]
     several = min(len(first), len(second)) > 1
@@ -307,10 +310,10 @@ def _differences(
 def _interval(
     first: NDArray[np.float64], second: NDArray[np.float64], level: float
 ) -> tuple[float, float, float]:
-    """Return the interval of the difference, and the probability that the second is larger.
+    """Return (low, high, probability that the second is larger) for a difference.
 
-    Every model of one side goes with every model of the other, for they are independent. Equal
-    values, such as two zeros, count half.
+    Every model of one cohort is compared with every model of the other, because they are
+    independent. Equal values, such as two zeros, count half.
     """
     first, second = first[~np.isnan(first)], second[~np.isnan(second)]
     if not (first.size and second.size):
@@ -331,7 +334,7 @@ def _verdict(low: float, high: float, larger: float) -> str:
 
 
 def _ranked(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with the clearest differences first, then the largest."""
+    """Return the rows sorted by certainty of the difference, then by its size."""
     clear = (table["larger"] - 0.5).abs().fillna(0.0).round(12)
     order = np.lexsort((-table["difference"].abs().fillna(0.0).to_numpy(), -clear.to_numpy()))
     return table.iloc[order].reset_index(drop=True)
@@ -356,8 +359,8 @@ def _notes(sides: list[_Cohort], shared: list[str], level: float) -> tuple[str, 
     notes = [note for side in sides for note in side.notes]
     if len(sides[0].models) == 1:
         notes.append(
-            "each side is one model, so whether the differences exceed chance is unknown: give "
-            "posteriors, or fits to resampled data"
+            "each cohort is a single model, so it is unknown whether the differences exceed "
+            "chance: give posteriors, or fits to resampled data"
         )
     else:
         count = len(shared) * (len(shared) - 1) // 2
@@ -367,17 +370,17 @@ def _notes(sides: list[_Cohort], shared: list[str], level: float) -> tuple[str, 
         )
     if "repeats" in (sides[0].kind, sides[1].kind):
         notes.append(
-            "fits to resampled data can agree on an order that the data leave open, because each "
-            "is the best model alone; posteriors count all models"
+            "fits to resampled data can agree on an order that the data do not determine, because "
+            "each fit is only the best model; posteriors include all models"
         )
     if sides[0].kind != sides[1].kind:
         notes.append(
-            f"the two sides were learned in different ways ({sides[0].kind} and {sides[1].kind}), "
-            "which makes a difference of its own"
+            f"the two cohorts were learned in different ways ({sides[0].kind} and "
+            f"{sides[1].kind}), which can also cause differences"
         )
     if set(sides[0].items) != set(sides[1].items):
         notes.append(
-            f"the sides have {len(sides[0].items)} and {len(sides[1].items)} items and share "
-            f"{len(shared)}: effects depend on which other items a model has"
+            f"the cohorts have {len(sides[0].items)} and {len(sides[1].items)} items and share "
+            f"{len(shared)}; effects depend on the other items of a model"
         )
     return tuple(notes)

@@ -1,7 +1,7 @@
-"""Which items a question is about: the named ones and all that act on them, directly or not.
+"""Find the items on which an answer depends: the given items and all that act on them.
 
-Items that act on none of these can be left out: the others follow a model with the same entries of
-theta. So a question about a few items of a large sparse model is exact on a small lattice.
+All other items can be left out: the remaining items follow a model with the same entries of theta.
+So a question about a few items of a large sparse model can be answered exactly on a small lattice.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def ancestors(theta: NDArray[np.float64], targets: NDArray[np.int64]) -> NDArray
 
 
 def restricted(model: Model, places: NDArray[np.int64]) -> Model:
-    """Return the model of these items alone: the entries of theta among them."""
+    """Return the model with these items only, and the entries of theta among them."""
     return Model(
         model.theta[np.ix_(places, places)],
         [model.items[place] for place in places],
@@ -51,7 +51,7 @@ def restricted(model: Model, places: NDArray[np.int64]) -> Model:
 def arrivals_on_lattice(
     theta: NDArray[np.float64], stop_rate: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return P(c is observed) and P(b before c, both observed), exactly, on all 2^n states.
+    """Return P(c is observed) and P(b before c, both observed), exact on all 2^n states.
 
     `stop_rate` is the rate of the observation.
     """
@@ -60,13 +60,13 @@ def arrivals_on_lattice(
     np.fill_diagonal(effects, 0.0)
     base = np.diagonal(theta)
     low = n // 2
-    # Rates relative to the largest possible one: none overflows, and only ratios count.
+    # Use rates relative to the largest one: no rate overflows, and only ratios matter.
     top = float((base + np.maximum(effects, 0.0).sum(axis=0)).max(initial=0.0))
     lowest = float((base + np.minimum(effects, 0.0).sum(axis=0)).min(initial=0.0))
     if top - min(lowest, float(np.log(stop_rate))) > PRODUCT_LOG_RANGE:
         raise InputError(
             f"theta allows log-rates between {lowest:.0f} and {top:.0f}; an exact answer needs a "
-            f"range of at most {PRODUCT_LOG_RANGE:.0f}. Scale its largest entries down, or use "
+            f"range of at most {PRODUCT_LOG_RANGE:.0f}. Use a theta with smaller entries, or "
             "method='simulation'"
         )
     flow = np.zeros(n)
@@ -79,14 +79,14 @@ def arrivals_on_lattice(
 
 
 def arrival_probabilities(parameters: Parameters, budget: Budget) -> NDArray[np.float64]:
-    """Return P(c is observed) of every item; NaN where the lattice is beyond the budget."""
+    """Return P(c is observed) of every item; NaN if the lattice is beyond the budget."""
     theta = parameters.theta
     probability = np.full(len(theta), np.nan)
     for place in range(len(theta)):
         if np.isnan(probability[place]):
             members = ancestors(theta, np.array([place]))
             if all_subsets_fit(members.size, budget):
-                # All members of one lattice have their own ancestors in it.
+                # The lattice also contains the ancestors of all its members.
                 part = theta[np.ix_(members, members)]
                 probability[members] = arrivals_on_lattice(part, parameters.stop_rate)[0]
     return probability
@@ -95,7 +95,7 @@ def arrival_probabilities(parameters: Parameters, budget: Budget) -> NDArray[np.
 def _rates(
     base: NDArray[np.float64], effects: NDArray[np.float64], first: int, last: int
 ) -> NDArray[np.float64]:
-    """Return exp(base + effects of the present ones) for all subsets of items first to last."""
+    """Return exp(base + effects of present items) for all subsets of items first to last."""
     log_rates = base[None, :]
     for item in range(first, last):
         with_item = log_rates + effects[item]
@@ -108,9 +108,9 @@ def _rates(
 def given_state(
     theta: NDArray[np.float64], state: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the theta that governs what follows `state`, and the absent items it is about.
+    """Return theta for the items that are absent in `state`, and these items.
 
-    Items that are present only act: their effects join the base rates of the absent items.
+    The effects of the present items are added to the base rates of the absent items.
     """
     absent = np.setdiff1d(np.arange(len(theta), dtype=np.int64), state)
     rest = theta[np.ix_(absent, absent)].copy()

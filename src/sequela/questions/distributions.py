@@ -1,4 +1,4 @@
-"""Probabilities of sets and sequences under a model, and how often items are observed."""
+"""Probabilities of sets and sequences under a model, and frequencies of items."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ["check_time", "item_frequencies", "sequence_probability", "set_probability"]
 
-# A budget in which no lattice fits.
+# A budget that is too small for any lattice.
 _NOTHING_EXACT = Budget(work=1.0)
-# Simulated sequences for each model of a posterior.
+# Number of simulated sequences per model of a posterior.
 _SEQUENCES_PER_MODEL = 10_000
 
 
@@ -61,11 +61,11 @@ def set_probability(
     sample : set of labels, or a true/false row
         The set.
     time : float or None
-        A known observation time; None: the time is random, as the model's observation says.
+        A known observation time; None: the time is random, with the distribution of the model.
     **settings
-        `budget`, `random_state`, `n_threads`; for sets beyond the budget also `sampling`. The
-        `draws` of the answer are then the orders at each point of the path that gives the value.
-        See `Settings`.
+        `budget`, `random_state`, `n_threads`; for sets beyond the budget also `sampling`. `draws`
+        in the answer is then the number of orders drawn at each point of the integration path. See
+        `Settings`.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def set_probability(
     present, data = one_sample(model, sample)
     times = None if time is None else [check_time(time)]
     if times == [0.0]:
-        # Nothing has happened yet.
+        # At time 0 no item has arrived.
         return Estimate(0.0 if present.size else 1.0)
     evaluation = evaluate(model, data, times=times, gradient=False, settings=how)
     way = Way(str(evaluation.methods[0]))
@@ -90,19 +90,19 @@ def set_probability(
 
 
 def check_time(time: float) -> float:
-    """Return a time, or raise unless it is a finite number that is not negative."""
+    """Return the time as a float; raise if it is negative or not finite."""
     if not (is_number(time) and 0.0 <= time < np.inf):
         raise InputError(f"time is {time!r}; expected a finite number that is not negative")
     return float(time)
 
 
 def _orders_per_point(way: Way, sampling: Sampling) -> int:
-    """Return the number of orders of a set that are drawn at each point of the path."""
+    """Return the number of orders that are drawn at each point of the integration path."""
     return sampling.chains * (sampling.sweeps if way is Way.RELOCATION else sampling.draws)
 
 
 def sequence_probability(model: ModelLike, sequence: Iterable[Any]) -> float:
-    """Return the probability that exactly these items arrive, in this order, before observation.
+    """Return the probability that exactly these items arrive before observation, in this order.
 
     Parameters
     ----------
@@ -138,14 +138,15 @@ def item_frequencies(
     level: float = 0.9,
     **settings: Unpack[SettingsKeywords],
 ) -> pd.DataFrame:
-    """Return how often each item is observed under the model, and in data if given.
+    """Return the frequency of each item under the model, and in data if given.
 
-    Exact where the lattice of the items that act on an item is within the budget, else simulated.
+    A frequency is exact if the lattice of all items that act on the item is within the budget.
+    Otherwise it is simulated.
 
     Parameters
     ----------
     model : Model, fitted SetChain, theta, or Posterior
-        The model. A posterior answers with the mean over its models, and an interval.
+        The model. For a posterior the result is the mean over its models, with an interval.
     data : Dataset, DataFrame, array, list of sets, or None
         Samples to compare with.
     level : float
@@ -161,8 +162,8 @@ def item_frequencies(
         One row per item: "model" and its Monte Carlo standard error "se", "method"; with data
         also "data" and "z", the difference in standard deviations of sampling noise. ``attrs``
         holds "draws" and "seed". For a posterior also "low" and "high", the interval of the
-        frequency over the models, "effective" draws and "r_hat"; the noise of "z" includes what
-        is unknown about the model.
+        frequency over the models, "effective" draws and "r_hat"; the standard deviation for "z"
+        then includes the uncertainty about the model.
 
     Examples
     --------
@@ -187,7 +188,7 @@ def item_frequencies(
 
 
 def _shares(model: Model, how: Settings) -> Shares:
-    """Return how often each item is observed under the model."""
+    """Return the frequency of each item under the model."""
 
     def count_hits(draws: int) -> NDArray[np.int64]:
         drawn = simulate(model, draws, random_state=how.seed, n_threads=how.threads)
@@ -201,7 +202,7 @@ def _shares(model: Model, how: Settings) -> Shares:
 
 
 def _compare(table: pd.DataFrame, samples: Dataset, variance: NDArray[np.float64]) -> None:
-    """Add the frequencies in data, and z; `variance` is that of the expected frequencies."""
+    """Add the frequencies in data, and z; `variance` is the variance of the model's frequencies."""
     expected = table["model"].to_numpy()
     observed = samples.frequencies.to_numpy()
     spread = np.sqrt(expected * (1.0 - expected) / samples.n_samples + variance)
@@ -213,7 +214,7 @@ def _compare(table: pd.DataFrame, samples: Dataset, variance: NDArray[np.float64
 def _frequencies_over_draws(
     posterior: Posterior, data: DataLike | None, settings: Settings, level: float
 ) -> pd.DataFrame:
-    """Return how often each item is observed, from the models of a posterior."""
+    """Return the table of item frequencies over the models of a posterior."""
     samples = None if data is None else as_samples(posterior.models(1)[0], data)
     if not exact_for_all(posterior, np.arange(posterior.n_items), settings.max_models):
         settings = settings.but(budget=_NOTHING_EXACT)
@@ -235,8 +236,8 @@ def _frequencies_over_draws(
         index=pd.Index(posterior.items, name="item"),
     )
     if samples is not None:
-        # Of the count: p(1 - p) at the mean p covers the models' spread once for each sample, and
-        # two samples share it.
+        # The variance between the models, less the part that p(1 - p) at the mean p already
+        # includes.
         between = values.var(axis=(0, 1))
         _compare(table, samples, between * (1.0 - 1.0 / samples.n_samples))
     draws = sum(shares.draws for shares in asked.answers)

@@ -1,8 +1,9 @@
-"""How far two models are apart: KL divergence of their marginal sequences over chosen items.
+"""The KL divergence between two models, for the marginal sequences of chosen items.
 
-A marginal sequence is the order in which the chosen items arrived before the observation, all
-other items unseen (Fig. 2 of the paper). Exact by a walk over all such sequences, with the hidden
-items that act on chosen ones summed out on their lattice; else from simulated sequences.
+A marginal sequence is the order in which the chosen items arrived before the observation; all other
+items are hidden (Fig. 2 of the paper). The divergence is exact if all such sequences can be
+enumerated, with a sum over the lattice of the hidden items that act on chosen ones. Otherwise it is
+estimated from simulated sequences.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ if TYPE_CHECKING:
 __all__ = ["sequence_divergence", "sequence_log_probabilities"]
 
 DEFAULT_DRAWS = 1_000_000
-# Sequences times states of the hidden items that an exact answer may visit.
+# Largest number of sequences times states of the hidden items in an exact answer.
 _MAX_WORK = 4e6
 _MAX_EXACT_ITEMS = 7
 _MAX_HIDDEN = 20
 _MAX_ITEMS = 12
 
-# A marginal sequence: places in the list of chosen items.
+# A marginal sequence: positions in the list of chosen items.
 MarginalSequence: TypeAlias = tuple[int, ...]
 
 
@@ -66,9 +67,9 @@ def sequence_divergence(
     model, other : Model, fitted SetChain, or theta
         Two models; `model` is the reference. Both must have the items.
     items : list of labels or None
-        At most 12; None: those that both models have.
+        At most 12 items; None: the items that both models have.
     method : {"auto", "exact", "simulation"}
-        "auto" is exact for at most 7 items if few others act on them.
+        "auto" is exact for at most 7 items if few other items act on them.
     **settings
         `random_state`, `n_threads`; for a model that is not exact also `draws` (number of
         simulated sequences, default 1,000,000) or `target_se`. See `Settings`.
@@ -76,8 +77,8 @@ def sequence_divergence(
     Returns
     -------
     Estimate
-        If simulated, with its jackknife standard error; the jackknife also removes most of the
-        bias of counting.
+        If simulated, with its jackknife standard error. The jackknife also removes most of the
+        bias that comes from the use of counts.
 
     Examples
     --------
@@ -94,8 +95,8 @@ def sequence_divergence(
     labels = [one.items[place] for place in places]
     if not 1 <= len(labels) <= _MAX_ITEMS:
         raise InputError(
-            f"{len(labels)} items were chosen, or are in both models; expected 1 to {_MAX_ITEMS}, "
-            "so that sequences can be counted"
+            f"items has {len(labels)} items; expected 1 to {_MAX_ITEMS} that both models have, so "
+            "that sequences can be counted"
         )
     sides = [(one, places), (two, find_items(two, labels))]
     exact = [
@@ -106,12 +107,12 @@ def sequence_divergence(
     ]
     p, q = exact
     if p is not None and q is not None:
-        # Rounding may leave a negative number where the models are equal.
+        # Rounding may give a negative number if the models are equal.
         return Estimate(max(_divergence(p, q), 0.0))
     if method == "exact":
         raise BudgetError(
-            f"too many sequences of {len(labels)} items, or of hidden items that act on them; use "
-            "method='auto', or fewer items"
+            f"too many sequences of {len(labels)} items, or too many hidden items that act on "
+            "them, for an exact answer; use method='auto', or fewer items"
         )
     seeds = [int(x) for x in np.random.SeedSequence(how.seed).generate_state(2, np.uint64)]
 
@@ -138,12 +139,12 @@ def _is_small(theta: NDArray[np.float64], chosen: NDArray[np.int64]) -> bool:
 def sequence_log_probabilities(
     model: Model, chosen: NDArray[np.int64]
 ) -> dict[MarginalSequence, float]:
-    """Return the log-probability of every marginal sequence over `chosen`, exactly.
+    """Return the exact log-probability of every marginal sequence of the items `chosen`.
 
-    For each beginning of a sequence a vector over the subsets X of the hidden items holds the
-    probability of passing through it, divided by the rate out: the forward weights of the lattice,
-    one beginning after the other. In logarithms throughout, because a sequence that is practically
-    impossible in one model may be likely in the other.
+    For each beginning of a sequence there is a vector over the subsets X of the hidden items. It
+    holds the probability of visiting this state, divided by the exit rate: the forward weights of
+    the lattice. All numbers are logarithms, because a sequence that is practically impossible in
+    one model may be likely in the other.
     """
     theta = model.theta
     members = ancestors(theta, chosen)
@@ -187,7 +188,7 @@ def sequence_log_probabilities(
 
 
 def _divergence(p: dict[MarginalSequence, float], q: dict[MarginalSequence, float]) -> float:
-    """Return KL(p || q) of log-probabilities."""
+    """Return KL(p || q) from log-probabilities."""
     return float(sum(np.exp(log_p) * (log_p - q[key]) for key, log_p in p.items()))
 
 
@@ -199,7 +200,7 @@ class _Counts:
         self.total = np.sum(list(table.values()), axis=0)
 
     def log_shares(self, keys: list[MarginalSequence], without: int | None) -> NDArray[np.float64]:
-        """Return the logarithms of smoothed shares of `keys`, of all batches or all but one."""
+        """Return the logarithms of smoothed shares of `keys`, for all batches or all but one."""
         each = np.array([self.table.get(key, np.zeros(BATCHES)) for key in keys])
         counts, total = each.sum(axis=1), self.total.sum()
         if without is not None:
@@ -216,7 +217,7 @@ def _count(model: Model, chosen: NDArray[np.int64], draws: int, seed: int, threa
     kept = digit[drawn.sequence]
     draw = np.repeat(np.arange(draws), drawn.set_sizes)[kept > 0]
     kept = kept[kept > 0]
-    # Horner's scheme: a sequence as a number with one digit per arrival.
+    # Encode a sequence as a number with one digit per arrival.
     lengths = np.bincount(draw, minlength=draws)
     position = np.arange(kept.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     radix = chosen.size + 1
@@ -238,12 +239,12 @@ def _digits(code: int, radix: int) -> MarginalSequence:
     return tuple(digits)
 
 
-# A side of the divergence: exact log-probabilities, or counts.
+# The sequences of one model: exact log-probabilities, or counts.
 Known: TypeAlias = "dict[MarginalSequence, float] | _Counts"
 
 
 def _jackknife(p: Known, q: Known) -> tuple[float, float]:
-    """Return the divergence without most of the bias of counting, and its standard error."""
+    """Return the divergence without most of the bias of counts, and its standard error."""
     keys = list(p.table if isinstance(p, _Counts) else p)
     if isinstance(p, _Counts) and isinstance(q, _Counts):
         keys = list(dict.fromkeys([*p.table, *q.table]))

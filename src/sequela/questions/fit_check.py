@@ -1,4 +1,4 @@
-"""Does the model describe its data: see `sequela.learning.fit_check`, where fits use it too."""
+"""Test whether a model describes its data; see `sequela.learning.fit_check`."""
 
 from sequela.learning.fit_check import FitCheck, FitTest, check_fit
 

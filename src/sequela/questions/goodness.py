@@ -1,4 +1,4 @@
-"""Does the model describe the data: set sizes, items and pairs, observed and expected."""
+"""Compare the observed numbers of set sizes, items and pairs with those that a model expects."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ __all__ = ["GoodnessOfFit", "PosteriorGoodness", "goodness_of_fit"]
 
 @dataclass(frozen=True)
 class GoodnessOfFit:
-    """Observed counts beside those that the model expects in as many samples.
+    """Observed counts, and the counts that the model expects for the same number of samples.
 
     In every table "observed" and "expected" are numbers of samples, "se" is the Monte Carlo
-    standard error of "expected", and "z" the difference in standard deviations of sampling noise;
-    about one in twenty lies beyond 2.
+    standard error of "expected", and "z" the difference in standard deviations of sampling noise.
+    If the model is right, about one z in twenty is outside -2 to 2.
 
     Attributes
     ----------
     sizes : DataFrame
-        By number of items per sample.
+        One row per number of items in a sample.
     items : DataFrame
-        By item.
+        One row per item.
     pairs : DataFrame
-        By pair of items ("a", "b"), the largest differences first.
+        One row per pair of items ("a", "b"), the largest differences first.
     draws, seed : int
-        Number of simulated draws, and what they were derived from.
+        Number of simulated draws, and their seed.
     """
 
     sizes: pd.DataFrame
@@ -57,14 +57,14 @@ class GoodnessOfFit:
 
 @dataclass(frozen=True)
 class PosteriorGoodness(GoodnessOfFit):
-    """Observed counts beside those in data sets that are drawn from the posterior.
+    """Observed counts, and the counts in data sets that are drawn from the posterior.
 
-    Each of several models of the posterior draws one data set of the same size (posterior
+    One data set of the same size is drawn from each of several models of the posterior (posterior
     predictive check). In every table "expected" is the mean count, "low" to "high" the interval of
-    the count, "z" the difference in standard deviations of the count, "p" the probability of a
-    count at least as far out on the same side, times two, and "effective" the effective number of
-    data sets. The models were learned from the same data, so "p" is rather too large than too
-    small.
+    the count, and "z" the difference in standard deviations of the count. "p" is a two-sided
+    p-value: twice the probability of a count at least as extreme on the same side. "effective" is
+    the effective number of data sets. The models were learned from the same data, so "p" tends to
+    be too large.
 
     Attributes
     ----------
@@ -102,12 +102,13 @@ def goodness_of_fit(
     level: float = 0.9,
     **settings: Unpack[SettingsKeywords],
 ) -> GoodnessOfFit:
-    """Compare set sizes, items and pairs in data with what the model expects, by simulation.
+    """Compare set sizes, items and pairs in data with simulations from the model.
 
     Parameters
     ----------
     model : Model, fitted SetChain, theta, or Posterior
-        The model. Of a posterior, each of several models draws a data set of the same size.
+        The model. For a posterior, a data set of the same size is drawn from each of several
+        models.
     data : Dataset, DataFrame, array or list of sets
         The samples.
     level : float
@@ -203,17 +204,17 @@ def _over_draws(
 
 
 def _counts(data: Dataset) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Count the samples by the size of their sets, and those with both items of each pair."""
+    """Return the numbers of samples by set size, and with both items of each pair."""
     return np.bincount(data.set_sizes, minlength=data.n_items + 1), _together(data.values)
 
 
 def _predicted(
     observed: NDArray[Any], drawn: NDArray[np.float64], level: float, index: pd.Index[Any]
 ) -> pd.DataFrame:
-    """Return observed counts beside those of the drawn data sets, (chains, draws, ...)."""
+    """Return a table of observed counts and of counts in drawn data sets (chains, draws, ...)."""
     summary = summarise_draws(drawn, level)
     models = drawn.shape[0] * drawn.shape[1]
-    # One data set added on either side, as if the observed one were among those drawn.
+    # The observed data set counts as one of the drawn ones; equal counts are split.
     below, above = (
         (0.5 + np.sum(side, axis=(0, 1)) + 0.5 * np.sum(drawn == observed, axis=(0, 1)))
         / (models + 1.0)
@@ -221,7 +222,7 @@ def _predicted(
     )
     spread = drawn.std(axis=(0, 1), ddof=1) if models > 1 else np.full(len(index), np.nan)
     away = observed - summary.mean
-    # All data sets may agree; a difference from them is then at least one sample wide.
+    # The bound avoids a division by zero if all drawn data sets have the same count.
     z = np.where(away == 0.0, 0.0, away / np.maximum(spread, 1.0 / np.sqrt(models + 1.0)))
     return pd.DataFrame(
         {
@@ -239,7 +240,7 @@ def _predicted(
 
 
 def _together(values: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Count the rows with both items, for all pairs; in pieces, to keep memory small."""
+    """Return the number of rows with both items, for all pairs; in blocks, to save memory."""
     total = np.zeros((values.shape[1], values.shape[1]))
     for first in range(0, len(values), 1 << 15):
         piece = values[first : first + (1 << 15)].astype(np.float32)
@@ -250,7 +251,7 @@ def _together(values: NDArray[np.bool_]) -> NDArray[np.float64]:
 def _table(
     observed: NDArray[Any], drawn: NDArray[Any], samples: int, draws: int, index: pd.Index[Any]
 ) -> pd.DataFrame:
-    # Half a draw added on either side: an event that was never drawn is rare, not impossible.
+    # Add half a draw to both counts: an event that was never drawn is rare, not impossible.
     share = (drawn + 0.5) / (draws + 1.0)
     error = share_error(drawn, draws - drawn)
     spread = np.sqrt(share * (1.0 - share) / samples + error**2)

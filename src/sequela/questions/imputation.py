@@ -1,4 +1,4 @@
-"""What missing cells may be, given the known ones."""
+"""Probabilities of missing cells, given the known cells."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["completions", "impute"]
 
-# Draws per chain of what a single sample may be.
+# Number of draws per chain, for the missing cells of one sample.
 _DRAWS = 500
 
 
@@ -42,7 +42,7 @@ class _Cells(NamedTuple):
 
 
 def impute(model: ModelLike, data: DataLike, **settings: Unpack[SettingsKeywords]) -> pd.DataFrame:
-    """Return the probability that each missing item is present, given what is known.
+    """Return the probability that each missing item is present, given the known cells.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def impute(model: ModelLike, data: DataLike, **settings: Unpack[SettingsKeywords
     given = as_model(model)
     samples = as_samples(given, data).without_times()
     if samples.missing is None:
-        raise InputError("the data have no missing cells: there is nothing to impute")
+        raise InputError("the data have no missing cells; expected at least one missing cell")
     parameters = Parameters.of(given)
     distinct = DistinctSamples.of(samples, partial=True)
     places = [int(s) for s in np.flatnonzero(samples.missing[distinct.first].any(axis=1))]
@@ -89,7 +89,7 @@ def impute(model: ModelLike, data: DataLike, **settings: Unpack[SettingsKeywords
     )  # fmt: skip
     rows, columns = np.nonzero(samples.missing)
     of = [found[int(distinct.inverse[row])] for row in rows]
-    # Cells come row by row, as the missing items of each sample do.
+    # Missing cells are listed row by row, in the order of the missing items of each sample.
     at = np.concatenate([np.arange(count) for count in np.bincount(rows)[np.unique(rows)]])
     return pd.DataFrame(
         {
@@ -137,7 +137,7 @@ def _drawn_cells(
     )[0].kept
     means = drawn.mean(axis=1)
     mean = means.mean(axis=0)
-    # Few chains may agree by chance: never less than the error of independent draws.
+    # A few chains may agree by chance, so the error is at least that of independent draws.
     least = np.sqrt(mean * (1.0 - mean) / (CHAINS * _DRAWS))
     se = np.maximum(means.std(axis=0, ddof=1) / np.sqrt(CHAINS), least)
     return _Cells(mean, se, Way.COMPLETIONS.value)
@@ -147,15 +147,15 @@ def _refuse_orders(known: PartialSet) -> None:
     if known.statements:
         raise BudgetError(
             f"a sample with a known order has {known.missing.size} missing cells: more than the "
-            "budget allows to be exact, and its cells are not drawn. Raise the budget, or use "
-            "data.without_orders()"
+            "budget allows for exact evaluation, and cells cannot be drawn if an order is known. "
+            "Increase the budget, or use data.without_orders()"
         )
 
 
 def completions(model: Model, data: Dataset) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Return what a sample may be, as rows of true and false, and the probability of each row.
+    """Return possible completions of a sample, as rows of true and false, and their probabilities.
 
-    Drawn rows where the lattice of all missing cells is beyond the budget.
+    If the lattice of all missing cells is beyond the budget, the rows are drawn.
     """
     parameters = Parameters.of(model)
     known = DistinctSamples.of(data.without_times(), partial=True).known(0)

@@ -1,16 +1,16 @@
-"""From the Laplace transform of a time's distribution to density, distribution and quantiles.
+"""Density, distribution function and quantiles of a time from its Laplace transform.
 
-The transform phi(s) = E exp(-s T) of the observation time given a sample is one forward pass on
-the lattice with a complex rate of observation (kernel `laplace_transform`), and all its poles lie
-on the negative real axis. Density and distribution function are
+The transform phi(s) = E exp(-s T) of the observation time given a sample is one forward pass over
+the lattice with a complex rate of observation (kernel `laplace_transform`). All its poles are on
+the negative real axis. Density and distribution function are
 
     f(t) = 1 / (2 pi i) * integral of exp(s t) phi(s) ds,
     F(t) = 1 / (2 pi i) * integral of exp(s t) phi(s) / s ds,
 
 along a parabola s = s0 + b (2 i u - u^2) around the poles, by the trapezoidal rule, which converges
-geometrically. s0 is the saddle point, where the tilted mean of T is t, or lies a little to the
-right of the pole at 0 if that is more. One parabola serves a whole window of times, and both
-functions. Nothing is interpolated, so that rates may be however far apart; every window is checked
+geometrically. s0 is the saddle point, where the tilted mean of T is t, or a point slightly to the
+right of the pole at 0 if that is larger. One parabola is used for a whole window of times and for
+both functions. Nothing is interpolated, so rates may differ by any factor. Every window is checked
 by halving the step.
 """
 
@@ -31,41 +31,42 @@ if TYPE_CHECKING:
 
 __all__ = ["Inverse", "Transform"]
 
-# phi at complex points (chains, points): a row per chain, a single one where exact.
+# phi at complex points (chains, points): one row per chain, or a single row if exact.
 Transform: TypeAlias = "Callable[[NDArray[np.complex128]], NDArray[np.complex128]]"
 
-# Where the integrand has fallen by exp(-40), the rest is below rounding.
+# The sum ends where the integrand is exp(-40) times its maximum; the rest is below rounding errors.
 _FALL = 40.0
 _FIRST_NODES = 24
 _NOTHING = 1e-14
 _GROWTH = 8.0
-_SETTLED = 1e-6  # change at a halving, relative to the size of the sum; the error is its square
+_SETTLED = 1e-6  # largest relative change when the step is halved; the error is about its square
 _MAX_HALVINGS = 8
 _MAX_BENDS = 30
-# How far to the right of 0 the path begins, in units of 1 / t and of 1 / spread: the closer, the
-# more nodes; the farther, the more digits cancel. Both are small here.
+# Distance of the path from 0, in units of 1 / t and of 1 / spread. A smaller distance needs more
+# nodes, a larger one loses more digits by cancellation. Both costs are small for these values.
 _OFF_TIME = 3.0
 _OFF_SPREAD = 1.5
-# A window of times that one parabola serves: at most this many standard deviations of the tilted
-# time, and so much between its ends as a ratio.
+# Largest window of times for one parabola: in standard deviations of the tilted time, and as a
+# ratio of its ends.
 _WIDEST = 5.0
 _LARGEST_RATIO = 4.0
 _MAX_WINDOWS = 2000
-# Probability that is left out at either end of the grid, and the points of a window on it.
+# Probability left out at either end of the grid, and the number of points per window.
 _TAIL = 1e-9
 _POINTS = 48
-# exp(-70) is negligible even beside the smallest probability that the path can tell from 0.
+# exp(-70) is negligible compared with the smallest probability that can be computed.
 _NEVER = 70.0
-# An earlier time with a probability below this counts as impossible; tilts for that bound.
+# If the probability of an earlier time is below this, it is treated as 0; number of values of s in
+# the bound of this probability.
 _UNSEEN = 1e-100
 _TILTS = 9
-# How far below 1 / t the saddle point is looked for, as a logarithm: nearer to 0 it has no use.
+# The saddle point is searched above exp(-4) / t only: smaller values are not needed.
 _LEAST_TILT = 4.0
 
 
 @dataclass(frozen=True)
 class _Window:
-    """Times from `start` to `end`, the nodes s of their parabola, and phi ds there."""
+    """Times from `start` to `end`, the nodes s of their parabola, and phi ds at the nodes."""
 
     start: float
     end: float
@@ -87,16 +88,16 @@ class _Window:
 
 
 class Inverse:
-    """The distribution whose Laplace transform is given, a row per chain.
+    """The distribution with a given Laplace transform; results have one row per chain.
 
     Parameters
     ----------
     transform : callable
-        phi at an array of complex points.
+        Returns phi at an array of complex points.
     mean, sd : float
-        Moments of the distribution: where to begin.
+        Mean and standard deviation of the distribution; they determine the first window.
     first_pole : float
-        The pole of phi nearest to 0 is at minus this.
+        The pole of phi nearest to 0 is at -first_pole.
     at_zero : float
         The density at time 0.
     """
@@ -109,13 +110,13 @@ class Inverse:
         self.sd = sd
         self.first_pole = first_pole
         self.at_zero = at_zero
-        # Neighbouring windows, in order; the first ones meet at the mean.
+        # Adjacent windows in order of time; the first one begins at the mean.
         self._windows = [self._window(mean, sd)]
 
     def evaluate(
         self, times: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the density and the probability of an earlier time, (chains, times)."""
+        """Return the density and the distribution function, both (chains, times)."""
         chains = len(self._windows[0].weighted)
         density, before = np.zeros((2, chains, times.size))
         density[:, times == 0.0] = self.at_zero
@@ -146,7 +147,7 @@ class Inverse:
         return np.array([self._quantile(x, None) for x in probabilities])
 
     def grid(self) -> NDArray[np.float64]:
-        """Return times from 0 on that cover the distribution; close where it changes fast."""
+        """Return times from 0 on that cover the distribution; dense where it changes fast."""
         first = self._reach(_TAIL, None)
         last = self._reach(1.0 - _TAIL, None)
         parts = [
@@ -165,7 +166,7 @@ class Inverse:
         def excess(t: float) -> float:
             return self._before(window, t, chain) - probability
 
-        # Rounding at the common end of two windows may leave a quantile in neither.
+        # Because of rounding, a quantile at the common end of two windows may be in neither.
         if excess(window.start) >= 0.0:
             return window.start
         if excess(window.end) <= 0.0:
@@ -173,7 +174,7 @@ class Inverse:
         return float(brentq(excess, window.start, window.end, xtol=1e-13 * window.end))
 
     def _reach(self, probability: float, chain: int | None) -> int:
-        """Return the place of the window with this quantile; add windows up to it."""
+        """Return the position of the window with this quantile; add windows if necessary."""
         at = 0
         while self._before(self._windows[at], self._windows[at].start, chain) > probability:
             if at == 0:
@@ -206,7 +207,7 @@ class Inverse:
             raise _lost()
 
     def _holding(self, t: float) -> _Window | None:
-        """Return a window with this time; None where an earlier time is as good as impossible."""
+        """Return a window with this time; None if the probability of an earlier time is 0."""
         for window in self._windows:
             if window.start <= t <= window.end:
                 return window
@@ -222,7 +223,7 @@ class Inverse:
         return self._window(t, spread)
 
     def _latest(self) -> float:
-        """Return a time that is as good as never exceeded, by Chernoff's bound."""
+        """Return a time that is exceeded with negligible probability, by Chernoff's bound."""
         s = min(0.5 * self.first_pole, 1.0 / self.sd)
         value = self.transform(np.array([-s + 0.0j])).mean(axis=0)[0].real
         return (_NEVER + float(np.log(value))) / s
@@ -235,23 +236,23 @@ class Inverse:
 
 
 def _window(transform: Transform, start: float, end: float, mean: float, sd: float) -> _Window:
-    """Return the window from `start` to `end`, checked."""
+    """Return the window from `start` to `end`; its precision is checked."""
     middle = float(np.sqrt(start * end))
     saddle, spread = _saddle(transform, middle, mean, sd)
     begin = max(saddle, _OFF_TIME / middle, _OFF_SPREAD / spread)
-    # The distance to the nearest pole, which is 0, is the scale of the parabola.
+    # The scale of the parabola is the distance to the nearest pole, which is at 0.
     bend = 0.5 * begin
     for _ in range(_MAX_BENDS):
         bend *= 2.0
         reach = np.sqrt(_FALL / (bend * start))
         step = np.sqrt(_FALL / (bend * end)) / _FIRST_NODES
         u = np.arange(0.0, reach + step, step)
-        # Near poles phi may be beyond a double.
+        # Near poles phi may overflow.
         with np.errstate(all="ignore"):
             phi = transform(begin + bend * (2.0j * u - u * u))
             size = np.abs(phi * np.exp(-bend * u * u * start) * (1.0 + u)).mean(axis=0)
         lowest = np.minimum.accumulate(size)
-        # It must fall all the way, and to nothing. False for NaN too.
+        # The integrand must decrease along the whole path, to almost 0. The test is false for NaN.
         if np.all(size <= _GROWTH * lowest) and size[-1] <= _NOTHING * size[0]:
             break
     else:
@@ -280,7 +281,10 @@ def _weighted(
     begin: float,
     bend: float,
 ) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
-    """Return nodes u >= 0, which stand for their mirror images too; ds = 2 b (i - u) du."""
+    """Return nodes and weights for u >= 0; the weights include the mirror images u < 0.
+
+    ds = 2 b (i - u) du.
+    """
     mirrored = np.where(u == 0.0, 1.0, 2.0) * (step * bend / np.pi)
     nodes = np.asarray(begin + bend * (2.0j * u - u * u), dtype=np.complex128)
     weighted: NDArray[np.complex128] = phi * ((1.0 + 1.0j * u) * mirrored)
@@ -289,22 +293,22 @@ def _weighted(
 
 def _lost() -> InputError:
     return InputError(
-        "the distribution of the time could not be computed: rates of the model are too far "
-        "apart; mean and variance are not affected"
+        "the distribution of the time could not be computed, because the rates of the model are "
+        "too different; mean and variance are not affected"
     )
 
 
 def _saddle(transform: Transform, t: float, mean: float, sd: float) -> tuple[float, float]:
-    """Return s >= 0 where the tilted mean of T is about t, and the tilted spread of T.
+    """Return s >= 0 at which the tilted mean of T is about t, and the tilted spread of T.
 
-    For t beyond the mean s would be negative, but the path begins to the right of 0 anyway: then
-    0, and the distance to the mean instead of a spread.
+    For t above the mean, s would be negative, but the path must be to the right of 0. Then return 0
+    and the distance from the mean.
     """
     if t >= mean:
         return 0.0, max(sd, t - mean)
 
     def tilted(s: float) -> float:
-        # phi'(s) by a complex step: exact to rounding, for phi is analytic.
+        # phi'(s) by a complex step, which is exact to rounding because phi is analytic.
         h = 1e-20 * s
         value = transform(np.array([s + 1j * h])).mean(axis=0)[0]
         return float(-value.imag / h / value.real) if value.real > 0.0 else np.nan
@@ -312,7 +316,7 @@ def _saddle(transform: Transform, t: float, mean: float, sd: float) -> tuple[flo
     def excess(log_s: float) -> float:
         return float(np.log(tilted(np.exp(log_s)) / t))
 
-    # The tilted mean falls as the tilt grows.
+    # The tilted mean decreases with s.
     low = np.log(1.0 / t)
     least = low - _LEAST_TILT
     while excess(low) < 0.0 and low > least:

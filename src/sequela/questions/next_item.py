@@ -1,4 +1,4 @@
-"""What comes next: the step after a given state, and the items that arrive within some time."""
+"""The next item after a given state, and the items that arrive within a given time."""
 
 from __future__ import annotations
 
@@ -39,27 +39,28 @@ if TYPE_CHECKING:
 
 __all__ = ["NextStep", "PosteriorNextStep", "items_within", "next_items"]
 
-# The series of the exponential has more terms the larger the largest rate times the time; beyond
-# this a simulation is faster.
+# If the largest rate times the time is larger, the matrix exponential needs many terms, and a
+# simulation is faster.
 _MAX_STEPS = 1e4
 _MAX_LATTICE_ITEMS = 14
 
 
 @dataclass(frozen=True)
 class NextStep:
-    """What happens next after a state.
+    """The next event after a state: the arrival of an item, or the observation.
 
     Attributes
     ----------
     items : DataFrame
-        One row per absent item, the most probable first: "rate"; "probability" that it arrives
-        next, before the observation; "share" of the item, given that some item arrives next.
+        One row per absent item, the most probable first: "rate"; "probability" that the item
+        arrives next, before the observation; "share", the probability that it is this item, given
+        that an item arrives next.
     observed_first : float
-        Probability that the sample is observed before anything else arrives.
+        Probability that the sample is observed before another item arrives.
     waiting_time : float
         Expected time until the next item or the observation, whichever is first.
     next_item_time : float
-        Expected time until the next item without observation; infinite if none is left.
+        Expected time until the next item without observation; infinite if no item is left.
     """
 
     items: pd.DataFrame
@@ -70,7 +71,7 @@ class NextStep:
 
 @dataclass(frozen=True)
 class PosteriorNextStep(NextStep):
-    """What happens next after a state, under the posterior of the model.
+    """The next event after a state, under the posterior of the model.
 
     All numbers of `NextStep` are means over all draws. The table ``items`` also has "low" and
     "high", the interval of "probability" over the models, its "effective" number of draws and
@@ -99,15 +100,15 @@ def next_items(model: ModelLike, state: Iterable[Any] = (), *, level: float = 0.
 def next_items(
     model: ModelLike | Posterior, state: Iterable[Any] = (), *, level: float = 0.9
 ) -> NextStep:
-    """Return which item arrives next after `state`, exactly.
+    """Return the exact probability that each absent item arrives next after `state`.
 
     Parameters
     ----------
     model : Model, fitted SetChain, theta, or Posterior
-        The model. A posterior answers with means over all its draws, and intervals.
+        The model. For a posterior the results are means over all its draws, with intervals.
     state : set of labels, a true/false row, or a Dataset of one sample
-        The items that are present. A data set may have missing cells: then all numbers are means
-        over what they may be, given the known ones, at the time of the observation.
+        The items that are present. A data set may have missing cells. Then all numbers are means
+        over the possible values of these cells, given the known cells.
     level : float
         Probability of the intervals, for a posterior.
 
@@ -137,7 +138,7 @@ def next_items(
     stop_log = float(np.log(Parameters.of(model).stop_rate))
     theta, absent = given_state(model.theta, present)
     logs = np.diagonal(theta)
-    # Logarithms throughout: a rate may be beyond a double, its share is not.
+    # Use logarithms: a rate may be beyond the range of a double, its share is not.
     items_log = float(logsumexp(logs)) if logs.size else -np.inf
     total_log = float(np.logaddexp(items_log, stop_log))
     with np.errstate(over="ignore", under="ignore"):
@@ -158,7 +159,7 @@ def next_items(
 
 
 def _next_with_missing(model: Model, data: Dataset) -> NextStep:
-    """Return the mean of what comes next over the missing cells of a sample."""
+    """Return the next step of a sample, as a mean over its missing cells."""
     states, shares = completions(model, data)
     theta = model.theta
     effects = theta - np.diag(np.diagonal(theta))
@@ -186,7 +187,7 @@ def _next_with_missing(model: Model, data: Dataset) -> NextStep:
 
 
 def _next_over_draws(posterior: Posterior, state: Iterable[Any], level: float) -> PosteriorNextStep:
-    """Return what comes next from all draws at once: it is a sum of entries of theta."""
+    """Return the next step for all draws together, by sums of entries of theta."""
     model = posterior.models(1)[0]
     present = find_items(model, state, "state")
     absent = np.setdiff1d(np.arange(model.n_items), present)
@@ -245,19 +246,19 @@ def items_within(
 ) -> pd.DataFrame:
     """Return the probability that each item arrives within `time` after `state`.
 
-    Exact where the lattice of the items that act on it is small and its rates are moderate, else
-    simulated. There is no observation in between.
+    A probability is exact if the lattice of the items that act on the item is small and its rates
+    are moderate. Otherwise it is simulated. The observation is not taken into account.
 
     Parameters
     ----------
     model : Model, fitted SetChain, or theta
         The model.
     time : float
-        How long, in the unit of time of the model's rates.
+        The length of the interval, in the unit of time of the model's rates.
     state : set of labels, or a true/false row
         The items that are present at the beginning.
     items : list of labels or None
-        Which absent items; None: all.
+        Absent items; None: all absent items.
     **settings
         `budget`, `random_state`, `n_threads`; for items that are not exact also `draws` (number of
         simulated sequences, default 100,000) or `target_se`. See `Settings`.
@@ -283,7 +284,7 @@ def items_within(
     wanted = absent if items is None else find_items(model, items)
     already = [model.items[j] for j in wanted if j in present]
     if already:
-        raise InputError(f"{already[0]!r} is already in the state; ask for absent items")
+        raise InputError(f"items has {already[0]!r}, which is in the state; expected absent items")
     places = np.searchsorted(absent, wanted)
 
     def count_hits(draws: int) -> NDArray[np.int64]:
@@ -303,14 +304,14 @@ def items_within(
 
 
 def _negligible_rate(theta: NDArray[np.float64], time: float) -> float:
-    """Return a rate at which practically no draw is observed before `time`, or an item missed."""
+    """Return an observation rate so small that practically no draw is observed before `time`."""
     return 1e-12 / max(time, 1e-12 / float(np.exp(np.diagonal(theta).min(initial=0.0))), 1e-300)
 
 
 def _exactly(
     theta: NDArray[np.float64], places: NDArray[np.int64], time: float, budget: Budget
 ) -> NDArray[np.float64]:
-    """Return the probabilities from small lattices; NaN for the other items."""
+    """Return the probabilities of items with small lattices; NaN for the other items."""
     probability = np.full(places.size, np.nan)
     solved: dict[bytes, NDArray[np.float64] | None] = {}
     for at, place in enumerate(places):
@@ -331,7 +332,7 @@ def _exactly(
 def _present_after(
     theta: NDArray[np.float64], time: float, budget: Budget
 ) -> NDArray[np.float64] | None:
-    """Return P(item is present at `time`) from the distribution on all states, or None."""
+    """Return P(item is present at `time`) of all items; None if the lattice is too large."""
     k = len(theta)
     if k > _MAX_LATTICE_ITEMS or not all_subsets_fit(k, budget):
         return None

@@ -1,8 +1,8 @@
-"""Which item arrived first: of two items in general, and in one sample.
+"""Probability that one item arrived before another, in general or in one sample.
 
-In general means the share of the sequences in which a arrived before b, among those in which both
-are observed (section 5.2 of the paper). Exact on the lattice of the two items and all that act on
-them, or simulated where that is too large.
+In general, it is the share of sequences in which a arrived before b, among those in which both are
+observed (section 5.2 of the paper). It is exact on the lattice of the two items and all items that
+act on them, and simulated if this lattice is too large.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Method", "Orders", "check_method", "order_matrix", "order_probability"]
 
-# States that the exact part of one answer may visit in total: some seconds. A single lattice within
-# the budget has fewer.
+# Largest number of states in the exact part of one answer, which takes some seconds. A single
+# lattice within the budget has fewer states.
 _MAX_STATES = 2.0**25
-# Items whose lattice takes no time, whatever acts on what.
+# A lattice of this many items takes almost no time.
 _SMALL_LATTICE = 10
-# Draws that one piece of counting takes.
+# Number of draws that are counted in one piece of work.
 _PIECE = 1 << 16
 
 
 def check_method(method: str) -> None:
-    """Raise unless this is the name of a method."""
+    """Raise if this is not the name of a method."""
     if method not in ("auto", "exact", "simulation"):
         raise InputError(f"method is {method!r}; expected 'auto', 'exact' or 'simulation'")
 
@@ -98,18 +98,18 @@ def order_probability(
     level: float = 0.9,
     **settings: Unpack[SettingsKeywords],
 ) -> Estimate:
-    """Return P(a before b): among observations of both, or in one sample.
+    """Return P(a before b), given that both are observed, or given one sample.
 
     Parameters
     ----------
     model : Model, fitted SetChain, theta, or Posterior
-        The model. A posterior answers with the mean over its models, and an interval.
+        The model. For a posterior the result is the mean over its models, with an interval.
     a, b : labels
         Two items.
     given : set of labels or None
-        A sample that has both: then the answer is P(a before b | this set), nothing else present.
+        A sample that has both items. The answer is then P(a before b | exactly this set).
     method : {"auto", "exact", "simulation"}
-        "auto" is exact where the lattice of the items that act on a or b is within the budget.
+        "auto" is exact if the lattice of all items that act on a or b is within the budget.
     level : float
         Probability of the interval, for a posterior.
     **settings
@@ -126,10 +126,10 @@ def order_probability(
 
     Notes
     -----
-    All items act on one another in a model of a posterior, so that a lattice holds all of them.
-    Up to 16 items (with 400 models) are exact. Beyond that each model is simulated (`draws` is
-    10,000 sequences for each by default), which widens the intervals of pairs that are rarely
-    observed together a little; or its orders of the sample are drawn (320 by default).
+    In a model of a posterior all items act on one another, so a lattice contains all items. With
+    400 models, up to 16 items are exact. With more items, sequences are simulated from each model
+    (10,000 by default, see `draws`), which makes the intervals of pairs that are rarely observed
+    together slightly wider. For a sample, orders are drawn from each model (320 by default).
 
     Examples
     --------
@@ -144,12 +144,12 @@ def order_probability(
         one, other = orders.probability.index
         if not orders.draws:
             raise InputError(
-                f"the probability that {one!r} and {other!r} are both observed is below the "
-                "smallest double: their base rates are too low"
+                f"the probability that {one!r} and {other!r} are both observed is numerically "
+                "zero, because their base rates are too small, so that their order is undefined"
             )
         raise BudgetError(
-            f"in {orders.draws:,} draws {one!r} and {other!r} were never observed together; ask "
-            "for more draws"
+            f"in {orders.draws:,} draws {one!r} and {other!r} were never observed together; use "
+            "more draws"
         )
     estimate = Estimate(
         value=value,
@@ -249,11 +249,11 @@ def _of_model(
     places = np.arange(model.n_items) if items is None else find_items(model, items)
     labels = _labels(model, places)
     joint = np.full((places.size, places.size), np.nan)
-    # Where the rate of the observation is not constant, orders are counted in simulated samples.
+    # If the rate of the observation is not constant, orders are counted in simulated samples.
     if method == "exact" or (method == "auto" and model.observation.constant_rate is not None):
         max_states = _MAX_STATES if method == "auto" else np.inf
         _fill_exactly(joint, Parameters.of(model), places, how, max_states)
-    # On the diagonal P(observed); [a, b] is P(both observed, a first).
+    # joint[a, b] is P(both observed, a first); on the diagonal it is P(observed).
     missing = np.isnan(joint)
     if method == "exact" and missing.any():
         i, j = (int(x) for x in np.argwhere(missing)[0])
@@ -261,7 +261,7 @@ def _of_model(
         raise BudgetError(
             f"{size} items act on {labels[i]!r} or {labels[j]!r}, directly or through others; "
             f"their lattice of 2^{size} states is beyond the budget. Use method='auto', or a "
-            "larger budget=Budget(...)"
+            "larger budget=sequela.Budget(...)"
         )
     if not missing.any():
         return _from_joint(joint, labels)
@@ -278,9 +278,9 @@ def _of_model(
 
 
 def _labels(model: Model, places: NDArray[np.int64]) -> list[str]:
-    """Return the labels of the items whose orders are asked for, at least two of them."""
+    """Return the labels of the items; raise if there are fewer than two."""
     if places.size < 2:
-        raise InputError(f"an order needs two items; {places.size} given")
+        raise InputError(f"items has {places.size} items; an order needs two items")
     return [model.items[place] for place in places]
 
 
@@ -291,12 +291,12 @@ def _fill_exactly(
     settings: Settings,
     max_states: float,
 ) -> None:
-    """Fill the pairs that lattices within the budget give: one for all pairs, or smaller ones.
+    """Fill in the pairs that can be computed exactly on lattices within the budget.
 
-    Pairs without a common ancestor need the two lattices of their ancestors only. Any other pair is
-    read off any lattice that holds all items that act on it, so that pairs of one block of items do
-    not take one lattice each. The lattices with the most pairs per state come first, until
-    `max_states` states are visited in total.
+    Pairs without a common ancestor need only the two lattices of their ancestors. Any other pair
+    can be computed on any lattice that contains all items that act on it, so several pairs share
+    one lattice. The lattices with the most pairs per state come first, until `max_states` states
+    are used in total.
     """
     acting = [
         frozenset(ancestors(parameters.theta, places[[i]]).tolist()) for i in range(places.size)
@@ -328,9 +328,9 @@ def _fill_exactly(
 def _pairs_by_lattice(
     acting: list[frozenset[int]], missing: NDArray[np.bool_], budget: Budget
 ) -> dict[frozenset[int], list[tuple[int, int]]]:
-    """Return lattices within the budget, each with the missing pairs that are read off it.
+    """Return lattices within the budget, each with the missing pairs that it gives.
 
-    One for all pairs, or smaller ones, whichever have fewer states.
+    The result is one lattice for all pairs or several smaller ones, whichever has fewer states.
     """
     pairs = [
         (i, j)
@@ -351,7 +351,7 @@ def _pairs_by_lattice(
 
 
 def _count(drawn: Simulation, places: NDArray[np.int64], threads: int) -> NDArray[np.int64]:
-    """Count the draws with a before b, for all pairs; on the diagonal those with a."""
+    """Return the number of draws with a before b, for all pairs; on the diagonal those with a."""
     wanted = np.full(len(drawn.items), -1, dtype=np.int64)
     wanted[places] = np.arange(places.size)
 
@@ -385,11 +385,11 @@ def _combine(
     drawn: Simulation,
     labels: list[str],
 ) -> Orders:
-    """Return the orders with counted pairs where the exact answer is missing."""
+    """Return the orders; pairs without an exact answer come from counts of draws."""
     together = counts + counts.T
     np.fill_diagonal(together, np.diagonal(counts))
     orders = _from_joint(np.where(missing, counts / len(drawn), joint), labels)
-    # Binomial given the number of draws with both.
+    # The count is binomial, given the number of draws with both items.
     error = share_error(counts, counts.T)
     error[together == 0] = np.inf
     np.fill_diagonal(error, 0.0)
@@ -431,14 +431,14 @@ def _in_sample(
     settings: Settings,
 ) -> Orders:
     if method == "simulation":
-        raise InputError("method='simulation' is not for a sample: use 'auto' or 'exact'")
+        raise InputError("method='simulation' is not available for a sample; use 'auto' or 'exact'")
     present, data = one_sample(model, given, "given")
     places = present if items is None else find_items(model, items)
     absent = [model.items[place] for place in places if place not in present]
     if absent:
         raise InputError(
-            f"the sample does not have {absent[0]!r}; P(a before b | sample) is for items that it "
-            "has"
+            f"the sample does not have {absent[0]!r}; expected items of the sample, because only "
+            "they have an order in it"
         )
     labels = _labels(model, places)
     at = np.searchsorted(present, places)
@@ -462,9 +462,9 @@ def _in_sample(
 
 
 def _sample_errors(answer: SampleAnswer) -> NDArray[np.float64]:
-    """Return the standard errors of P(a before b | sample); 0 only where exact, as in `_combine`.
+    """Return the standard errors of P(a before b | sample); 0 only if exact.
 
-    If all drawn orders agree, the chains do not differ, but further orders could.
+    If all drawn orders agree, the error is not 0, because further orders could differ.
     """
     error = answer.posterior.before_se(0).copy()
     if answer.draws:

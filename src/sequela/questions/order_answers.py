@@ -1,4 +1,4 @@
-"""Which of two items arrived first, for every pair: of one model, or of a whole posterior."""
+"""The results of `order_matrix`: P(a before b) for every pair, for a model or a posterior."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Orders:
     ----------
     probability : DataFrame
         Row a, column b: P(a before b), given that both are observed (or given the sample). NaN on
-        the diagonal, and where a simulation never saw both.
+        the diagonal, and for pairs that never occurred together in a simulation.
     se : DataFrame
         Monte Carlo standard errors; 0 where exact.
     observed : DataFrame
@@ -29,7 +29,7 @@ class Orders:
     draws : int
         Number of simulated sequences, or of orders drawn; 0 if all pairs are exact.
     seed : int or None
-        What every draw was derived from; None if all pairs are exact.
+        The seed from which all draws were derived; None if all pairs are exact.
     """
 
     probability: pd.DataFrame
@@ -42,8 +42,8 @@ class Orders:
     def pairs(self, *, as_given: bool = False) -> pd.DataFrame:
         """Return one row per pair, the most certain orders first: ``first`` before ``second``.
 
-        Each pair is turned so that its probability is at least one half; with `as_given` pairs
-        and rows stay in the order of the items.
+        The items of a pair are named so that the probability is at least one half. With `as_given`,
+        pairs and rows stay in the order of the items.
 
         Examples
         --------
@@ -89,15 +89,15 @@ class PosteriorOrders(Orders):
     low, high : DataFrame
         The interval of P(a before b) over the models.
     usually_first : DataFrame
-        The probability that a comes first in more than half of the cases: the share of the models
-        in which P(a before b) is above one half. Near one half the data cannot tell.
+        The probability that a usually arrives first: the share of the models in which
+        P(a before b) is above one half. If it is near one half, the data cannot tell the order.
     effective : DataFrame
         Effective number of draws; NaN if there are fewer than four draws per chain, or if a model
         has no answer.
     r_hat : DataFrame
         R-hat of P(a before b); above 1.01 the chains do not agree yet.
     models : int
-        Number of models that were asked.
+        Number of models that were used.
     """
 
     low: pd.DataFrame
@@ -108,7 +108,7 @@ class PosteriorOrders(Orders):
     models: int
 
     def pairs(self, *, as_given: bool = False) -> pd.DataFrame:
-        """Return one row per pair, as `Orders.pairs`, with the interval and how certain it is.
+        """Return one row per pair, as `Orders.pairs`, with intervals and diagnostics.
 
         Additional columns: "low", "high", "usually_first", "effective" and "r_hat".
         """

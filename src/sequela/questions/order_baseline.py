@@ -1,8 +1,8 @@
-"""The simplest guess of an order: items of small samples came early.
+"""A simple baseline for orders: items of small samples arrived early.
 
-Samples grow with time, so an item that is mostly seen in small samples probably came before one
-that is mostly seen in large samples. This takes no model, and on real cohorts it is a strong
-baseline: an order that disagrees with it deserves a second look.
+Samples get more items with time. An item that is mostly seen in small samples therefore probably
+arrived before one that is mostly seen in large samples. This needs no model, and on real cohorts it
+is a strong baseline: an order that disagrees with it should be checked.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def order_baseline(data: DataLike) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per item, the presumably earliest first: "item", "mean_size" (mean number of items
-        of the samples that contain it; NaN if none does) and "samples" (how many contain it).
-        Items that tie stay in the order of the data.
+        One row per item, the earliest first: "item", "mean_size" (mean number of items in the
+        samples that contain it; NaN if no sample does) and "samples" (number of samples that
+        contain it). Items with equal mean sizes stay in the order of the data.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def order_baseline(data: DataLike) -> pd.DataFrame:
     samples = present.sum(axis=0)
     size = present.sum(axis=1)
     if table.missing is not None:
-        # As if the missing cells were like the known ones of the sample.
+        # Assume the same share of present items among the missing cells as among the known ones.
         size = size * table.n_items / np.maximum(1, (~table.missing).sum(axis=1))
     with np.errstate(invalid="ignore", divide="ignore"):
         weights = np.ones(table.n_samples) if table.weights is None else table.weights
@@ -60,9 +60,9 @@ def order_baseline(data: DataLike) -> pd.DataFrame:
 
 
 def baseline_verdict(baseline: pd.DataFrame, first: str, second: str) -> str:
-    """Say whether `order_baseline` "agrees" with `first` before `second`, or "disagrees".
+    """Return whether `order_baseline` "agrees" or "disagrees" with `first` before `second`.
 
-    "undecided" where the mean sizes are equal or an item was never seen.
+    The result is "undecided" if the mean sizes are equal or an item was never observed.
 
     Examples
     --------

@@ -1,9 +1,10 @@
-"""Fits in which the order of two items is held, and everything else is learned again.
+"""Fits in which the order of two items is held near a value, and all parameters are learned again.
 
-The order is held at a coordinate of Proposition 1's family: the log-odds of "i first, then j"
-against "j first, then i" of the two items alone, at a position `target`. A stiff spring pulls the
-pair towards the target; all parameters, those of the pair included, stay free. The value of such a
-fit is read without the spring, so each end is a model like any other, with its own P(i before j).
+The order is measured by a coordinate of the family of Proposition 1: the log-odds of "i first, then
+j" against "j first, then i", in the model of these two items alone. A quadratic term in the
+objective (a "spring") pulls these log-odds towards a target. All parameters stay free, also those
+of the pair. The reported value of a fit does not include the spring. So each result is an ordinary
+model with its own P(i before j).
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ if TYPE_CHECKING:
 
 __all__ = ["HeldFits", "Hold", "Visited", "move_order", "order_log_odds"]
 
-# The spring, in nats per squared log-odds: a profile that falls by 12 nats per unit of the
-# log-odds pulls the pair half a unit from its target.
+# Strength of the spring, in nats per squared log-odds. If the log-likelihood decreases by 12 nats
+# per unit of the log-odds, the pair ends half a unit from its target.
 _STIFFNESS = 25.0
-# Fits on the way are approximate: to this share of the penalty, within these bounds, the KKT
-# residual leaves the value right to about 0.03 nats.
+# Fits along a profile are approximate. Their tolerance is this share of the penalty, within these
+# bounds; the error of the value is then about 0.03 nats.
 _HELD_SHARE = 0.2
 _TIGHTEST, _LOOSEST = 2e-4, 2e-3
 _HELD_ITERATIONS = 60
-# Starts further out would leave the range of the arithmetic.
+# Larger entries at the start could leave the range of a double.
 _LARGEST_START = 8.0
-# Neither order is made impossible: the solver could not come back from there.
+# Larger log-odds would make one order impossible, and the solver could not return from there.
 _LARGEST_LOG_ODDS = 4.0
 
 
@@ -60,7 +61,7 @@ def _sigmoid(x: float) -> float:
 def order_log_odds(
     theta: NDArray[np.float64], i: int, j: int, stop_rate: float = 1.0
 ) -> tuple[float, NDArray[np.float64]]:
-    """Return the log-odds of i before j if there were no other items, and the gradient.
+    """Return the log-odds of i before j in the model of these two items alone, and the gradient.
 
     The gradient is with respect to theta[i, i], theta[j, j], theta[i, j] and theta[j, i].
 
@@ -83,10 +84,11 @@ def order_log_odds(
 def move_order(
     theta: NDArray[np.float64], i: int, j: int, target: float, stop_rate: float = 1.0
 ) -> NDArray[np.float64]:
-    """Return theta with items i and j moved along Proposition 1's family to these log-odds.
+    """Return theta with items i and j moved to these log-odds along the family of Proposition 1.
 
-    The distribution of the sets of the two items alone stays the same. Where there is no such
-    family (the two are never together or never apart), their effects are exchanged.
+    The distribution of sets in the model of these two items alone stays the same. If there is no
+    such family (the two items are never together, or never one without the other), their effects
+    are exchanged.
 
     Examples
     --------
@@ -111,7 +113,7 @@ def move_order(
 
 @dataclass(frozen=True)
 class Hold:
-    """The order of a pair, held at these log-odds; see `order_log_odds`."""
+    """A pair and the target of its log-odds; see `order_log_odds`."""
 
     pair: Pair
     target: float
@@ -147,9 +149,9 @@ class _HeldObjective(WithRidge):
 
 @dataclass(frozen=True)
 class Visited:
-    """A model on the way, and its objective over all samples, in nats.
+    """A fitted theta and its objective over all samples, in nats.
 
-    `error` is the Monte Carlo standard error of the value; 0 where it is exact.
+    `error` is the Monte Carlo standard error of the value; 0 if it is exact.
     """
 
     theta: NDArray[np.float64]
@@ -160,14 +162,14 @@ class Visited:
 class HeldFits:
     """Fits to one data set from a given theta, with or without a held order.
 
-    Without a support, the objective is that of the model: the log-likelihood with the L1 penalty.
-    On a support, its interactions have a weak normal prior instead (`PRIOR_SD`): the penalty would
-    take sides between the orders, as it costs two strong effects more than one.
+    Without a support, the objective is the log-likelihood with the L1 penalty. On a support, the
+    interactions have a weak normal prior (`PRIOR_SD`) instead of the penalty. The penalty would
+    favour one of the two orders, because it is larger for two strong effects than for one.
 
     Parameters
     ----------
     fits : WarmFits
-        The data, the observation, and when a fit has converged.
+        The data, the observation, and the tolerance of a fit.
     penalty : float
         Weight of the L1 penalty.
     settings : Settings
@@ -176,7 +178,7 @@ class HeldFits:
     Attributes
     ----------
     evaluations : int
-        Evaluations of the likelihood so far.
+        Number of evaluations of the likelihood so far.
     """
 
     def __init__(self, fits: WarmFits, penalty: float, settings: Settings) -> None:
@@ -203,10 +205,10 @@ class HeldFits:
         *,
         polish: bool = False,
     ) -> Visited | None:
-        """Go on from theta to an optimum, with an order held or without.
+        """Return the optimum that a fit from theta reaches, with or without a held order.
 
-        None where theta is out of the range of the arithmetic. `polish` goes on to the tolerance
-        of the fit, instead of one that is good enough for the way.
+        Return None if theta is out of the range of a double. With `polish`, the fit has its normal
+        tolerance instead of the larger one along a profile.
         """
         fits = self.fits
         fits.objective.restart(0)
@@ -233,7 +235,7 @@ class HeldFits:
         return Visited(state.theta, -self.n_samples * loss, 0.0)
 
     def value_of(self, theta: NDArray[np.float64], *, on_support: bool = False) -> Visited:
-        """Return a model with its value: with the penalty, or with the prior of a support."""
+        """Return theta with its value, with the penalty or, on a support, with the prior."""
         log_likelihood, error = self.fits.log_likelihood(theta)
         self.evaluations += 1
         if on_support:
@@ -244,16 +246,16 @@ class HeldFits:
         return Visited(theta, log_likelihood - cost, error)
 
     def probability(self, theta: NDArray[np.float64], pair: Pair) -> float:
-        """Return P(i before j) of a model; NaN where the two are never observed together."""
+        """Return P(i before j) of a model; NaN if the two are never observed together."""
         items = self.fits.data.items
         model = Model(theta, items, observation=self.fits.observation)
         orders = order_matrix(model, [items[pair[0]], items[pair[1]]], settings=self.settings)
         return float(orders.probability.to_numpy()[0, 1])
 
     def log_odds(self, theta: NDArray[np.float64], pair: Pair) -> float:
-        """Return the log-odds of the order of a pair, without other items."""
+        """Return the log-odds of the order of a pair, in the model of these two items alone."""
         return order_log_odds(theta, *pair, self.stop_rate)[0]
 
     def moved(self, theta: NDArray[np.float64], pair: Pair, target: float) -> NDArray[np.float64]:
-        """Return theta with a pair moved along its family."""
+        """Return theta with a pair moved to the target along its family."""
         return move_order(theta, *pair, target, self.stop_rate)

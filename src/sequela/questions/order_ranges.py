@@ -1,22 +1,23 @@
-"""Which orders do the data allow? The range of P(a before b) over all models that fit well.
+"""The range of P(a before b) that the data allow, over all models that fit well.
 
-A fit returns one model, and others with a different order may fit about as well. For each pair of
-items that interact:
+A fit returns one model, but other models with a different order may fit almost as well. For each
+pair of items that interact:
 
-1. The order is reversed along Proposition 1's family, for the pair alone and together with all
-   pairs that share an item with it (a cascade), and the model is learned again with the penalty of
-   the fit. If that ends at a better model, it takes the place of the given one.
-2. The order is moved step by step in both directions, and everything else is learned again
-   (`sequela.questions.order_profile`), on a support that both orders share: the interactions of
+1. The order is reversed along the family of Proposition 1, for the pair alone and together with all
+   pairs that share an item with it (a cascade). The model is then learned again with the penalty of
+   the fit. If this gives a better model, it replaces the given one.
+2. The order is moved step by step in both directions, and all other parameters are learned again
+   (`sequela.questions.order_profile`). The support is the same for both orders: the interactions of
    the model, of the best model with the opposite order, and of other optima nearby. All models
-   within 2 nats of the best count as allowed.
+   within 2 nats of the best are allowed.
 
 **Evidence** is a profile log-likelihood ratio in nats: the best model found with the order of the
-fit against the best found with the opposite order, on the common support. It assumes a weak prior
-on each interaction (normal, standard deviation 2), the same for both orders, in place of the L1
-penalty: the penalty costs an order that needs two strong effects more than one that needs a weaker
-one, and over some hundred samples that can outweigh the data. Evidence compares two best models; it
-is not a posterior probability, which counts all models: see `sequela.posterior`.
+fit against the best model found with the opposite order, on the common support. Both have the same
+weak prior on each interaction (normal, standard deviation 2) in place of the L1 penalty. The
+penalty is larger for an order that needs two strong effects than for one that needs a single weaker
+effect, and with a few hundred samples this difference can be larger than the evidence in the data.
+Evidence compares two best models. It is not a posterior probability, which includes all models: see
+`sequela.posterior`.
 """
 
 from __future__ import annotations
@@ -63,17 +64,19 @@ NOT_CHECKED = "not checked"
 _COLUMNS = [
     "first", "second", "probability", "low", "high", "evidence", "baseline", "verdict", "checked",
 ]  # fmt: skip
-# Lattices larger than this are slower than components, where theta is sparse.
+# If lattices need more work, components are faster when theta is sparse.
 _QUICK_WORK = 1e8
-# Probabilities of orders are simulated beyond this work: an error of 0.01 does no harm here.
+# If lattices need more work, probabilities of orders are simulated; an error of 0.01 is small
+# enough here.
 _QUICK_ORDERS = 1e7
 _ORDER_DRAWS = 30_000
-# Predicted seconds of one core that a check may take: as long as the fit, within these bounds.
-_LEAST_SECONDS, _MOST_SECONDS = 12.0, 60.0
+# Smallest and largest predicted duration of a check, in seconds on one core. Between these limits a
+# check may take as long as the fit.
+_LEAST_SECONDS, _MOST_SECONDS = 36.0, 60.0
 
 
 class OrderRangeKeywords(SettingsKeywords, total=False):
-    """The options of `order_ranges` beside settings: how much work, and when a fit ends."""
+    """The options of `order_ranges` in addition to settings: amount of work, and tolerances."""
 
     max_pairs: int
     max_moves: int
@@ -84,30 +87,31 @@ class OrderRangeKeywords(SettingsKeywords, total=False):
 
 @dataclass(frozen=True)
 class OrderRanges:
-    """What the data allow about the orders of interacting pairs.
+    """The ranges of P(a before b) that the data allow, for pairs that interact.
 
     Attributes
     ----------
     table : DataFrame
-        One row per pair, the strongest interaction first: "first", "second" (turned so that the
-        model has the first mostly first), "probability" (first before second, given both),
-        "low" and "high" (its range over all models found within `within` nats of the best),
-        "evidence" (the best model of this order against the best of the opposite order, in nats;
-        infinite where no model with the opposite order was found), "baseline" (whether
-        `order_baseline` "agrees" or "disagrees"), "verdict" ("the data can tell", "the data
-        cannot tell" or "not checked") and "checked". Pairs that were not checked have NaN.
-        Evidence below 0: without the penalty, the opposite order is the better one.
+        One row per pair, the strongest interaction first. "first" and "second" are named so that
+        the first mostly arrives first in the model. "probability" is P(first before second), given
+        that both are observed. "low" and "high" are its range over all models found within `within`
+        nats of the best. "evidence" is the log-likelihood ratio, in nats, of the best model with
+        this order and the best with the opposite order. It is infinite if no model with the
+        opposite order was found, and below 0 if the opposite order is better without the penalty.
+        "baseline" is whether `order_baseline` "agrees" or "disagrees". "verdict" is "the data can
+        tell", "the data cannot tell" or "not checked", and "checked" is true or false. Pairs that
+        were not checked have NaN.
     model : Model
-        The model whose orders they are: the given one, or a better one that was found.
+        The model that has these orders: the given one, or a better one that was found.
     gain : float
-        How much better it is than the given one, in nats of the penalised log-likelihood; 0 if it
-        is the given one.
+        How much better the model is than the given one, in nats of the penalised log-likelihood; 0
+        if it is the given one.
     moves : int
         Number of times that a better model replaced the current one.
     within : float
-        The largest distance from the best model, in nats, that counts as allowed.
+        The largest allowed distance from the best model, in nats.
     evaluations : int
-        Evaluations of the likelihood that the check took.
+        Number of evaluations of the likelihood.
     interrupted : bool
         Whether a signal ended the check early.
     """
@@ -121,7 +125,7 @@ class OrderRanges:
     interrupted: bool = False
 
     def sentences(self, limit: int | None = None) -> list[str]:
-        """Return each checked order in words, the strongest interaction first.
+        """Return one sentence per checked order, the strongest interaction first.
 
         Examples
         --------
@@ -156,24 +160,24 @@ def order_ranges(
     Parameters
     ----------
     model : Model or fitted SetChain
-        The model whose orders are in question: an optimum of the penalised likelihood.
+        The model whose orders are checked: an optimum of the penalised likelihood.
     data : Dataset, DataFrame, array or list of sets
-        What it was learned from.
+        The samples from which the model was learned.
     pairs : iterable of (item, item) or None
-        Which pairs; None: those that interact and occur together, the strongest effects first.
+        The pairs to check; None: pairs that interact and occur together, the strongest effects
+        first.
     times : array or None
         Observation times, if they are known.
     within : float
         Models within this distance of the best, in nats, are allowed.
     penalty : float or None
-        Of the fits; None: the one that the model was learned with.
+        Penalty of the fits; None: the penalty with which the model was learned.
     **options
         `max_pairs` (default 10); `max_moves` (how often a better model may replace the current
         one, default 5); `max_evaluations` of the likelihood (None: as many as take about as long
-        as the fit, between 12 and 60 predicted seconds of one core; the pairs that are left then
-        are not checked); `tol` and `max_iter`
-        of the final fits, as in `SetChain`; `budget`, `sampling`, `random_state`, `n_threads` as
-        in `Settings`.
+        as the fit, between 36 and 60 predicted seconds on one core; pairs that are left then are
+        not checked); `tol` and `max_iter` of the final fits, as in `SetChain`; `budget`,
+        `sampling`, `random_state`, `n_threads` as in `Settings`.
 
     Returns
     -------
@@ -241,7 +245,7 @@ def _quick(budget: Budget, work: float) -> Budget:
 
 
 def _warm_fits(samples: Dataset, model: Model, settings: Settings, limits: Limits) -> WarmFits:
-    """Return fits that use components early; with the given budget where these are too large."""
+    """Return fits with a small budget, so that components are used; else with the given budget."""
     observation: Observation = model.observation
     fixed = model.metadata.get("fixed")
     if samples.times is None:
@@ -254,7 +258,7 @@ def _warm_fits(samples: Dataset, model: Model, settings: Settings, limits: Limit
 
 
 def _limits(held: HeldFits, evaluations: int | None, moves: int) -> SearchLimits:
-    """Return how long a check may take: the same on every machine."""
+    """Return the limits of a check, which are the same on every machine."""
     if evaluations is not None:
         return SearchLimits(evaluations, np.inf, moves)
     fit = fit_seconds(held.fits.objective.plan, n_starts=1)

@@ -1,10 +1,10 @@
 """The most likely orders of one sample, with their probabilities.
 
-One pass over the lattice gives the best order of every subset (`log_best`). It is an exact
-forecast of what the rest of an order can still gain, so a backward search from the full set that
-always extends the most promising end (A*) finds complete orders from the best downwards, without a
-list of all k! of them. Among equally promising ends the newest goes first: where orders tie, a
-breadth-first search would have to begin all of them before it completed one.
+One pass over the lattice gives the best order of every subset (`log_best`). This is the exact
+weight that the rest of an order can still reach. An A* search backwards from the full set always
+extends the most promising partial order. It finds complete orders from the best downwards, without
+a list of all k! orders. Of equally promising partial orders the newest is extended first; otherwise
+a search with many equal orders would begin all of them before it completes one.
 """
 
 from __future__ import annotations
@@ -58,21 +58,21 @@ def likely_orders(
     model : Model, fitted SetChain, or theta
         The model.
     sample : set of labels, or a true/false row
-        What was observed.
+        The items that are present.
     max_orders : int
         Return at most this many orders.
     **settings
         `budget`, `random_state`, `n_threads`; if the set is beyond the budget also `sampling` and
-        `draws` (number of orders drawn, default 1,600). The most likely of these are then
-        returned, each with its exact weight; a better one may not have been drawn. See
+        `draws` (number of orders drawn, default 1,600). Then the most likely of the drawn orders
+        are returned, each with its exact weight; a more likely order may not have been drawn. See
         `Settings`.
 
     Returns
     -------
     DataFrame
-        Columns "order" (a tuple of labels), "probability" given the set, "se" (0 where exact;
-        beyond the budget the probability of the set itself is sampled), "cumulative". ``attrs``
-        holds "method", "draws" and "seed".
+        Columns "order" (a tuple of labels), "probability" given the set, "se" (0 if exact; beyond
+        the budget it is not 0, because the probability of the set is sampled), and "cumulative".
+        ``attrs`` holds "method", "draws" and "seed".
 
     Examples
     --------
@@ -131,9 +131,9 @@ def best_orders(passage: Passage) -> Iterator[tuple[float, tuple[int, ...]]]:
     call(log_best, best, lattice, passage.stop_rate)
     ties = count(1)
     full = (1 << passage.k) - 1
-    # Each entry: what the settled steps have lost against the best order, a tie-breaker, the items
-    # still to be ordered, and the settled steps, from the first of them on. The best step loses
-    # exactly 0, so that it is followed to the end whatever rounding does to the others.
+    # Each entry: the loss of the chosen steps against the best order, a tie-breaker, the items that
+    # are not ordered yet, and the chosen steps. The best step has a loss of exactly 0, so rounding
+    # errors cannot stop the search from following it.
     heap: list[tuple[float, int, int, tuple[int, ...]]] = [(0.0, 0, full, ())]
     while heap:
         lost, _, state, order = heapq.heappop(heap)
@@ -147,7 +147,7 @@ def best_orders(passage: Passage) -> Iterator[tuple[float, tuple[int, ...]]]:
                 steps.append((float(best[before] + passage.log_step(before, c)), c, before))
         top = max(weight for weight, _, _ in steps)
         for weight, c, before in steps:
-            if weight == -np.inf:  # against what is known about the order
+            if weight == -np.inf:  # contradicts a known order
                 continue
             heapq.heappush(heap, (lost + (top - weight), -next(ties), before, (c, *order)))
 
@@ -155,7 +155,7 @@ def best_orders(passage: Passage) -> Iterator[tuple[float, tuple[int, ...]]]:
 def _best_of_draws(
     parameters: Parameters, present: NDArray[np.int64], max_orders: int, settings: Settings
 ) -> list[tuple[float, tuple[int, ...]]]:
-    """Draw orders and return log-weights and orders of the best of them, the best first."""
+    """Draw orders; return the best of them as (log-weight, order), the best first."""
     columns = sampled_columns(parameters, present)
     drawn = draw_orders(OrderSampler(columns, settings.sampling), settings.seed, 0)
     exits = OrderMoments.of(columns, drawn).exits

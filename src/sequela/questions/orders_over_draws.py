@@ -1,4 +1,4 @@
-"""Which item arrived first, under the posterior of the model: the orders of its draws."""
+"""P(a before b) under the posterior of the model: a summary over its draws."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ __all__ = ["Method", "Question", "orders_over_draws"]
 
 Method: TypeAlias = Literal["auto", "exact", "simulation"]
 
-# For each model: simulated sequences, or orders of a sample that is beyond the budget.
+# Numbers per model: of simulated sequences, and of drawn orders of a sample beyond the budget.
 _SEQUENCES = 10_000
 _ORDERS = 320
 
 
 class Question:
-    """Which items of a posterior are asked about, and in which sample; read once for all models."""
+    """The items and the sample of a question to a posterior; read once for all models."""
 
     def __init__(
         self, posterior: Posterior, items: Iterable[Any] | None, given: Iterable[Any] | None
@@ -54,7 +54,7 @@ def orders_over_draws(
     level: float,
     settings: Settings,
 ) -> PosteriorOrders:
-    """Return the summary of what `ask` answers for the models of a posterior."""
+    """Call `ask` for the models of a posterior, and return the summary of the answers."""
     check_level(level)
     posterior = question.posterior
     everything = np.arange(posterior.n_items)
@@ -92,7 +92,7 @@ def orders_over_draws(
 
 
 def _share_above_half(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the share of the draws above one half, ties counting half; NaN where none is known."""
+    """Return the share of draws above one half; equal counts half; NaN if no draw is known."""
     known = (~np.isnan(values)).sum(axis=(0, 1))
     above = np.sum(values > 0.5, axis=(0, 1)) + 0.5 * np.sum(values == 0.5, axis=(0, 1))
     share: NDArray[np.float64] = np.where(known > 0, above / np.maximum(known, 1), np.nan)

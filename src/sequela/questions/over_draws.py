@@ -1,9 +1,9 @@
-"""A question to a posterior: ask its draws, each of which is a model, and summarise the answers.
+"""Answer a question for the draws of a posterior, each of which is a model, and summarise.
 
-The draws are thinned evenly, the same number of each chain, and answers keep the shape (chains,
-draws, ...), so that effective sample size and R-hat are those of the chains. Each draw has a seed
-of its own, derived from the seed of the question and the place of the draw: an answer depends
-neither on the number of threads nor on which other draws are asked.
+Draws are thinned evenly, with the same number from each chain. Answers keep the shape (chains,
+draws, ...), so that effective sample size and R-hat can be computed. Each draw has its own seed,
+which is derived from the seed of the question and the position of the draw. So an answer depends
+neither on the number of threads nor on the other draws that are used.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ __all__ = [
     "summarise_draws",
 ]
 
-# Draws of a posterior that are asked, where `max_models` is not given.
+# Number of draws of a posterior that are used if `max_models` is not given.
 _MAX_MODELS = 400
-# States that the lattices of all draws together may have: some ten seconds.
+# Largest number of states of the lattices of all draws together, which takes about ten seconds.
 _MAX_STATES = 2.0**25
 
 Answer = TypeVar("Answer")
@@ -50,18 +50,18 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class PosteriorEstimate(Estimate):
-    """A number that depends on the model, under the posterior of the model.
+    """A quantity that depends on the model, under the posterior of the model.
 
     ``value`` is its mean over the draws, and ``se`` the Monte Carlo standard error of this mean.
 
     Attributes
     ----------
     low, high : float
-        The interval: the models put the number in between with the probability asked for.
+        The interval that contains the quantity with probability `level`.
     effective : float
         Effective number of draws; NaN if there are fewer than four draws per chain.
     r_hat : float
-        R-hat of the number; above 1.01 the chains do not agree yet.
+        R-hat of the quantity; above 1.01 the chains do not agree yet.
 
     Examples
     --------
@@ -93,24 +93,24 @@ class Summary:
 
 @dataclass(frozen=True)
 class Asked(Generic[Answer]):
-    """The answers of the draws that were asked, chain after chain."""
+    """The answers for the draws that were used, chain after chain."""
 
     answers: list[Answer]
     chains: int
 
     def values(self, of: Callable[[Answer], ArrayLike]) -> NDArray[np.float64]:
-        """Return a number or an array of every answer, (chains, draws, ...)."""
+        """Return ``of(answer)`` for every answer, as an array (chains, draws, ...)."""
         stacked = np.stack([np.asarray(of(answer), dtype=np.float64) for answer in self.answers])
         return stacked.reshape(self.chains, -1, *stacked.shape[1:])
 
 
 def chosen_draws(posterior: Posterior, max_models: int | None) -> list[tuple[int, int]]:
-    """Return the draws to ask as (chain, draw): as many of each chain, evenly spread."""
+    """Return the draws to use as (chain, draw): the same number per chain, evenly spread."""
     chains, draws = posterior.draws.scale.shape
     most = max(_MAX_MODELS, chains) if max_models is None else max_models
     if most < chains:
         raise InputError(
-            f"max_models is {most}; expected at least {chains}, one model for each chain of the "
+            f"max_models is {most}; expected at least {chains}, one model per chain of the "
             "posterior"
         )
     places = np.linspace(0, draws - 1, min(draws, most // chains)).round().astype(np.int64)
@@ -123,11 +123,11 @@ def ask_draws(
     settings: Settings,
     description: str,
 ) -> Asked[Answer]:
-    """Ask draws of a posterior; `ask` gets a model and the settings for it, with its own seed."""
+    """Call ``ask(model, settings)`` for draws of a posterior; each draw has its own seed."""
     if settings.target_se is not None:
         raise InputError(
-            f"target_se={settings.target_se:g} has no meaning for a posterior; set draws=, the "
-            "number of draws for each of its models, or max_models="
+            f"target_se={settings.target_se:g} has no meaning for a posterior; use draws=, the "
+            "number of draws per model, or max_models="
         )
 
     def work(place: tuple[int, int]) -> Answer:
@@ -147,9 +147,9 @@ def ask_draws(
 def exact_for_all(
     posterior: Posterior, items: NDArray[np.int64], max_models: int | None = None
 ) -> bool:
-    """Tell whether the lattices of these items and all that act on them take some seconds only.
+    """Return whether lattices of these items and all that act on them take a few seconds only.
 
-    A draw of theta has no zeros, so that a lattice holds all items: up to 16 for 400 models.
+    A draw of theta has no zeros, so a lattice contains all items: up to 16 for 400 models.
     """
     theta = posterior.draws.theta[0, 0]
     models = len(chosen_draws(posterior, max_models))
@@ -159,18 +159,18 @@ def exact_for_all(
 def summarise_draws(values: NDArray[np.float64], level: float) -> Summary:
     """Return the summary of values (chains, draws, ...).
 
-    NaN (a draw that has no answer) is left out of means and intervals; effective size and R-hat
-    are NaN then, and the standard error too.
+    Draws without an answer (NaN) are left out of means and intervals. Effective size, R-hat and
+    standard error are then NaN.
     """
     tail = 0.5 * (1.0 - level)
     flat = values.reshape(values.shape[0] * values.shape[1], *values.shape[2:])
     known = ~np.isnan(flat)
     none = ~known.any(axis=0)
-    # Where no draw has an answer, any number keeps NumPy silent; it is removed below.
+    # If no draw has an answer, use 0 to avoid warnings of NumPy; it is replaced by NaN below.
     filled = np.where(none, 0.0, flat)
     with np.errstate(invalid="ignore"):  # infinite answers
         mean = np.nanmean(filled, axis=0)
-        # The one that looks for NaN goes column by column.
+        # nanquantile is slow, because it works column by column.
         quantile = np.quantile if known.all() else np.nanquantile
         low, high = quantile(filled, [tail, 1.0 - tail], axis=0)
         spread = np.nanstd(filled, axis=0, ddof=1) if len(flat) > 1 else np.full(mean.shape, np.nan)

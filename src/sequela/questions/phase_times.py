@@ -1,4 +1,4 @@
-"""Times of samples where the observation time is not exponential: its density times p(S | t)."""
+"""Pseudo-times if the observation time is not exponential: by its density times p(S | t)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["phase_times"]
 
-# Points of the trapezoidal rule in u, t = scale * exp(u - exp(-u)): means are right to 1e-8 or
-# better, quantiles, which are interpolated, to about 1e-3 of the time.
+# The trapezoidal rule in u with t = scale * exp(u - exp(-u)). The relative error of means is at
+# most 1e-8, that of quantiles, which are interpolated, about 1e-3.
 _STEP = 0.08
 _FIRST, _LAST = -3.6, 5.0
-# Less likely times (in nats) than the most likely one are left out.
+# Times whose log-density is lower than the maximum by more than this many nats are left out.
 _NEGLIGIBLE = 45.0
 
 
@@ -45,7 +45,7 @@ def phase_times(
     quantiles : mapping of str to float
         Names of columns, and the probabilities of their quantiles.
     settings : Settings
-        Threads.
+        Settings with the number of threads.
     """
     parameters = Parameters.for_sets(model)
     distinct = DistinctSamples.of(samples.without_times())
@@ -83,7 +83,7 @@ def _one(
     logs = np.full(t.size, -np.inf)
     best = -np.inf
     passage = Passage(parameters, columns)
-    # Outwards from the latest time: all sets are possible there, and the start is not.
+    # Begin with the latest time and stop as soon as earlier times are negligible.
     for at in range(t.size - 1, -1, -1):
         found, _ = passage.timed(float(t[at]), want_gradient=False)
         logs[at] = log_weight[at] + found if np.isfinite(found) else -np.inf
@@ -94,7 +94,7 @@ def _one(
     weights /= weights.sum()
     mean = float(weights @ t)
     sd = float(np.sqrt(weights @ (t - mean) ** 2))
-    # Half of the weight of a point lies before it.
+    # Half of the weight of a point counts as earlier than the point.
     before = np.cumsum(weights) - 0.5 * weights
     rising = np.concatenate([[True], np.diff(before) > 0.0])
     times = np.exp(np.interp(wanted, before[rising], np.log(t[rising])))

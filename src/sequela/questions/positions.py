@@ -1,4 +1,4 @@
-"""Where along the progression each item stands: quantiles of its place and of its arrival time."""
+"""Quantiles of the position of each item in the order, and of its arrival time."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["QUANTILES", "item_positions"]
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-# Items that were drawn less often have no quantiles worth drawing.
+# Quantiles of an item that was drawn less often are not precise enough.
 _FEWEST = 20
-# Models of a posterior that are asked.
+# Number of models of a posterior that are used.
 _MAX_MODELS = 100
 
 
@@ -39,19 +39,19 @@ def item_positions(
     items: Iterable[Any] | None = None,
     **settings: Unpack[SettingsKeywords],
 ) -> pd.DataFrame:
-    """Return quantiles of the place in the order and of the arrival time of each item.
+    """Return quantiles of the position in the order and of the arrival time of each item.
 
-    Both are given that the item is observed, over sequences drawn from the model. An item that is
-    observed mostly late has a late place also because there are more items by then; `order_matrix`
-    tells which of two items arrives first.
+    Both are conditional on the observation of the item, in sequences drawn from the model. An item
+    that is mostly observed late has a late position, partly because more items are present at that
+    time. `order_matrix` shows which of two items arrives first.
 
     Parameters
     ----------
     model : Model, fitted SetChain, theta, or Posterior
-        The model. Of a posterior, the sequences are drawn from several of its models alike, so
-        that the quantiles count how uncertain the model is as well.
+        The model. For a posterior, the same number of sequences is drawn from each of several
+        models, so that the quantiles include the uncertainty about the model.
     items : list of labels or None
-        None: all.
+        The items; None: all.
     **settings
         `draws` (number of simulated sequences, default 100,000), `random_state`, `n_threads`; see
         `Settings`. For a posterior also `max_models` (default 100).
@@ -59,10 +59,10 @@ def item_positions(
     Returns
     -------
     DataFrame
-        One row per item, the earliest median place first: "observed" (share of the sequences),
-        "place_05", "place_25", "place_50", "place_75", "place_95" (1 is first) and the same of
-        "time". NaN for items that were drawn fewer than 20 times. ``attrs`` holds "draws" and
-        "seed".
+        One row per item, the earliest median position first: "observed" (share of the sequences
+        with the item), quantiles of the position "place_05", "place_25", "place_50", "place_75",
+        "place_95" (1 is first), and the same quantiles of "time". NaN for items that were drawn
+        fewer than 20 times. ``attrs`` holds "draws" and "seed".
 
     Examples
     --------
@@ -84,7 +84,7 @@ def item_positions(
     for row, item in enumerate(places):
         here = order[ends[item] : ends[item + 1]]
         if here.size >= _FEWEST:
-            # A place that occurs: the lower of two between which a quantile falls.
+            # Use positions that occur: the lower one if a quantile is between two positions.
             at_place = np.quantile(drawn.place[here], QUANTILES, method="inverted_cdf")
             at_time = np.quantile(drawn.time[here], QUANTILES)
             rows[row] = np.concatenate([at_place, at_time])
@@ -98,7 +98,7 @@ def item_positions(
 
 
 class _Arrivals(NamedTuple):
-    """Every arrival in a number of sequences: which item, at which place, at which time."""
+    """The item, position and time of every arrival in a number of sequences."""
 
     item: NDArray[Any]
     place: NDArray[Any]
@@ -114,7 +114,7 @@ def _arrivals(model: Model, how: Settings) -> _Arrivals:
 
 
 def _over_draws(posterior: Posterior, how: Settings) -> _Arrivals:
-    """Draw as many sequences from each of several models of a posterior."""
+    """Draw the same number of sequences from each of several models of a posterior."""
     draws = DEFAULT_DRAWS if how.draws is None else how.draws
     most = max(_MAX_MODELS if how.max_models is None else how.max_models, 1)
     settings = how.but(max_models=max(most, len(posterior.draws.scale)))

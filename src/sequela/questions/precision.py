@@ -1,7 +1,7 @@
-"""Sampled answers: how many draws they need, their standard errors, and single numbers with both.
+"""Numbers of draws and standard errors of sampled answers.
 
-A question is asked with a number of draws, or with as many as a target for its standard error
-needs (`until_precise`).
+A question is answered with a given number of draws, or with as many draws as a target for the
+standard error needs (`until_precise`).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ __all__ = [
 
 Answer = TypeVar("Answer")
 
-# Simulated sequences, where neither `draws` nor `target_se` is given.
+# Number of simulated sequences if neither `draws` nor `target_se` is given.
 DEFAULT_DRAWS = 100_000
 MAX_DRAWS = 20_000_000
 # The number of batches of a jackknife.
 BATCHES = 20
 _FIRST_DRAWS = 10_000
-# An estimate of the error has an error itself: aim a little lower than asked.
+# The estimated error is not exact, so use some more draws than it suggests.
 _MARGIN = 1.1
 
 
@@ -55,13 +55,13 @@ class Estimate:
     value : float
         The number; ``float(estimate)`` is the same.
     se : float
-        Its standard error; 0 where it is exact.
+        Standard error of the number; 0 if it is exact.
     method : str
-        "exact" or how it was sampled.
+        "exact", or the name of the sampling method.
     draws : int
-        Number of draws; 0 where it is exact.
+        Number of draws; 0 if the number is exact.
     seed : int or None
-        What every draw was derived from; None where it is exact.
+        The seed from which all draws were derived; None if the number is exact.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def share_error(hits: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]
 
 
 def batch_of_draws(draws: int) -> NDArray[np.int64]:
-    """Return the batch of every draw, `BATCHES` of about equal size."""
+    """Return the number of the batch of every draw; the `BATCHES` batches have about equal size."""
     return np.arange(draws) * BATCHES // draws
 
 
@@ -108,9 +108,9 @@ def jackknife_error(without: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def settings_for_orders(settings: Settings, draws: int) -> Settings:
-    """Return settings under which the chains of a set draw this many orders together.
+    """Return settings with which all chains of a set together draw this many orders.
 
-    All chains draw the same number of orders, so there may be a few more.
+    All chains draw the same number of orders, so the total may be slightly larger.
     """
     sweeps = -(-draws // settings.sampling.chains)
     return settings.but(
@@ -127,10 +127,10 @@ def until_precise(
     first: int = _FIRST_DRAWS,
     max_draws: int = MAX_DRAWS,
 ) -> Answer:
-    """Ask with as many draws as the settings say, or as their target for the error needs.
+    """Return ``ask(draws)`` with the number of draws from the settings, or for their target error.
 
-    Without either there are `default` draws. A target is first tried with `first` draws; the
-    answer is the one that the number of draws it took would have given.
+    If neither is set, there are `default` draws. For a target the first attempt has `first` draws.
+    The result is the same as with the final number of draws from the beginning.
     """
     target = settings.target_se
     if target is None:
@@ -147,12 +147,12 @@ def until_precise(
             if np.isfinite(error):
                 reason = (
                     f"after {draws:,} draws the standard error is {error:.2g}, and about "
-                    f"{needed:.2g} draws would be needed; at most {max_draws:,} are made"
+                    f"{needed:.2g} draws would be needed, more than the limit of {max_draws:,}"
                 )
             else:
                 reason = f"in {draws:,} draws the event was never observed, or too rarely"
             raise BudgetError(
-                f"target_se={target:g} cannot be reached: {reason}. Ask for a larger target_se"
+                f"target_se={target:g} cannot be reached: {reason}. Use a larger target_se"
             )
         draws = int(np.ceil(wanted))
 
@@ -170,7 +170,7 @@ class Shares:
     draws : int
         Number of simulated draws; 0 if all are exact.
     seed : int or None
-        What every draw was derived from; None if all are exact.
+        The seed from which all draws were derived; None if all are exact.
     """
 
     probability: NDArray[np.float64]
@@ -185,7 +185,7 @@ def fill_by_simulation(
     count_hits: Callable[[int], NDArray[np.int64]],
     settings: Settings,
 ) -> Shares:
-    """Return probabilities: exact ones as they are, and simulated ones where these are NaN.
+    """Return probabilities: the exact ones, and simulated ones where the exact one is NaN.
 
     ``count_hits(draws)`` simulates and returns the number of draws in which each event happened.
     """

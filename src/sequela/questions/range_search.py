@@ -1,4 +1,7 @@
-"""The search behind `order_ranges`: rivals of the model, and profiles of the orders of pairs."""
+"""The search of `order_ranges`: models with the opposite order, and profiles of pairs.
+
+A rival of a model is another model in which the order of a pair is the opposite.
+"""
 
 from __future__ import annotations
 
@@ -22,24 +25,24 @@ if TYPE_CHECKING:
 
 __all__ = ["PairRange", "Point", "RangeSearch", "SearchLimits", "range_of"]
 
-_RISE = 1e-3  # nats: less is not worth a move
+_RISE = 1e-3  # a model that is better by fewer nats does not replace the current one
 _STEP = 1.25  # log-odds between two points of a profile
 _MOST_STEPS = 5
-_RIVAL = 1.0  # log-odds at which the opposite order is held first
-_EDGE = 0.02  # an order that is this certain is not followed further
-# Optima that every profile begins from as well: the best, within this many nats.
+_RIVAL = 1.0  # log-odds at which the opposite order is first held
+_EDGE = 0.02  # a profile ends where P(a before b) is within this distance of 0 or 1
+# Profiles also begin from the best other optima: at most this many, within this many nats.
 _MOST_OPTIMA = 2
 _NEARBY = 5.0
-# The share of the work that the search for better models may take.
+# Largest share of the work for the search for better models.
 _SEARCH_SHARE = 0.5
-# A profile that has begun may go on beyond the limit, up to this factor: half a profile would give
-# a range that is too narrow.
+# A profile that has begun may exceed the limit by up to this factor, because an incomplete profile
+# would give a range that is too narrow.
 _LAST_PROFILE = 1.5
 
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """When a search ends: the work that it may take, and the replacements of the model.
+    """The limits of a search: its work, and the number of replacements of the model.
 
     Attributes
     ----------
@@ -59,7 +62,7 @@ class SearchLimits:
 
 @dataclass(frozen=True)
 class Point:
-    """One model on a profile: P(i before j), and how far it is below the best, in nats."""
+    """One model on a profile: P(i before j), and its distance below the best model, in nats."""
 
     probability: float
     drop: float
@@ -67,7 +70,7 @@ class Point:
 
 @dataclass(frozen=True)
 class PairRange:
-    """What was found for a pair (i, j); probabilities are of i before j."""
+    """The result for a pair (i, j); probabilities are P(i before j)."""
 
     pair: Pair
     probability: float
@@ -77,8 +80,8 @@ class PairRange:
     checked: bool
 
 
-class _Spent(Exception):  # noqa: N818 - not an error: a way out of nested loops
-    """No evaluations are left, or a signal came."""
+class _Spent(Exception):  # noqa: N818 - not an error: it ends nested loops
+    """No evaluations are left, or a signal was received."""
 
 
 def _logit(p: float) -> float:
@@ -87,11 +90,11 @@ def _logit(p: float) -> float:
 
 
 def range_of(paths: list[list[Point]], within: float) -> tuple[float, float, float]:
-    """Return the lowest and highest probability within so many nats, and the evidence.
+    """Return the lowest and highest probability with a drop of at most `within`, and the evidence.
 
-    The evidence is for "i before j" against the opposite, negative if the opposite is better.
-    Between neighbouring points of a path the root of the drop is taken to be linear in the
-    log-odds, as on a parabola.
+    The evidence is for "i before j" against the opposite order; it is negative if the opposite is
+    better. Between adjacent points of a path the square root of the drop is assumed to be linear in
+    the log-odds, as for a parabola.
 
     Examples
     --------
@@ -124,38 +127,38 @@ def _crossing(a: Point, b: Point, within: float) -> list[float]:
 
 
 def _drop_between(a: Point, b: Point) -> float:
-    """Return the drop where the path between two points passes one half."""
+    """Return the drop at which the path between two points crosses the probability one half."""
     share = _logit(a.probability) / (_logit(a.probability) - _logit(b.probability))
     low, high = np.sqrt(max(a.drop, 0.0)), np.sqrt(max(b.drop, 0.0))
     return float((low + share * (high - low)) ** 2)
 
 
 class RangeSearch:
-    """A search from one model: better models first, then the profile of each pair.
+    """A search from one model: first for better models, then the profile of each pair.
 
     Parameters
     ----------
     held : HeldFits
         The fits.
     theta : array (n, n)
-        Where to begin.
+        The model from which the search begins.
     data : Dataset
-        The samples: pairs that never occur together have no order.
+        The samples; pairs that never occur together are left out.
     pairs : list of pairs or None
-        None: those that interact, anew after each move.
+        The pairs to check; None: pairs that interact, chosen again after each better model.
     max_pairs : int
-        At most this many of them.
+        Largest number of pairs if `pairs` is None.
     within : float
-        The largest drop that is allowed, in nats.
+        The largest allowed drop, in nats.
 
     Attributes
     ----------
     current : Visited
         The best model so far.
     moves, gain : int, float
-        How often it was replaced, and by how much it is better than the given one.
+        How often it was replaced, and how much better it is than the given one, in nats.
     found : list of PairRange
-        One for each pair.
+        The results, one per pair.
     """
 
     def __init__(
@@ -185,12 +188,12 @@ class RangeSearch:
 
     @property
     def gain(self) -> float:
-        """How much better the model is than the given one, in nats."""
+        """How much better the current model is than the given one, in nats."""
         return self.current.value - self._given if self.moves else 0.0
 
     @property
     def pairs(self) -> list[Pair]:
-        """The pairs in question: given, or those of the current model that interact."""
+        """The pairs to check: the given ones, or those that interact in the current model."""
         if self._asked is not None:
             return self._asked
         strength = np.abs(self.current.theta)
@@ -200,7 +203,7 @@ class RangeSearch:
         return [(int(i[k]), int(j[k])) for k in order]
 
     def run(self, limits: SearchLimits, stopped: Callable[[], bool]) -> None:
-        """Search within limits, or until `stopped` says so."""
+        """Search within the limits, or until `stopped` returns true."""
         self._stopped = stopped
         began = self._spent()
         evaluations = np.inf if limits.evaluations is None else limits.evaluations
@@ -223,7 +226,7 @@ class RangeSearch:
     # --- better models ----------------------------------------------------------------------------
 
     def _find_better(self, max_moves: int) -> bool:
-        """Learn the reverse of every pair; move to the best of them if it is better."""
+        """Learn the reverse of every pair; if the best of these is better, make it current."""
         best: Visited | None = None
         pairs = self.pairs
         self._rivals = {}
@@ -245,7 +248,7 @@ class RangeSearch:
         return rival.value > self.current.value + max(_RISE, 2.0 * error)
 
     def _move(self, rival: Visited) -> bool:
-        """Make a better model the current one, learned to the tolerance of the fit."""
+        """Learn a better model to the tolerance of the fit, and make it the current one."""
         better = self.held.fit(rival.theta, polish=True)
         if better is None or not self._is_better(better):
             return False
@@ -255,7 +258,7 @@ class RangeSearch:
         return True
 
     def _reversals(self, pair: Pair, pairs: list[Pair]) -> list[Visited]:
-        """Return the free optima from the reverse of a pair, alone and with its neighbours."""
+        """Return optima that start from the reverse of a pair, alone and with its neighbours."""
         held = self._rival(pair)
         ends = [] if held is None else [self._fit(held.theta)]
         near = [other for other in pairs if other != pair and set(other) & set(pair)]
@@ -273,7 +276,7 @@ class RangeSearch:
         return -_RIVAL if self.held.log_odds(self.current.theta, pair) >= 0.0 else _RIVAL
 
     def _rival(self, pair: Pair) -> Visited | None:
-        """Return the model with the opposite order of a pair held, all else learned again."""
+        """Return the model with the opposite order of a pair held, and all else learned again."""
         if pair not in self._rivals:
             target = self._opposite(pair)
             start = self.held.moved(self.current.theta, pair, target)
@@ -294,14 +297,14 @@ class RangeSearch:
         return self.held.fit(theta, hold, support)
 
     def _remember(self, end: Visited) -> None:
-        """Keep an optimum that differs from those known."""
+        """Store an optimum if it differs from those that are stored."""
         if all(np.abs(end.theta - other.theta).max() > SAME for other in self._optima):
             self._optima.append(end)
 
     # --- profiles ---------------------------------------------------------------------------------
 
     def _range(self, pair: Pair) -> PairRange:
-        """Return the range of the order of a pair, over the profile with everything else free."""
+        """Return the range of the order of a pair, over a profile with all other entries free."""
         p = self.held.probability(self.current.theta, pair)
         try:
             paths = self._profile(pair) if np.isfinite(p) else []
@@ -358,7 +361,7 @@ class RangeSearch:
         direction: float,
         frame: tuple[NDArray[np.bool_], float],
     ) -> list[tuple[float, float]]:
-        """Hold the order further and further in one direction until the value is too low."""
+        """Return the path of one direction: move the target on until the value is too low."""
         support, best = frame
         path = [(self.held.probability(top.theta, pair), top.value)]
         model = top

@@ -1,11 +1,12 @@
-"""Can the data tell which of two items arrived first? Every order is compared with its reverse.
+"""Compare every order of a learned model with its reverse.
 
-Two items alone cannot tell (Proposition 1): a whole family of models, from "always 1 first" to
-"always 2 first", has the same distribution of sets. Only the other items, as a clock, can. So for
-each pair that interacts, the pair's own parameters are moved along that family to the opposite
-order, the model is learned again from there, and both optima are compared after refits without
-penalty. If learning returns to the first order, the reverse is held: a refit in which the arrow
-between the two points the other way. What remains is the evidence for the order.
+Samples of two items alone contain no information about their order (Proposition 1): a whole family
+of models, from "always 1 first" to "always 2 first", has the same distribution of sets. Only the
+other items, as a clock, determine the order. So for each pair that interacts, its parameters are
+moved along this family to the opposite order, and the model is learned again from there. Both
+optima are compared after refits without penalty. If the fit returns to the first order, the reverse
+order is held: in a further fit, the interaction of the pair has the opposite direction. The
+difference of the log-likelihoods is the evidence for the order.
 """
 
 from __future__ import annotations
@@ -43,10 +44,11 @@ if TYPE_CHECKING:
 
 __all__ = ["RivalKeywords", "Rivals", "reverse_order", "rival_orders"]
 
-# Neither order of a reversed pair is made impossible: the solver could not come back from there.
+# A smaller share would make one order of a reversed pair impossible, and the solver could not
+# return from there.
 _LEAST_SHARE = 0.02
 _MAX_MOVES = 20
-_RISE = 1e-2  # nats: less is not worth a move
+_RISE = 1e-2  # a model that is better by fewer nats does not replace the current one
 _COLUMNS = [
     "first", "second", "probability", "rival_probability", "evidence", "evidence_se", "penalised",
     "optimum",
@@ -55,26 +57,27 @@ _COLUMNS = [
 
 @dataclass(frozen=True)
 class Rivals:
-    """The orders of interacting pairs, each against its reverse.
+    """Comparison of the orders of interacting pairs with their reverses.
+
+    A rival is the best model with the reverse order of a pair.
 
     Attributes
     ----------
     table : DataFrame
-        One row per pair, the least certain first: "first", "second" (as in the model),
-        "probability" (first before second, given both), "rival_probability" (the same in the
+        One row per pair, the least certain first: "first", "second" (in the order of the model),
+        "probability" (P(first before second), given both), "rival_probability" (the same in the
         rival), "evidence" for the order of the model (difference of the log-likelihoods, in nats;
-        below about 2 the data do not tell), "evidence_se" (its Monte Carlo error), "penalised"
-        (the same difference with the penalty and without refits, over all samples), "optimum"
-        (whether the rival, too, is an optimum of the penalised likelihood, or only with its arrow
-        held).
+        below about 2 the data cannot tell), "evidence_se" (its Monte Carlo error), "penalised" (the
+        same difference with the penalty and without refits, over all samples), "optimum" (whether
+        the rival is an optimum of the penalised likelihood; if not, its order was held).
     model : Model
-        The model whose orders they are: the best that was found.
+        The model that has these orders: the best that was found.
     refit : Refit
-        Its refit without penalty.
+        Refit of the model without penalty.
     moves : int
         Number of times that a rival was better than the current model and replaced it.
     optimum : bool
-        Whether the model is an optimum of the penalised likelihood; False: its arrows are held.
+        Whether the model is an optimum of the penalised likelihood; False: an order was held.
     """
 
     table: pd.DataFrame
@@ -87,10 +90,10 @@ class Rivals:
 def reverse_order(
     theta: NDArray[np.float64], i: int, j: int, stop_rate: float = 1.0
 ) -> NDArray[np.float64]:
-    """Return theta with items i and j moved along Proposition 1's family to the opposite order.
+    """Return theta with items i and j moved to the opposite order along Proposition 1's family.
 
-    The distribution of the sets of these two items stays the same, and the item that mostly came
-    first now mostly comes second. `stop_rate` is the rate of the observation.
+    The distribution of sets in the model of these two items alone stays the same. The item that
+    mostly arrived first then mostly arrives second. `stop_rate` is the rate of the observation.
 
     Examples
     --------
@@ -102,7 +105,7 @@ def reverse_order(
     ([0.982, 0.02], True)
     """
     block = np.ix_([i, j], [i, j])
-    # The family is about observation at rate 1: base rates are relative to the rate.
+    # The family assumes observation at rate 1, so divide the base rates by the rate.
     relative = np.diag([np.log(stop_rate)] * 2)
     pair = theta[block] - relative
     family = two_item_family_of(pair)
@@ -115,7 +118,7 @@ def reverse_order(
 
 
 class RivalKeywords(SettingsKeywords, total=False):
-    """The options of `rival_orders`: settings, tolerances of the fits, and which pairs to try."""
+    """The options of `rival_orders`: settings, tolerances of the fits, and choice of pairs."""
 
     least_effect: float
     max_pairs: int
@@ -135,29 +138,29 @@ def rival_orders(
 ) -> Rivals:
     """Compare every order of a learned model with its reverse.
 
-    One pair is reversed at a time, and both orders are scored on one support: the interactions of
-    the two models compared. Where a rival would reverse a whole cascade, the evidence is too large;
-    `order_ranges` reverses cascades, too, and gives the range of probabilities that the data allow.
+    One pair is reversed at a time. Both orders are compared on the same support: the interactions
+    of the two models. If a better rival would need the reversal of several pairs (a cascade), the
+    evidence is too large. `order_ranges` also reverses cascades, and gives the range of
+    probabilities that the data allow.
 
     Parameters
     ----------
     model : Model or fitted SetChain
-        The model whose orders are in question.
+        The model whose orders are checked.
     data : Dataset, DataFrame, array or list of sets
-        What it was learned from.
+        The samples from which the model was learned.
     pairs : iterable of (item, item) or None
-        Which pairs; None: those with a promoting interaction of at least `least_effect`.
+        The pairs; None: those with a positive interaction of at least `least_effect`.
     times : array or None
         Observation times, if they are known.
     penalty : float or None
-        Of the fits; None: the one that the model was learned with.
+        Penalty of the fits; None: the penalty with which the model was learned.
     search : bool
-        Continue from a rival that is better than the model, until none is.
+        Whether to continue from a rival that is better than the model, until no rival is better.
     **options
-        `least_effect` (how strong an interaction makes its pair a candidate, default 1),
-        `max_pairs` (at most this many pairs, those with the strongest interactions, default 50);
-        `tol` and `max_iter` of the fits, as in `SetChain`; `budget`, `sampling`, `random_state`,
-        `n_threads` as in `Settings`.
+        `least_effect` (smallest interaction of a pair, default 1), `max_pairs` (at most this many
+        pairs, those with the strongest interactions, default 50); `tol` and `max_iter` of the fits,
+        as in `SetChain`; `budget`, `sampling`, `random_state`, `n_threads` as in `Settings`.
 
     Returns
     -------
@@ -226,7 +229,7 @@ def _places(model: Model, pair: Any) -> tuple[int, int]:
 def _candidates(
     theta: NDArray[np.float64], least_effect: float, max_pairs: int
 ) -> list[tuple[int, int]]:
-    """Return pairs of which one item promotes the other, the strongest effects first."""
+    """Return pairs in which one item increases the rate of the other, the strongest first."""
     off = theta.copy()
     np.fill_diagonal(off, 0.0)
     strength = np.triu(np.maximum(off, off.T))
@@ -237,9 +240,9 @@ def _candidates(
 
 @dataclass(frozen=True)
 class _Rival:
-    """The reverse of one order: the evidence against it, and whether it is an optimum.
+    """The rival for one order: the evidence against it, and whether it is an optimum.
 
-    `advantage` is that of the current model over the whole rival, by the score of refits.
+    `advantage` is the score of the current model's refit minus that of the rival's refit.
     """
 
     evidence: float
@@ -261,12 +264,12 @@ def _rival(
     penalty: OffDiagonalL1,
     pair: tuple[int, int],
 ) -> _Rival:
-    """Learn the reverse of the order of a pair: as an optimum, or with the arrow held."""
+    """Learn the model with the reverse order of a pair: as an optimum, or with the order held."""
     i, j = pair
     try:
         start = reverse_order(current.theta, i, j, Parameters.of(current).stop_rate)
     except InputError:
-        start = current.theta.copy()  # never together, or never apart: no family to move along
+        start = current.theta.copy()  # there is no family: exchange the effects
         start[i, j], start[j, i] = start[j, i], start[i, j]
     free = _with_theta(current, fits.fit(start, penalty)[0].theta)
     if _differ(free, current):
@@ -278,7 +281,7 @@ def _rival(
     end, _ = fits.fit(held, OnSupport(support, penalty.strength))
     bound = _with_theta(current, end.theta)
     rival = _weigh(current, current_refit, bound, fits, pair, optimum=False)
-    # The reverse may be an optimum after all, which this nearer start finds.
+    # The reverse may still be an optimum, which a fit from this closer start finds.
     free = _with_theta(current, fits.fit(end.theta, penalty)[0].theta)
     if _differ(free, current):
         other = _weigh(current, current_refit, free, fits, pair, optimum=True)
@@ -300,10 +303,10 @@ def _weigh(
     *,
     optimum: bool,
 ) -> _Rival:
-    """Weigh a rival: by evidence about the pair alone, and as a whole.
+    """Return a rival with its evidence about the pair and its score as a model.
 
-    For the evidence both are refitted with the interactions of either, except the pair's own:
-    otherwise an interaction elsewhere that only one of them happened to have would count.
+    For the evidence both models are refitted with the interactions of both, except those of the
+    pair. Otherwise, other interactions that only one of the models has would count as evidence.
     """
     either = (current.theta != 0.0) | (rival.theta != 0.0)
     either[list(pair), list(pair[::-1])] = False
@@ -330,7 +333,7 @@ def _row(
     penalty: OffDiagonalL1,
     settings: Settings,
 ) -> dict[str, Any]:
-    """Return one row of the table, named so that the likelier item is the first."""
+    """Return one row of the table; "first" is the item that more probably arrives first."""
     i, j = pair
     items = current.items
     here, there = (

@@ -1,4 +1,4 @@
-"""What a sample's set tells about its own history: positions and arrival times of its items."""
+"""Positions and arrival times of the items of one sample, given its set."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
     "sample_posteriors",
 ]
 
-# Orders drawn of a set beyond the budget: by default, and at most.
+# Number of orders drawn for a set beyond the budget: by default, and the largest number.
 DEFAULT_ORDERS = 1_600
 MAX_ORDERS = 1_000_000
 
@@ -45,8 +45,8 @@ MAX_ORDERS = 1_000_000
 class SampleAnswer:
     """Posterior moments of samples, the number of orders drawn per set, and their seed.
 
-    All chains draw the same number of orders, so there may be a few more than were asked for. If
-    all sets are exact, there are no orders and no seed.
+    All chains draw the same number of orders, so there may be slightly more than requested. If all
+    sets are exact, there are no orders and no seed.
     """
 
     posterior: SamplePosteriors
@@ -55,9 +55,9 @@ class SampleAnswer:
 
 
 def _complete(data: Dataset) -> NDArray[np.int64]:
-    """Return the positions of samples without missing cells and known orders: those may be drawn.
+    """Return the positions of samples without missing cells and known orders.
 
-    Partly known ones are exact, or an error, whatever the method.
+    For these samples orders can be drawn. Partly known samples are exact, or raise an error.
     """
     missing = np.zeros(data.n_samples, dtype=bool) if data.missing is None else data.missing.any(1)
     ordered = [False] * data.n_samples if data.orders is None else [bool(s) for s in data.orders]
@@ -72,9 +72,9 @@ def posterior_until_precise(
     *,
     method: str = "auto",
 ) -> SampleAnswer:
-    """Return posterior moments from as many drawn orders as the settings or their target need.
+    """Return posterior moments, with as many drawn orders as the settings or their target need.
 
-    With method "exact" a set beyond the budget is a `BudgetError`.
+    With method "exact", a set beyond the budget raises a `BudgetError`.
     """
     if method == "exact":
         parameters = Parameters.of(model)
@@ -103,16 +103,17 @@ def posterior_until_precise(
 def sample_arrivals(
     model: ModelLike, sample: Iterable[Any], **settings: Unpack[SettingsKeywords]
 ) -> pd.DataFrame:
-    """Return when the items of one sample arrived: their positions and arrival times.
+    """Return positions and arrival times of the items of one sample.
 
-    Exact within the budget (on the lattice or by components), from drawn orders beyond it.
+    They are exact within the budget (on the lattice or by components), and estimated from drawn
+    orders beyond it.
 
     Parameters
     ----------
     model : Model, fitted SetChain, or theta
         The model.
     sample : set of labels, or a true/false row
-        What was observed.
+        The items that are present.
     **settings
         `budget`, `random_state`; if the set is beyond the budget also `sampling`, `draws` (number
         of orders drawn, default 1,600) or `target_se` (of every mean position). See `Settings`.

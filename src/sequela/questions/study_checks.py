@@ -1,7 +1,7 @@
-"""What a study would tell, by learning a model from each simulated data set and checking its order.
+"""Outcomes of planned studies, by a fit to each simulated data set and a check of its order.
 
-This is what `sequela fit` does with its data, so it takes any number of items, and a second or more
-for each data set. Clock items are columns like all others.
+This is the same analysis as in `sequela fit`. It works for any number of items, and takes a second
+or more per data set. Clock items are ordinary columns.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 __all__ = ["checked_studies", "simulate_study"]
 
-# Sets that clock items are added to: the lattice of the set must be affordable.
+# Largest set to which clock items are added, because this needs the lattice of the set.
 _LARGEST_SET = 16
-# Evidence is infinite where no model with the opposite order was found.
+# Evidence is limited to this value; it is infinite if no model with the opposite order was found.
 _MOST_EVIDENCE = 20.0
 
 
 def checked_studies(
     problem: StudyProblem, samples: list[int], clocks: int, penalty: float, settings: Settings
 ) -> list[Outcomes]:
-    """Return what studies with these numbers of new samples, all with `clocks`, would tell."""
+    """Return the outcomes of studies, one for each number of new samples, with `clocks` items."""
 
     def work(piece: tuple[int, int]) -> tuple[float, bool]:
         study, size = piece
@@ -68,7 +68,7 @@ def checked_studies(
 def _evidence(
     problem: StudyProblem, data: Dataset, penalty: float, settings: Settings
 ) -> tuple[float, bool]:
-    """Return the evidence for the first item of the pair, and whether the order is called."""
+    """Return the evidence that the first item arrives first, and whether the data can tell."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fits of simulated data may have several optima
         learner = Learner(penalty, random_state=settings.seed, n_threads=1, progress=False).fit(
@@ -86,9 +86,9 @@ def _evidence(
 
 
 def simulate_study(problem: StudyProblem, study: int, size: int, clocks: int, seed: int) -> Dataset:
-    """Return the samples that are there with new clock items, and new samples with all items.
+    """Return the existing samples with new clock items, and new samples with all items.
 
-    The smaller of two sizes is the beginning of the larger one.
+    A study of a smaller size is the first part of a study of a larger size.
     """
     chain, draw = problem.truths[study]
     theta = problem.posterior.draws.theta[chain, draw]
@@ -112,7 +112,7 @@ def _added_clocks(
     clocks: int,
     rng: np.random.Generator,
 ) -> NDArray[np.bool_]:
-    """Return clock items for the samples that are there: first their number, then which."""
+    """Draw clock items for the existing samples: first their number, then which ones."""
     present = np.zeros((len(known), clocks), dtype=np.bool_)
     if not clocks:
         return present

@@ -1,9 +1,10 @@
-"""How much more data would help to tell which of two items came first.
+"""How much more data would help to determine which of two items arrives first.
 
-Models are drawn from the posterior, and each is taken to be true in turn. From each a larger study
-is simulated: new samples, and clock items (items that are independent of all others) added to all
-samples, old and new. Then the order of the pair is inferred anew, and counted as right, wrong or
-open. So the answer counts all that is uncertain now: the order itself and how strong effects are.
+Models are drawn from the posterior, and each in turn is assumed to be true. A larger study is
+simulated from each model: new samples, and additional clock items (items that are independent of
+all others) in all samples, old and new. Then the order of the pair is inferred again, and counted
+as right, wrong or open. So the result includes the present uncertainty about the order and about
+the strength of effects.
 """
 
 from __future__ import annotations
@@ -36,16 +37,16 @@ __all__ = ["LEAST_EFFECTIVE", "StudyPlan", "plan_study"]
 
 Method = Literal["auto", "reweight", "check"]
 _METHODS = ("auto", "reweight", "check")
-# With more items the weights of a larger study concentrate on a few draws.
+# With more items, the weights of a larger study concentrate on a few draws.
 _MOST_ITEMS_TO_REWEIGHT = 4
-# Studies per design by default.
+# Default number of simulated studies per design.
 _STUDIES = {"reweight": 400, "check": 20}
-# Nine tenths of the studies must rest on at least this many effective draws.
+# A result is reliable if 90% of the studies have at least this many effective draws.
 LEAST_EFFECTIVE = 40.0
 
 
 class StudyKeywords(SettingsKeywords, total=False):
-    """The options of `plan_study` beside settings."""
+    """The options of `plan_study` in addition to settings."""
 
     method: Method
     clock_frequency: float | None
@@ -56,7 +57,9 @@ class StudyKeywords(SettingsKeywords, total=False):
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """What larger studies would probably tell about the order of two items.
+    """The expected results of larger studies about the order of two items.
+
+    An order is "called" if a study decides for it.
 
     Attributes
     ----------
@@ -64,28 +67,28 @@ class StudyPlan:
         One row for each number of new "samples" and of additional "clocks". "evidence": expected
         evidence for the true order, in nats (log of the posterior odds, or profile log-likelihood
         ratio, see `method`). "probability": expected posterior probability of the true order.
-        "right" and "wrong": probability that the true order, or the wrong one, would be called;
-        "open": that neither would. Columns that end in "_se" are Monte Carlo standard errors.
-        "effective": the effective number of draws that at least 90% of the simulated studies rest
-        on, and "reliable": whether it is large enough. NaN: this method has no such number.
+        "right" and "wrong": probability that the true order, or the wrong one, is called; "open":
+        probability that neither is. Columns that end in "_se" are Monte Carlo standard errors.
+        "effective": at least 90% of the simulated studies have this effective number of draws.
+        "reliable": whether this number is large enough. NaN: this method has no such number.
     first, second : str
         The pair.
     now : float
-        Posterior probability that `first` usually comes first, with the data that are there.
+        Posterior probability that `first` usually arrives first, with the present data.
     samples : int
-        Number of samples that are there.
+        Number of samples in the present data.
     method : str
         "reweight" (posterior probabilities, by weights of the draws) or "check" (a fit to each
         simulated data set, with the check of `order_ranges`).
     certainty : float
-        An order is called at this posterior probability. "check" calls it if the opposite order is
-        more than 2 nats worse.
+        An order is called at this posterior probability. "check" calls an order if the opposite
+        order is worse by more than 2 nats.
     clock_frequency : float
         Share of the samples that have a given additional clock item.
     studies : int
         Number of simulated studies per row.
     seed : int
-        Repeats the numbers.
+        The seed; the same seed gives the same numbers.
     """
 
     table: pd.DataFrame = field(repr=False)
@@ -100,7 +103,7 @@ class StudyPlan:
     seed: int
 
     def sentences(self) -> list[str]:
-        """Return the plan in words, one sentence for each size of the study."""
+        """Return the plan in words, one sentence per row of the table."""
         told = []
         for row in self.table.itertuples(index=False):
             text = (
@@ -121,29 +124,29 @@ def plan_study(
     clocks: Iterable[int] | None = None,
     **options: Unpack[StudyKeywords],
 ) -> StudyPlan:
-    """Return how well larger studies would probably tell which of two items came first.
+    """Return how well larger studies would determine which of two items arrives first.
 
     Parameters
     ----------
     posterior : Posterior
         From `sequela.posterior`.
     data : Dataset, DataFrame, array or list of sets
-        The samples that it was sampled from.
+        The samples from which the posterior was computed.
     first, second : str
-        The pair of items; at least one sample has both.
+        The pair of items; at least one sample must have both.
     samples : list of int or None
-        Numbers of new samples; None: none, as many as there are, and three times as many.
+        Numbers of new samples; None: 0, the present number of samples, and three times this number.
     clocks : list of int or None
         Numbers of additional clock items, independent of all other items, that are measured in all
         samples, new and old; None: 0, 10 and 40 (method "check": 0 and 20).
     **options
-        `method`: "reweight" weights the draws of the posterior, which is exact up to Monte Carlo
-        error but needs more and more draws with more items and larger studies; "check" fits a
-        model to each simulated data set, with `penalty` (0.01), and asks `order_ranges`. "auto":
-        "reweight" for up to 4 items. `clock_frequency`: share of the samples that have a given
-        clock item (None: the median of the other items of the data; 0.1 if there are none).
-        `certainty` (0.95): the posterior probability at which an order is called. `studies`:
-        number of simulated studies per row (400; method "check": 20). `random_state` and
+        `method`: "reweight" changes the weights of the draws of the posterior. It is exact up to
+        Monte Carlo error, but needs many more draws for more items and larger studies. "check" fits
+        a model to each simulated data set, with `penalty` (0.01), and uses `order_ranges`. "auto"
+        is "reweight" for up to 4 items, otherwise "check". `clock_frequency`: share of the samples
+        that have a given clock item (None: the median of the other items of the data; 0.1 if there
+        are none). `certainty` (0.95): the posterior probability at which an order is called.
+        `studies`: number of simulated studies per row (400; method "check": 20). `random_state` and
         `n_threads` as in `Settings`.
 
     Returns
@@ -204,7 +207,7 @@ def plan_study(
 
 
 def _summary(found: Outcomes) -> dict[str, Any]:
-    """Return one row of the table: means over studies, with their errors."""
+    """Return one row of the table: means over studies, with their standard errors."""
     row: dict[str, Any] = {}
     for name in ("evidence", "probability", "right", "wrong"):
         row |= {name: _mean(getattr(found, name)), f"{name}_se": _error(getattr(found, name))}
@@ -238,7 +241,7 @@ def _read_penalty(penalty: Any) -> float:
 
 
 def _read_numbers(name: str, numbers: Any, default: list[int]) -> list[int]:
-    """Return sorted numbers, each once."""
+    """Return the distinct numbers, sorted."""
     if numbers is None:
         return default
     try:

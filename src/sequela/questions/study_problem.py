@@ -1,4 +1,4 @@
-"""What a planned study starts from, and what the data sets that it might find would tell."""
+"""The input of a planned study, and the outcomes of simulated studies."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 
 __all__ = ["Outcomes", "StudyProblem", "joint_probabilities", "read_problem"]
 
-# Of a clock item, where the data have no item beside the two.
+# Frequency of a clock item if the data have no items except the pair.
 _CLOCK_FREQUENCY = 0.1
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What simulated studies of one size would tell; arrays have one entry for each study.
+    """The outcomes of simulated studies of one size; arrays have one entry per study.
 
     Attributes
     ----------
     evidence : array
-        For the true order, in nats; below 0: for the wrong one.
+        Evidence for the true order, in nats; below 0: for the wrong order.
     probability : array
-        Probability of the true order after the study; NaN where the method has none.
+        Probability of the true order after the study; NaN if the method does not give it.
     right, wrong : array of bool
-        Whether the true order, or the wrong one, would be called.
+        Whether the true order, or the wrong one, is called.
     effective : array
-        Effective number of draws of the posterior; NaN where the method has none.
+        Effective number of draws of the posterior; NaN if the method does not use draws.
     """
 
     evidence: NDArray[np.float64]
@@ -51,22 +51,22 @@ class Outcomes:
 
 @dataclass(frozen=True)
 class StudyProblem:
-    """A pair of items, what is known about its order, and which models are taken to be true.
+    """A pair of items, the posterior, and the models that are assumed to be true.
 
     Attributes
     ----------
     posterior : Posterior
-        What is known.
+        The posterior given the present data.
     data : Dataset
-        The samples that it is known from.
+        The present data.
     items : tuple of two str
         The pair.
     ahead : array of bool, (chains, draws)
-        Whether the first item of the pair usually comes first, by draw.
+        Whether the first item of the pair usually arrives first, for each draw.
     clock_rate : float
         Rate of an additional clock item.
     truths : array of int, (studies, 2)
-        Chain and draw of the model that each simulated study takes to be true.
+        Chain and draw of the model that is assumed to be true in each simulated study.
     """
 
     posterior: Posterior
@@ -80,7 +80,7 @@ class StudyProblem:
     def stop_rate(self) -> float:
         """The rate of the observation."""
         rate = self.posterior.observation.constant_rate
-        assert rate is not None  # noqa: S101 - posteriors have no other
+        assert rate is not None  # noqa: S101 - posteriors always have a constant rate
         return rate
 
 
@@ -91,30 +91,30 @@ def read_problem(
     clock_frequency: float | None,
     studies: int,
 ) -> StudyProblem:
-    """Check what a study is planned from; errors say what does not fit."""
+    """Return the checked input of a planned study."""
     if not isinstance(posterior, Posterior):
         raise InputError(
-            f"posterior is of type {type(posterior).__name__}; expected what sequela.posterior "
-            "returns: a single model does not say how uncertain its orders are"
+            f"posterior is of type {type(posterior).__name__}; expected the result of "
+            "sequela.posterior, because a single model does not show how uncertain its orders are"
         )
     i, j = (int(place) for place in find_items(posterior.models(1)[0], pair, "the pair"))
     if set(posterior.items) <= set(data.items):
         data = data.select_items(list(posterior.items))
     if fingerprint(data) != posterior.fingerprint:
         raise InputError(
-            "these are not the data that the posterior was sampled from; expected the same samples "
-            "and items in the same order, without observation times"
+            "data are not the data of the posterior; expected the same samples and items in the "
+            "same order, without observation times"
         )
     column = np.nonzero((posterior.pairs == sorted((i, j))).all(axis=1))[0]
     if column.size == 0:
         raise InputError(
-            f"no sample has both {pair[0]!r} and {pair[1]!r}; expected a pair that was seen "
-            "together at least once"
+            f"no sample has both {pair[0]!r} and {pair[1]!r}; expected two items that occur "
+            "together in at least one sample"
         )
     share = posterior.draws.orders[:, :, int(column[0])]
     chains, draws = share.shape
     if chains * draws < 2:
-        raise InputError("the posterior has fewer than two draws; sample more")
+        raise InputError("the posterior has fewer than two draws; compute one with more draws")
     chosen = ((np.arange(studies) + 0.5) * (chains * draws / studies)).astype(np.int64)
     frequency = _frequency(data, (i, j)) if clock_frequency is None else clock_frequency
     if not is_number(frequency) or not 0.0 < frequency < 1.0:
@@ -134,7 +134,7 @@ def read_problem(
 
 
 def _frequency(data: Dataset, pair: tuple[int, int]) -> float:
-    """Return the median frequency of the other items, within what can serve as a clock."""
+    """Return the median frequency of the other items, limited to values useful for a clock."""
     others = np.delete(np.asarray(data.values, dtype=np.float64).mean(axis=0), pair)
     middle = float(np.median(others)) if others.size else _CLOCK_FREQUENCY
     return float(np.clip(middle, 1.0 / (len(data) + 1.0), 0.9))

@@ -1,13 +1,13 @@
-"""What a study would tell, by weights of the draws of a posterior.
+"""Outcomes of planned studies, by weights of the draws of a posterior.
 
-A draw k of the posterior given the data D is taken to be true, and a study D' is simulated from it.
-The posterior given both, D and D', has the draws of the posterior given D, each with a weight
-proportional to p(D' | theta). So no new chains are needed, and the answer is exact up to Monte
-Carlo error, as long as the weights are spread over many draws. The draws of the chain that k came
-from are left out: they are close to k, and would pretend that the truth was among the candidates.
+A draw k of the posterior given the data D is assumed to be true, and a study D' is simulated from
+it. The posterior given both D and D' consists of the same draws, each with a weight proportional to
+p(D' | theta). So no new chains are needed, and the result is exact up to Monte Carlo error, as long
+as the weights are spread over many draws. The draws of the same chain as k are left out. They are
+close to k, so that the result would be too optimistic.
 
-New samples come with clock items. Samples that are there already get the clock items added, so that
-they contribute p(clock items | set, theta).
+New samples have clock items. In the existing samples clock items are added, so that these samples
+contribute p(clock items | set, theta).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["reweighted_studies"]
 
-# Cells of all lattices together: about a minute of one core.
+# Largest number of cells of all lattices together, which takes about a minute on one core.
 _MOST_CELLS = 3e9
 _SMALLEST = 1e-300
 
@@ -38,9 +38,9 @@ _SMALLEST = 1e-300
 def reweighted_studies(
     problem: StudyProblem, samples: list[int], clocks: int, certainty: float, settings: Settings
 ) -> list[Outcomes]:
-    """Return what studies with these numbers of new samples, all with `clocks`, would tell.
+    """Return the outcomes of studies, one for each number of new samples, with `clocks` items.
 
-    `samples` increase; a smaller study is the beginning of a larger one.
+    `samples` must increase; a smaller study is the first part of a larger one.
     """
     theta = problem.posterior.theta
     n = problem.posterior.n_items
@@ -54,7 +54,7 @@ def reweighted_studies(
         log_p = np.log(np.maximum(p, _SMALLEST))
         log_set = np.log(np.maximum(p.sum(axis=1), _SMALLEST))
         values: NDArray[np.float64] = studies @ log_p.ravel()
-        # The sets of the samples that are there already have been counted by the posterior.
+        # The posterior already includes the sets of the existing samples.
         return values - (known @ log_set if clocks else 0.0)
 
     rows = run_pieces(work, range(len(theta)), settings.threads, "weights of models")
@@ -65,14 +65,14 @@ def reweighted_studies(
 def _check_work(cells: float, n: int) -> None:
     if cells > _MOST_CELLS:
         raise BudgetError(
-            f"weights of all draws would take lattices of {n} items with {cells:.1g} operations, "
-            f"more than {_MOST_CELLS:.1g}; use method='check', fewer clock items, or a posterior "
-            "of fewer items"
+            f"weights of all draws would need lattices of {n} items with {cells:.1g} operations, "
+            f"more than the limit of {_MOST_CELLS:.1g}; use method='check', fewer clock items, or "
+            "a posterior of fewer items"
         )
 
 
 def _known_counts(problem: StudyProblem) -> NDArray[np.float64]:
-    """Return how many samples have each set; sets count in bits."""
+    """Return the number of samples with each set; bit i of the position is item i."""
     values = np.asarray(problem.data.values, dtype=np.int64)
     codes = values @ (1 << np.arange(values.shape[1]))
     return np.bincount(codes, minlength=1 << values.shape[1]).astype(np.float64)
@@ -85,9 +85,9 @@ def _simulate(
     clocks: int,
     settings: Settings,
 ) -> Any:
-    """Return counts of (set, number of clock items) as a sparse matrix, a row for each study.
+    """Return counts of (set, number of clock items) as a sparse matrix, one row per study.
 
-    Rows of one truth follow one another, with more and more new samples.
+    The rows of one true model are adjacent, with an increasing number of new samples.
     """
     from scipy.sparse import csr_array, vstack
 
@@ -120,7 +120,7 @@ def _simulate(
 def _outcomes(
     problem: StudyProblem, log_weights: NDArray[np.float64], certainty: float
 ) -> Outcomes:
-    """Read the weights (draws, studies) of one size of a study."""
+    """Return the outcomes from the weights (draws, studies) of one size of a study."""
     chains, draws = problem.ahead.shape
     chain_of = np.repeat(np.arange(chains), draws)
     ahead = problem.ahead.ravel()
@@ -133,7 +133,7 @@ def _outcomes(
     truly_ahead = problem.ahead[problem.truths[:, 0], problem.truths[:, 1]]
     probability = np.where(ahead[:, None] == truly_ahead[None, :], weights, 0.0).sum(axis=0)
     effective = _independent_share(problem) / (weights**2).sum(axis=0)
-    # Log-odds cannot be larger than what so many draws can show.
+    # The number of effective draws limits the log-odds that can be estimated.
     room = 0.5 / np.maximum(effective, 1.0)
     evidence = np.log(probability + room) - np.log(np.maximum(1.0 - probability, 0.0) + room)
     return Outcomes(
@@ -146,7 +146,7 @@ def _outcomes(
 
 
 def _independent_share(problem: StudyProblem) -> float:
-    """Return how many independent draws a draw of the posterior is worth, for this order."""
+    """Return the effective number of draws of this order, divided by the number of draws."""
     values = problem.ahead.astype(np.float64)
     size = float(effective_size(values[:, :, None])[0])
     return min(size / values.size, 1.0) if np.isfinite(size) else 1.0

@@ -1,6 +1,6 @@
 """Survival of samples: Kaplan-Meier curves and the log-rank test.
 
-Two short formulas, written here because the packages that have them need a pandas before 3.
+These two short formulas are implemented here because other packages with them need pandas before 3.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LogRank(NamedTuple):
     Attributes
     ----------
     statistic, p_value : float
-        Chi-squared statistic, and the probability of a larger one if survival is the same.
+        Chi-squared statistic, and the probability of a larger one if survival is equal.
     """
 
     statistic: float
@@ -39,17 +39,17 @@ def kaplan_meier(times: ArrayLike, events: ArrayLike, *, level: float = 0.95) ->
     Parameters
     ----------
     times : array
-        When each sample had the event, or was last seen without it.
+        Time of the event of each sample, or of the last observation without event.
     events : array of bool
-        Whether it had the event.
+        Whether the sample had the event.
     level : float
         Probability of the intervals (Greenwood's variance on the log-log scale).
 
     Returns
     -------
     DataFrame
-        Indexed by time, from 0: "survival" from that time on, "low", "high", and "at_risk", the
-        number of samples that were still seen just before.
+        Indexed by time, from 0: "survival" from that time on, its interval "low" to "high", and
+        "at_risk", the number of samples that were still observed just before.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def kaplan_meier(times: ArrayLike, events: ArrayLike, *, level: float = 0.95) ->
         logs = np.log(share)
         wide = ndtri(0.5 + level / 2.0) * np.sqrt(greenwood) / -logs
         low, high = share ** np.exp(wide), share ** np.exp(-wide)
-    # Nothing has happened yet, or nobody is left: the formula has no interval there.
+    # The formula gives no interval before the first event, and when no sample is left.
     low, high = (np.where(np.isfinite(x), x, share) for x in (low, high))
     start = pd.DataFrame(
         {"survival": [1.0], "low": [1.0], "high": [1.0], "at_risk": [t.size]}, index=[0.0]
@@ -100,7 +100,9 @@ def log_rank(times: ArrayLike, events: ArrayLike, groups: ArrayLike) -> LogRank:
     t, happened = _read(times, events)
     labels, group = np.unique(np.asarray(groups), return_inverse=True)
     if group.shape != t.shape:
-        raise InputError(f"groups has {group.size} entries for {t.size} times; expected one each")
+        raise InputError(
+            f"groups has {group.size} entries for {t.size} times; expected one per time"
+        )
     if labels.size < 2:
         raise InputError("all samples are in one group; expected at least two groups")
     member = group[:, None] == np.arange(labels.size)
@@ -115,7 +117,7 @@ def log_rank(times: ArrayLike, events: ArrayLike, groups: ArrayLike) -> LogRank:
         if n > 1.0:
             spread = d * (n - d) / (n - 1.0)
             covariance += spread * (np.diag(share) - np.outer(share, share))
-    # The sums add up to zero, so that one group says nothing new.
+    # The entries add up to zero, so the last group is redundant.
     statistic = float(excess[:-1] @ np.linalg.pinv(covariance[:-1, :-1]) @ excess[:-1])
     return LogRank(statistic, float(chi2.sf(statistic, labels.size - 1)))
 

@@ -1,4 +1,4 @@
-"""Survival of groups of samples by predicted risk: what figures and reports draw."""
+"""Survival of groups of samples by predicted risk, for figures and reports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SurvivalGroup", "SurvivalGroups", "risk_groups", "survival_groups"]
 
-_FEWEST = 2  # samples in a group
+_FEWEST = 2  # smallest number of samples in a group
 _NAMES = {2: ("low", "high"), 3: ("low", "middle", "high")}
 
 
@@ -28,13 +28,13 @@ class SurvivalGroup:
     Attributes
     ----------
     name : str
-        Such as "low risk".
+        Name of the group, such as "low risk".
     samples, events : int
-        Number of samples, and of those that had the event.
+        Number of samples, and number of samples that had the event.
     curve : DataFrame
         From `kaplan_meier`.
     lost : array
-        Times at which samples were last seen without the event.
+        Times of the last observation of samples without the event.
     """
 
     name: str
@@ -44,7 +44,7 @@ class SurvivalGroup:
     lost: NDArray[np.float64]
 
     def survival_at(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the share that survives, from each of some times on."""
+        """Return the share of surviving samples at the given times."""
         steps = self.curve["survival"]
         places = np.searchsorted(steps.index.to_numpy(), times, side="right") - 1
         found: NDArray[np.float64] = steps.to_numpy()[places]
@@ -60,7 +60,7 @@ class SurvivalGroups:
     groups : tuple of SurvivalGroup
         From the lowest risk to the highest.
     p_value : float or None
-        Of the log-rank test; None for one group.
+        P-value of the log-rank test; None for one group.
     unit : str
         Unit of the times, such as "months"; empty if it is not known.
     """
@@ -71,7 +71,7 @@ class SurvivalGroups:
 
 
 def risk_groups(risk: pd.Series[float], groups: int = 2) -> pd.Series[int]:
-    """Split samples into groups of about equal size by risk: 0 for the lowest, and so on.
+    """Assign samples to groups of about equal size by risk: 0 has the lowest risk.
 
     Samples of equal risk are in the same group.
 
@@ -96,9 +96,9 @@ def survival_groups(
     Parameters
     ----------
     clinical : DataFrame
-        From `read_clinical`: "time" and "event", indexed by sample.
+        Table from `read_clinical`: "time" and "event", indexed by sample.
     risk : Series
-        A number for each sample, indexed by sample; only samples in both are used.
+        One number per sample, indexed by sample; only samples in both are used.
     groups : int
         Number of groups of about equal size.
 
@@ -111,7 +111,9 @@ def survival_groups(
     [('low risk', 4, 2), ('high risk', 4, 2)]
     """
     if not isinstance(risk, pd.Series):
-        raise InputError(f"risk is of type {type(risk).__name__}; expected a Series by sample")
+        raise InputError(
+            f"risk is of type {type(risk).__name__}; expected a pandas Series indexed by sample"
+        )
     known = clinical.dropna(subset=["time", "event"])
     shared = known.index.intersection(risk.dropna().index)
     if shared.empty:
@@ -125,8 +127,8 @@ def survival_groups(
     sizes = np.bincount(group, minlength=groups)
     if (sizes < _FEWEST).any():
         raise InputError(
-            f"{shared.size} samples with survival times and risk do not fill {groups} groups; use "
-            "fewer groups"
+            f"{shared.size} samples with survival times and risk are too few for {groups} groups; "
+            "use fewer groups"
         )
     names = _NAMES.get(groups, tuple(f"group {k + 1}" for k in range(groups)))
     parts = tuple(

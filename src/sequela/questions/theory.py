@@ -1,4 +1,4 @@
-"""Closed forms: section 3 of the paper as functions, with its errors corrected.
+"""Closed formulas of section 3 of the paper, with errors corrected.
 
 Samples are observed at rate 1, as in the paper.
 """
@@ -27,10 +27,10 @@ __all__ = [
     "two_item_family_of",
 ]
 
-# An s beyond its interval by this share is a rounded end of it.
+# If s is outside its interval by less than this share, the cause is rounding.
 _ROUNDING = 1e-12
 
-# Two items; entries of an array outside the diagonal may be minus infinity.
+# A model of two items. Off-diagonal entries of an array may be minus infinity.
 TwoItemTheta: TypeAlias = "Model | pd.DataFrame | ArrayLike"
 
 
@@ -38,13 +38,14 @@ TwoItemTheta: TypeAlias = "Model | pd.DataFrame | ArrayLike"
 
 
 def identical_items_posterior(w: float, m: int, k: int) -> tuple[float, float]:
-    """Mean and variance of the observation time, given k of m identical independent items.
+    """Return mean and variance of the observation time, given k of m identical items.
 
-    Lemma 1, corrected: exp(-w T) has a Beta distribution with alpha = 1/w + m - k (the paper
-    prints one more: its substitution lacks the derivative) and beta = k + 1. So the mean is
-    (psi(alpha + beta) - psi(alpha)) / w, and the variance has the trigamma function in its place.
-    As beta is an integer these are sums, of 1/D and 1/D^2, over the total rates D = 1 + w (m - j)
-    with j = 0, ..., k items: T is the sum of the times spent on the way. The sums lose no digits.
+    The items are independent. Lemma 1, corrected: exp(-w T) has a Beta distribution with
+    alpha = 1/w + m - k and beta = k + 1. (In the paper alpha is larger by one, because the
+    derivative of the substitution is missing.) So the mean is (psi(alpha + beta) - psi(alpha)) / w,
+    and the variance is the same with the trigamma function, divided by w once more. Because beta is
+    an integer, both are sums, of 1/D and 1/D^2, over the total rates D = 1 + w (m - j) with
+    j = 0, ..., k items: T is the sum of the times spent with j items. The sums lose no digits.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def identical_items_posterior(w: float, m: int, k: int) -> tuple[float, float]:
     m : int
         Number of items.
     k : int
-        How many of them are present.
+        Number of items that are present.
 
     Returns
     -------
@@ -82,7 +83,7 @@ def time_constants(
     w: ArrayLike, t: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 def time_constants(w: Any, t: Any) -> tuple[Any, Any]:
-    """C1 and C2 of Theorem 1: how well identical independent items tell the time t.
+    """Return C1 and C2 of Theorem 1: how precisely identical independent items determine t.
 
     With m items the posterior mean is within C1 sqrt(log(m) / m) of the true time and the
     posterior variance is at most C2 / m, up to smaller terms, with high probability::
@@ -100,7 +101,7 @@ def time_constants(w: Any, t: Any) -> tuple[Any, Any]:
     Returns
     -------
     C1, C2 : float or array
-        Infinite where they exceed the range of a double.
+        Infinite if beyond the range of a double.
 
     Examples
     --------
@@ -118,7 +119,7 @@ def time_constants(w: Any, t: Any) -> tuple[Any, Any]:
 
 
 def _checked(name: str, value: Any, *, positive: bool) -> NDArray[np.float64]:
-    """Return finite numbers that are positive, or at least not negative."""
+    """Return an array of finite numbers; raise if they are negative, or not positive."""
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -138,15 +139,15 @@ def _checked(name: str, value: Any, *, positive: bool) -> NDArray[np.float64]:
 class TwoItemFamily:
     """All models of two items with the same distribution of sets (Proposition 1, corrected).
 
-    Made by `two_item_family` and `two_item_family_of`. The models form a line; its coordinate s
-    is the base rate of item 1. Along it the sets keep their probabilities, while the probability
-    that item 1 came before item 2 runs from 0 to 1: samples of the two items alone say nothing
-    about it. With p12 = 1 - p0 - p1 - p2::
+    Use `two_item_family` or `two_item_family_of` to create it. The models form a line with the
+    coordinate s, the base rate of item 1. Along this line all sets keep their probabilities, but
+    the probability that item 1 arrived before item 2 changes from 0 to 1. So samples of these two
+    items alone contain no information about their order. With p12 = 1 - p0 - p1 - p2::
 
         P(1 before 2 | both) = (p0 s - p1) / p12        for p1 / p0 <= s <= (p1 + p12) / p0
 
-    because p0 s is the probability that item 1 comes first, and p1 the probability that it stays
-    alone. The paper prints the interval (0, 1/p0 - 1), in which rates may be negative.
+    because p0 s is the probability that item 1 arrives first, and p1 the probability that it is
+    observed alone. The paper gives the interval (0, 1/p0 - 1), in which rates may be negative.
 
     Attributes
     ----------
@@ -161,16 +162,16 @@ class TwoItemFamily:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The smallest and the largest s: between them no rate is negative."""
+        """The smallest and the largest s; between them no rate is negative."""
         return self.p1 / self.p0, (self.p1 + self.p12) / self.p0
 
     def order_probability(self, s: ArrayLike) -> Any:
-        """P(item 1 came before item 2 | both were observed) of the model at s.
+        """Return P(item 1 arrived before item 2 | both are observed) of the model at s.
 
         Parameters
         ----------
         s : float or array
-            Where in the interval.
+            The coordinate, within the interval.
 
         Returns
         -------
@@ -194,13 +195,13 @@ class TwoItemFamily:
         Parameters
         ----------
         s : float or array
-            Where in the interval.
+            The coordinate, within the interval.
 
         Returns
         -------
         array, (2, 2) or (..., 2, 2)
-            Finite inside the interval. At the lower end theta[0, 1] is -inf (item 2 never comes
-            after item 1), at the upper end theta[1, 0].
+            Finite inside the interval. At the lower end theta[0, 1] is -inf (item 2 never arrives
+            after item 1), at the upper end theta[1, 0] is -inf.
 
         Examples
         --------
@@ -209,7 +210,7 @@ class TwoItemFamily:
                [ 0., -4.]])
         """
         first, second = self._shares(s)
-        # p12 parts into "1 first" and "2 first". Written in these, no rate is a difference.
+        # Split p12 into "1 first" and "2 first". Then no rate is a difference, which loses digits.
         ahead_1 = self.p1 + first * self.p12
         ahead_2 = self.p2 + second * self.p12
         theta = np.empty((*first.shape, 2, 2))
@@ -222,12 +223,12 @@ class TwoItemFamily:
         return theta
 
     def contains(self, theta: TwoItemTheta, *, rtol: float = 1e-9) -> bool:
-        """Say whether a model gives the four sets the probabilities of this family.
+        """Return whether a model gives the four sets the probabilities of this family.
 
         Parameters
         ----------
         theta : Model, array or DataFrame, (2, 2)
-            Entries outside the diagonal may be -inf, as at the ends of the family.
+            Off-diagonal entries may be -inf, as at the ends of the family.
         rtol : float
             Largest relative difference of a probability.
 
@@ -248,8 +249,8 @@ class TwoItemFamily:
         outside = (place < low - slack) | (place > high + slack)
         if outside.any():
             raise InputError(
-                f"s is {float(place[outside][0]):.12g}; expected {low:.12g} to {high:.12g} "
-                "(the interval of the family): beyond it a rate would be negative"
+                f"s is {float(place[outside][0]):.12g}; expected {low:.12g} to {high:.12g} (the "
+                "interval of the family), because outside it a rate would be negative"
             )
         place = np.clip(place, low, high)
         return (place - low) / (high - low), (high - place) / (high - low)
@@ -283,7 +284,7 @@ def two_item_family(p0: float, p1: float, p2: float) -> TwoItemFamily:
     p0, p1, p2 = (
         float(_checked(name, p, positive=False)) for name, p in [("p0", p0), ("p1", p1), ("p2", p2)]
     )
-    # One rounding only: the rest may be small.
+    # fsum rounds only once; this matters if the result is small.
     return _family(p0, p1, p2, math.fsum([1.0, -p0, -p1, -p2]))
 
 
@@ -315,42 +316,46 @@ def _family(p0: float, p1: float, p2: float, p12: float) -> TwoItemFamily:
     shown = f"p0 = {p0:g}, p1 = {p1:g}, p2 = {p2:g}"
     if p0 == 0.0:
         raise InputError(
-            f"p0 is 0 ({shown}); expected some samples without items: rates are finite"
+            f"p0 is 0 ({shown}); expected a positive number, because finite rates always give some "
+            "samples without items"
         )
     for item, other, p in ((1, 2, p1), (2, 1, p2)):
         if p == 0.0:
             raise InputError(
-                f"p{item} is 0 ({shown}): item {item} is never seen alone, so item {other} would "
-                "have to follow it at an infinite rate. Expected a positive number; for a limit "
-                "give a small one"
+                f"p{item} is 0 ({shown}), so item {item} is never observed alone, and item {other} "
+                "would have to follow it at an infinite rate. Expected a positive number; for a "
+                "limit give a small one"
             )
     if not p12 > 0.0:
         raise InputError(
-            f"p0 + p1 + p2 is {math.fsum([p0, p1, p2]):.17g} ({shown}); expected a sum below 1: "
-            "the rest is the probability of both items, without which they have no order"
+            f"p0 + p1 + p2 is {math.fsum([p0, p1, p2]):.17g} ({shown}); expected a sum below 1, "
+            "because the rest is the probability of both items, and an order needs both"
         )
     family = TwoItemFamily(p0, p1, p2, p12)
     low, high = family.interval
     if not low < high < math.inf:
         raise InputError(
             f"the interval for s is {low:.17g} to {high:.17g} in floating point ({shown}, both "
-            f"{p12:g}); both items are too rarely seen together, or at least one too often, to "
-            "tell the models of the family apart"
+            f"{p12:g}), so the models of the family cannot be distinguished; expected items that "
+            "are more often together, or more often both absent"
         )
     return family
 
 
 def _set_probabilities(theta: TwoItemTheta) -> tuple[float, float, float, float]:
-    """Return p of {}, {1}, {2}, {1, 2}, by eq. (6), in logarithms: rates may be extreme."""
+    """Return the probabilities of {}, {1}, {2} and {1, 2} by eq. (6).
+
+    The computation uses logarithms, because rates may be extreme.
+    """
     if isinstance(theta, Model) and theta.observation.constant_rate != 1.0:
         raise InputError(
             f"the model has the observation {theta.observation!r}; expected a rate of 1, as in the "
-            "paper: subtract the logarithm of the rate from the diagonal of theta"
+            "paper. Subtract the logarithm of the rate from the diagonal of theta"
         )
     given = theta.theta if isinstance(theta, Model) else theta
     never = np.zeros((2, 2), dtype=bool)
     if isinstance(given, np.ndarray) and given.shape == (2, 2):
-        # A model has finite entries only, but the ends of a family do not.
+        # check_theta needs finite entries, but at the ends of a family some are infinite.
         never = (given == -np.inf) & ~np.eye(2, dtype=bool)
         given = np.where(never, 0.0, given)
     matrix = check_theta(given)

@@ -1,4 +1,4 @@
-"""Pseudo-times under the posterior of the model: the times of its draws as one mixture."""
+"""Pseudo-times under the posterior of the model: a mixture of the times of its draws."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = ["mixture_quantiles", "times_over_draws"]
 
-# Models that are asked by default. Quantiles of dense models take their time.
+# Default number of models. It is small because quantiles of dense models take long.
 _MAX_MODELS = 100
-# Where the distribution of the time is known for each model, beside the quantiles asked for. In
-# between it is interpolated: quantiles of the mixture are right to about 0.001 in probability.
+# Probabilities at which the quantiles of each model are computed, in addition to the requested
+# ones. Between them the distribution is interpolated; quantiles of the mixture then have an error
+# of about 0.001 in probability.
 _PROBABILITIES = (0.001, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999)
 _BISECTIONS = 40
-# Keeps the memory of a bisection small.
+# Number of samples per bisection, which limits its memory.
 _SAMPLES_TOGETHER = 256
 
 
@@ -43,7 +44,7 @@ def times_over_draws(
     level: float,
     ask: Callable[[Model, Dataset, list[float], Settings], pd.DataFrame],
 ) -> pd.DataFrame:
-    """Return the table of pseudo-times; `wanted` are names and probabilities of quantiles.
+    """Return the table of pseudo-times; `wanted` maps names to probabilities of quantiles.
 
     ``ask(model, data, probabilities, settings)`` returns the table of one model, whose columns
     after the first four are the quantiles.
@@ -105,7 +106,7 @@ def mixture_quantiles(
     wanted : array
         Probabilities of the quantiles of the mixtures, between the first and the last node.
     """
-    # In these scales distributions of times are smooth and nearly straight, in the tails too.
+    # On these scales the distributions of times are smooth and nearly linear, also in the tails.
     knots, heights = np.log(np.maximum(times, 1e-300)), logit(nodes)
     answer = np.empty((times.shape[1], wanted.size))
     for first in range(0, times.shape[1], _SAMPLES_TOGETHER):
@@ -118,9 +119,10 @@ def mixture_quantiles(
 def _bisect(
     knots: NDArray[np.float64], heights: NDArray[np.float64], probability: float
 ) -> NDArray[np.float64]:
-    """Return a quantile of the mixtures: log-times between `knots`, where the logit is `heights`.
+    """Return one quantile of each mixture, as a log-time.
 
-    The quantile of a mixture lies between the smallest and the largest of its parts.
+    `knots` are log-times of the parts at which the logit of the probability is `heights`. The
+    quantile of a mixture lies between the smallest and the largest quantile of its parts.
     """
     place = int(np.clip(np.searchsorted(heights, logit(probability)), 1, heights.size - 1))
     low, high = knots[:, :, place - 1].min(axis=0), knots[:, :, place].max(axis=0)

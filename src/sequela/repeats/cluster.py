@@ -1,4 +1,4 @@
-"""Repeats on a Dask cluster, through joblib's backend: connect, check the workers, watch them."""
+"""Run repeats on a Dask cluster with joblib: connect, check the workers, watch the connection."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def connect(cluster: str | None, workers: int) -> Iterator[Any]:
 
 
 def _client(distributed: Any, *address: Any, **options: Any) -> Any:
-    """Return a client, at the second attempt if the machine stalled during the first.
+    """Return a client; retry once if the first attempt was too slow.
 
-    Distributed asserts that its event loop has started after ten seconds.
+    Distributed raises an AssertionError if its event loop has not started within ten seconds.
     """
     try:
         return distributed.Client(*address, **options)
@@ -85,7 +85,7 @@ def _ignore_interrupts() -> None:
 
 
 def _close(client: Any) -> None:
-    """Close the connection, silently if the scheduler is gone, which our own error says."""
+    """Close the connection; if the scheduler is gone, log nothing: our own error reports it."""
     log = logging.getLogger("distributed.client")
     level = log.level
     if client.status != "running":
@@ -135,12 +135,12 @@ def prepare_hosts(client: Any, work: Work) -> None:
             future.result()
         except SequelaError:
             raise
-        except Exception as error:  # noqa: BLE001 - workers come and go; repeats do not need it
+        except Exception as error:  # noqa: BLE001 - repeats can run without the warm-up
             _log.warning("a Dask worker could not be prepared (%s)", error)
 
 
 def _describe() -> dict[str, Any]:
-    """Return what `prepare_hosts` must know about a worker."""
+    """Return the version of sequela, the host name and the cores of a worker."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = affinity(0) if affinity else range(os.cpu_count() or 1)
     return {"sequela": __version__, "host": platform.node(), "cores": sorted(cores)}
@@ -149,7 +149,7 @@ def _describe() -> dict[str, Any]:
 def elsewhere(addresses: Iterable[str], avoid: set[str]) -> list[str]:
     """Return the workers on other machines than those in `avoid`, otherwise the other workers.
 
-    None, which means anywhere, if all workers in `avoid` are gone.
+    Returns an empty list, which means any worker, if all workers in `avoid` are gone.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def watching(client: Any, parallel: Any, only: list[str]) -> Iterator[None]:
     def check() -> None:
         while not over.wait(_BETWEEN_CHECKS):
             lost = client.status != "running"
-            with contextlib.suppress(Exception):  # the next check will tell
+            with contextlib.suppress(Exception):  # the next check will notice
                 lost = lost or bool(only and not set(only) & set(client.nthreads()))
             if lost:
                 parallel.timeout = 0.0

@@ -53,9 +53,9 @@ def keep_data(data: Dataset, folder: Path) -> None:
 # A worker runs many repeats of one plan; threads share what one of them has read.
 @lru_cache(maxsize=2)
 def read_data(path: str, digest: str) -> Dataset:
-    """Return the samples in a file; refuse them if their digest is another."""
+    """Return the samples in a file; raise an error if their checksum is not `digest`."""
     try:
-        # Through memory: a folder on a network disk could not be deleted while a file is open.
+        # Read into memory: a folder on a network disk cannot be deleted while a file is open.
         with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as file:
             where = Place(path, "Copy the original file again, or choose another folder", "labels")
             stored = read_fields(_Labels, parse_json(str(file["labels"]), where), where)

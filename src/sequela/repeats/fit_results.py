@@ -48,7 +48,7 @@ def fit_table(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.Da
     Returns
     -------
     DataFrame
-        Indexed by repeat: "seed", "penalty" and what else varies, "objective", "objective_se",
+        Indexed by repeat: "seed", "penalty", other entries that vary, "objective", "objective_se",
         "kkt_residual", "converged", "interactions", "message" (why it ended), for folds "held_out"
         (mean log-likelihood) and "held_out_samples", and "seconds".
 
@@ -123,7 +123,7 @@ class _Entries:
 
 @dataclass(frozen=True)
 class _FitResult:
-    """What a fit of a plan leaves in its record; see `fit_task.learn`."""
+    """The result of a fit in its record; see `fit_task.learn`."""
 
     objective: AnyNumber
     objective_se: AnyNumber
@@ -184,8 +184,8 @@ def summarise(
     Returns
     -------
     DataFrame
-        "penalty" and "items" where they vary, then "from", "to", "share" (of the fits with both
-        items, those in which the interaction is not zero), "median", "lower" and "upper" (of its
+        "penalty" and "items" if they vary, then "from", "to", "share" (the share of the fits with
+        both items in which the interaction is not zero), "median", "lower" and "upper" (of its
         values in the fits with both items, zeros included), and "fits" (the number of these fits).
         Interactions that no fit found are left out; those found most often come first.
 

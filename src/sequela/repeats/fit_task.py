@@ -1,8 +1,8 @@
 """One fit of a plan, on a worker.
 
-What is drawn for a fit (samples, items) depends on the seed of the plan and on the number of the
-bootstrap, fold or subset, never on the repeat: the third bootstrap has the same samples at all
-penalties.
+The samples and items that are drawn for a fit depend on the seed of the plan and on the number of
+the bootstrap, fold or subset, but not on the repeat: the third bootstrap has the same samples for
+all penalties.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ __all__ = ["TASK", "WARM_UP", "QuietFit", "item_places", "learn", "warm_up"]
 
 TASK = "sequela.repeats.fit_task:learn"
 WARM_UP = "sequela.repeats.fit_task:warm_up"
-# Too little for a set of three items: then fits are sampled.
+# Too small for an exact evaluation of a set of three items, so that fits are sampled.
 _NOTHING_EXACT = Budget(work=40.0)
 
 
 class QuietFit(Learner):
-    """A fit that does not warn, since its record says the same; an interrupted one is an error."""
+    """A fit without warnings, because its record contains them; an interrupt is raised."""
 
     def check(self) -> None:
-        """Refuse invalid options."""
+        """Raise an error if an option is invalid."""
         self._options(self.penalty, 0)
 
-    def _warn(self, data: Dataset) -> None:  # noqa: ARG002 - as it is called
+    def _warn(self, data: Dataset) -> None:  # noqa: ARG002 - the base class passes it
         if self.status_ is Status.INTERRUPTED:
             raise KeyboardInterrupt
 
@@ -78,10 +78,10 @@ def learn(
     orders: list[str] | None = None,
     **which: Any,
 ) -> dict[str, Any]:
-    """Do one fit of a plan of `plan_fits`; return plain values.
+    """Do one fit of a plan of `plan_fits`; return its results as plain values.
 
-    `which` are the fields of a `FitCase`. theta is given by its nonzero entries, at the positions
-    of the items in `data`.
+    `which` contains the fields of a `FitCase`. Only the nonzero entries of theta are returned, with
+    the positions of their items in `data`.
     """
     case = FitCase(**which)
     places = item_places(data, plan_seed, case.items, case.subset)
@@ -164,7 +164,7 @@ def _pairs(learner: Learner, orders: list[str], seed: int) -> list[tuple[str, st
 
 
 def warm_up(*, data: Dataset, options: dict[str, Any], **common: Any) -> None:
-    """Compile what the fits need, by a short fit to made-up samples."""
+    """Compile the kernels that the fits need, by a short fit to made-up samples."""
     timed = data.times is not None
     sets = Dataset(
         [[1, 1, 1], [1, 1, 0], [0, 1, 1], [0, 0, 0]],
@@ -178,7 +178,7 @@ def warm_up(*, data: Dataset, options: dict[str, Any], **common: Any) -> None:
     if not budget.exact_fits(largest, data.n_items, timed=timed):
         budgets.append(asdict(_NOTHING_EXACT))
     for limit in budgets:
-        # A small penalty: without interactions, the kernel for them would not be used.
+        # A small penalty, so that there are interactions and their kernel is compiled too.
         learner = _learner({**brief, "budget": limit}, 1e-3, 0).fit(sets)
         if "folds" in common:
             learner.evaluate(sets)

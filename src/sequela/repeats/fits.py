@@ -65,7 +65,7 @@ class PlanKeywords(RepeatsKeywords, FitKeywords, total=False):
 
 @dataclass(frozen=True)
 class Repeats:
-    """The kinds of variation of a plan of fits; kinds that are given together multiply.
+    """The kinds of variation of a plan of fits; several kinds are combined in all ways.
 
     Parameters
     ----------
@@ -125,12 +125,12 @@ class Repeats:
             )
 
     def cases(self, data: Dataset, penalties: Sequence[float]) -> list[dict[str, Any]]:
-        """Return one case for each fit, those of one subset of items side by side.
+        """Return one case for each fit, ordered by subset of items.
 
         Parameters
         ----------
         data : Dataset
-            The samples; it must have enough of them for the folds, and enough items.
+            The samples; at least as many as folds, with enough items for the subsets.
         penalties : sequence of float
             The penalties to fit with.
         """
@@ -178,7 +178,7 @@ def plan_fits(
     data : Dataset, DataFrame, array or list of sets
         The samples.
     seed : int
-        What everything random is derived from.
+        The seed from which all random numbers are derived.
     orders : list of labels or None
         Also record P(a before b) of all pairs of these items, see `order_matrix`.
     times : array or None
@@ -229,7 +229,9 @@ def plan_fits(
     """
     for name in _DECIDED:
         if name in options:
-            raise InputError(f"{name} is not for a plan: `seed`, `run` and its folder decide it")
+            raise InputError(
+                f"{name} cannot be set for a plan; use `seed`, and the arguments of `run`"
+            )
     check_keywords(plan_fits, options, PlanKeywords)
     repeats = build_options(Repeats, options)
     samples = Dataset.coerce(data, times=times)

@@ -1,4 +1,4 @@
-"""What is repeated: a function and its cases, each with its own seed."""
+"""A plan of repeats: a function and its cases, each with its own seed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Plan:
     cases : sequence of dict
         One per repeat; plain JSON values.
     seed : int
-        What the seed of each repeat is derived from.
+        The seed from which the seed of each repeat is derived.
     common : dict
         Entries that all cases share; plain JSON values.
     data : Dataset or None
@@ -96,7 +96,7 @@ class Plan:
         return int(words[0]) << 31 ^ int(words[1])
 
     def function(self) -> Callable[..., Any]:
-        """Import the task."""
+        """Import the task and return it."""
         return find_function(self.task)
 
     def digest(self) -> str:
@@ -105,7 +105,7 @@ class Plan:
 
     @cached_property
     def _digest(self) -> str:
-        # Cached, since every record has it and cases and samples may be many.
+        # Cached, because every record contains it, and there may be many cases and samples.
         parts: list[Any] = [self.task, self.seed, list(self.cases)]
         if self.common or self.data is not None:
             parts += [self.common, None if self.data is None else fingerprint(self.data)]
@@ -113,7 +113,7 @@ class Plan:
 
 
 def _plain(entries: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """Return entries as they come back from JSON; refuse those that JSON cannot represent."""
+    """Return entries as JSON restores them; refuse those that JSON cannot represent."""
     try:
         plain: dict[str, Any] = json.loads(json.dumps(dict(entries), allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -125,7 +125,7 @@ def _plain(entries: Mapping[str, Any], what: str) -> dict[str, Any]:
 
 
 def find_function(name: str) -> Callable[..., Any]:
-    """Import the function "package.module:name"."""
+    """Import and return the function "package.module:name"."""
     module, _, inside = name.partition(":")
     try:
         found: Any = importlib.import_module(module)

@@ -46,7 +46,7 @@ _OURS = re.compile(rf"\.?({re.escape(_PLAN_NAME)}|{re.escape(DATA_NAME)}|\d{{6,}
 
 
 def record_path(folder: str | os.PathLike[str], index: int) -> Path:
-    """Return where the record of a repeat is."""
+    """Return the path of the record of a repeat."""
     return Path(folder) / f"{index:06d}.json"
 
 
@@ -67,7 +67,7 @@ def open_folder(plan: Plan, folder: str | os.PathLike[str]) -> Path:
                 f"the folder {str(folder)!r} is not empty ({foreign[0]!r}) and holds no plan; "
                 "choose another folder"
             )
-        # The plan last: where it exists, everything else does.
+        # The plan is written last: if it exists, all other files exist.
         if plan.data is not None:
             keep_data(plan.data, place)
         with replacing(known) as file:
@@ -98,15 +98,15 @@ def _refuse_another(plan: Plan, found: dict[str, Any], folder: str | os.PathLike
             difference = _difference(name, found[name], mine[name])
             break
     else:
-        difference = "what it was started with differs"
+        difference = "its data or options differ"
     raise InputError(
         f"the folder {str(folder)!r} holds the repeats of another plan: {difference}. Choose "
-        "another folder, or give what it was started with"
+        "another folder, or give the same data and options as at the start"
     )
 
 
 def _difference(name: str, found: Any, expected: Any) -> str:
-    """Return in words how an entry differs; for nested entries, the first that does."""
+    """Return a description of how an entry differs; for nested entries, of the first that does."""
     if isinstance(found, dict) and isinstance(expected, dict):
         for key in {**expected, **found}:
             if found.get(key) != expected.get(key):
@@ -260,7 +260,7 @@ def _digest(result: str) -> str:
 
 
 def listed(indices: list[int], max_runs: int = 8) -> str:
-    """Return numbers as text, with ranges.
+    """Return the numbers of repeats as text, with ranges.
 
     Examples
     --------
@@ -283,7 +283,7 @@ def collect(plan: Plan, folder: str | os.PathLike[str], *, partial: bool = False
     Parameters
     ----------
     plan : Plan
-        What was run.
+        The plan that was run.
     folder : path
         Where its records are.
     partial : bool
@@ -292,7 +292,7 @@ def collect(plan: Plan, folder: str | os.PathLike[str], *, partial: bool = False
     Returns
     -------
     DataFrame
-        Indexed by repeat: "seed", the entries of its case, what the task returned, "seconds".
+        Indexed by repeat: "seed", the entries of its case, the results of the task, "seconds".
 
     Examples
     --------

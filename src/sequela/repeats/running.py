@@ -1,8 +1,8 @@
-"""Running the repeats of a plan: on threads, on processes, on a cluster, or a share of them.
+"""Run the repeats of a plan, or a share of them, on threads, on processes or on a cluster.
 
-joblib schedules them (threads, loky processes, Dask). This module writes records as results arrive,
-skips repeats that have a record, and tries a failed repeat once more, on another worker if there is
-one, before it reports it; the other repeats continue.
+joblib schedules them (threads, loky processes, Dask). This module writes records as results arrive
+and skips repeats that have a record. It tries a failed repeat once more, on another worker if there
+is one, before it reports the failure. The other repeats continue.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def run(
     Parameters
     ----------
     plan : Plan
-        What to run.
+        The plan to run.
     folder : path
         Where records are written as repeats end. Repeats with a record are not run again.
     backend : {"threads", "processes", "dask"}
@@ -93,7 +93,7 @@ def run(
     """
     count = _check(backend, workers, cluster)
     mine = _share(plan, share)
-    plan.function()  # refuse here, not on every worker
+    plan.function()  # an error is raised here, not on every worker
     place = open_folder(plan, folder)
     todo = [index for index in missing(plan, place) if index in mine]
     if todo:
@@ -155,7 +155,7 @@ class _Pool:
 
 @contextlib.contextmanager
 def _pool(backend: str, workers: int, cluster: str | None, work: Work) -> Iterator[_Pool]:
-    # Compiled code is cached on disk: workers on this machine only load what is compiled here.
+    # Compiled code is cached on disk: workers on this machine only load the code compiled here.
     if cluster is None:
         make_ready(work)
     if backend != "dask":
@@ -169,7 +169,7 @@ def _pool(backend: str, workers: int, cluster: str | None, work: Work) -> Iterat
 
 @dataclass
 class _Outcome:
-    """What went wrong: repeats failed, worker processes died, or all chosen workers are gone."""
+    """The failures of an attempt: failed repeats, dead worker processes, or lost workers."""
 
     failures: dict[int, Done] = field(default_factory=dict)
     collapse: str | None = None
@@ -177,7 +177,7 @@ class _Outcome:
 
 
 def _try(plan: Plan, place: Path, todo: list[int], work: Work, pool: _Pool) -> None:
-    """Run repeats, a second time if they fail or their workers die; report what is left."""
+    """Run repeats, a second time if they fail or their workers die; raise if some are missing."""
     only: list[str] = []
     outcome = _Outcome()
     for attempt in range(_TRIES):
@@ -190,8 +190,8 @@ def _try(plan: Plan, place: Path, todo: list[int], work: Work, pool: _Pool) -> N
             return
         only = pool.elsewhere(outcome.failures)
         if outcome.collapse:
-            # If a repeat killed its worker, it is among the first unfinished ones: run last, it
-            # does not prevent the others.
+            # A repeat that killed its worker is among the first unfinished ones. These are run
+            # last, so that the others are done before.
             suspects = 2 * pool.workers
             todo = todo[suspects:] + todo[:suspects]
     raise _error(plan, place, sorted(todo), outcome)

@@ -1,4 +1,4 @@
-"""One repeat on a worker: with one thread, and a result that can always be sent back."""
+"""Run one repeat on a worker, with one thread; results and errors are returned as text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Done", "Work", "do", "end_with", "make_ready", "where"]
 
 @dataclass(frozen=True)
 class Work:
-    """What the repeats of a plan share, small enough to send with each of them."""
+    """The part of a plan that all repeats share; small, because it is sent with each of them."""
 
     task: str
     common: Mapping[str, Any]
@@ -77,7 +77,7 @@ def do(work: Work, index: int, case: Mapping[str, Any], seed: int) -> Done:
             result = json.dumps(found)
         else:
             error = f"the task {work.task!r} returned {type(found).__name__}; expected a dictionary"
-    except (Exception, SystemExit):  # noqa: BLE001 - whatever a task raises is a failure of the task
+    except (Exception, SystemExit):  # noqa: BLE001 - any error is a failure of the task
         error = traceback.format_exc()
     return Done(index, result, error, time.perf_counter() - start, where())
 
@@ -86,13 +86,13 @@ _BETWEEN_LOOKS = 1.0  # seconds
 
 
 def end_with(parent: int) -> None:
-    """End this process when its parent does: a worker of a killed run must not go on alone.
+    """End this process when its parent ends: a worker of a killed run must not continue alone.
 
-    For processes on this machine; workers of a cluster have a parent that looks after them.
+    This is for processes on this machine; workers of a cluster have their own supervisor.
     """
 
     def watch() -> None:
-        # The process gets another parent when its own has ended, perhaps before this begins.
+        # The process gets another parent when its own has ended, perhaps before this thread starts.
         while os.getppid() == parent:
             time.sleep(_BETWEEN_LOOKS)
         os._exit(1)
@@ -107,7 +107,7 @@ def make_ready(work: Work) -> None:
 
 
 def where() -> str:
-    """Return which worker this is: its address in a Dask cluster, or machine and process."""
+    """Return the name of this worker: its address in a Dask cluster, or machine and process."""
     distributed: Any = sys.modules.get("distributed")
     if distributed is not None:
         with contextlib.suppress(ValueError):

@@ -1,7 +1,7 @@
-"""What the commands do, for Python: fits that leave a folder, their repetition, demos, tables.
+"""The Python functions behind the commands: fits that write a folder, repeats, demos, tables.
 
-`run_fit` is ``sequela fit``: it reads a table, learns, and leaves a folder with the model, tables,
-figures and a ``run.json``; `repeat_run` repeats it bit for bit. Names are declared in
+`run_fit` is ``sequela fit``: it reads a table, learns a model, and writes a folder with the model,
+tables, figures and a ``run.json``; `repeat_run` repeats it bit for bit. Names are declared in
 ``__init__.pyi`` and loaded when they are first used, so that the command line stays fast.
 """
 

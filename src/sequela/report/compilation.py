@@ -1,7 +1,7 @@
-"""Compiling all kernels at a chosen moment, on all cores.
+"""Compile all kernels in advance, on all cores.
 
 A kernel is compiled when it is first used and then kept on disk. For a container image, or before
-an array of jobs that would all compile the same code, it is better done at a chosen moment. Numba
+an array of jobs that would all compile the same code, it is better to compile in advance. Numba
 compiles under one lock, so the work is shared among processes.
 """
 
@@ -29,16 +29,16 @@ __all__ = ["PARTS", "Compilation", "compile_kernels"]
 
 @dataclass(frozen=True)
 class Compilation:
-    """Where compiled kernels are.
+    """The result of `compile_kernels`.
 
     Attributes
     ----------
     numba_cache : Path or None
-        The folder; None if there is none, and nothing was kept.
+        Folder of the compiled kernels; None if there is no such folder, and nothing was kept.
     cached_kernels : int
-        How many kernels are there.
+        Number of kernels in the folder.
     seconds : float
-        How long it took.
+        Duration in seconds.
     """
 
     numba_cache: Path | None
@@ -46,7 +46,7 @@ class Compilation:
     seconds: float
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same as plain values that JSON can hold."""
+        """Return the result as plain values for JSON."""
         found: dict[str, Any] = plain_values(self)
         return found
 
@@ -54,7 +54,7 @@ class Compilation:
 def compile_kernels() -> Compilation:
     """Compile all numerical kernels now instead of at their first use.
 
-    New processes do it, so a script must call this under ``if __name__ == "__main__":``.
+    This starts new processes, so a script must call it under ``if __name__ == "__main__":``.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def _example() -> tuple[Any, Any]:
 
 
 def use_exact_sets() -> None:
-    """Use the lattice, plain and in logarithms."""
+    """Evaluate sets on the lattice, with and without logarithms."""
     from sequela.likelihood import evaluate
 
     theta, X = _example()
@@ -87,7 +87,7 @@ def use_exact_sets() -> None:
 
 
 def use_components() -> None:
-    """Use components: values, gradients and histories."""
+    """Evaluate sets by components: values, gradients and histories."""
     from sequela.likelihood import evaluate
     from sequela.likelihood.component_histories import ComponentHistory
     from sequela.likelihood.parameters import Parameters
@@ -108,7 +108,7 @@ def use_relocation() -> None:
     none_exact = Budget(work=40.0)
     learner = SetChain(0.1, random_state=1, max_iter=2, n_threads=1, budget=none_exact)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # two steps on two samples: nobody reads the result
+        warnings.simplefilter("ignore")  # the result of two steps on two samples is not used
         learner.fit(np.array([[True, True, True], [True, True, False]]))
 
 
@@ -121,7 +121,7 @@ def use_metropolis() -> None:
 
 
 def use_times_and_sequences() -> None:
-    """Use known times, sequences, posteriors and the simulation."""
+    """Evaluate known times, sequences and posteriors, and simulate."""
     from sequela.likelihood import evaluate, sample_posteriors
     from sequela.likelihood.sequences import sequence_log_likelihood
     from sequela.simulation import simulate
@@ -133,7 +133,7 @@ def use_times_and_sequences() -> None:
     simulate(theta, 10, random_state=1, n_threads=1)
 
 
-# The longest first.
+# The part that takes longest comes first.
 PARTS: tuple[Callable[[], None], ...] = (
     use_exact_sets,
     use_relocation,

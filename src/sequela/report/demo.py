@@ -1,4 +1,4 @@
-"""The tour that needs no file of the user: a fit of the embedded samples, and one question."""
+"""A demo that needs no file of the user: a fit of the built-in samples, and one order."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _PENALTY = 0.01
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demo learned, and how well it knows which of two alterations came first.
+    """The fit of the demo, and the order of two alterations in the learned and the true model.
 
     Attributes
     ----------
     fit : FitReport
-        The fit of the embedded samples.
+        The fit of the built-in samples.
     first, then : str
         The two alterations.
     learned, true : Estimate
         The probability that `first` came before `then`, among samples with both: in the learned
-        model, and in the one that the samples were drawn from.
+        model, and in the model that the samples were drawn from.
     """
 
     fit: FitReport
@@ -46,7 +46,7 @@ class Demo:
     true: Estimate
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same as plain values that JSON can hold."""
+        """Return the attributes as plain values for JSON."""
         asked = {
             name: {"probability": found.value, "se": found.se}
             for name, found in (("learned", self.learned), ("true", self.true))
@@ -64,14 +64,14 @@ def run_demo(
     output: OutputOptions | None = None,
     execution: Execution | None = None,
 ) -> Demo:
-    """Learn from the embedded samples, leave the folder of a fit, and ask for one order.
+    """Learn from the built-in samples, write the folder of a fit, and compute one order.
 
     Parameters
     ----------
     folder : path
         The folder to make.
     seed : int
-        Seed of everything random.
+        Seed of all random numbers.
     output, execution : OutputOptions or None, Execution or None
         As in `run_fit`.
 

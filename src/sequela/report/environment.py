@@ -1,4 +1,4 @@
-"""What is installed, and what a run would use."""
+"""Describe installed versions, the number of threads, and the cache of compiled code."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["Environment", "describe_environment"]
 
 @dataclass(frozen=True)
 class Environment:
-    """What the numbers and the time of a run depend on beside its options.
+    """The conditions, besides its options, that the numbers and the time of a run depend on.
 
     Attributes
     ----------
     versions : dict
-        Of sequela, Python and the packages that numbers depend on.
+        Versions of sequela, Python and the packages that numbers depend on.
     platform : str
         The operating system and the kind of processor.
     threads : int
-        How many threads a run uses if it is not told.
+        Number of threads that a run uses by default.
     numba_cache : Path or None
-        Where compiled kernels are kept; None if they cannot be.
+        Folder of compiled kernels; None if they cannot be kept.
     cached_kernels : int
-        How many of them are there.
+        Number of kernels in the folder.
     """
 
     versions: dict[str, str]
@@ -38,7 +38,7 @@ class Environment:
     cached_kernels: int
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same as plain values that JSON can hold."""
+        """Return the environment as plain values for JSON."""
         found: dict[str, Any] = plain_values(self)
         return found
 
@@ -54,7 +54,7 @@ def describe_environment() -> Environment:
     from sequela.kernels.lattice import evaluate_block
     from sequela.support.threads import resolve_threads
 
-    # The folder that Numba really uses: beside the source, or elsewhere if that is read-only.
+    # The folder that Numba uses: next to the source, or another one if that is read-only.
     found = evaluate_block.stats.cache_path
     folder = None if found is None else Path(found)
     return Environment(

@@ -1,4 +1,4 @@
-"""Figures by name, with what each of them needs computed first."""
+"""Draw figures by name, with the computations that each of them needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FIGURES", "FigureOptions", "draw_figure", "needs_data"]
 
-# Kind: what it shows.
+# The kinds of figures, and what each of them shows.
 FIGURES = {
     "theta": "base rates and interactions as a heat map",
     "interactions": "the strongest interactions as a graph",
@@ -30,7 +30,7 @@ FIGURES = {
     "frequencies": "items, observed against expected",
     "co-occurrence": "pairs, observed against expected",
     "sizes": "set sizes, observed against expected",
-    "clock": "how well more and more items tell the time",
+    "clock": "how well the time is known from more and more items",
 }
 _OF_SAMPLES = {"tree", "paths", "times", "timeline", "frequencies", "co-occurrence", "sizes"}
 _SHOWN_SAMPLES = 5
@@ -38,7 +38,7 @@ _SHOWN_SAMPLES = 5
 
 @dataclass(frozen=True)
 class FigureOptions:
-    """What a figure shows, and the seed of what is sampled for it.
+    """What a figure shows, and the seed of sampled answers.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class FigureOptions:
     samples : tuple of str or None
         Samples of "times", by id; None takes the first ones.
     max_items : int
-        Largest number of items or interactions.
+        Maximum number of items or interactions.
     seed : int
         Seed of answers that are sampled.
     threads : int or None
@@ -61,12 +61,12 @@ class FigureOptions:
     threads: int | None = None
 
     def run_arguments(self) -> dict[str, Any]:
-        """Return seed and threads, as questions take them."""
+        """Return seed and threads as keyword arguments of questions."""
         return {"random_state": self.seed, "n_threads": self.threads}
 
 
 def needs_data(kind: str) -> bool:
-    """Tell whether a figure is of samples, so that a model alone is not enough.
+    """Tell whether a figure needs samples in addition to a model.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def draw_figure(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw one of the figures that ``sequela plot`` knows.
+    """Draw one of the figures of ``sequela plot``, and return its axes.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def _times(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes 
 
 
 def _needed(data: Dataset | None) -> Dataset:
-    """Return the samples of a figure that cannot do without."""
+    """Return the samples; raise an error if there are none."""
     if data is None:
         raise InputError("this figure needs samples; give data")
     return data

@@ -1,4 +1,4 @@
-"""What a fit leaves in its folder: the model, tables of what it says, and figures."""
+"""Write the folder of a fit: the model, tables and figures."""
 
 from __future__ import annotations
 
@@ -52,24 +52,25 @@ def write_fit(
     Parameters
     ----------
     folder : path
-        Where; it is made if it does not exist. Files of the same names are replaced.
+        The folder; it is made if it does not exist. Files of the same names are replaced.
     learner : Learner or SetChain
-        Fitted. Its seed is also that of answers that are sampled.
+        The fitted learner. Its seed is also used for answers that are sampled.
     data : Dataset
-        What it was fitted to.
+        The samples that it was fitted to.
     figures : tuple of str
-        Formats, such as ("png", "svg"); none for no figures.
+        Formats, such as ("png", "svg"); empty for no figures.
     table_seconds : float or None
         See `OutputOptions`; None: its default.
     execution : Execution or None
-        Threads, and whom to tell what is being made.
+        Number of threads, and the function that announces each part.
     check : OrderRanges or None
-        Which orders the data allow: ``order_ranges.csv``, and columns of ``orders.csv``.
+        Which orders the data allow: written to ``order_ranges.csv`` and to columns of
+        ``orders.csv``.
 
     Returns
     -------
     tuple of str
-        Notices: what was sampled to stay within `table_seconds`.
+        Notices about answers that were sampled to stay within `table_seconds`.
 
     Examples
     --------
@@ -123,7 +124,7 @@ class _Tables:
         self.frequencies: Any = None
 
     def write_model(self) -> None:
-        """Write the model: all that follows takes longer and may fail."""
+        """Write the model first, because the other files take longer and may fail."""
         self.folder.mkdir(exist_ok=True)
         self.model.save(self.folder / MODEL_NAME)
         self.model.to_csv(self.folder / "theta.csv")
@@ -166,7 +167,7 @@ class _Tables:
             "theta": lambda: plot_theta(self.model),
             "frequencies": lambda: plot_frequencies(self.frequencies),
         }
-        # Arrival times are not known yet where observation times are not exponential.
+        # Arrival times cannot be computed if observation times are not exponential.
         if self.model.observation.constant_rate is not None:
             budget = self._budget("arrival times", quantiles=False)
             posteriors = sample_posteriors(self.model, self.data, budget=budget, **self.options)
@@ -189,7 +190,7 @@ class _Tables:
                 bar.advance()
 
     def _budget(self, what: str, *, quantiles: bool) -> Any:
-        """Announce a table of all samples; return a budget that keeps it within its seconds."""
+        """Announce a table of all samples; return a budget that keeps it within `table_seconds`."""
         if self.model.observation.constant_rate is None:
             self.announce(what)
             return None
@@ -200,9 +201,9 @@ class _Tables:
         self.announce(_with_cost(what, chosen, self.threads))
         if chosen.sampled > whole.sampled:
             self.notices.append(
-                f"{what}: {chosen.sampled - whole.sampled:,} of {self.data.n_samples:,} samples "
-                f"are sampled, because exact answers for all would take about "
-                f"{whole.seconds:.3g} seconds of processor time and {whole.memory / 1e6:.0f} MB "
+                f"{what}: orders are drawn for {chosen.sampled - whole.sampled:,} of "
+                f"{self.data.n_samples:,} samples, because exact answers for all would take about "
+                f"{whole.seconds:.3g} seconds of CPU time and {whole.memory / 1e6:.0f} MB "
                 f"per thread (--table-budget, in Python table_seconds, allows "
                 f"{self.table_seconds:.3g} seconds)"
             )
@@ -210,7 +211,7 @@ class _Tables:
 
 
 def with_ranges(pairs: pd.DataFrame, table: pd.DataFrame, baseline: pd.DataFrame) -> pd.DataFrame:
-    """Return pairs of `Orders.pairs` with what an `OrderRanges` table says about each.
+    """Return the pairs of `Orders.pairs` with the range, evidence and verdict of each.
 
     Examples
     --------
@@ -245,11 +246,11 @@ def with_ranges(pairs: pd.DataFrame, table: pd.DataFrame, baseline: pd.DataFrame
 
 
 def _with_cost(what: str, cost: Forecast, threads: int) -> str:
-    """Return the name of a part, with what it takes if that is long."""
+    """Return the name of a part, with its predicted time if it takes long."""
     if cost.seconds / threads <= LONG:
         return what
     return f"{what} ({cost.describe(threads)})"
 
 
 def _say_nothing(_: str) -> None:
-    """Tell nobody."""
+    """Do nothing: nobody asked for announcements."""

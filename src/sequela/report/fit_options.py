@@ -1,9 +1,10 @@
-"""What a fit that leaves a folder is told: what to learn, what to write, how to go about it."""
+"""The options of a fit that writes a folder: what to learn, what to write, and how to run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sequela.support.errors import InputError
@@ -21,7 +22,7 @@ _FORMATS = ("png", "svg", "pdf")
 
 @dataclass(frozen=True)
 class FitRunOptions:
-    """Everything that the numbers of a fit depend on, apart from the data.
+    """All options that the numbers of a fit depend on.
 
     They are written to ``run.json``, so that the fit can be repeated.
 
@@ -32,37 +33,38 @@ class FitRunOptions:
     cv : bool
         Choose the penalty by cross-validation.
     starts : int or None
-        Number of starts; all but the first are random. None: 5, or fewer where one start is
+        Number of starts; all but the first are random. None: 5, or fewer if the starts are
         predicted to take long.
     check : bool
-        Check which orders the data allow (`sequela.questions.order_ranges`); if a better model is
-        found on the way, it is the result.
+        Check which orders the data allow (`sequela.questions.order_ranges`); if the check finds a
+        better model, that model is the result.
     observation : str or None
-        The observation times: "exponential" (None), "gamma:SHAPE" or "heavy:SHAPE" as
-        `sequela.Gamma` and `sequela.HeavyTailed` describe them; "gamma", "heavy" or "any" choose
-        the shape by held-out likelihood (`sequela.learning.compare_observations`).
+        The distribution of the observation times: "exponential" (None), "gamma:SHAPE" or
+        "heavy:SHAPE", see `sequela.Gamma` and `sequela.HeavyTailed`. With "gamma", "heavy" or
+        "any", the shape is chosen by held-out likelihood
+        (`sequela.learning.compare_observations`).
     times : str or None
         The column with observation times.
     most_frequent : int or None
-        Keep only this many items, the most frequent first.
+        Keep at most this many items, the most frequent first.
     weights : str or None
         The column with the weights of the samples, or the path of a table with two columns,
         sample and weight.
     fixed : tuple of triples or None
         Interactions (from, to, value) that are not learned; see `SetChain`.
     orders : str or None
-        The path of a table of what is known about orders; see `sequela.data.read_orders`.
+        The path of a table of known orders; see `sequela.data.read_orders`.
     missing : {"keep", "absent", "refuse"} or None
         What cells without a value mean; see `sequela.read_table`.
     solver : {"auto", "newton", "adagrad"}
         See `SetChain`.
     max_iter : int
-        Largest number of iterations of a start.
+        Maximum number of iterations per start.
     tol : float
         KKT residual at which a start has converged.
     seed : int or None
-        None takes the seed of the checkpoint, if there is one, or a new seed; the report and
-        ``run.json`` have the one that was used.
+        None uses the seed of the checkpoint, if there is one, or a new seed; the report and
+        ``run.json`` contain the seed that was used.
 
     Examples
     --------
@@ -86,8 +88,23 @@ class FitRunOptions:
     orders: str | None = None
     missing: str | None = None
 
+    def with_absolute_paths(self) -> FitRunOptions:
+        """Return the options with absolute paths, which are valid in every working directory.
+
+        Examples
+        --------
+        >>> FitRunOptions(weights="column").with_absolute_paths().weights
+        'column'
+        """
+        weights, orders = self.weights, self.orders
+        if weights is not None and Path(weights).is_file():
+            weights = str(Path(weights).absolute())
+        if orders is not None:
+            orders = str(Path(orders).absolute())
+        return replace(self, weights=weights, orders=orders)
+
     def to_json(self) -> dict[str, Any]:
-        """Return the options as plain values that JSON can hold."""
+        """Return the options as plain values for JSON."""
         options = asdict(self)
         if self.fixed is not None:
             options["fixed"] = [list(entry) for entry in self.fixed]
@@ -97,7 +114,8 @@ class FitRunOptions:
     def from_json(cls, options: Mapping[str, Any]) -> FitRunOptions:
         """Return the options that `to_json` or an older version wrote.
 
-        Older versions had one start and no check; others that are missing are the defaults.
+        If "starts" or "check" is missing, an older version wrote the options: it had one start and
+        no check. All other missing options get their defaults.
 
         Examples
         --------
@@ -105,7 +123,9 @@ class FitRunOptions:
         1
         """
         if not isinstance(options, Mapping):
-            raise InputError(f"the options of the run are {options!r:.80}; expected names of them")
+            raise InputError(
+                f"the options of the run are {options!r:.80}; expected names with their values"
+            )
         known = {part.name for part in fields(cls)}
         unknown = [name for name in options if name not in known]
         if unknown:
@@ -119,7 +139,7 @@ class FitRunOptions:
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """What a folder gets beside the model and the tables.
+    """Options about the output folder.
 
     Attributes
     ----------
@@ -128,9 +148,9 @@ class OutputOptions:
     force : bool
         Replace a folder that an earlier run made.
     table_seconds : float
-        Predicted processor time, in seconds, that the pseudo-times, and the arrival times of the
-        timeline, may take. Where exact answers would take longer, or more than 400 MB per thread,
-        the most expensive samples are sampled, and a notice says so.
+        Maximum predicted CPU time, in seconds, of the pseudo-times, and of the arrival times of the
+        timeline. If exact answers would take longer, or more than 400 MB per thread, orders are
+        drawn for the most expensive samples, and a notice says so.
 
     Examples
     --------
@@ -154,7 +174,7 @@ class OutputOptions:
             )
 
     def check_figures(self) -> None:
-        """Refuse figures where there is no matplotlib: before the work, not after it."""
+        """Raise an error if figures are asked for but matplotlib is not installed."""
         if not self.figures:
             return
         try:
@@ -168,18 +188,18 @@ class OutputOptions:
 
 @dataclass(frozen=True)
 class Execution:
-    """How a fit is carried out; no number depends on it.
+    """How a fit is run; the results do not depend on these options.
 
     Attributes
     ----------
     threads : int or None
         None uses all cores that this process may use.
     checkpoint : path or None
-        File to save the fit to as it goes on, and to resume from if it exists.
+        File to save the fit to while it runs, and to resume from if it exists.
     progress : bool, "lines" or None
-        As in `SetChain`: a bar, plain lines, or (None) a bar where somebody watches.
+        As in `SetChain`: a bar, plain lines, or (None) a bar in a terminal or notebook.
     announce : callable or None
-        Called with the name of each part before it is made, such as "orders".
+        Called with the name of each part, such as "orders", before the part is computed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A fit from a table to a folder, and its repetition from the ``run.json`` that it left."""
+"""Fit a table and write a folder, and repeat a fit from its ``run.json``."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from sequela.questions.order_ranges import order_ranges
 from sequela.report.fit_folder import write_fit
 from sequela.report.fit_options import Execution, FitRunOptions, OutputOptions
 from sequela.report.html_folder import write_report
-from sequela.report.reading import read_samples
-from sequela.report.run import MODEL_NAME, Run, checksum
+from sequela.report.reading import read_as_recorded
+from sequela.report.run import MODEL_NAME, Run, checksum, is_file
 from sequela.report.tables import records
 from sequela.support.errors import InputError
 from sequela.support.folders import check_folder, new_folder
@@ -46,13 +46,13 @@ __all__ = ["FitReport", "FitResult", "repeat_run", "run_fit", "was_interrupted"]
 
 _COMMAND = "fit"
 _STRONGEST = 8
-# Starts by default, where all are predicted to take at most this many seconds of one core.
+# Default number of starts, if all of them are predicted to take at most this many CPU seconds.
 _STARTS = ((5, 50.0), (3, 100.0))
 
 
 @dataclass(frozen=True)
 class FitResult:
-    """The numbers of a fit that its repetition must give again.
+    """The numbers of a fit, which a repetition must reproduce.
 
     Attributes
     ----------
@@ -63,9 +63,9 @@ class FitResult:
     converged : bool
         Whether the best start ended at an optimum.
     interactions, optima : int
-        How many interactions the model has, and how many distinct ends the starts had.
+        Number of interactions of the model, and number of distinct optima of the starts.
     penalty : float
-        As given, or as chosen by cross-validation.
+        The given penalty, or the one chosen by cross-validation.
     theta_sha256 : str
         Checksum of all bits of theta.
     """
@@ -98,20 +98,20 @@ class FitResult:
 
 @dataclass(frozen=True)
 class FitReport:
-    """What a fit learned and wrote.
+    """The results of a fit and the files that it wrote.
 
     Attributes
     ----------
     folder : Path
-        Where everything is.
+        The output folder.
     files : tuple of str
-        What it holds.
+        The files in the folder.
     options : FitRunOptions
-        What the fit was told, with the seed that was used.
+        The options of the fit, with the seed that was used.
     learner : Learner
-        Fitted.
+        The fitted learner.
     result : FitResult
-        Its numbers.
+        The numbers of the fit.
     import_summary : ImportSummary
         How the table was read.
     order_ranges : OrderRanges or None
@@ -119,11 +119,11 @@ class FitReport:
     fit_check : FitCheck or None
         Whether the model describes the data; None after an interrupt.
     observations : ObservationComparison or None
-        The kinds of observation that were compared, if the shape was to be chosen.
+        The comparison of observation times, if the shape was chosen from the data.
     notices : tuple of str
-        What the fit warned of, each once; Python's warnings are not raised beside it.
+        The warnings of the fit, each once; they are not raised as Python warnings.
     same_as_repeated : bool or None
-        Of a repetition: whether theta has the same bits as before.
+        For a repetition: whether theta has the same bits as in the repeated run.
     """
 
     folder: Path
@@ -151,12 +151,12 @@ class FitReport:
 
     @property
     def interrupted(self) -> bool:
-        """Whether a signal ended the fit, or the check of its orders, before its time."""
+        """Whether a signal stopped the fit, or the check of its orders, early."""
         check = self.order_ranges
         return was_interrupted(self.learner) or (check is not None and check.interrupted)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as plain values that JSON can hold."""
+        """Return the report as plain values for JSON."""
         return {
             "folder": str(self.folder),
             "files": list(self.files),
@@ -188,14 +188,14 @@ def run_fit(
     output: OutputOptions | None = None,
     execution: Execution | None = None,
 ) -> FitReport:
-    """Read a table, learn a model from it, and leave everything about it in one folder.
+    """Read a table, learn a model from it, and write all results to one folder.
 
-    This is what ``sequela fit`` does. The folder gets the model, tables of interactions, orders,
-    pseudo-times and frequencies, figures, ``report.html`` that shows all of it, and a ``run.json``
-    from which `repeat_run` repeats the fit. Which orders the data allow is checked by default
-    (`questions.order_ranges`). Until everything is there, the folder is called FOLDER.incomplete.
-    The model comes first: if a table or a figure fails, or the process is killed, it is in that
-    folder.
+    This is what ``sequela fit`` does. The folder contains the model, tables of interactions,
+    orders, pseudo-times and frequencies, figures, ``report.html`` that shows all of it, and a
+    ``run.json`` from which `repeat_run` repeats the fit. By default, the fit also checks which
+    orders the data allow (`questions.order_ranges`). During the run, the folder is called
+    FOLDER.incomplete. The model is written first: if a later file fails, or the process is killed,
+    the model is in that folder.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def run_fit(
     folder : path
         The folder to make.
     options : FitRunOptions or None
-        What the numbers depend on.
+        The options that the numbers depend on.
     output : OutputOptions or None
         Figures, and whether an earlier folder is replaced.
     execution : Execution or None
@@ -213,7 +213,7 @@ def run_fit(
     Returns
     -------
     FitReport
-        With the learner, its numbers, and how the table was read.
+        The learner, its numbers, and a summary of how the table was read.
 
     Examples
     --------
@@ -228,19 +228,16 @@ def run_fit(
     ...     print(report.model, (folder / "model.npz").exists())
     <Model: 3 items, 0 interactions> True
     """
-    options = options or FitRunOptions()
+    options = (options or FitRunOptions()).with_absolute_paths()
     output = output or OutputOptions()
     execution = execution or Execution()
     if options.observation is not None and options.observation not in FAMILIES:
-        parse_observation(options.observation)  # refuses a wrong one before the work
+        parse_observation(options.observation)  # raises an error before the work if it is wrong
     table = Path(source)
     force = output.force or _is_resumed(folder, table, options, execution)
     check_folder(folder, force=force)
     output.check_figures()
-    found = read_samples(
-        table, times=options.times, most_frequent=options.most_frequent, weights=options.weights,
-        orders=options.orders, missing=options.missing,
-    )  # fmt: skip
+    found = read_as_recorded(table, options.to_json())
     if options.starts is None:
         options = replace(options, starts=_default_starts(found.data, options))
     compared, options = _choose_observation(found.data, options, execution)
@@ -248,7 +245,7 @@ def run_fit(
     options = replace(options, seed=learner.seed_)
     check = None
     if options.check and learner.model_.observation.constant_rate is None:
-        notices = (*notices, "which orders the data allow was not checked: the check is not "
+        notices = (*notices, "the orders that the data allow were not checked: the check is not "
                    "available for observation times that are not exponential")  # fmt: skip
     elif options.check and not was_interrupted(learner):
         check, notices = _check_orders(learner, found.data, notices, execution)
@@ -308,7 +305,7 @@ def repeat_run(
     folder : path
         The folder to make.
     source : path or None
-        The table, if it is not where it was. Its checksum must be the same.
+        The table, if it was moved since the run. Its checksum must be the same.
     output, execution : OutputOptions or None, Execution or None
         As in `run_fit`.
 
@@ -334,9 +331,9 @@ def repeat_run(
     if before.command != _COMMAND:
         raise InputError(f"{str(run)!r} is the run of `sequela {before.command}`, not of a fit")
     table = _find_source(before, Path(run)) if source is None else Path(source)
-    if not table.exists():
+    if not is_file(table):
         raise InputError(
-            f"there is no file {str(table)!r}; name the data of the run (DATA, or source=)"
+            f"there is no file {str(table)!r:.200}; give the data of the run (DATA, or source=)"
         )
     before.check_data(table)
     options = FitRunOptions.from_json(before.options)
@@ -346,7 +343,7 @@ def repeat_run(
 
 
 def was_interrupted(learner: Learner) -> bool:
-    """Tell whether a signal ended the fit of a learner before its time.
+    """Tell whether a signal stopped the fit of a learner early.
 
     Examples
     --------
@@ -360,12 +357,12 @@ def was_interrupted(learner: Learner) -> bool:
 def _is_resumed(
     folder: str | os.PathLike[str], table: Path, options: FitRunOptions, execution: Execution
 ) -> bool:
-    """Tell whether a folder is of this very run, which goes on from its checkpoint.
+    """Tell whether a folder was written by the same run, which now continues from its checkpoint.
 
     A run that was stopped may have written its folder already.
     """
     checkpoint = execution.checkpoint
-    if checkpoint is None or not Path(checkpoint).is_file() or not table.is_file():
+    if checkpoint is None or not is_file(checkpoint) or not is_file(table):
         return False
     try:
         before = Run.read(folder)
@@ -377,7 +374,7 @@ def _is_resumed(
 
 
 def _default_starts(data: Dataset, options: FitRunOptions) -> int:
-    """Return 5 starts where they are quick, fewer where they are not: the same on every machine."""
+    """Return 5, or fewer if starts are predicted to take long; the same on every machine."""
     if options.solver == "adagrad":
         return 1
     plan = Plan(data, DistinctSamples.of(data, partial=True), "auto", Budget())
@@ -387,7 +384,7 @@ def _default_starts(data: Dataset, options: FitRunOptions) -> int:
 def _check_orders(
     learner: Learner, data: Dataset, notices: tuple[str, ...], execution: Execution
 ) -> tuple[OrderRanges, tuple[str, ...]]:
-    """Check which orders the data allow; a better model that it finds becomes the learner's."""
+    """Check which orders the data allow; if a better model is found, the learner gets it."""
     if execution.announce is not None:
         execution.announce("which orders the data allow")
     with lines_in_log(show=execution.progress == "lines"):
@@ -403,18 +400,18 @@ def _check_orders(
         more += [str(w.message) for w in caught]
         more.append(
             f"the check of the orders found a model that is better by {check.gain:.2g} nats than "
-            "the best of the starts; the result is that model"
+            "the best of the starts; the better model is the result"
         )
     left = int((~check.table["checked"]).sum())
     if left:
         why = (
-            "a signal ended the check (with --checkpoint, the same command finishes it)"
+            "a signal stopped the check (with --checkpoint, the same command finishes it)"
             if check.interrupted
             else "the check would take too long"
         )
         more.append(
-            f"{left} of {len(check.table)} orders were not checked, because {why}: "
-            "`sequela.questions.order_ranges` takes pairs= and max_evaluations="
+            f"{left} of {len(check.table)} orders were not checked, because {why}. To check them, "
+            "use pairs= and max_evaluations= of `sequela.questions.order_ranges`"
         )
     return check, tuple(dict.fromkeys(more))
 
@@ -422,7 +419,7 @@ def _check_orders(
 def _choose_observation(
     data: Dataset, options: FitRunOptions, execution: Execution
 ) -> tuple[ObservationComparison | None, FitRunOptions]:
-    """Choose the shape of the observation times, if a family is named; options then have it."""
+    """Choose the shape of the observation times if only a family is given; return new options."""
     if options.observation not in FAMILIES or options.observation == "exponential":
         return None, options
     if execution.announce is not None:
@@ -441,7 +438,7 @@ def _choose_observation(
 def _learn(
     data: Dataset, options: FitRunOptions, execution: Execution
 ) -> tuple[Learner, tuple[str, ...]]:
-    """Return the fitted learner and what it warned of."""
+    """Return the fitted learner and the texts of its warnings."""
     shared: dict[str, Any] = {
         "n_starts": options.starts,
         "solver": options.solver,
@@ -469,7 +466,7 @@ def _cross_validated(options: dict[str, Any]) -> Learner:
 
 
 def _find_source(run: Run, place: Path) -> Path:
-    """Return where the data of a run were; a relative path is relative to its run.json."""
+    """Return the path of the data of a run; a relative path is relative to its run.json."""
     path = Path(run.data["path"])
     return path if path.is_absolute() else (place if place.is_dir() else place.parent) / path
 

@@ -1,9 +1,9 @@
 """The report as one HTML page that needs no server and no network.
 
-The page, its style and its script come ready-made with the package (sources in the folder ``page``
-of the repository); the data are JSON inside it. Labels are text from strangers: as JSON they cannot
-end the script element, and the page makes text nodes of them. The content security policy allows
-the one script and the one style of the page by their checksums, and nothing else.
+The script and the style of the page are built in advance and come with the package (sources in the
+folder ``page`` of the repository); the data are JSON inside the page. Labels are untrusted text:
+the JSON is escaped so that they cannot end the script element, and the page shows them as text
+nodes. The content security policy allows only this script and this style, by their checksums.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Report:
     Attributes
     ----------
     payload : dict
-        What the page shows, as plain values; see the page "The report" of the documentation.
+        The data of the page, as plain values; see the page "The report" of the documentation.
 
     Examples
     --------
@@ -53,16 +53,16 @@ class Report:
     payload: dict[str, Any] = field(repr=False)
 
     def to_html(self) -> str:
-        """Return the page."""
+        """Return the page as HTML."""
         return render_page(self.payload)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page to a file, whole or not at all."""
+        """Write the page to a file, completely or not at all."""
         with replacing(path) as file:
             file.write(self.to_html().encode())
 
     def _repr_html_(self) -> str:
-        # A frame of its own: the page's style and policy stay inside it.
+        # In a frame, so that the style and the policy of the page do not affect the notebook.
         page = html.escape(self.to_html(), quote=True)
         return (
             f'<iframe srcdoc="{page}" width="100%" height="{_NOTEBOOK_HEIGHT}" '
@@ -83,18 +83,18 @@ def make_report(
 ) -> Report:
     """Make a report of a model, with the samples that it was learned from if they are given.
 
-    For the folder of a run use `write_report`, which takes everything that is in it.
+    For the folder of a run use `write_report`, which includes all tables in the folder.
 
     Parameters
     ----------
     model : Model, fitted SetChain, theta, or Posterior
-        The model, or all models that are plausible.
+        The model, or the posterior with all plausible models.
     data : Dataset, DataFrame, array, list of sets or None
         The samples.
     title : str
         Heading of the page.
     seed : int
-        Seed of what is simulated for the page.
+        Seed of the simulations for the page.
     threads : int or None
         None uses all cores that this process may use.
     clinical : DataFrame or None
@@ -138,7 +138,7 @@ def _comparison(compare: Mapping[str, Any] | None) -> Comparison | None:
 
 
 def render_page(payload: dict[str, Any]) -> str:
-    """Return the page with its data.
+    """Return the page with its data as HTML.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def render_page(payload: dict[str, Any]) -> str:
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{title}: sequela report</title>\n<style>{style}</style>\n</head>\n<body>\n"
         '<div id="app"><noscript><p>This report needs JavaScript, which runs in the page itself '
-        "and makes no requests. The tables of the run are also in the CSV files beside it.</p>"
+        "and makes no requests. The tables of the run are also in the CSV files next to it.</p>"
         "</noscript></div>\n"
         f'<script type="application/json" id="data">{_json(payload)}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
@@ -168,7 +168,7 @@ def render_page(payload: dict[str, Any]) -> str:
 
 
 def _json(payload: dict[str, Any]) -> str:
-    """Return JSON in ASCII in which nothing can end a script element or begin a comment."""
+    """Return JSON in ASCII, escaped so that no text can end a script element or begin a comment."""
     text = json.dumps(payload, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -1,4 +1,4 @@
-"""Survival and another cohort, for a report page."""
+"""The parts of a report page about survival and about another cohort."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "comparison_values", "survival_values"]
 
-# Items of the comparison, the first of the model's own order; a hundred items have 4,950 pairs.
+# Maximum number of items in the comparison, in the order of the model; 100 items have 4,950 pairs.
 _MOST_ITEMS = 100
 _DRAWS = 40_000
 _DRAWS_PER_MODEL = 2_000
@@ -36,11 +36,11 @@ class Comparison:
     Attributes
     ----------
     model : Model or Posterior
-        What was learned from it.
+        The model that was learned from it.
     name : str
-        What readers call it.
+        Its name in the report.
     own_name : str
-        What they call the cohort of the report.
+        The name of the cohort that the report is about.
     """
 
     model: Model | Posterior
@@ -56,7 +56,7 @@ def survival_values(
         return None
     if times is None:
         raise InputError(
-            "survival needs the pseudo-times of the samples, and the report has none; name the "
+            "survival needs the pseudo-times of the samples, and the report has none; give the "
             "samples (DATA) as well"
         )
     risk = times["mean"].copy()
@@ -121,7 +121,7 @@ def comparison_values(
 def _orders(model: Model | Posterior, items: list[str], how: dict[str, Any]) -> Any:
     from sequela.posteriors.result import Posterior
 
-    # Exact where that takes a moment.
+    # Exact if the model is small, because this is then fast.
     method: Any = "auto" if len(model.items) <= _EXACT else "simulation"
     if isinstance(model, Posterior):
         most = max(_MAX_MODELS, len(model.draws.scale))

@@ -1,4 +1,4 @@
-"""What a report is about, where only a model or a posterior is given and perhaps the samples."""
+"""Build the content of a report from a model or a posterior, with or without samples."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["model_content", "posterior_content", "posterior_times"]
 
-# Items of which the orders are listed: a hundred items have 4,950 pairs.
+# Number of items whose orders are listed: a hundred items have 4,950 pairs.
 _ORDERED_ITEMS = 20
-# Models of a posterior that are asked for the times of samples; quantiles of dense models are slow.
+# Number of draws of a posterior used for the times of samples; quantiles of dense models are slow.
 _TIME_MODELS = 12
 _QUANTILES = (0.05, 0.95)
 
@@ -36,7 +36,7 @@ def model_content(
     seed: int,
     threads: int | None,
 ) -> ReportContent:
-    """Return what a report of a model or a posterior is about."""
+    """Return the content of a report about a model or a posterior."""
     if isinstance(model, Posterior):
         return posterior_content(model, data, title, seed=seed, threads=threads)
     chain = as_model(model)
@@ -65,7 +65,7 @@ def posterior_content(
     seed: int,
     threads: int | None,
 ) -> ReportContent:
-    """Return what a report of a posterior is about."""
+    """Return the content of a report about a posterior."""
     model = mean_model(posterior)
     samples = None if data is None else as_samples(model, data)
     times = None

@@ -1,4 +1,4 @@
-"""The report of a folder: everything that a run left in it, as one page."""
+"""Make the report of a folder: all results of a run as one page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from sequela.report.html_cohorts import Comparison
 from sequela.report.html_content import posterior_content
 from sequela.report.html_payload import ReportContent, build_payload
 from sequela.report.html_verdicts import find_verdicts
-from sequela.report.run import MODEL_NAME, POSTERIOR_NAME, RUN_NAME, Run
+from sequela.report.reading import read_as_recorded
+from sequela.report.run import MODEL_NAME, POSTERIOR_NAME, RUN_NAME, Run, is_file
 from sequela.support.errors import InputError
 from sequela.support.progress import lines_in_log
 from sequela.support.spreadsheets import unguarded
@@ -31,11 +32,12 @@ __all__ = ["ReportExtras", "report_on_folder", "write_report"]
 
 _log = logging.getLogger("sequela")
 
-# The columns that each table of a run must have, columns of labels, and columns of numbers.
+# The columns that each table of a run must have; then the names of columns with text, and of
+# columns with numbers.
 _LABELS = {
     "orders.csv": ("first", "second"),
     "rivals.csv": ("first", "second"),
-    "order_ranges.csv": ("first", "second"),
+    "order_ranges.csv": ("first", "second", "probability", "low", "high", "verdict", "checked"),
     "interactions.csv": ("from", "to"),
     "pseudo_times.csv": ("sample",),
 }
@@ -48,14 +50,14 @@ _NUMBERS = {
 
 @dataclass(frozen=True)
 class ReportExtras:
-    """What a report shows beside what is in its folder.
+    """Optional content of a report that is not in the folder of the run.
 
     Attributes
     ----------
     clinical : DataFrame or None
         Survival times, from `read_clinical`.
     compare : path or None
-        The folder of another run, whose orders are shown beside these.
+        The folder of another run, whose orders are shown next to these.
     """
 
     clinical: pd.DataFrame | None = None
@@ -75,14 +77,14 @@ def write_report(
     Parameters
     ----------
     folder : path
-        A folder that ``sequela fit`` or ``sequela posterior`` made: the model or the draws, tables,
-        ``run.json``, and ``rivals.csv`` if it is there.
+        A folder that ``sequela fit`` or ``sequela posterior`` made, with the model or the draws,
+        tables, ``run.json`` and, optionally, ``rivals.csv``.
     data : Dataset or None
-        The samples; None reads them from where ``run.json`` says they were.
+        The samples; None reads them from the path in ``run.json``.
     name : path or None
-        The folder as readers will know it, if it still has another name.
+        The final name of the folder, for the title, if the folder still has a temporary name.
     execution : Execution or None
-        Threads, and whom to tell what is being made.
+        Number of threads, and the function that announces each part.
     extras : ReportExtras or None
         Survival times, and another cohort to compare with.
 
@@ -142,9 +144,11 @@ def _load(place: Path) -> Model | Posterior:
     if (place / MODEL_NAME).exists():
         return Model.load(place / MODEL_NAME)
     if (place / POSTERIOR_NAME).exists():
-        return Posterior.load(place / POSTERIOR_NAME)
+        found = Posterior.load(place / POSTERIOR_NAME)
+        found.require_draws()
+        return found
     raise InputError(
-        f"{str(place)!r} holds no {MODEL_NAME} and no {POSTERIOR_NAME}; name a folder that "
+        f"{str(place)!r} holds no {MODEL_NAME} and no {POSTERIOR_NAME}; give a folder that "
         "`sequela fit` or `sequela posterior` made"
     )
 
@@ -159,7 +163,7 @@ def _comparison(extras: ReportExtras, shown: str) -> Comparison | None:
 def _fit_content(
     model: Model, place: Path, data: Dataset | None, shown: str, run: Run | None
 ) -> ReportContent:
-    """Return what the tables of a fit say."""
+    """Return the content of a report from the tables of a fit."""
     source = "samples.csv" if run is None else Path(run.data["path"]).name
     return ReportContent(
         model=model,
@@ -178,18 +182,16 @@ def _fit_content(
 
 
 def _read_data(run: Run, place: Path) -> Dataset | None:
-    """Read the samples of a run, if they are still where they were and the same."""
-    from sequela.data.tables import read_table
-
+    """Read the samples of a run; None if the file was moved, an error if it was changed."""
     path = Path(run.data["path"])
     path = path if path.is_absolute() else place / path
-    if not path.exists():
-        _log.warning("the samples %r are not there; the report is made without them", str(path))
+    gone = [file for file in (str(path), *run.other_files()) if not is_file(Path(file))]
+    if gone:
+        _log.warning("there is no file %r; the report is made without the samples", gone[0])
         return None
     run.check_data(path)
-    options = run.options
-    found = read_table(path, times=options.get("times"), most_frequent=options.get("most_frequent"))
-    return found.data
+    run.check_other_files()
+    return read_as_recorded(path, run.options).data
 
 
 def _table(place: Path, name: str) -> pd.DataFrame | None:
@@ -229,7 +231,7 @@ def _refuse_text(column: pd.Series[Any], path: Path) -> None:
 
 
 def _certainty(interactions: pd.DataFrame | None) -> pd.DataFrame | None:
-    """Return what the table of interactions says about certainty, if it says anything."""
+    """Return the columns about certainty of the table of interactions; None without them."""
     if interactions is None:
         return None
     known = [c for c in ("sign_probability", "low", "high") if c in interactions.columns]

@@ -44,19 +44,19 @@ VERSION = 1
 
 _ORDER_DRAWS = 100_000
 _DRAWS = 40_000
-_LARGEST_SET = 14  # of which the most likely order is computed
+_LARGEST_SET = 14  # items of the largest set for which the most likely order is computed
 _LARGEST_DENSE = 12  # the same for draws of a posterior, which have no zeros
 _DATA_SETS = 100  # models of a posterior that draw a data set for the goodness of fit
 _MOST_ORDERED = 500  # items of the order matrix
 _MOST_PAIRS = 400  # worst pairs of the goodness of fit
-_MOST_PAIRED = 1500  # items; beyond it the table of all pairs is too large to be worth it
+_MOST_PAIRED = 1500  # items; with more, the table of all pairs would be too large
 _MOST_NAMES = 500
 _DIGITS = {"evidence": 3, "samples": 0, "effective": 0, "r_hat": 3}
 
 
 @dataclass(frozen=True)
 class ReportContent:
-    """What a report is about; everything but the model may be missing.
+    """The content of a report; everything except the model is optional.
 
     Attributes
     ----------
@@ -69,9 +69,9 @@ class ReportContent:
     verdicts : Verdicts
         The orders and their certainty.
     certainty : DataFrame or None
-        Of interactions: "from", "to", and any of "sign_probability", "low", "high".
+        Certainty of interactions: "from", "to", and any of "sign_probability", "low", "high".
     pseudo_times : DataFrame or None
-        As `pseudo_times` returns it, one row for each sample; None computes nothing.
+        The table that `pseudo_times` returns, one row per sample; None: they are not shown.
     run : Run or None
         How the model was learned.
     posterior : Posterior or None
@@ -79,9 +79,10 @@ class ReportContent:
     clinical : DataFrame or None
         Survival times, from `read_clinical`; shown if there are pseudo-times.
     comparison : Comparison or None
-        Another cohort, whose orders are shown beside these.
+        Another cohort, whose orders are shown next to these.
     findings : tuple of dict
-        What a check of the fit found: "severity" ("note" or "warning"), "text" and "advice" each.
+        Results of a check of the fit, each with "severity" ("note" or "warning"), "text" and
+        "advice".
     """
 
     model: Model
@@ -104,7 +105,7 @@ def build_payload(
     threads: int | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
-    """Compute what the page shows beyond the tables that it is given.
+    """Return all data of the page; compute those that `content` does not contain.
 
     Examples
     --------
@@ -158,7 +159,7 @@ def build_payload(
 
 
 def _numbers(values: NDArray[Any] | pd.Series[Any], digits: int | None = None) -> list[Any]:
-    """Return numbers for JSON; those that are not finite are null."""
+    """Return a list of numbers for JSON; None for those that are not finite."""
     array = np.asarray(values, dtype=np.float64)
     if digits is not None:
         array = np.round(array, digits)
@@ -201,7 +202,7 @@ def _verdicts(verdicts: Verdicts, model: Model, data: Dataset | None) -> dict[st
     place = {label: at for at, label in enumerate(model.items)}
     known = table["first"].isin(list(place)) & table["second"].isin(list(place))
     table = table[known]
-    # A fit says whether the baseline agrees; the page names the item that it puts first.
+    # The table of a fit says whether the baseline agrees, but the page needs its first item.
     if data is not None and not table["baseline"].isin(list(place)).any():
         table = table.assign(baseline=np.array(baseline_firsts(table, data), dtype=object))
     rows: dict[str, list[Any]] = {
@@ -223,9 +224,9 @@ def _verdicts(verdicts: Verdicts, model: Model, data: Dataset | None) -> dict[st
 def _orders(
     content: ReportContent, frequency: NDArray[np.float64] | None, how: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """Return the upper triangle of the order matrix, in thousandths; null where it is unknown.
+    """Return the upper triangle of the order matrix, in thousandths; None where it is unknown.
 
-    Pairs that the table of orders has with a standard error, mostly 0, are taken from there.
+    For pairs with a standard error in the table of orders, the probability of the table is used.
     """
     model, known = content.model, content.verdicts.table
     if content.posterior is not None:
@@ -278,7 +279,7 @@ def _positions(content: ReportContent, how: dict[str, Any]) -> dict[str, Any]:
 def _samples(content: ReportContent, data: Dataset, how: dict[str, Any]) -> dict[str, Any]:
     model, times, threads = content.model, content.pseudo_times, how["n_threads"]
     if model.observation.constant_rate is None:
-        # Orders of single samples are not known yet for these observation times.
+        # Orders of single samples cannot be computed for these observation times.
         return {
             "labels": list(data.samples),
             "sets": [np.flatnonzero(row).tolist() for row in data.select_items(model.items).values],
@@ -363,7 +364,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Summary:
-    """What the page reads of the import summary of a run."""
+    """The fields of the import summary of a run that the page uses."""
 
     kind: str
     files: list[_File] = field(default_factory=list)
@@ -393,11 +394,16 @@ def _made(run: Run | None) -> dict[str, Any]:
         options = dict(run.options)
         if "random_state" in options:
             options["seed"] = options.pop("random_state")
+        # Only names of files: a report is shared, and their folders may be private.
+        others = run.other_files()
+        options = {
+            name: Path(value).name if isinstance(value, str) and value in others else value
+            for name, value in options.items()
+        }
         about.update(
             options=options,
             versions=run.versions,
             result=run.result,
-            # The name alone: a report is shared, and where it was made is nobody's business.
             data={"path": Path(run.data["path"]).name, "sha256": run.data["sha256"]},
             command=repeat_command(run),
         )
@@ -405,7 +411,7 @@ def _made(run: Run | None) -> dict[str, Any]:
 
 
 def _fit_check(run: Run | None) -> dict[str, Any] | None:
-    """Return what the fit recorded of whether the model describes the data."""
+    """Return the recorded check of whether the model describes the data; None without one."""
     check = None if run is None else run.result.get("fit_check")
     return check if isinstance(check, dict) else None
 
@@ -429,6 +435,6 @@ def _warnings(content: ReportContent) -> list[str]:
 
 
 def _fit_findings(run: Run | None) -> list[dict[str, str]]:
-    """Return what does not fit, as the fit recorded it."""
+    """Return the recorded findings about data that the model does not describe."""
     check = _fit_check(run) or {}
     return [{"severity": "warning", "text": str(text)} for text in check.get("findings", [])]

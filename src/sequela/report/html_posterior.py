@@ -1,8 +1,8 @@
-"""What a report page holds of a posterior: averages over its draws, and some of the draws.
+"""The parts of a report page about a posterior: averages over its draws, and some of the draws.
 
-The page averages over the draws that it holds, so that its answers about single samples count the
-uncertainty of the model. They are stored with 32 bits per number: the answers are those of theta
-rounded in this way.
+The page averages over the draws that it contains, so that its answers about single samples include
+the uncertainty of the model. Draws are stored with 32 bits per number, so the answers are those of
+theta rounded to 32 bits.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ __all__ = [
     "posterior_verdicts", "sample_orders",
 ]  # fmt: skip
 
-# Characters that the draws may take in the page, and their number at most.
+# Maximum number of characters of the draws in the page, and maximum number of draws.
 _MOST_CHARACTERS = 800_000
 _MOST_DRAWS = 100
 _FEWEST_DRAWS = 4
-# What counts as an interaction, as in `Posterior.interactions`.
+# Smallest effect that counts as an interaction, as in `Posterior.interactions`.
 _LEAST_EFFECT = 0.5
 # Interactions that are less probable than this are not listed: there are n (n - 1) of them.
 _LEAST_PRESENT = 0.05
 
 
 def page_draws(posterior: Posterior) -> NDArray[np.float32]:
-    """Return the draws of theta that a page holds, (draws, n, n): as many of each chain.
+    """Return the draws of theta for a page, shape (draws, n, n), equally many of each chain.
 
-    At most 100, and fewer if there are many items, so that the page stays small.
+    There are at most 100, and fewer if there are many items, so that the page stays small.
     """
     n, chains = posterior.n_items, len(posterior.draws.scale)
     room = int(_MOST_CHARACTERS / (16 / 3 * max(n, 1) ** 2))
@@ -53,7 +53,7 @@ def page_draws(posterior: Posterior) -> NDArray[np.float32]:
 
 
 def encoded_draws(posterior: Posterior) -> dict[str, Any]:
-    """Return the draws of a page: how many, and all entries as little-endian floats in base64."""
+    """Return the draws of a page: their number, and theta as little-endian floats in base64."""
     theta = page_draws(posterior)
     text = base64.b64encode(np.ascontiguousarray(theta, dtype="<f4").tobytes()).decode("ascii")
     return {"count": len(theta), "theta": text}
@@ -93,7 +93,7 @@ def posterior_edges(posterior: Posterior) -> dict[str, Any]:
 
 
 def posterior_orders(posterior: Posterior, samples: int | None) -> dict[str, Any] | None:
-    """Return the upper triangle of P(row before column), in thousandths; null where unknown.
+    """Return the upper triangle of P(row before column), in thousandths; None where unknown.
 
     The probabilities are those of the samples that have both items.
     """
@@ -128,10 +128,10 @@ def posterior_verdicts(posterior: Posterior) -> Verdicts:
 def sample_orders(
     posterior: Posterior, data: Dataset, *, max_size: int, threads: int | None
 ) -> tuple[Sequence[Any], Sequence[Any], int]:
-    """Return for each sample its most likely order and its arrivals under one draw.
+    """Return for each sample its most likely order and its arrival times under one draw.
 
-    Samples take turns with the draws, so that a tree of all orders shows how far they vary over
-    the posterior. Also returns the largest set for which orders were computed.
+    The samples use the draws in turn, so that a tree of all orders shows how much orders vary over
+    the posterior. Also returns the size of the largest set for which orders were computed.
     """
     theta = page_draws(posterior).astype(np.float64)
     used = theta[: min(len(theta), data.n_samples)]

@@ -1,4 +1,4 @@
-"""What a report says about the certainty of orders: one table, whatever computed it.
+"""The certainty of orders in a report: one table for all methods that compute it.
 
 The columns of the table (`VERDICT_COLUMNS`); all but the first two may be missing:
 
@@ -10,17 +10,17 @@ probability
 se, observed
     Its Monte Carlo standard error, and the probability that both are observed.
 low, high
-    Where the probability may lie: over all models that explain the data almost as well (kind
+    Range of the probability: over all models that explain the data almost equally well (kind
     "range"), or the 90% interval of a posterior (kind "posterior").
 evidence
-    How much better the data go with this order than with its reverse, in nats; of a posterior the
-    log odds that `first` usually comes first.
+    How much better this order fits the data than its reverse, in nats; for a posterior the log odds
+    that `first` usually comes first.
 usually_first
-    Of a posterior: the probability that `first` comes first in more than half of the samples.
+    For a posterior: the probability that `first` comes first in more than half of the samples.
 samples
     Number of samples that have both.
 effective, r_hat
-    Of a posterior: effective number of draws, and R-hat.
+    For a posterior: effective number of draws, and R-hat.
 verdict
     "yes", "suggests", "no" or "unchecked", or the words of `order_ranges` and `Posterior.orders`;
     if it is missing, it follows from low and high, or from evidence.
@@ -61,7 +61,7 @@ NUMBERS = (
     "probability", "se", "observed", "low", "high", "evidence", "usually_first", "samples",
     "effective", "r_hat",
 )  # fmt: skip
-# Verdicts of the page, and what the tables of fits and posteriors call them.
+# Verdicts in the tables of fits and posteriors, and their names in the page.
 _WORDS = {
     "yes": "yes", "suggests": "suggests", "no": "no", "unchecked": "unchecked",
     "the data can tell": "yes", "the data suggest it": "suggests", "the data cannot tell": "no",
@@ -75,18 +75,18 @@ Kind = Literal["none", "evidence", "range", "posterior"]
 
 @dataclass(frozen=True)
 class Verdicts:
-    """The orders of pairs, each with what is known about its certainty.
+    """The orders of pairs of items, and the certainty of each order.
 
     Attributes
     ----------
     table : DataFrame
         With columns of `VERDICT_COLUMNS`; only "first" and "second" are needed.
     kind : {"none", "evidence", "range", "posterior"}
-        How certainty was computed; "none": it was not.
+        How the certainty was computed; "none": it was not computed.
     notes : tuple of str
-        What readers should know about it.
+        Notes for the reader about the certainty.
     command : str
-        For kind "none": what to run to compute it.
+        The commands that check pairs and write the report again; empty if there are none.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def _verdicts(table: pd.DataFrame) -> list[str]:
 
 
 def baseline_firsts(table: pd.DataFrame, data: Dataset) -> list[str | None]:
-    """Return, for each pair, the item that is seen in smaller sets on average; None for a tie.
+    """Return, for each pair, the item whose sets are smaller on average; None for a tie.
 
     Examples
     --------
@@ -160,18 +160,18 @@ def find_verdicts(
     source: str,
     ranges: pd.DataFrame | None = None,
 ) -> Verdicts:
-    """Return what the tables of a folder say about the certainty of orders.
+    """Return the orders in the tables of a folder, and their certainty.
 
-    Every pair that was checked is in the result, also where its items are too rare for ``orders``.
+    Every pair that was checked is in the result, even if its items are too rare for ``orders``.
 
     Parameters
     ----------
     orders : DataFrame or None
-        ``orders.csv``: the orders of a fit; columns "low" and "high" are a range.
+        ``orders.csv``: the orders of a fit; its columns "low" and "high", if any, are ranges.
     rivals : DataFrame or None
         ``rivals.csv``, as ``sequela rivals`` writes it.
     folder, source : str
-        Names of the folder and of the data, for the command that computes what is missing.
+        Names of the folder and of the data, for the command that computes missing evidence.
     ranges : DataFrame or None
         ``order_ranges.csv``: the pairs that a fit checked.
     """
@@ -188,24 +188,26 @@ def find_verdicts(
         table = with_checked(table, known, ("observed", "se")) if len(known) else table
     if {"low", "high"} <= set(table.columns) and table["low"].notna().any():
         mixed = "The evidence of pairs without a range is from the command sequela rivals."
-        return Verdicts(table, "range", notes=(mixed,) if notes else ())
+        if notes:
+            return Verdicts(table, "range", notes=(mixed,))
+        return Verdicts(table, "range", command=_check_command(folder, source))
     if notes:
         return Verdicts(table, "evidence", notes=notes)
+    return Verdicts(table, "none", command=_check_command(folder, source))
+
+
+def _check_command(folder: str, source: str) -> str:
+    """Return the two commands that check orders and write the report again."""
     name, rival_file = shlex.quote(folder), shlex.quote(f"{folder}/rivals.csv")
-    return Verdicts(
-        table,
-        "none",
-        command=f"sequela rivals {name} {shlex.quote(source)} -o {rival_file}\n"
-        f"sequela report {name}",
-    )
+    return f"sequela rivals {name} {shlex.quote(source)} -o {rival_file}\nsequela report {name}"
 
 
 def with_checked(
     orders: pd.DataFrame, checked: pd.DataFrame, keep: tuple[str, ...] = ("observed",)
 ) -> pd.DataFrame:
-    """Put the pairs that were checked before the others, each pair once.
+    """Return one table with the checked pairs first, then the other pairs of `orders`.
 
-    Columns `keep` of pairs that are in both are those of `orders`.
+    If a pair is in both tables, its columns `keep` are taken from `orders`.
 
     Examples
     --------

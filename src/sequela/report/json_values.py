@@ -1,4 +1,4 @@
-"""Reports as plain values that JSON can hold."""
+"""Convert reports to plain values that JSON can represent."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["plain_values"]
 
 
 def plain_values(value: Any) -> Any:
-    """Turn dataclasses into dictionaries, tuples into lists and paths into text, all the way down.
+    """Turn dataclasses into dictionaries, tuples into lists and paths into text, at all levels.
 
-    A field is called as in the class, or as its metadata say under "json", for names such as
-    "from" that Python reserves.
+    A field has the same name as in the class, or the name under "json" in its metadata. The latter
+    is for names such as "from", which Python reserves.
 
     Examples
     --------

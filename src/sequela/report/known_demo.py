@@ -1,4 +1,4 @@
-"""Samples from a made-up model, of which every answer is known: what is found against the truth."""
+"""A demo with samples from a made-up model: the results are compared with the known truth."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
     "run_known_demo",
 ]
 
-# The pair of items whose order is asked for; the example model settles it by construction.
+# The pair of items whose order is computed; in the example model it is known by construction.
 _EARLY, _LATE = "first", "second"
 _PENALTY = 0.01
 _STARTS = 4
@@ -45,7 +45,7 @@ _SHOWN = 6
 
 @dataclass(frozen=True)
 class DrawnItem:
-    """An item: how often it was drawn, its base rate, and by which factors others change it."""
+    """An item: how often it was drawn, its base rate, and the factors of other items on it."""
 
     item: str
     samples: int
@@ -56,7 +56,7 @@ class DrawnItem:
 
 @dataclass(frozen=True)
 class LikelihoodCheck:
-    """Mean log-likelihoods a sample, of the true model and of one without interactions."""
+    """Mean log-likelihood per sample, of the true model and of one without interactions."""
 
     true_model: float
     true_model_se: float
@@ -66,7 +66,7 @@ class LikelihoodCheck:
 
 @dataclass(frozen=True)
 class SetCounts:
-    """How many sets were evaluated exactly, and how many by sampling."""
+    """Number of sets that were evaluated exactly, and number that were sampled."""
 
     exact: int
     sampled: int
@@ -74,7 +74,7 @@ class SetCounts:
 
 @dataclass(frozen=True)
 class InteractionCheck:
-    """A learned interaction beside the true one."""
+    """A learned interaction and the true one."""
 
     source: str = field(metadata={"json": "from"})
     target: str = field(metadata={"json": "to"})
@@ -98,7 +98,7 @@ class LearnedCheck:
 
 @dataclass(frozen=True)
 class SampleCheck:
-    """One sample: what its set says about time and order, and what was simulated."""
+    """One sample: its inferred time and order, and the simulated ones."""
 
     sample: str
     items: tuple[str, ...]
@@ -112,7 +112,7 @@ class SampleCheck:
 
 @dataclass(frozen=True)
 class OrderCheck:
-    """In which share of the samples with both the early item came first, expected and simulated."""
+    """Share of samples with both items in which the early one came first: expected, simulated."""
 
     early: str
     late: str
@@ -124,7 +124,7 @@ class OrderCheck:
 
 @dataclass(frozen=True)
 class KnownDemo:
-    """What can be found out from samples of a known model, beside the truth.
+    """Results from samples of a known model, compared with the truth.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class KnownDemo:
     items : tuple of DrawnItem
         The items of the model.
     log_likelihood : LikelihoodCheck
-        Of the true model and of one without interactions.
+        Log-likelihoods of the true model and of one without interactions.
     sets : SetCounts
         How the sets were evaluated.
     learned : LearnedCheck
@@ -141,7 +141,7 @@ class KnownDemo:
     order : OrderCheck
         Which of two items came first.
     versions : dict
-        Of sequela, Python and the packages that numbers depend on.
+        Versions of sequela, Python and the packages that numbers depend on.
     """
 
     seed: int
@@ -154,7 +154,7 @@ class KnownDemo:
     versions: dict[str, str]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same as plain values that JSON can hold."""
+        """Return the results as plain values for JSON."""
         found: dict[str, Any] = plain_values(self)
         return found
 
@@ -165,9 +165,9 @@ def run_known_demo(samples: int = 1000, *, seed: int = 1) -> KnownDemo:
     Parameters
     ----------
     samples : int
-        How many to draw.
+        Number of samples to draw.
     seed : int
-        Seed of everything random.
+        Seed of all random numbers.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def run_known_demo(samples: int = 1000, *, seed: int = 1) -> KnownDemo:
     """
     theta = example_theta()
     drawn = simulate(theta, samples, random_state=seed)
-    # The frame has the sets alone: a Dataset with times would be evaluated at these times.
+    # Without times, because samples with times would be evaluated at these times.
     data = drawn.to_dataset().without_times()
     true = evaluate(theta, data, gradient=False, random_state=seed)
     independent = evaluate(_independent_theta(data), data, gradient=False, random_state=seed)
@@ -200,8 +200,8 @@ def _independent_theta(data: Dataset) -> NDArray[np.float64]:
     """Return the diagonal theta that fits the frequencies.
 
     An item alone, with rate w, has arrived before the observation (rate 1) with probability
-    f = w / (1 + w), so log w = log(f / (1 - f)). Half a sample is the least that an item, or its
-    absence, counts for, so that no rate is 0 or infinite.
+    f = w / (1 + w), so log w = log(f / (1 - f)). The count of an item, and of its absence, is at
+    least half a sample, so that no rate is 0 or infinite.
     """
     n = data.n_samples
     counts = np.clip(data.values.sum(axis=0), 0.5, n - 0.5)
@@ -209,10 +209,10 @@ def _independent_theta(data: Dataset) -> NDArray[np.float64]:
 
 
 def _learn(data: Dataset, theta: pd.DataFrame, seed: int) -> LearnedCheck:
-    """Learn a model from the sets alone; set its strongest interactions against the true ones."""
+    """Learn a model from the sets alone; compare its strongest interactions with the true ones."""
     learner = SetChain(penalty=_PENALTY, n_starts=_STARTS, random_state=seed)
     with warnings.catch_warnings():
-        # What the warnings say is in the report: convergence, and the number of optima.
+        # The report contains the same information: convergence, and the number of optima.
         warnings.simplefilter("ignore")
         learner.fit(data)
     strongest = learner.model_.interactions().head(_SHOWN)
@@ -256,7 +256,7 @@ def _describe_items(theta: pd.DataFrame, data: Dataset) -> tuple[DrawnItem, ...]
 
 
 def _compare_orders(drawn: Simulation, data: Dataset, posteriors: SamplePosteriors) -> OrderCheck:
-    """Set the order that the model expects from the sets against what was simulated."""
+    """Compare the order that the model infers from the sets with the simulated order."""
     early, late = data.items.index(_EARLY), data.items.index(_LATE)
     both = np.flatnonzero(data.values[:, early] & data.values[:, late])
     expected = np.array([_probability(posteriors, int(s), early, late) for s in both])
@@ -265,7 +265,7 @@ def _compare_orders(drawn: Simulation, data: Dataset, posteriors: SamplePosterio
         at = np.flatnonzero(drawn.sequence == item)
         row[np.searchsorted(drawn.indptr, at, side="right") - 1] = at
     happened = (place[0] < place[1])[both]
-    # The two that seem to have been observed first and last.
+    # The two samples with the smallest and the largest expected observation time.
     by_time = both[np.argsort(posteriors.time_mean[both], kind="stable")]
     chosen = dict.fromkeys([*by_time[:1].tolist(), *by_time[-1:].tolist()])
     return OrderCheck(

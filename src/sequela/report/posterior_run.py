@@ -1,11 +1,13 @@
 """The folder of ``sequela posterior``: draws, tables, ``report.html`` and ``run.json``.
 
 The file of the draws is also the checkpoint: it is written every half minute, and a run that was
-stopped goes on from it.
+stopped can continue from it.
 """
 
 from __future__ import annotations
 
+import logging
+import math
 import warnings
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -14,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from sequela.posteriors.priors import as_prior, prior_to_json, read_prior
 from sequela.posteriors.result import Posterior
 from sequela.posteriors.sampling import NotConvergedWarning, posterior
+from sequela.posteriors.walkers import Plan
+from sequela.report.html import REPORT_NAME
 from sequela.report.html_folder import write_report
 from sequela.report.reading import read_samples
 from sequela.report.run import POSTERIOR_NAME, RUN_NAME, Run, checksum
@@ -25,23 +29,32 @@ from sequela.support.random import materialise_seed
 if TYPE_CHECKING:
     import os
 
+    from sequela.data.dataset import Dataset
     from sequela.data.importing import Imported
     from sequela.posteriors.priors import Prior
     from sequela.report.fit_options import Execution
 
 __all__ = ["POSTERIOR_NAME", "PosteriorReport", "PosteriorRunOptions", "run_posterior"]
 
+_log = logging.getLogger("sequela")
+_TABLES = ("orders.csv", "interactions.csv")
+# The options that a run that was begun may have in its record.
+_RECORDED = {
+    "prior", "most_frequent", "draws", "most_draws", "chains", "replicas", "warm_up", "thin",
+    "jumps", "largest_lattice", "random_state",
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class PosteriorRunOptions:
-    """What the draws depend on.
+    """The options that the draws depend on.
 
     Attributes
     ----------
     prior : Prior or None
         The prior of theta; None: the default.
     most_frequent : int or None
-        Keep only this many items, the most frequent first.
+        Keep at most this many items, the most frequent first.
     settings : dict
         Keywords of `sequela.posterior`: draws, chains, replicas, random_state, ...
     """
@@ -53,14 +66,14 @@ class PosteriorRunOptions:
 
 @dataclass(frozen=True)
 class PosteriorReport:
-    """What a run found.
+    """The result of `run_posterior`.
 
     Attributes
     ----------
     posterior : Posterior
         The draws.
     folder : Path
-        Where everything is.
+        The output folder.
     """
 
     posterior: Posterior
@@ -70,17 +83,24 @@ class PosteriorReport:
         """Return the main numbers as plain values."""
         found = self.posterior
         chains, draws = found.draws.scale.shape
-        convergence = asdict(found.convergence)
         return {
             "folder": str(self.folder),
             "seed": found.seed,
             "prior": prior_to_json(found.prior),
-            "scale": found.scale(),
+            "scale": _finite(found.scale()) if draws else None,
             "chains": chains,
             "draws": draws,
-            "convergence": {k: None if v != v else v for k, v in convergence.items()},
-            "orders": records(found.orders()),
+            "convergence": _finite(asdict(found.convergence)),
+            "orders": records(found.orders()) if draws else [],
         }
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    """Return values that JSON can hold: few draws have no R-hat and no standard deviation."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in values.items()
+    }
 
 
 def run_posterior(
@@ -92,7 +112,7 @@ def run_posterior(
     force: bool = False,
     execution: Execution | None = None,
 ) -> PosteriorReport:
-    """Sample the posterior of theta for a table, and leave everything in a folder.
+    """Sample the posterior of theta for a table, and write all results to a folder.
 
     Parameters
     ----------
@@ -101,57 +121,83 @@ def run_posterior(
     folder : path
         The folder to make.
     options : PosteriorRunOptions or None
-        Prior, items and how to sample.
+        Prior, number of items and settings of the sampler.
     proceed : bool
-        Go on with the run in the folder: to its end if it was stopped, else with more draws.
+        Continue the run in the folder: finish it if it was stopped; otherwise draw as many more
+        as the options ask for.
     force : bool
         Replace the folder of an earlier run.
     execution : Execution or None
-        Threads of the report, and whom to tell what is being made; the draws take their threads
-        from the options.
+        Number of threads for the report, and the function that announces each part; the options
+        have the number of threads for the draws.
 
     Returns
     -------
     PosteriorReport
-        The draws and where they are.
+        The draws and the path of the folder.
     """
     chosen = options or PosteriorRunOptions()
     target = Path(folder)
     place = target / POSTERIOR_NAME
-    if proceed and not place.exists() and (target / RUN_NAME).exists():
-        # It was stopped before it had saved anything.
-        proceed, chosen = False, _recorded_options(target, chosen)
+    before = Run.read(target) if proceed and (target / RUN_NAME).exists() else None
+    if before is not None and not place.exists():
+        # The earlier run was stopped before it saved any draws.
+        proceed, chosen = False, _recorded_options(before, target, chosen)
     elif proceed:
         if not place.exists():
             raise InputError(
                 f"there is no {POSTERIOR_NAME!r} in {str(target)!r}; expected the folder of an "
                 "earlier `sequela posterior`"
             )
+        if before is not None and chosen.most_frequent is None:
+            chosen = replace(chosen, most_frequent=before.options.get("most_frequent"))
     else:
         check_folder(target, force=force)
     imported = read_samples(data, most_frequent=chosen.most_frequent)
+    about = _described(imported, data)
     with warnings.catch_warnings():
-        # What it says is part of the result, and shown with it.
+        # The text of the warning is part of the result and is shown with it.
         warnings.simplefilter("ignore", NotConvergedWarning)
-        found = (
-            _proceed(imported, place, chosen) if proceed else _begin(imported, target, data, chosen)
-        )
+        if proceed:
+            found, begun = _proceed(imported.data, target, chosen, before, about)
+        else:
+            found, begun = _begin(imported.data, target, chosen, about)
+    if not found.n_draws:  # a signal stopped it in its warm-up
+        return PosteriorReport(found, target)
     _write_tables(found, target)
-    run = _run(found, imported, data, chosen)
-    run.write(target)
+    if found.interrupted:
+        # The options say where the run is to end.
+        replace(begun, result={"interrupted": True}).write(target)
+    else:
+        _run(found, chosen, about).write(target)
+    # The last file of a run: without it, the run was stopped (`_is_finished`).
     write_report(target, imported.data, execution=execution)
     return PosteriorReport(found, target)
 
 
-def _recorded_options(folder: Path, options: PosteriorRunOptions) -> PosteriorRunOptions:
-    """Return the options with which a run was begun, the number of threads apart."""
-    run = Run.read(folder)
+def _is_finished(run: Run | None, folder: Path) -> bool:
+    """Return whether a run is complete, with all files written."""
+    if run is None:
+        return True
+    ended = bool(run.result) and not run.result.get("interrupted", False)
+    return ended and (folder / REPORT_NAME).exists()
+
+
+def _recorded_options(run: Run, folder: Path, options: PosteriorRunOptions) -> PosteriorRunOptions:
+    """Return the options with which a run was started, except the number of threads."""
     if run.command != "posterior" or run.result:
         raise InputError(
             f"{str(folder)!r} is the folder of a finished `sequela {run.command}` without "
             f"{POSTERIOR_NAME!r}; expected a `sequela posterior` that was stopped"
         )
     stored = dict(run.options)
+    unknown = sorted(set(stored) - _RECORDED)
+    if unknown or not isinstance(stored.get("prior", {}), dict):
+        what = f"the option {unknown[0]!r:.60}" if unknown else "a prior that is no object"
+        raise InputError(
+            f"the {RUN_NAME} in {str(folder)!r} has {what}, which `sequela posterior` does not "
+            "write. Restore it from a copy, or begin anew with --force"
+        )
     prior = read_prior(stored.pop("prior", {}))
     most_frequent = stored.pop("most_frequent", None)
     threads = {k: v for k, v in options.settings.items() if k == "n_threads"}
@@ -159,39 +205,83 @@ def _recorded_options(folder: Path, options: PosteriorRunOptions) -> PosteriorRu
 
 
 def _begin(
-    imported: Imported, folder: Path, data: str | os.PathLike[str], options: PosteriorRunOptions
-) -> Posterior:
-    """Make the folder and begin; an earlier file of draws is replaced."""
-    as_prior(options.prior)  # refused before anything is written
+    data: Dataset, folder: Path, options: PosteriorRunOptions, about: dict[str, Any]
+) -> tuple[Posterior, Run]:
+    """Make the folder and start to sample; the files of an earlier run are removed."""
+    as_prior(options.prior)  # raises an error before anything is written
     seed = materialise_seed(options.settings.get("random_state"))
     options = replace(options, settings={**options.settings, "random_state": seed})
+    begun = Run("posterior", _plain_options(options), about)
     folder.mkdir(exist_ok=True)
-    (folder / POSTERIOR_NAME).unlink(missing_ok=True)
-    Run("posterior", _plain_options(options), _described(imported, data)).write(folder)
-    return posterior(
-        imported.data, prior=options.prior, checkpoint=folder / POSTERIOR_NAME, **options.settings
-    )
+    for name in (POSTERIOR_NAME, REPORT_NAME, *_TABLES):
+        (folder / name).unlink(missing_ok=True)
+    begun.write(folder)
+    place = folder / POSTERIOR_NAME
+    return posterior(data, prior=options.prior, checkpoint=place, **options.settings), begun
 
 
-def _proceed(imported: Imported, place: Path, options: PosteriorRunOptions) -> Posterior:
+def _proceed(
+    data: Dataset,
+    folder: Path,
+    options: PosteriorRunOptions,
+    before: Run | None,
+    about: dict[str, Any],
+) -> tuple[Posterior, Run]:
     """Finish a run that was stopped, or draw more."""
+    place = folder / POSTERIOR_NAME
     earlier = Posterior.load(place)
     stored = earlier.chain_states[0]
     plan = stored["plan"]
-    settings = {
-        k: v for k, v in options.settings.items() if k in ("draws", "most_draws", "n_threads")
-    }
-    others = sorted(set(options.settings) - set(settings))
+    others = sorted(set(options.settings) - {"draws", "most_draws", "n_threads"})
     if others or options.prior is not None:
         name = others[0] if others else "prior"
         raise InputError(f"{name} cannot be changed when an earlier run goes on; leave it out")
-    missing = plan["warm_up"] + plan["draws"] - stored["done"]
-    if not plan["until_converged"]:
-        if missing > 0:
-            settings["draws"] = missing
-        elif "most_draws" not in settings:
-            settings.setdefault("draws", plan["draws"])
-    return posterior(imported.data, continue_from=earlier, checkpoint=place, **settings)
+    drawn = stored["done"] - plan["warm_up"]
+    if before is None or _is_finished(before, folder):
+        name, more = _more_draws(plan, drawn, options.settings)
+    else:
+        name, total = _planned_draws(before)
+        more = total - drawn
+    kept = ("chains", "replicas", "warm_up", "thin", "jumps")
+    begun = Run(
+        "posterior",
+        {
+            "prior": prior_to_json(earlier.prior),
+            "most_frequent": options.most_frequent,
+            **{key: plan[key] for key in kept},
+            name: drawn + more,
+            "random_state": earlier.seed,
+        },
+        about,
+    )
+    begun.write(folder)
+    (folder / REPORT_NAME).unlink(missing_ok=True)
+    if more <= 0:
+        return earlier, begun  # all draws are there; it was stopped while it wrote its tables
+    threads = {k: v for k, v in options.settings.items() if k == "n_threads"}
+    settings = {name: more, **threads}
+    return posterior(data, continue_from=earlier, checkpoint=place, **settings), begun
+
+
+def _planned_draws(run: Run) -> tuple[str, int]:
+    """Return where a run that was stopped was to end: at a number of draws, or at most there."""
+    draws = run.options.get("draws")
+    if draws is not None:
+        return "draws", draws
+    return "most_draws", run.options.get("most_draws") or Plan.draws
+
+
+def _more_draws(plan: dict[str, Any], drawn: int, settings: dict[str, Any]) -> tuple[str, int]:
+    """Return how many draws are added to a run that had come to its end."""
+    if not plan["until_converged"] and drawn < plan["draws"]:
+        # Earlier versions recorded a run that a signal had stopped like one that had ended.
+        return "draws", plan["draws"] - drawn
+    for name in ("draws", "most_draws"):
+        if settings.get(name) is not None:
+            return name, settings[name]
+    # A command that was killed at its very end, and is run again, must not draw more.
+    _log.warning("all %d draws per chain are there; --draws or --most-draws draw more", drawn)
+    return "draws", 0
 
 
 def _plain_options(options: PosteriorRunOptions) -> dict[str, Any]:
@@ -212,12 +302,7 @@ def _described(imported: Imported, data: str | os.PathLike[str]) -> dict[str, An
     }
 
 
-def _run(
-    found: Posterior,
-    imported: Imported,
-    data: str | os.PathLike[str],
-    options: PosteriorRunOptions,
-) -> Run:
+def _run(found: Posterior, options: PosteriorRunOptions, about: dict[str, Any]) -> Run:
     plan = found.chain_states[0]["plan"]
     return Run(
         "posterior",
@@ -228,7 +313,7 @@ def _run(
             "draws": found.draws.scale.shape[1],
             "random_state": found.seed,
         },
-        _described(imported, data),
+        about,
         {
             "converged": found.convergence.converged,
             "message": found.convergence.message,
@@ -238,5 +323,5 @@ def _run(
 
 
 def _write_tables(found: Posterior, folder: Path) -> None:
-    write_table(found.orders(), folder / "orders.csv", index=False)
-    write_table(found.interactions(), folder / "interactions.csv", index=False)
+    for name, table in zip(_TABLES, (found.orders(), found.interactions()), strict=True):
+        write_table(table, folder / name, index=False)

@@ -1,11 +1,11 @@
-"""Reading a table of samples for a run, and telling what was made of it."""
+"""Read a table of samples for a run, and log notices about how it was read."""
 
 from __future__ import annotations
 
 import logging
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sequela.data._text_files import source_file
 from sequela.data._weights import read_weight_file
@@ -15,10 +15,12 @@ from sequela.data.tables import read_table
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
-__all__ = ["read_samples"]
+__all__ = ["read_as_recorded", "read_samples"]
 
 _log = logging.getLogger("sequela")
+_OPTIONS = ("times", "most_frequent", "weights", "orders", "missing")
 
 
 def read_samples(
@@ -30,9 +32,9 @@ def read_samples(
     orders: str | None = None,
     missing: str | None = None,
 ) -> Imported:
-    """Read a table, and log what an analysis of it should mention.
+    """Read a table, and log notices about how it was read.
 
-    The notices (`ImportSummary.notices`) go to the logger ``sequela``: a column that was taken for
+    The notices (`ImportSummary.notices`) go to the logger ``sequela``: which column was read as
     sample ids, samples and items that were dropped, samples with very many items.
 
     Parameters
@@ -42,12 +44,12 @@ def read_samples(
     times : str or None
         The column with observation times.
     most_frequent : int or None
-        Keep only this many items, the most frequent first.
+        Keep at most this many items, the most frequent first.
     weights : str or None
         The column with the weights of the samples, or the path of a table with two columns,
         sample and weight.
     orders : str or None
-        The path of a table of what is known about orders; see `sequela.data.read_orders`.
+        The path of a table of known orders; see `sequela.data.read_orders`.
     missing : {"keep", "absent", "refuse"} or None
         What cells without a value mean; see `read_table`.
 
@@ -79,3 +81,19 @@ def read_samples(
     for notice in found.summary.notices():
         _log.warning("%s: %s", Path(path).name, notice)
     return found
+
+
+def read_as_recorded(path: str | os.PathLike[str], options: Mapping[str, Any]) -> Imported:
+    """Read a table with the options of a run, as ``run.json`` has them.
+
+    A fit and the report of its folder both read with this function, so that they have the same
+    samples. Options that are not about reading are ignored.
+
+    Examples
+    --------
+    >>> from sequela.data.examples import example_path
+    >>> options = {"most_frequent": 3, "penalty": 0.01}
+    >>> read_as_recorded(example_path("samples.csv"), options).data.n_items
+    3
+    """
+    return read_samples(path, **{name: options.get(name) for name in _OPTIONS})

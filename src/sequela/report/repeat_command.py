@@ -13,7 +13,7 @@ __all__ = ["repeat_command"]
 
 
 def repeat_command(run: Run) -> str:
-    """Return the command that repeats a run, where its data and its run.json are.
+    """Return the command that repeats a run, to be used in the folder of its data or run.json.
 
     Examples
     --------

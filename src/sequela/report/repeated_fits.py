@@ -1,4 +1,4 @@
-"""What the records of a plan of repeats say so far, and their tables as files."""
+"""Summarise the records of a plan of repeats, and write them as tables."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ _STRONGEST = 8
 
 @dataclass(frozen=True)
 class FitsSummary:
-    """What repeated fits agree on.
+    """Means over repeated fits, and the interactions that they have most often.
 
     Attributes
     ----------
     level : float
-        Share between the quantiles of effects.
+        Share of the fits between the quantiles of effects.
     seconds : float
-        Time that the fits took together.
+        Total time of the fits in seconds.
     fits : DataFrame
         One row for each penalty (and number of items): means over the fits.
     interactions : int
-        How many interactions occur in any fit.
+        Number of interactions that occur in at least one fit.
     strongest : DataFrame
-        The strongest of them; see `sequela.repeats.summarise`.
+        The interactions that occur most often; see `sequela.repeats.summarise`.
     """
 
     level: float
@@ -56,7 +56,7 @@ class FitsSummary:
     strongest: pd.DataFrame
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same as plain values that JSON can hold."""
+        """Return the attributes as plain values for JSON."""
         return {
             "level": self.level,
             "seconds": self.seconds,
@@ -68,20 +68,20 @@ class FitsSummary:
 
 @dataclass(frozen=True)
 class RepeatsReport:
-    """How far the repeats in a folder are, and what they say.
+    """The progress of the repeats in a folder, and a summary of their results.
 
     Attributes
     ----------
     folder : Path
         Where the records are.
     task : str
-        What each repeat does.
+        The function that each repeat calls.
     seed, repeats : int
-        Seed and length of the plan.
+        Seed of the plan, and its number of repeats.
     missing : tuple of int
         Repeats without a record.
     summary : FitsSummary or None
-        What the fits say; None if there are none yet, or if the repeats are not fits.
+        Summary of the fits; None if there are none yet, or if the repeats are not fits.
     files : tuple of Path
         Tables that were written.
     """
@@ -95,7 +95,7 @@ class RepeatsReport:
     files: tuple[Path, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the same as plain values that JSON can hold."""
+        """Return the attributes as plain values for JSON."""
         return {
             "folder": str(self.folder),
             "task": self.task,
@@ -109,7 +109,7 @@ class RepeatsReport:
 
 @dataclass(frozen=True)
 class RepeatTables:
-    """Files for the tables of repeats; None for a table that is not wanted.
+    """Paths for the tables of repeats; None for a table that is not written.
 
     Attributes
     ----------
@@ -129,16 +129,16 @@ class RepeatTables:
 def describe_repeats(
     plan: Plan, folder: str | os.PathLike[str], *, level: float = 0.9
 ) -> RepeatsReport:
-    """Return what the records of a plan say so far.
+    """Return a report on the records of a plan, also while some are missing.
 
     Parameters
     ----------
     plan : Plan
-        The plan; `sequela.repeats.read_plan` reads that of a folder.
+        The plan; `sequela.repeats.read_plan` reads it from a folder.
     folder : path
         Where its records are.
     level : float
-        Share between the quantiles of effects.
+        Share of the fits between the quantiles of effects.
 
     Examples
     --------
@@ -170,18 +170,18 @@ def write_repeat_tables(
     level: float = 0.9,
     partial: bool = False,
 ) -> tuple[Path, ...]:
-    """Write tables of the records in a folder: all of them, or none if one cannot be made.
+    """Write tables of the records in a folder; write none if one of them cannot be made.
 
     Parameters
     ----------
     folder : path
-        Where `sequela.repeats.run` left the records.
+        Where `sequela.repeats.run` wrote the records.
     tables : RepeatTables
-        Which tables, and where to.
+        Paths of the tables to write.
     level : float
-        Share between the quantiles of effects.
+        Share of the fits between the quantiles of effects.
     partial : bool
-        Take what there is if repeats are missing; otherwise that is an error.
+        Whether missing repeats may be left out; otherwise they are an error.
 
     Examples
     --------
@@ -215,9 +215,9 @@ def _refuse_missing(plan: Plan, folder: str | os.PathLike[str], *, partial: bool
         return
     raise InputError(
         f"{len(left)} of {len(plan)} repeats are missing in {str(folder)!r} ({listed(left)}); run "
-        "the command that began them again"
+        "the command that started them again"
         + (
-            ", or take what there is with --partial (in Python: partial=True)"
+            ", or use the existing records with --partial (in Python: partial=True)"
             if len(left) < len(plan)
             else ""
         )
@@ -247,7 +247,7 @@ def _summarise(folder: str | os.PathLike[str], level: float) -> FitsSummary:
 
 
 def _one_row_each(plan: Plan, folder: str | os.PathLike[str]) -> pd.DataFrame:
-    """Return one row for each repeat; of plans that are not of fits, plain values only."""
+    """Return one row for each repeat; for repeats other than fits, without lists and objects."""
     if plan.task == TASK:
         return repeats.fit_table(folder, partial=True)
     table = repeats.collect(plan, folder, partial=True)

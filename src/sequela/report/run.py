@@ -1,4 +1,4 @@
-"""The record of a run: options, seed, versions, checksum of the data; enough to repeat it."""
+"""The record of a run, from which it can be repeated: options, seed, versions, checksum of data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import os
 
 __all__ = [
-    "MODEL_NAME", "POSTERIOR_NAME", "RUN_NAME", "Run", "checksum", "package_versions", "processor",
+    "MODEL_NAME", "POSTERIOR_NAME", "RUN_NAME", "Run", "checksum", "is_file",
+    "package_versions", "processor",
 ]  # fmt: skip
 
 RUN_NAME = "run.json"
@@ -32,8 +33,8 @@ _PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn")
 
 
 @dataclass(frozen=True)
-class _StoredData:
-    """What a run.json says about the table, as far as it is read."""
+class _StoredFile:
+    """The fields of a run.json about a file that was read: the table, or one besides it."""
 
     path: str
     sha256: Digest
@@ -41,11 +42,40 @@ class _StoredData:
 
 @dataclass(frozen=True)
 class _StoredOptions:
-    """The options that other commands than the repetition read."""
+    """The options in a run.json that other commands use, besides the repetition of the run."""
 
     seed: Count | None = None
     times: str | None = None
     most_frequent: Count | None = None
+    draws: Count | None = None
+    most_draws: Count | None = None
+    weights: str | None = None
+    orders: str | None = None
+    missing: str | None = None
+
+
+@dataclass(frozen=True)
+class _StoredCheck:
+    """What a report reads of whether the model describes the data."""
+
+    findings: list[str]
+    tests: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class _StoredResult:
+    """The results that reports read."""
+
+    fit_check: _StoredCheck | None = None
+    converged: bool = True
+    interrupted: bool = False
+
+
+@dataclass(frozen=True)
+class _StoredSummary:
+    """The fields of the import summary about the files that were read; the table is the first."""
+
+    files: list[_StoredFile] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -71,7 +101,7 @@ def package_versions() -> dict[str, str]:
 
 
 def processor() -> str:
-    """Return what the processor calls itself, where that can be found out."""
+    """Return the name of the processor, or its architecture if the name is unknown."""
     try:
         with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
             for line in lines:
@@ -84,27 +114,39 @@ def processor() -> str:
 
 def checksum(path: str | os.PathLike[str]) -> str:
     """Return the SHA-256 of a file."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{str(path)!r:.200} cannot be read ({why})") from None
+
+
+def is_file(path: str | os.PathLike[str]) -> bool:
+    """Tell whether there is a file; False also for names that no file can have."""
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a command did.
+    """The record of what a command did.
 
     Attributes
     ----------
     command : str
-        Its name.
+        The name of the command.
     options : dict
-        Everything that the numbers depend on, the seed among it.
+        All options that the numbers depend on, including the seed.
     data : dict
-        "path", "sha256", "samples" and "items" of what was read, and (since 0.2) how it was read,
-        as "import_summary".
+        "path", "sha256", "samples" and "items" of the table and, since version 0.2,
+        "import_summary", which says how it was read.
     result : dict
-        The numbers that a repetition must give again.
+        The numbers, which a repetition must reproduce.
     versions : dict
-        Of sequela, Python and the packages that numbers depend on.
+        Versions of sequela, Python and the packages that numbers depend on.
     """
 
     command: str
@@ -121,7 +163,7 @@ class Run:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Run:
-        """Read a ``run.json``, or the one in a folder."""
+        """Read a ``run.json`` file, given its path or its folder."""
         place = Path(path)
         if place.is_dir():
             place = place / RUN_NAME
@@ -142,14 +184,34 @@ class Run:
             )
         found = read_fields(_Stored, content, where)
         read_fields(_StoredOptions, found.options, where.at("options"))
-        data = {**found.data, **asdict(read_fields(_StoredData, found.data, where.at("data")))}
+        read_fields(_StoredResult, found.result, where.at("result"))
+        data = {**found.data, **asdict(read_fields(_StoredFile, found.data, where.at("data")))}
         return cls(found.command, found.options, data, found.result, found.versions)
 
     def check_data(self, path: str | os.PathLike[str]) -> None:
-        """Refuse data that are not those of this run."""
-        found = checksum(path)
-        if found != self.data["sha256"]:
-            raise InputError(
-                f"{str(path)!r} is not the file that the run was made of: its SHA-256 is "
-                f"{found[:12]}..., expected {self.data['sha256'][:12]}..."
-            )
+        """Raise an error if a file is not the data of this run."""
+        _check(path, self.data["sha256"])
+
+    def other_files(self) -> dict[str, str]:
+        """Return the paths and the checksums of known orders and weights that the run has read."""
+        summary = self.data.get("import_summary")
+        if not isinstance(summary, dict):
+            return {}  # an older version has not recorded it
+        place = Place(RUN_NAME, _REMEDY, "data.import_summary")
+        files = read_fields(_StoredSummary, summary, place).files[1:]
+        given = (self.options.get("orders"), self.options.get("weights"))
+        return {file.path: file.sha256 for file in files if file.path in given}
+
+    def check_other_files(self) -> None:
+        """Raise an error if a file of known orders or weights was changed since the run."""
+        for path, digest in self.other_files().items():
+            _check(path, digest)
+
+
+def _check(path: str | os.PathLike[str], digest: str) -> None:
+    found = checksum(path)
+    if found != digest:
+        raise InputError(
+            f"{str(path)!r} is not the file that the run was made from: its SHA-256 is "
+            f"{found[:12]}..., expected {digest[:12]}..."
+        )

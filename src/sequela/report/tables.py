@@ -1,4 +1,4 @@
-"""Tables as files and on standard output: complete numbers, and labels that nothing runs."""
+"""Write tables to files and standard output, with all digits and with labels as safe text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _safe(value: Any) -> Any:
 
 
 def table_text(frame: pd.DataFrame, *, index: bool = True) -> str:
-    """Return a table as CSV: every digit of a number, texts guarded against spreadsheets."""
+    """Return a table as CSV, with all digits, and with text that a spreadsheet does not run."""
     import pandas as pd
 
     safe = frame.copy()
@@ -50,7 +50,7 @@ def table_text(frame: pd.DataFrame, *, index: bool = True) -> str:
 def write_table(
     frame: pd.DataFrame, path: str | os.PathLike[str] | None, *, index: bool = True
 ) -> None:
-    """Write a table to a file, whole or not at all, or to standard output."""
+    """Write a table to a file, completely or not at all, or to standard output."""
     from sequela.support.files import replacing
 
     text = table_text(frame, index=index)
@@ -62,7 +62,7 @@ def write_table(
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows as plain values for JSON, with all their digits; no number is null."""
+    """Return the rows as plain values for JSON, with all digits; NaN and infinity become None."""
     table = frame.reset_index() if frame.index.name else frame
     return [
         {name: _plain(value) for name, value in zip(table.columns, row, strict=True)}
@@ -77,7 +77,7 @@ def _plain(value: Any) -> Any:
 
 
 def samples_table(data: Dataset) -> pd.DataFrame:
-    """Return samples as a table of 0, 1 and NA, after a column "time" if they have times.
+    """Return samples as a table of 0, 1 and NA; the first column is "time" if they have times.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def samples_table(data: Dataset) -> pd.DataFrame:
 
 
 def statements_table(data: Dataset) -> pd.DataFrame:
-    """Return what is known about orders: one row per statement, with its probability.
+    """Return the known orders as a table: one row per statement, with its probability.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def statements_table(data: Dataset) -> pd.DataFrame:
 
 
 def arrivals_table(drawn: Simulation) -> pd.DataFrame:
-    """Return one row for each arrival of each draw: its position, item, time, and the observation.
+    """Return one row per arrival of each draw: position, item, arrival and observation time.
 
     Examples
     --------

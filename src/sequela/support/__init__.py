@@ -1,1 +1,1 @@
-"""What every room shares: errors, files, threads, seeds, compilation."""
+"""Code that all packages share: errors, files, threads, seeds, compilation."""

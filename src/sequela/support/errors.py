@@ -11,11 +11,11 @@ class SequelaError(Exception):
 
 
 class InputError(SequelaError, ValueError):
-    """What was given cannot be used: wrong shape, value, label or option.
+    """An input cannot be used: wrong shape, value, label or option.
 
-    It is a `ValueError`, so code written for scikit-learn or pandas catches it as usual.
+    It is a `ValueError`, so code that catches the errors of scikit-learn or pandas catches it too.
     """
 
 
 class BudgetError(SequelaError, RuntimeError):
-    """The work or the memory that an answer needs is more than the budget allows."""
+    """An answer needs more work or memory than the budget allows."""

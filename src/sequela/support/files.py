@@ -1,4 +1,4 @@
-"""Writing files so that a reader sees the old content or the new one, never half of it."""
+"""Write files so that a reader sees the complete old content or the complete new content."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["replacing"]
 def _mode(target: Path) -> int:
     """Return the permissions that the new file gets: those of the old one, or the usual ones.
 
-    A temporary file can be read by its owner alone, which is not what colleagues expect.
+    A new temporary file can be read only by its owner, which does not suit a shared folder.
     """
     try:
         return target.stat().st_mode & 0o777
@@ -32,11 +32,12 @@ def _mode(target: Path) -> int:
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a temporary file beside `path` that takes its place when the block ends well.
+    """Open a temporary file next to `path`, which replaces `path` if the block succeeds.
 
-    The content is on disk (fsync) before the rename, so that a crash leaves one of the two whole.
-    If the block fails, the temporary file is removed and `path` is as it was. The first file that
-    a process writes to a folder also removes what killed processes left there (`owners.sweep`).
+    The content is on disk (fsync) before the rename, so that a crash leaves the old file or the new
+    file complete. If the block fails, the temporary file is removed and `path` is unchanged. Before
+    a process writes its first file to a folder, it removes temporary files of killed processes
+    there (`owners.sweep`).
     """
     target = Path(path)
     sweep(target.parent)
@@ -53,7 +54,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    # The rename itself is safe only once the folder is on disk; not all systems can do that.
+    # The rename survives a crash only if the folder is on disk too; not all systems can do that.
     with contextlib.suppress(OSError):
         folder = os.open(target.parent, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""A folder that appears whole or not at all, and that replaces another only on request."""
+"""Write an output folder completely or not at all; replace an existing one only on request."""
 
 from __future__ import annotations
 
@@ -27,25 +27,28 @@ if TYPE_CHECKING:
 __all__ = ["check_folder", "new_folder"]
 
 _log = logging.getLogger("sequela")
-# In an unfinished folder: which process is at it.
+# The file in an unfinished folder that names the process that writes to it.
 _OWNER = ".owner"
 
 
 def check_folder(path: str | os.PathLike[str], *, force: bool) -> Path:
-    """Refuse a folder that cannot be made: before the work, not after it."""
+    """Return the path of an output folder; raise an error if the folder cannot be made.
+
+    Callers use this before the work, so that no result is lost.
+    """
     target = Path(path)
     if target.exists() or target.is_symlink():
         if not target.is_dir() or target.is_symlink():
-            raise InputError(f"{str(path)!r} is not a folder; name another output folder")
+            raise InputError(f"{str(path)!r} is not a folder; choose another output folder")
         if not force and any(target.iterdir()):
             raise InputError(
-                f"the folder {str(path)!r} exists and is not empty; name another one, or replace "
+                f"the folder {str(path)!r} exists and is not empty; choose another one, or replace "
                 "it with --force (in Python: force=True)"
             )
         if force and any(target.iterdir()) and not (target / "run.json").exists():
             raise InputError(
                 f"the folder {str(path)!r} holds no run.json, so sequela did not make it and does "
-                "not replace it; name another one"
+                "not replace it; choose another one"
             )
     parent = target.absolute().parent
     if not parent.is_dir():
@@ -61,12 +64,12 @@ def check_folder(path: str | os.PathLike[str], *, force: bool) -> Path:
 def new_folder(
     path: str | os.PathLike[str], *, force: bool = False, keep_with: str | None = None
 ) -> Iterator[Path]:
-    """Give a temporary folder beside `path` that takes its name when the block ends well.
+    """Yield a temporary folder next to `path`, and rename it to `path` if the block succeeds.
 
-    If the block fails, nothing is left and an existing folder is as it was. Only if the block had
-    written the file `keep_with` by then, the unfinished folder is kept. It is called
-    ``NAME.incomplete`` from the beginning, so that it is found even if the process is killed. It
-    is removed when a later run to the same folder has ended well.
+    If the block fails, the temporary folder is removed and an existing folder is unchanged. There
+    is one exception: if the block has already written the file `keep_with`, the unfinished folder
+    is kept. It is called ``NAME.incomplete`` from the beginning, so that it can be found even if
+    the process is killed. It is removed when a later run to the same folder succeeds.
     """
     target = check_folder(path, force=force)
     parent = target.absolute().parent
@@ -93,7 +96,7 @@ def new_folder(
     except BaseException:
         if keep_with is not None and (made / keep_with).exists():
             _log.warning(
-                "%r could not be finished; what was made before the error is in %r",
+                "%r could not be finished; the files written before the error are in %r",
                 str(target), str(made),
             )  # fmt: skip
         else:
@@ -102,21 +105,21 @@ def new_folder(
 
 
 def _open_to_others(made: Path) -> None:
-    """Give the usual permissions: a temporary folder can be entered by its owner alone."""
+    """Set the usual permissions, because only its owner can open a new temporary folder."""
     usual = os.umask(0)
     os.umask(usual)
     made.chmod(0o777 & ~usual)
 
 
 def _make_incomplete(target: Path) -> Path:
-    """Make a folder for what is not finished yet, under a name that is free."""
+    """Make the folder ``NAME.incomplete``, with a number if that name is taken."""
     for number in itertools.count(1):
         made = target.with_name(f"{target.name}.incomplete{'' if number == 1 else f'-{number}'}")
         with contextlib.suppress(FileExistsError):
             made.mkdir()
             (made / _OWNER).write_text(owner_mark())
             return made
-    raise AssertionError  # the numbers do not end
+    raise AssertionError  # never reached: the loop has no end
 
 
 def _remove_incomplete(target: Path) -> None:

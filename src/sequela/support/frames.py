@@ -1,7 +1,7 @@
-"""Recognise tables of pandas without loading pandas.
+"""Recognise objects of pandas without importing pandas.
 
-pandas takes longer to load than a small fit takes to run. As long as nobody has loaded it, nothing
-can be a DataFrame or a Series.
+Importing pandas takes longer than a small fit. If pandas has not been imported yet, no value can be
+a DataFrame or a Series.
 """
 
 from __future__ import annotations

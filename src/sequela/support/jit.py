@@ -1,17 +1,17 @@
 """Everything about Numba in one place: options, disk cache, and the notice while it compiles.
 
-Compiled functions that Python calls are decorated with `kernel`, those that only kernels call with
-`helper` or `inlined`, and nothing else, so that a change of option is one line. The options and
-their reasons:
+Functions that Python calls are decorated with `kernel`. Functions that only kernels call are
+decorated with `helper` or `inlined`. No other decorator of Numba is used, so that an option is
+changed in one line. The options and their reasons:
 
-- ``nogil``: our own threads run kernels side by side (never ``parallel=True``, which aborts when
-  two threads call it under the workqueue layer, and dies after a fork under OpenMP);
-- ``cache``: compile once a machine, not once a process;
+- ``nogil``: our own threads run kernels at the same time (never ``parallel=True``, which aborts
+  when two threads call it under the workqueue layer, and crashes after a fork under OpenMP);
+- ``cache``: compile once per machine, not once per process;
 - ``fastmath`` without ``nnan`` and ``ninf``: products may be fused with sums, but NaN and infinity
-  keep their meaning, because range checks rely on them; and without ``reassoc``: a loop whose sum
-  may be reordered has a vectorised and a plain version, and which one runs depends on where its
-  arrays lie in memory, so that threads would change the last bit. Long sums have lanes of their
-  own instead (`gemm.lane_sum`);
+  keep their meaning, because range checks rely on them. Also without ``reassoc``: a loop whose sum
+  may be reordered is compiled in a vectorised and a plain version, and the addresses of its arrays
+  decide which one runs, so that the last bit could vary with the threads. Long sums are instead
+  written in several lanes (`gemm.lane_sum`);
 - ``error_model="numpy"``: a division by zero gives infinity, not an exception inside a kernel.
 """
 
@@ -38,7 +38,7 @@ __all__ = ["call", "helper", "inlined", "kernel"]
 
 _log = logging.getLogger("sequela")
 
-# Both are made at run time and unknown to type checkers.
+# Numba makes both at run time, so type checkers do not know them.
 config: Any = numba.config
 typeof: Any = numba.typeof
 
@@ -50,7 +50,7 @@ _OPTIONS: dict[str, Any] = {
 
 _INSIDE_ONLY: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
-# Numba compiles under a lock of its own; ours makes sure that only one thread gives notice.
+# Numba compiles under its own lock; this one makes sure that only one thread logs the notice.
 _compiling = threading.Lock()
 
 # Compilation that takes longer than this many seconds is announced.
@@ -86,11 +86,11 @@ def _cache_folder(folder: str) -> Iterator[None]:
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile `function` with the house options when it is first called.
+    """Compile `function` with the options of this module when it is first called.
 
-    The cache lies beside the source. Where that cannot be written (containers, shared
-    installations), Numba raises on decoration; then a private temporary folder serves, and if
-    there is none, no cache.
+    The cache is next to the source. If that folder cannot be written to (containers, shared
+    installations), Numba raises an error on decoration. Then a private temporary folder is used
+    or, if there is none, no cache.
     """
     try:
         return numba.njit(cache=True, **_OPTIONS)(function)
@@ -103,10 +103,10 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def helper(function: Callable[..., Any]) -> Any:
-    """Compile `function` as a part of the kernels that call it, never called from Python.
+    """Compile `function` as a part of the kernels that call it.
 
-    Without an entry for Python and a place of its own in the cache a tenth of the compile time is
-    saved. Python must not call it: Numba does not check, the process would crash.
+    It has no wrapper for Python and no cache entry of its own, which saves a tenth of the compile
+    time. Python must not call it: Numba does not check this, and the process would crash.
     """
     return numba.njit(**_OPTIONS, **_INSIDE_ONLY)(function)
 
@@ -114,9 +114,9 @@ def helper(function: Callable[..., Any]) -> Any:
 def inlined(function: Callable[..., Any]) -> Any:
     """Copy `function` into the kernels and helpers that call it.
 
-    For what lies between a large kernel and its callers: Numba optimises everything that a function
-    calls once more for that function, so that each layer in between would cost as much compile time
-    as the large kernel itself.
+    Use this for functions between a large kernel and its callers. Numba optimises a function
+    together with everything that it calls, so that each layer in between would cost as much compile
+    time as the large kernel itself.
     """
     return numba.njit(inline="always", **_OPTIONS, **_INSIDE_ONLY)(function)
 
@@ -130,20 +130,20 @@ def _announce(name: str) -> None:
 
 
 def call(function: Any, *args: Any) -> Any:
-    """Call a kernel; if it must be compiled first and that takes long, say so.
+    """Call a kernel; log a notice if it must be compiled first and this takes long.
 
-    Loading from the disk cache stays silent.
+    Loading from the disk cache logs nothing.
     """
-    if not function.overloads:  # `signatures` would make a list of them at every call
+    if not function.overloads:  # the attribute `signatures` would make a list at every call
         with _compiling:
             _compile(function, args)
     return function(*args)
 
 
 class _Notice(event.Listener):
-    """Gives notice if compilation takes long; Numba tells it when a compilation really begins.
+    """Logs a notice if compilation takes long; Numba calls `on_start` when a compilation begins.
 
-    A kernel that is read from the cache is not compiled, however long that takes.
+    Reading a kernel from the cache is not compilation, so it logs nothing.
     """
 
     def __init__(self, name: str) -> None:
@@ -151,8 +151,8 @@ class _Notice(event.Listener):
         self._timer.daemon = True
         self._begun = False
 
-    def on_start(self, event: Any) -> None:  # noqa: ARG002 - what Numba passes
-        if not self._begun:  # helpers are compiled inside
+    def on_start(self, event: Any) -> None:  # noqa: ARG002 - Numba passes it
+        if not self._begun:  # later events belong to helpers of the same kernel
             self._begun = True
             self._timer.start()
 
@@ -164,19 +164,19 @@ class _Notice(event.Listener):
 
 
 def _load_without_scipy() -> None:
-    """Load what Numba needs, without ``scipy.linalg``.
+    """Load the modules of Numba without importing ``scipy.linalg``.
 
-    Before its first compilation, or its first read from the cache, Numba loads all that it knows,
-    and tries on that occasion whether ``scipy.linalg`` can be imported. That takes 0.2 s and 20 to
-    60 MB, more than a fit of 20 items. Our kernels call no linear algebra, and SciPy is among our
-    requirements, so the answer is known; where a user's own code needs it, Numba imports it then.
+    Before its first compilation, or its first read from the cache, Numba loads all its modules and
+    tests whether ``scipy.linalg`` can be imported. That takes 0.2 s and 20 to 60 MB, more than a
+    fit of 20 items. The test is not needed: our kernels call no linear algebra, and sequela
+    requires SciPy. If a user's own code needs ``scipy.linalg``, Numba imports it then.
     """
     if "numba.np.arraymath" in sys.modules or "scipy.linalg" in sys.modules:
         return
-    importlib.import_module("numba.cpython.builtins")  # Numba's own order
+    importlib.import_module("numba.cpython.builtins")  # Numba also imports it first
     linalg: Any = importlib.import_module("numba.np.linalg")
     probe = getattr(linalg, "ensure_blas", None)
-    if probe is None:  # another version of Numba, which may look as it likes
+    if probe is None:  # another version of Numba: change nothing
         return
     linalg.ensure_blas = lambda: None
     try:
@@ -186,7 +186,7 @@ def _load_without_scipy() -> None:
 
 
 def _compile(function: Any, args: tuple[Any, ...]) -> None:
-    if not function.overloads:  # another thread may have been first
+    if not function.overloads:  # another thread may have compiled it meanwhile
         _load_without_scipy()
         notice = _Notice(function.__name__)
         try:

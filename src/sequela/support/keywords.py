@@ -1,4 +1,4 @@
-"""Typed keyword arguments: unknown names are refused, options that travel together become objects.
+"""Typed keyword arguments: unknown names are refused, options that belong together become objects.
 
 A public function declares its options once, in a TypedDict (``**options: Unpack[Keywords]``), and
 passes them on as frozen dataclasses, which check their own values.
@@ -31,9 +31,9 @@ def check_keywords(
     function : callable
         The function that was called.
     given : mapping
-        What its ``**options`` received.
+        The ``**options`` that it received.
     keywords : TypedDict
-        What its ``**options`` may receive.
+        The ``**options`` that it accepts.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def check_keywords(
 
 
 def build_options(kind: type[Options], given: Mapping[str, Any], **more: Any) -> Options:
-    """Return the dataclass `kind` made of those keyword arguments that are its fields.
+    """Return an instance of the dataclass `kind`, from the keyword arguments that are its fields.
 
     Examples
     --------

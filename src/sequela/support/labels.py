@@ -1,8 +1,8 @@
-"""Labels and other text from outside: one spelling, nothing invisible, nothing that acts.
+"""Normalise, check and escape labels and other text from outside.
 
-Labels are held to one rule wherever they enter: tables, models, plans, Python. What is printed to
-a terminal passes through `visible`, so that no text can move the cursor, change the title of the
-window or turn the direction of writing.
+The same rules hold for labels from tables, models, plans and Python. All text that is printed to a
+terminal passes through `visible`, so that it cannot move the cursor, change the title of the window
+or reverse the direction of writing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["compose", "compose_all", "find_disguised", "find_unfit", "visible"]
 
 _JOINERS = "\u200c\u200d"  # part of emoji, and of words in Persian and in languages of India
-# Signs that stand before a number in Arabic and Syriac; they are drawn, though they are "format".
+# Signs before a number in Arabic and Syriac: visible, although Unicode calls them "format".
 _DRAWN = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2"
 _HIDDEN_KINDS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # The flags of England, Scotland and Wales: a black flag, invisible letters, and an end.
@@ -26,7 +26,7 @@ _SELECTORS = {*map(chr, range(0xFE00, 0xFE10)), *_JOINERS}
 
 
 def compose(text: str) -> str:
-    r"""Return the composed form (NFC): an e with an accent is one character, however typed.
+    r"""Return the composed form (NFC), in which an e with an accent is always one character.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def compose_all(labels: Iterable[str]) -> list[str]:
 
 
 def visible(text: str, *, one_line: bool = False) -> str:
-    r"""Return the text with everything escaped that a terminal would obey or hide.
+    r"""Return the text with control characters and invisible characters escaped.
 
     Accents, other scripts and emoji stay as they are. Line breaks and tabs stay too, unless the
     text must be on one line.
@@ -83,14 +83,14 @@ def _escaped(text: str, kept: str) -> str:
 
 
 def _is_hidden(character: str) -> bool:
-    """Tell whether a character is drawn as nothing, or acts on what is around it."""
+    """Tell whether a character is invisible, or changes how the text around it is shown."""
     return (
         unicodedata.category(character) in _HIDDEN_KINDS and character not in _DRAWN
     ) or _is_no_character(character)
 
 
 def _is_no_character(character: str) -> bool:
-    """Tell whether Unicode promises never to use this code for a character."""
+    """Tell whether Unicode reserves this code point as never assigned to a character."""
     code = ord(character)
     return code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
 
@@ -134,7 +134,7 @@ def _reason(label: str) -> str | None:
 
 
 def find_disguised(labels: Sequence[str]) -> tuple[int, int] | None:
-    r"""Return the positions of two labels that look the same but are not; None if all differ.
+    r"""Return the positions of two labels that look the same but differ; None if there are none.
 
     They differ in how accents are composed, in the kind of a space, or in invisible characters.
 

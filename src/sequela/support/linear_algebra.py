@@ -1,4 +1,4 @@
-"""Linear algebra on one thread, while compiled work of our own has the cores."""
+"""Limit linear algebra to one thread, because our own compiled code uses the cores."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _limit: Any = None
 
 
 def _libraries() -> tuple[Any, Any]:
-    """Return OpenMP and the libraries of linear algebra in this process, to be limited apart."""
-    return _found_libraries("scipy.linalg" in sys.modules)  # which brings a library of its own
+    """Return controllers of OpenMP and of BLAS in this process, which are limited separately."""
+    return _found_libraries("scipy.linalg" in sys.modules)  # SciPy loads its own BLAS
 
 
 @lru_cache(maxsize=2)
 def _found_libraries(with_scipy: bool) -> tuple[Any, Any]:  # noqa: ARG001 - the key of the cache
-    """Look for the libraries, once without and once with SciPy: it takes as long as a small fit."""
+    """Find the libraries; cached, because the search takes as long as a small fit."""
     import threadpoolctl  # type: ignore[import-untyped]
 
     found = threadpoolctl.ThreadpoolController()
@@ -34,15 +34,15 @@ def _found_libraries(with_scipy: bool) -> tuple[Any, Any]:  # noqa: ARG001 - the
 
 @contextlib.contextmanager
 def blas_on_one_thread() -> Iterator[None]:
-    """Let linear algebra use one thread in this process until all who asked for it are done.
+    """Limit linear algebra to one thread in this process until the last such block has ended.
 
-    Sums that are shared among threads may differ in the last bit, and for matrices as small as a
-    fit's the threads cost more than they save: the model without interactions of 20 items took
-    half a second with two and 8 ms with one.
+    A sum that several threads compute may differ in the last bit. For the small matrices of a fit,
+    threads also cost more than they save: the model without interactions of 20 items took half a
+    second with two threads and 8 ms with one.
     """
     global _limit, _users
     blas = _libraries()[1]
-    # The limit is one for the process: the first who asks sets it and the last lifts it.
+    # The limit applies to the whole process: the first block sets it, the last one removes it.
     with _lock:
         _users += 1
         if _users == 1:
@@ -57,10 +57,10 @@ def blas_on_one_thread() -> Iterator[None]:
 
 
 def _lift() -> None:
-    """Set the former number of threads again, whichever thread had set the limit."""
+    """Restore the former number of threads, even if another thread had set the limit."""
     import threadpoolctl
 
-    # Newer versions let only the thread that set a limit change it, until it gives that right up.
+    # Newer versions let only the thread that set a limit change it, unless the claim is cleared.
     give_up = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
     if give_up is not None:
         give_up(force=True)
@@ -71,7 +71,7 @@ def _lift() -> None:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Let linear algebra and OpenMP use one thread, for workers beside others on the same cores."""
-    # OpenMP has a limit for each thread.
+    """Limit linear algebra and OpenMP to one thread, for workers that share the cores."""
+    # The limit of OpenMP applies to the current thread only.
     with _libraries()[0].limit(limits=1), blas_on_one_thread():
         yield

@@ -1,7 +1,7 @@
-"""Who made a temporary file: a name that says so, and whether that process still runs.
+"""Names of temporary files that identify the process that made them, and their removal.
 
-A process that is killed leaves its temporary files behind. The next one that writes to the same
-folder removes them, but never those of a process that still runs, here or on another machine.
+A process that is killed leaves its temporary files behind. The next process that writes to the same
+folder removes them, but never those of a process that is still running or of another machine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _swept: set[tuple[int, str]] = set()
 
 
 def owner_mark() -> str:
-    """Return a text that names this process: machine, number and start.
+    """Return a text that identifies this process: machine, process id and start time.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def owner_mark() -> str:
 
 
 def temporary_prefix(name: str) -> str:
-    """Return how the name of a temporary file for `name` begins."""
+    """Return the beginning of the name of a temporary file for `name`."""
     # File systems limit names to 255 bytes.
     return f".{name.encode()[:120].decode(errors='ignore')}.{owner_mark()}."
 
@@ -77,11 +77,11 @@ def _remove_file(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError:
-        return  # of somebody else; it does not disturb
+        return  # it belongs to another user and does no harm
 
 
 def _remove_folder(path: Path) -> None:
-    """Remove a temporary folder; what was put aside goes back if nothing took its place."""
+    """Remove a temporary folder; first restore an old output folder that was not replaced."""
     inside = list(path.iterdir())
     if len(inside) == 1 and path.name.startswith(f".{inside[0].name}.old."):
         target = path.parent / inside[0].name
@@ -96,7 +96,7 @@ def _host() -> str:
 
 def _is_running(pid: int) -> bool:
     if os.name != "posix":
-        return True  # cannot be asked without ending it
+        return True  # on Windows os.kill would end the process
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -107,7 +107,7 @@ def _is_running(pid: int) -> bool:
 
 
 def _start(pid: int) -> str:
-    """Return when a process started, in ticks of the system; 0 where that is not known."""
+    """Return the start time of a process in clock ticks, as text; "0" if it is unknown."""
     status = _status(pid)
     return status[19] if len(status) > 19 else "0"
 

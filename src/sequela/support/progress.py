@@ -1,4 +1,4 @@
-"""A bar for work that takes more than a moment, where somebody watches; plain lines in a log."""
+"""Show the progress of long work: a bar in a terminal or notebook, plain lines in a log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
     "say_line", "show_bar", "shows_lines", "somebody_watches",
 ]  # fmt: skip
 
-# Shorter work shows nothing.
+# Work that takes fewer seconds than this shows no progress.
 _PATIENCE = 2.0
 # Seconds between two lines in a log.
 _BETWEEN_LINES = 10.0
@@ -35,7 +35,7 @@ _bars: list[Any] = []
 
 @contextlib.contextmanager
 def lines_in_log(*, show: bool = True) -> Iterator[None]:
-    """Show progress as plain lines on standard error inside this block, if nobody watches."""
+    """Show progress as plain lines on standard error inside this block, if there is no terminal."""
     token = _lines.set(show)
     try:
         yield
@@ -45,7 +45,7 @@ def lines_in_log(*, show: bool = True) -> Iterator[None]:
 
 @contextlib.contextmanager
 def no_progress() -> Iterator[None]:
-    """Show no progress inside this block: it is a piece of work that is counted as a whole."""
+    """Show no progress inside this block, because the caller counts it as one piece of work."""
     token = _hidden.set(True)
     try:
         yield
@@ -54,14 +54,14 @@ def no_progress() -> Iterator[None]:
 
 
 def somebody_watches() -> bool:
-    """Tell whether this is a terminal or a notebook that can show a bar."""
+    """Tell whether standard error is a terminal, or a notebook that can show a bar."""
     return sys.stderr.isatty() or (_in_notebook() and _has_widgets())
 
 
 def shows_lines() -> bool:
-    """Tell whether progress is shown as plain lines: where that was asked for, or in a notebook.
+    """Tell whether progress is shown as plain lines: inside `lines_in_log`, or in a notebook.
 
-    A notebook shows a bar if ipywidgets is installed; without it a bar would be control characters.
+    A notebook shows a bar if ipywidgets is installed; otherwise a bar would be control characters.
     """
     return not somebody_watches() and (_lines.get() or _in_notebook())
 
@@ -75,7 +75,7 @@ def _has_widgets() -> bool:
 
 
 def show_bar(*columns: Any) -> Any:
-    """Return a new bar of rich on standard error, which vanishes at its end; start it yourself.
+    """Start and return a progress bar of rich on standard error, which disappears at its end.
 
     Close it with `hide_bar`. Until then `say_line` prints above it.
     """
@@ -101,8 +101,8 @@ def bar_is_shown() -> bool:
 
 
 def say_line(text: str) -> None:
-    """Write a line to standard error, escaped: above the bar, if there is one."""
-    text = visible(text)  # it may quote a file
+    """Write a line, escaped, to standard error; above the bar, if there is one."""
+    text = visible(text)  # it may quote text from a file
     if _bars:
         _bars[-1].console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
         return
@@ -111,13 +111,13 @@ def say_line(text: str) -> None:
 
 
 class Ticker:
-    """Calls a function after two seconds, and then again and again, until it is stopped.
+    """Calls a function after two seconds, and then at regular intervals until it is stopped.
 
     Parameters
     ----------
     act : function
-        What to call; in a thread of its own, so that it is called also while a single piece of
-        work takes long.
+        The function. It is called in its own thread, so that it is also called during a single long
+        piece of work.
     between : float or None
         Seconds between two calls; None: only one call.
     """
@@ -143,17 +143,17 @@ class Ticker:
 
 
 class WorkProgress:
-    """Counts pieces of work that are done; shows a bar once they have taken two seconds.
+    """Counts pieces of work that are done; shows a bar after two seconds.
 
-    Inside `lines_in_log`, where nobody watches, it writes a line after two seconds and then every
-    ten seconds instead. Both also show while the first piece is still under way.
+    Inside `lines_in_log`, without a terminal, it instead writes a line after two seconds and then
+    every ten seconds. Both also appear while the first piece is still running.
 
     Parameters
     ----------
     description : str
-        What is being done; an empty one shows nothing.
+        Name of the work; if it is empty, no progress is shown.
     total : int
-        How many pieces.
+        Number of pieces.
     """
 
     def __init__(self, description: str, total: int) -> None:
@@ -188,11 +188,11 @@ class WorkProgress:
             hide_bar(self._bar)
 
     def advance(self) -> None:
-        """One more piece is done."""
+        """Count one more piece as done."""
         self.reach(self._done + 1)
 
     def reach(self, done: int) -> None:
-        """So many pieces are done."""
+        """Set the number of pieces that are done."""
         self._done = done
         late = time.monotonic() - self._started >= _PATIENCE
         if self._watched and late:
@@ -201,7 +201,7 @@ class WorkProgress:
             self._bar.update(self._task, completed=self._done)
 
     def _begin(self) -> None:
-        """Show the bar, if it is not there yet."""
+        """Show the bar, if it is not shown yet."""
         with self._lock:
             if self._bar is not None:
                 return

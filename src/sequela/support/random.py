@@ -1,9 +1,9 @@
-"""One seed in, any number of independent streams out.
+"""Derive any number of independent random streams from one seed.
 
-A `random_state` becomes one integer at the door. It is recorded with the result, and every piece
-of work (a chunk of draws, a chain of a sample) gets a stream of its own from that integer, the
-purpose of the stream and the index of the piece. So a result does not depend on how the pieces
-were shared among threads, and piece 17 of 96 can be run again alone.
+A `random_state` is converted to one integer where it enters. The integer is recorded with the
+result. Every piece of work (a chunk of draws, a chain of a sample) gets its own stream, derived
+from that integer, the purpose of the stream and the index of the piece. So a result does not depend
+on how the pieces were shared among threads, and piece 17 of 96 can be run again alone.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ RandomState: TypeAlias = int | np.integer | np.random.Generator | np.random.Rand
 
 
 def materialise_seed(random_state: RandomState) -> int:
-    """Turn a `random_state` into the one integer that everything is derived from.
+    """Return the integer seed of a `random_state`, from which all streams are derived.
 
     Parameters
     ----------
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        An integer is the seed itself; a generator is asked for one (and moves on); None takes
+        An integer is the seed itself; a generator draws one (and its state advances); None uses
         fresh entropy from the operating system.
 
     Examples
@@ -43,7 +43,7 @@ def materialise_seed(random_state: RandomState) -> int:
     7
     """
     if random_state is None:
-        # 53 bits: what every reader of JSON keeps, so that a seed can be copied from anywhere.
+        # 53 bits: every JSON reader keeps these exactly, so that a seed can be copied from a file.
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) >> 11
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**53))
@@ -63,29 +63,29 @@ def materialise_seed(random_state: RandomState) -> int:
 
 
 class Purpose(IntEnum):
-    """What a stream of random numbers is for.
+    """The purpose of a stream of random numbers.
 
-    The number is the first part of the key of the stream, so two purposes never share numbers.
-    It is part of what a seed means: never change or reuse one.
+    The value is the first part of the key of the stream, so two purposes never share random
+    numbers. Never change or reuse a value: the same seed would then give other results.
     """
 
     FITTED_ORDERS = 1  # orders of large sets while a model is fitted
     RANDOM_START = 2  # interactions at a random start
-    FOLDS = 3  # samples dealt to the folds of a cross-validation
+    FOLDS = 3  # assignment of samples to the folds of a cross-validation
     ADAGRAD_SEED = 4  # the seed of the sampler that AdaGrad uses
     SAMPLED_LIKELIHOOD = 5  # orders of large sets for a value and a gradient
     SAMPLED_POSTERIOR = 6  # orders of large sets for posteriors of times and orders
     POSTERIOR_CHAIN = 7  # a Markov chain over theta
     POSTERIOR_SWAP = 8  # exchanges between replicas of a chain over theta
-    EXPERIMENT = 10  # whatever an experiment of the paper draws itself
+    EXPERIMENT = 10  # draws of an experiment of the paper
     QUESTION_TO_DRAW = 11  # the seed of a question to one draw of a posterior
     COMPLETIONS = 12  # missing cells of samples
-    STUDY = 13  # a data set that a planned study might find
-    FIT_CHECK = 14  # data sets that are compared with the data of a fit
+    STUDY = 13  # a simulated data set of a planned study
+    FIT_CHECK = 14  # simulated data sets that are compared with the data of a fit
 
 
 def stream(seed: int, purpose: Purpose, *index: int) -> np.random.Generator:
-    """Return the generator of one piece of work: its purpose and its index.
+    """Return the random generator of one piece of work, given its purpose and index.
 
     Examples
     --------
@@ -101,26 +101,27 @@ def stream(seed: int, purpose: Purpose, *index: int) -> np.random.Generator:
 def simulation_stream(seed: int, chunk: int) -> np.random.Generator:
     """Return the generator of one chunk of simulated draws.
 
-    Its key is the chunk alone. No other stream has a key of one number, and simulations keep the
-    draws that a seed has had since version 0.1.
+    Its key is only the number of the chunk. No other stream has a key of one number. The key is the
+    one of version 0.1, so that a seed still gives the same draws.
     """
     return _generator(seed, (chunk,))
 
 
 class PlanDraw(IntEnum):
-    """What a plan of repeats draws itself; the first part of the key of its stream."""
+    """The draws of a plan of repeats; the value is the first part of the key of the stream."""
 
     BOOTSTRAP = 1  # samples, with replacement
-    FOLDS = 2  # samples dealt to folds
+    FOLDS = 2  # assignment of samples to folds
     SUBSET = 3  # items
 
 
 def plan_stream(plan_seed: int, draw: PlanDraw, *index: int) -> np.random.Generator:
     """Return the generator of one draw of a plan of repeats.
 
-    The seed of a plan is for these draws alone; each of its fits has a seed of its own. The keys
-    are those of version 0.1, because the folder of a plan outlives a version: what is still to be
-    done must fit what was recorded, and the items of a record are drawn again when it is read.
+    The seed of a plan is used only for these draws; each of its fits has its own seed. The keys are
+    those of version 0.1, because a folder may have been started with an older version: the
+    remaining repeats must agree with the recorded ones, and the items of a record are drawn again
+    when it is read.
     """
     return _generator(plan_seed, (int(draw), *index))
 

@@ -1,7 +1,7 @@
-"""Reading stored files: dataclasses say which fields a file has, and every field is checked.
+"""Read stored files: a dataclass defines the fields of a file, and every field is checked.
 
-A file that was cut, edited or written by something else may be well-formed JSON and still be wrong:
-a null where a number is expected, a list where an object is. `read_fields` compares the content
+A file that was truncated, edited or written by another program may be well-formed JSON and still be
+wrong: a null instead of a number, a list instead of an object. `read_fields` compares the content
 with the annotations of a dataclass. Its errors name the file, the field, what was expected and what
 was found.
 """
@@ -67,7 +67,7 @@ Digest = Annotated[
 
 @dataclass(frozen=True)
 class Place:
-    """Where a value stands: in which file and field; and what to do if it is wrong."""
+    """The file and the field of a value, and what to do if the value is wrong."""
 
     file: str | os.PathLike[str]
     remedy: str
@@ -79,7 +79,7 @@ class Place:
         return Place(self.file, self.remedy, f"{self.field}{inner}")
 
     def error(self, found: str, expected: str) -> InputError:
-        """Return the error for a wrong value here."""
+        """Return the error for this field, from what was found and what was expected."""
         where = f"its field {visible(self.field, one_line=True)!r:.120}" if self.field else "it"
         return InputError(
             f"the file {str(self.file)!r} cannot be used: {where} {found}, expected {expected}. "
@@ -87,14 +87,14 @@ class Place:
         )
 
     def wrong(self, value: Any, expected: str) -> InputError:
-        """Return the error for a value that is something else."""
+        """Return the error for a `value` that is not what was expected."""
         return self.error(f"is {_shown(value)}", expected)
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, dict | list):
         return f"{'an object' if isinstance(value, dict) else 'a list'} with {len(value)} entries"
-    # Thousands of digits take long to convert.
+    # Converting thousands of digits to text takes long.
     if isinstance(value, int) and abs(value) >> 200:
         return "an integer of very many digits"
     text = "null" if value is None else repr(value)
@@ -102,7 +102,7 @@ def _shown(value: Any) -> str:
 
 
 def parse_json(text: str | bytes, place: Place) -> Any:
-    """Return the value of a JSON text; refuse what is no JSON, repeated names and deep nesting.
+    """Return the value of a JSON text; refuse invalid JSON, repeated names and deep nesting.
 
     Examples
     --------
@@ -145,8 +145,8 @@ def _depth(value: Any) -> int:
 def read_fields(kind: type[T], value: Any, place: Place) -> T:
     """Return `value`, an object of JSON, as a dataclass whose annotations are checked.
 
-    Fields with a default may be missing; other names than its fields are ignored, unless the
-    class has ``closed = True``.
+    Fields with a default may be missing. Unknown fields are ignored, unless the class has
+    ``closed = True``.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def _read_annotated(hint: Any, value: Any, place: Place) -> Any:
 
 
 def _read_union(hint: Any, value: Any, place: Place) -> Any:
-    """Read the first member that fits; where only null is the alternative, say what is wrong."""
+    """Return the value as the first type that fits; with one type besides null, use its error."""
     members = [one for one in get_args(hint) if one is not type(None)]
     if value is None and len(members) < len(get_args(hint)):
         return None
@@ -284,7 +284,7 @@ _WORDS = {
 
 
 def _words(hint: Any) -> str:
-    """Return in words what a field expects."""
+    """Return a description of the values that a field accepts."""
     origin = get_origin(hint)
     if origin is Annotated:
         inner, *rules = get_args(hint)

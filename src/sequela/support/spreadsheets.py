@@ -1,4 +1,4 @@
-"""Labels are text: how to write them so that no spreadsheet runs them."""
+"""Write labels so that a spreadsheet program shows them as text and does not run them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import re
 
 __all__ = ["guarded", "unguarded"]
 
-# What a spreadsheet takes for a formula or lets slip into the next cell, in full width too.
+# The beginning of a text that a spreadsheet reads as a formula (also with full-width signs), or
+# that would continue in the next cell.
 _LIVE = r"(?:\s*[=+\-@＝＋－＠]|[\t\r\n])"
 
 
 def guarded(text: str) -> str:
     """Return the text with an apostrophe in front if a spreadsheet would run it.
 
-    Texts that already look like guarded ones get one more, so that `unguarded` loses none.
+    A text that already looks guarded gets one more apostrophe, so that `unguarded` can restore it.
 
     Examples
     --------
@@ -24,5 +25,5 @@ def guarded(text: str) -> str:
 
 
 def unguarded(text: str) -> str:
-    """Return what `guarded` was given."""
+    """Return the original of a text that `guarded` returned."""
     return text[1:] if re.match(f"'+{_LIVE}", text) else text

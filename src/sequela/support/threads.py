@@ -1,4 +1,4 @@
-"""How many threads to use, and running pieces of compiled work on them."""
+"""Choose the number of threads, and run pieces of work on them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Result = TypeVar("Result")
 
 
 def resolve_threads(n_threads: int | None) -> int:
-    """Return how many threads to use: the given number, or what this process may use.
+    """Return the number of threads to use: the given number, or as many as this process may use.
 
-    None reads what `at_most` says, or what a batch system granted (``SLURM_CPUS_PER_TASK``) and
-    the process's CPU affinity and container limits, never the number of cores of the machine.
+    None means the limit of `at_most`. If there is none, it means the number of cores that the batch
+    system (``SLURM_CPUS_PER_TASK``), the CPU affinity and the container allow for this process.
 
     Examples
     --------
@@ -51,9 +51,9 @@ def resolve_threads(n_threads: int | None) -> int:
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use: its affinity, and the limit of its container.
+    """Return the number of cores that the CPU affinity and the container allow for this process.
 
-    ``LOKY_MAX_CPU_COUNT`` limits it further, as in joblib.
+    ``LOKY_MAX_CPU_COUNT`` can reduce the number further, as in joblib.
     """
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
@@ -64,7 +64,7 @@ def available_cores() -> int:
 
 @lru_cache(maxsize=8)
 def _container_limit(root: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Return the cores that a container grants (control groups of both versions), if it does."""
+    """Return the number of cores that the container allows (cgroup v1 or v2); None if unlimited."""
     for names in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
         try:
             quota, period = " ".join((root / name).read_text() for name in names).split()
@@ -77,9 +77,9 @@ def _container_limit(root: Path = Path("/sys/fs/cgroup")) -> int | None:
 
 @contextlib.contextmanager
 def at_most(threads: int) -> Iterator[None]:
-    """Limit the number of threads that are used inside this block, unless a call names its own.
+    """Limit the number of threads used inside this block; a call may still pass its own number.
 
-    For workers that share the cores with others.
+    Workers that share the cores with other workers use this.
     """
     token = _most.set(threads)
     try:
@@ -93,11 +93,11 @@ def run_all(
 ) -> list[Result]:
     """Call every piece and return the results in the order of the pieces.
 
-    With a `description` a bar shows the progress, if it takes long.
+    With a `description`, a bar shows the progress if the work takes long.
 
-    The pieces and their order never depend on the number of threads, which is what makes results
-    the same for any number. An interrupt waits for the pieces under way, drops the others, and
-    is raised.
+    The pieces and their order do not depend on the number of threads, so the results do not either.
+    After an interrupt, running pieces are finished, the others are cancelled, and the interrupt is
+    raised.
     """
     done = []
     with WorkProgress(description, len(pieces)) as bar:
@@ -109,7 +109,7 @@ def run_all(
         with ThreadPoolExecutor(min(n_threads, len(pieces))) as pool:
             futures = [pool.submit(piece) for piece in pieces]
             try:
-                # Progress moves whichever piece is done first; results are in order.
+                # The bar advances when any piece is done; results keep the order of the pieces.
                 for future in as_completed(futures):
                     if future.exception() is not None:
                         break

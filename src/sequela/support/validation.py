@@ -1,4 +1,4 @@
-"""Checks of parameters at the door; kernels trust what has passed here."""
+"""Checks of parameters where they enter; kernels do not check them again."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ if TYPE_CHECKING:
 
 __all__ = ["check_theta", "check_tolerance", "is_number", "positive_integer"]
 
-# exp(500) is far inside a double, exp(710) is not. A rate beyond e^500 means that something else
-# is wrong: the expected waiting time is then under 1e-217 of the observation time.
+# A double can hold exp(500), but not exp(710). A rate above e^500 means that something else is
+# wrong, because the expected waiting time would be below 1e-217 of the observation time.
 LARGEST_THETA = 500.0
 
 
 def check_theta(theta: Any, items: Sequence[str] | None = None) -> NDArray[np.float64]:
     """Return theta as a square C-contiguous array of finite doubles, in the order of `items`.
 
-    A DataFrame's labels are checked against its own rows and columns and, where the data have
-    labels, against `items`: the same labels in another order are put in order, other labels are
-    an error.
+    The rows and columns of a DataFrame must have the same labels. If `items` is given, they are
+    compared with it: the same labels in another order are rearranged, other labels are an error.
     """
     if is_frame(theta):
         theta = _in_order(theta, items)
@@ -104,18 +103,18 @@ def _in_order(theta: pd.DataFrame, items: Sequence[str] | None) -> NDArray[Any]:
 
 
 def is_number(value: Any) -> bool:
-    """Tell whether `value` is a real number of Python or NumPy, and no truth value."""
+    """Tell whether `value` is a real number of Python or NumPy, but not a bool."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def positive_integer(name: str, value: Any, *, least: int = 1) -> int:
-    """Return `value` as an int that is at least `least`; `name` is for the error."""
+    """Return `value` as an int that is at least `least`; the error message uses `name`."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < least:
         raise InputError(f"{name} is {value!r}; expected an integer of at least {least}")
     return int(value)
 
 
 def check_tolerance(tol: float) -> None:
-    """Refuse a tolerance that is no positive number."""
+    """Raise an error if a tolerance is not a positive number."""
     if not (is_number(tol) and tol > 0):
         raise InputError(f"tol is {tol!r}; expected a positive number such as 1e-4")

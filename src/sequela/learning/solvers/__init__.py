@@ -1,6 +1,6 @@
-"""Solvers, one per file, under one contract.
+"""Solvers with a common interface, one per file.
 
-A solver is a value: `init` makes a state from theta, `step` makes the next state from the last.
-The state holds what the next step needs, `Info` what a person wants to know, and `Status` how it
-ended. `loop.solve` runs the steps; it alone decides when to stop.
+A solver is an immutable object: `init` returns a state from theta, and `step` returns the next
+state. The state holds the values that the next step needs. `Info` describes the progress, and
+`Status` how the run ended. `loop.solve` runs the steps; only this function decides when to stop.
 """

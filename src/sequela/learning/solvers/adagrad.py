@@ -1,10 +1,11 @@
-"""The paper's solver: proximal AdaGrad on sampled gradients (section 5), kept for comparison.
+"""The paper's solver: proximal AdaGrad on sampled gradients (section 5), for comparison.
 
-The step is 1, base rates come first, then everything from small random interactions, with the
-informed proposal, M = 50 draws after 10 of burn-in. AdaGrad divides the step of each entry by the
-root of the sum of its squared gradients so far; the L1 penalty is applied as a proximal step with
-the same divisors (Duchi, Hazan and Singer 2011). The section gives no rule to stop; the published
-program ends when no entry has moved by 0.03 over 200 iterations, or after 3000.
+The step size is 1. The first phase learns base rates only, the second all entries, from small
+random interactions. Gradients come from the informed proposal with M = 50 draws after 10 of
+burn-in. AdaGrad divides the step of each entry by the root of the sum of its squared gradients so
+far. The L1 penalty is applied as a proximal step with the same divisors (Duchi, Hazan and Singer
+2011). The paper gives no rule to stop. The published program stops when no entry has changed by
+0.03 over 200 iterations, or after 3000 iterations.
 """
 
 from __future__ import annotations
@@ -29,22 +30,22 @@ MOVED = 0.03
 
 @dataclass(frozen=True)
 class AdaGradState:
-    """What the next step needs.
+    """The state of the solver between two steps.
 
     Attributes
     ----------
     theta : array (n, n)
-        Where the solver stands.
+        The current theta.
     gradient : array (n, n)
-        The derivative of the loss there.
+        The derivative of the loss at theta.
     squares : array (n, n)
         Sums of squared gradients.
     window_start : array (n, n)
-        Theta at the start of the window in which it must move.
+        Theta at the start of the current window of 200 steps.
     steps_taken : int
         Number of steps.
     settled : bool
-        Whether no entry moved within the last window.
+        Whether no entry changed by 0.03 within the last window.
     """
 
     theta: NDArray[np.float64]
@@ -57,14 +58,14 @@ class AdaGradState:
 
 @dataclass(frozen=True)
 class AdaGrad:
-    """The solver: its penalty, and whether the interactions stay as they are.
+    """The solver: its penalty, and whether only base rates are learned.
 
     Attributes
     ----------
     penalty : Penalty
         The penalty.
     diagonal_only : bool
-        The paper's first phase: only base rates move.
+        Whether only base rates are learned, as in the first phase of the paper.
     """
 
     penalty: Penalty
@@ -88,13 +89,13 @@ class AdaGrad:
         return float(self.penalty.subdiff_distance(state.theta, -state.gradient).max())
 
     def objective(self, state: AdaGradState) -> float:  # noqa: ARG002 - it is never computed
-        """Return NaN: the paper's method has gradients alone."""
+        """Return NaN, because the paper's method computes gradients only."""
         return float("nan")
 
     def step(self, objective: Smooth, state: AdaGradState) -> tuple[AdaGradState, int]:
-        """Return the next state, and the one evaluation that it took."""
+        """Return the next state, and the number of evaluations, which is 1."""
         squares = state.squares + state.gradient**2
-        # No step, and so no penalty, where there was no gradient yet.
+        # Entries whose gradient was always zero do not move and are not penalised.
         step = np.divide(STEP, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0.0)
         moved = state.theta - step * state.gradient
         theta = moved if self.diagonal_only else self.penalty.prox(moved, step)

@@ -1,4 +1,4 @@
-"""What solvers, their loop and their callers agree on: Info, Status, and the shape of a solver."""
+"""The common interface of solvers: `Info`, `Status`, `Limits`, and protocols of the objects."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ class Status(Enum):
     RUNNING = "the solver has not ended"
     CONVERGED = "KKT residual {residual:.2e} is within the tolerance {tol:.0e}"
     AT_MONTE_CARLO_FLOOR = (
-        "KKT residual {residual:.1e} on fresh orders, Monte Carlo floor {floor:.1e} "
+        "KKT residual {residual:.1e} on newly drawn orders, Monte Carlo floor {floor:.1e} "
         "(4 standard errors)"
     )
-    SETTLED = "no entry moved by 0.03 over 200 iterations"
+    SETTLED = "no entry changed by 0.03 over 200 iterations"
     ITERATION_LIMIT = (
         "KKT residual {residual:.2e} is above the tolerance {tol:.0e} after max_iter={max_iter} "
-        "iterations; raise max_iter or tol"
+        "iterations; increase max_iter or tol"
     )
     ABOVE_MONTE_CARLO_FLOOR = (
         "KKT residual {residual:.1e} with Monte Carlo floor {floor:.1e} after {iterations} "
-        "iterations; raise max_iter"
+        "iterations; increase max_iter"
     )
     EPOCHS_DONE = "ended after max_iter={max_iter} iterations"
     NO_ASCENT = (
-        "no further ascent was found at KKT residual {residual:.2e}, the limit of the arithmetic"
+        "rounding errors allow no further increase of the objective, at KKT residual {residual:.2e}"
     )
     INTERRUPTED = "stopped by the caller at KKT residual {residual:.1e}"
 
@@ -54,20 +54,20 @@ class Limits:
 
 @dataclass(frozen=True)
 class Info:
-    """What a person wants to know about a solver's progress.
+    """The progress of a solver.
 
     Attributes
     ----------
     iterations, evaluations : int
-        What it took so far.
+        Number of iterations and of evaluations so far.
     objective : float
-        The penalised mean log-likelihood, to be maximised; NaN where it is not computed.
+        The penalised mean log-likelihood, which is maximised; NaN if it is not computed.
     residual : float
         The KKT residual: distance from optimality.
     floor : float
-        The Monte Carlo error of the residual; 0 where everything is exact.
+        The Monte Carlo error of the residual; 0 if all sets are evaluated exactly.
     status : Status
-        How it ended.
+        How the run ended, or `Status.RUNNING`.
     """
 
     iterations: int = 0
@@ -89,42 +89,43 @@ class Smooth(Protocol):
     """The smooth part of an objective: loss (minus the mean log-likelihood) and gradient."""
 
     def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Return loss and gradient; an infinite loss where theta is out of range."""
+        """Return loss and gradient; an infinite loss if theta is out of range."""
         ...
 
 
 class Objective(Smooth, Protocol):
-    """A smooth objective with entries that are expensive, and sets that may be sampled.
+    """A smooth objective in which sets may be sampled and gradients may be incomplete.
 
-    Between two calls of `draw` or `prepare` it is deterministic.
+    Entries of the gradient that are slow to compute are left out unless `full` is true. Between
+    two calls of `draw` or `prepare` the objective is deterministic.
     """
 
     def evaluate(
         self, theta: NDArray[np.float64], *, full: bool = False
     ) -> tuple[float, NDArray[np.float64]]:
-        """Return loss and gradient; entries that are expensive only in `full`."""
+        """Return loss and gradient; all entries of the gradient only if `full`."""
         ...
 
     @property
     def is_partial(self) -> bool:
-        """Whether a gradient is complete on the prepared support alone, unless asked in full."""
+        """Whether a gradient without `full=True` is complete on the prepared support only."""
         ...
 
     def prepare(self, support: NDArray[np.bool_]) -> None:
-        """Choose how sets are evaluated while theta is zero outside of `support`."""
+        """Choose how sets are evaluated while theta is zero outside `support`."""
         ...
 
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
-        """Tell whether evaluations on a support would be quick."""
+        """Return whether evaluations on a support would be fast."""
         ...
 
     def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:
-        """Tell whether evaluations on a support take longer than with all entries free."""
+        """Return whether evaluations on a support take longer than with all entries free."""
         ...
 
     @property
     def effective(self) -> float:
-        """The smallest share of the drawn orders that still counts; 1 if nothing is sampled."""
+        """The smallest effective share of the drawn orders of a set; 1 if no set is sampled."""
         ...
 
     @property
@@ -134,7 +135,7 @@ class Objective(Smooth, Protocol):
 
     @property
     def most_kept(self) -> int:
-        """Draws per chain beyond which more are not worth their time."""
+        """The largest useful number of draws per chain."""
         ...
 
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
@@ -150,7 +151,7 @@ State = TypeVar("State")
 
 
 class Solver(Protocol[State]):
-    """A method of descent: `step` makes the next state, or None where it finds no descent."""
+    """A descent method: `step` returns the next state, or None if it finds no lower objective."""
 
     def residual(self, state: State) -> float:
         """Return the KKT residual at a state."""
@@ -161,5 +162,5 @@ class Solver(Protocol[State]):
         ...
 
 
-# Sees every state with its info; True ends the run.
+# A function that is called with every state and its info; if it returns True, the run ends.
 Watch: TypeAlias = Callable[[State, Info], bool]

@@ -1,13 +1,13 @@
-"""The loop that runs a solver: one place that counts, watches, draws new orders and stops.
+"""The loop that runs a solver: it counts evaluations, draws new orders and decides when to stop.
 
-A run ends when the distance of the gradient to the subdifferential (the KKT residual) is below the
-tolerance, never because "theta moved little".
+A run ends when the distance of the gradient from the subdifferential (the KKT residual) is below
+the tolerance, never because theta changed little.
 
-Where sets are sampled, the objective is deterministic between two draws of orders. When theta has
-moved so far that few of the orders still count, or the solver has arrived, new orders are drawn at
-the new theta, independent of those that it was fitted to. If the fresh gradient is optimal within
-its own standard error, the orders are doubled, until the error is below the tolerance or the number
-of orders at its limit: the Monte Carlo floor.
+If sets are sampled, the objective is deterministic between two draws of orders. New orders are
+drawn at the current theta when theta has moved so far that the effective number of orders is small,
+or when the solver has converged. They are independent of the orders to which theta was fitted. If
+the new gradient is optimal within its standard error, the number of orders is doubled, until the
+error is below the tolerance or the number of orders is at its limit (the Monte Carlo floor).
 """
 
 from __future__ import annotations
@@ -29,29 +29,31 @@ if TYPE_CHECKING:
 
 __all__ = ["FIRST_KEPT", "SIGMAS", "begin", "descend_by_gradients", "solve"]
 
-# Orders per chain in use at first; the objective says how many there may be at most.
+# Number of orders per chain at first; the objective sets the largest number.
 FIRST_KEPT = 4
 _MOST_ROUNDS = 60
-# With fewer effective orders than this share, weights are dominated by a few of them.
+# If the effective share of the orders is smaller, a few orders dominate the weights.
 _LEAST_EFFECTIVE = 0.5
-# Zero entries that may begin to move after a look at all of them, however slow that makes it.
+# After each complete gradient at least this many zero entries become free, even if this makes
+# evaluations slow.
 _LEAST_ENTERING = 10
-# How far the free entries are solved, as a share of the largest violation, before the next look.
+# The free entries are solved to this share of the largest violation before the next complete
+# gradient.
 _INNER_SHARE = 0.1
-# And at most, as a share of the tolerance of the whole fit.
+# But never more precisely than this share of the tolerance of the fit.
 _TIGHTEST = 0.5
-# The largest of many errors: about the 4-sigma point.
+# The floor is about the largest error of many entries: 4 standard errors.
 SIGMAS = 4.0
 
 
-def _nobody(state: object, info: Info) -> bool:  # noqa: ARG001 - it watches nothing
+def _nobody(state: object, info: Info) -> bool:  # noqa: ARG001 - never ends the run
     return False
 
 
 def begin(
     solver: ProximalNewton, objective: Objective, theta: NDArray[np.float64]
 ) -> tuple[NewtonState, Info]:
-    """Prepare the objective for the interactions of theta, draw the first orders, evaluate it."""
+    """Prepare the objective, draw the first orders, and return the state at theta with its info."""
     free = solver.free_at_first(theta)
     objective.prepare(free)
     objective.draw(theta, FIRST_KEPT)
@@ -59,7 +61,7 @@ def begin(
     if objective.is_partial:
         state = replace(state, free=free)
         if solver.may_widen(state):
-            # The first look at all entries comes at once.
+            # Compute the first complete gradient at once.
             state = replace(state, inner_tol=float("inf"))
     return state, Info(evaluations=1)
 
@@ -80,11 +82,11 @@ def solve(
     objective : Objective
         The smooth part of the objective.
     start : tuple of NewtonState and Info
-        Where to begin, as `begin` or an earlier run gives it.
+        The first state and its info, from `begin` or from an earlier run.
     limits : Limits
         When to stop.
     watch : callable
-        Sees every state; True ends the run.
+        Called with every state and its info; if it returns True, the run ends.
     """
     state, info = start
     with blas_on_one_thread():
@@ -105,7 +107,7 @@ def solve(
                     state = moved
                     continue
                 if state.steps:
-                    # The quadratic model may be to blame: forget it and try a plain step.
+                    # The quadratic model may be wrong: discard it and try a plain step.
                     state = state.forget()
                     continue
             state, info = _end_round(solver, objective, (state, info), limits, arrived=arrived)
@@ -120,9 +122,10 @@ def _end_round(
     *,
     arrived: bool,
 ) -> tuple[NewtonState, Info]:
-    """Look at what the steps of a round left aside; the status says whether to go on.
+    """Compute the complete gradient and draw new orders; set the status if the run ends.
 
-    That is the entries of the gradient that are expensive, and fresh orders of sampled sets.
+    The steps of a round leave out entries of the gradient that are slow to compute, and use the
+    same orders of sampled sets.
     """
     state, info = reached
     spent = info.iterations >= limits.max_iter
@@ -142,7 +145,7 @@ def _end_round(
 
 
 def _is_stuck(before: NewtonState, after: NewtonState, limits: Limits) -> bool:
-    """Tell whether going on would change nothing: no new entries, and no tighter tolerance."""
+    """Return whether another round would change nothing: same free entries, same tolerance."""
     same = (
         before.free is not None
         and after.free is not None
@@ -154,10 +157,11 @@ def _is_stuck(before: NewtonState, after: NewtonState, limits: Limits) -> bool:
 def _enter(
     objective: Objective, free: NDArray[np.bool_], candidates: NDArray[np.intp]
 ) -> NDArray[np.bool_]:
-    """Let as many candidates move as the objective can evaluate quickly, the worst first.
+    """Return the free entries with as many candidates added as can be evaluated quickly.
 
-    Few at a time would be a greedy search, which ends in worse optima; all at once make components
-    so large that every evaluation is slow.
+    The candidates with the largest violation come first. Adding few at a time would be a greedy
+    search, which ends in worse optima. Adding all at once would make components so large that every
+    evaluation is slow.
     """
 
     def with_first(count: int) -> NDArray[np.bool_]:
@@ -180,9 +184,10 @@ def _enter(
 def _widen(
     solver: ProximalNewton, objective: Objective, state: NewtonState, info: Info, limits: Limits
 ) -> tuple[NewtonState, Info]:
-    """Look at all entries of the gradient, and let the most violated ones move.
+    """Compute the complete gradient, and free the entries with the largest violation.
 
-    The residual of the info is then that of all entries: what a fit is certified by.
+    The residual of the info is then the KKT residual of all entries, which decides about
+    convergence.
     """
     loss, gradient = objective.evaluate(state.theta, full=True)
     state = replace(state, loss=loss, gradient=gradient, free=None)
@@ -193,11 +198,11 @@ def _widen(
     sampled = objective.is_sampled
     objective.prepare(free)
     if objective.is_sampled or sampled:
-        # Some sets may be evaluated in another way now.
+        # Some sets may be evaluated by another method after `prepare`.
         objective.draw(state.theta, max(state.kept, FIRST_KEPT))
         loss, gradient = objective.evaluate(state.theta)
         state = replace(state, loss=loss, gradient=gradient)
-    if not objective.is_partial:  # all entries of the gradient come with the others
+    if not objective.is_partial:  # every gradient is complete
         return replace(state, free=None, inner_tol=0.0), info
     inner = max(_TIGHTEST * limits.tol, _INNER_SHARE * info.residual)
     return replace(state, free=free, inner_tol=inner), info
@@ -229,7 +234,7 @@ def _fresh(
 def _sampled_ending(
     state: NewtonState, info: Info, limits: Limits, *, arrived: bool, most_kept: int
 ) -> Status:
-    """Return how a run with sampled sets ends after a fresh draw; RUNNING if it goes on."""
+    """Return the status of a run with sampled sets after a new draw; RUNNING if it continues."""
     optimal = arrived and info.residual <= max(limits.tol, info.floor)
     if optimal and (info.floor <= limits.tol or state.kept >= most_kept):
         return Status.AT_MONTE_CARLO_FLOOR
@@ -245,7 +250,7 @@ def descend_by_gradients(
     limits: Limits,
     watch: Watch[AdaGradState] | None = None,
 ) -> tuple[AdaGradState, Info]:
-    """Run AdaGrad, which has no value to compare and ends by its own rule; see `solve`."""
+    """Run AdaGrad, which computes no objective and has its own rule to stop; see `solve`."""
     state, info = start
     while True:
         info = replace(info, residual=solver.residual(state))

@@ -1,11 +1,11 @@
 """Proximal quasi-Newton with a working set.
 
-Each step minimises a quadratic model of the loss plus the penalty itself. The model's Hessian is a
-limited-memory BFGS matrix in compact form (Byrd, Nocedal and Schnabel 1994), the minimiser is found
-by coordinate descent on a working set: the base rates, the interactions that are not zero, and
-those whose gradient wants to leave zero. All others are zero and stay so, which is most of n^2.
-Such methods are analysed by Scheinberg and Tang (2016). A backtracking line search on the true
-objective makes every step a descent.
+Each step minimises a quadratic model of the loss plus the exact penalty. The Hessian of the model
+is a limited-memory BFGS matrix in compact form (Byrd, Nocedal and Schnabel 1994). The minimiser is
+found by coordinate descent on a working set: the base rates, the interactions that are not zero,
+and the zero interactions whose gradient exceeds the penalty. All other interactions stay zero; they
+are most of the n^2 entries. Scheinberg and Tang (2016) analyse such methods. A backtracking line
+search ensures that every step decreases the true objective.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ _MOST_HALVINGS = 30
 _SWEEPS = 60
 _ALL = np.zeros(0, dtype=np.bool_)
 _EPSILON = float(np.finfo(float).eps)
-# No entry of theta moves by more in one step: a rate changes by e^20.
+# Largest change of an entry of theta in one step; it changes a rate by a factor of e^20.
 _LONGEST = 20.0
 
 
 @dataclass(frozen=True)
 class NewtonState:
-    """What the next step needs.
+    """The state of the solver between two steps.
 
     Attributes
     ----------
     theta : array (n, n)
-        Where the solver stands.
+        The current theta.
     loss, gradient : float, array
-        Minus the mean log-likelihood there, and its derivative.
+        Minus the mean log-likelihood at theta, and its derivative.
     steps, changes : tuples of arrays
-        The quasi-Newton memory: the last moves and the changes of the gradient along them.
+        The quasi-Newton memory: the last steps and the changes of the gradient along them.
     kept, rounds : int
-        Where sets are sampled: the number of orders per chain in use, and how often orders were
-        drawn anew.
+        If sets are sampled: the number of orders per chain in use, and how often new orders were
+        drawn.
     free : array (n, n) of bool or None
-        The entries that may move, whose gradient is complete; None: all.
+        The entries that may change, and for which the gradient is complete; None: all.
     inner_tol : float
-        The KKT residual of the free entries at which the others are looked at again.
+        The KKT residual of the free entries at which the complete gradient is computed again.
     """
 
     theta: NDArray[np.float64]
@@ -93,7 +93,7 @@ class ProximalNewton:
         return NewtonState(theta=theta, loss=loss, gradient=gradient)
 
     def residual(self, state: NewtonState) -> float:
-        """Return the KKT residual; infinite where the loss is, which has no gradient there."""
+        """Return the KKT residual; infinite if the loss is infinite and has no gradient."""
         if not np.isfinite(state.loss):
             return float("inf")
         distance = self.penalty.subdiff_distance(state.theta, -state.gradient)
@@ -104,10 +104,10 @@ class ProximalNewton:
         return -state.loss - self.penalty.value(state.theta)
 
     def violated(self, state: NewtonState) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-        """Return the entries that move in any case, and the zeros that want to, the worst first.
+        """Return (free entries, positions of zeros that violate optimality, the worst first).
 
-        `state` has a complete gradient. The first are those that are not zero or not penalised;
-        the second are places in the flattened theta.
+        The free entries are those that are not zero or not penalised. Positions are those in the
+        flattened theta. `state` must have a complete gradient.
         """
         weights = self.penalty.weights(state.theta.shape[0])
         free: NDArray[np.bool_] = (state.theta != 0.0) | (weights == 0.0)
@@ -117,9 +117,9 @@ class ProximalNewton:
         return free, order[: int(np.count_nonzero(violation))]
 
     def free_at_first(self, theta: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return the entries that a fit begins with: those that are not zero or not penalised.
+        """Return the entries that are free at first: those that are not zero or not penalised.
 
-        Where the penalty allows a support alone, all of it.
+        If the penalty restricts theta to a support, all entries of the support are free.
         """
         weights = self.penalty.weights(theta.shape[0])
         allowed = np.isfinite(weights)
@@ -127,7 +127,7 @@ class ProximalNewton:
         return present if allowed.all() or self.penalty.pinned is not None else allowed
 
     def may_widen(self, state: NewtonState) -> bool:
-        """Tell whether there are entries that could move but are not free."""
+        """Return whether some entries that the penalty allows to change are not free."""
         if state.free is None:
             return False
         weights = self.penalty.weights(state.theta.shape[0])
@@ -136,7 +136,7 @@ class ProximalNewton:
     def step(
         self, objective: Smooth, state: NewtonState, residual: float | None = None
     ) -> tuple[NewtonState | None, int]:
-        """Return the next state, None where there is no descent, and the number of evaluations.
+        """Return the next state (None if no lower point is found) and the number of evaluations.
 
         `residual` is the KKT residual of the state, if it is known.
         """
@@ -148,11 +148,11 @@ class ProximalNewton:
         if slope >= 0.0:
             return None, 0
         size = min(1.0, _LONGEST / max(farthest, 1e-300))
-        # Near the optimum gains drown in rounding; the KKT residual decides there, not they.
+        # Near the optimum the gain is smaller than rounding errors; the KKT residual decides there.
         rounding = 4.0 * _EPSILON * max(1.0, abs(state.loss))
         for evaluations in range(1, _MOST_HALVINGS + 1):
             theta = target if size == 1.0 else state.theta + size * (target - state.theta)
-            # An infinite loss says that theta is out of the range of the arithmetic.
+            # The loss is infinite if theta is out of the range of the arithmetic.
             loss, gradient = objective.evaluate(theta)
             charged = penalty_there if size == 1.0 else self.penalty.value(theta)
             gain = state.loss + penalty_here - loss - charged
@@ -178,17 +178,17 @@ class ProximalNewton:
         s = ((theta - state.theta) / self.unit).ravel()
         change = gradient - state.gradient
         if state.free is not None:
-            # Elsewhere one of the two may be incomplete.
+            # For other entries one of the two gradients may be incomplete.
             change = np.where(state.free, change, 0.0)
         if self.penalty.pinned is not None:
-            # The curvature of entries that never move would shorten the steps of the others.
+            # The curvature of fixed entries would shorten the steps of the others.
             change = np.where(self.penalty.pinned, 0.0, change)
         y = (change * self.unit).ravel()
         steps, changes = state.steps, state.changes
         if s @ y > 1e-8 * np.sqrt((s @ s) * (y @ y)):
             steps = (*steps, s)[-_MEMORY:]
             changes = (*changes, y)[-_MEMORY:]
-        # All fields by name: `replace` takes three times as long, at every step.
+        # Name all fields: `replace` would take three times as long at every step.
         return NewtonState(
             theta=theta, loss=loss, gradient=gradient, steps=steps, changes=changes,
             kept=state.kept, rounds=state.rounds, free=state.free, inner_tol=state.inner_tol,
@@ -197,9 +197,10 @@ class ProximalNewton:
     def _model_minimum(
         self, state: NewtonState, residual: float
     ) -> tuple[NDArray[np.float64], float, float]:
-        """Return the minimiser of the quadratic model plus penalty.
+        """Return (minimiser, slope, largest change) for the quadratic model plus penalty.
 
-        With the slope of the loss towards it, and the largest move of an entry.
+        The slope is that of the loss in the direction of the minimiser. The largest change is that
+        of an entry of theta.
         """
         theta = state.theta
         pairs = np.array(state.steps + state.changes) if state.steps else np.zeros((0, theta.size))
