@@ -54,6 +54,7 @@ def test_a_fit_with_drawn_cells_is_optimal_within_its_error(monkeypatch):
     """
     data = by_panels()
     monkeypatch.setattr(plan, "_LATTICE_WORK_OF_A_FIT", 0.0)
+    monkeypatch.setattr(plan, "_DRAWN_WORK", -1.0)
     drawn = SetChain(penalty=0.02, random_state=1).fit(data)
     floor = drawn.starts_[0].kkt_floor
     assert drawn.converged_

@@ -213,7 +213,7 @@ def test_more_missing_cells_than_a_lattice_holds_are_drawn():
     X = (rng.random((5, n)) < 0.1).astype(float)
     X[:, 10:] = np.nan
     found = evaluate(theta, X, random_state=2)
-    assert set(found.methods) == {"completions"}
+    assert set(found.methods) == {"histories"}
     assert found.value_se < 0.1
 
 

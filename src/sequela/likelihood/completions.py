@@ -1,6 +1,6 @@
 """Samples with more missing cells than a lattice can sum over: their missing cells are drawn.
 
-Completed sets are evaluated exactly. How draws are weighted is in `drawn_samples`.
+Completed sets are evaluated exactly.
 
 The same completed set comes from many draws, of the same sample and of others: each distinct one is
 evaluated once.
@@ -10,24 +10,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sequela.data._distinct_sets import distinct_sets
 from sequela.kernels.arguments import SetList
 from sequela.kernels.completions import draw_completions
+from sequela.kernels.histories import draw_histories
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.drawn_samples import (
-    BURN_IN,
     CHAINS,
     FIRST_BURN_IN,
-    DrawnSamples,
     Draws,
     over_chains,
 )
 from sequela.likelihood.exact import ExactWork, plan_blocks
-from sequela.support.errors import BudgetError
+from sequela.support.errors import InputError
 from sequela.support.jit import call
 from sequela.support.random import Purpose, stream
 from sequela.support.threads import run_all
@@ -43,17 +42,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHAINS",
+    "MOST_ITEMS",
     "CompletedSets",
-    "DrawnCompletions",
     "SampledCompletions",
     "draw_cells",
 ]
 
-# Number of completed sets per evaluation of a fit: at first, and at most.
-_FIRST_DRAWS = 2e4
-_MOST_DRAWS = 8e4
-# Items of a completed set.
-_MOST_ITEMS = 20
+# If a sample has more known and missing items, its cells are drawn together with their order.
+MOST_ITEMS = 20
 # Samples per piece of work.
 _TOGETHER = 64
 # Draws per chain for a value and gradient.
@@ -113,57 +109,73 @@ class CompletedSets(Draws):
         return gradient
 
 
-class _Cells(NamedTuple):
-    """The missing cells of one sample: the states of its chains, and their draws."""
-
-    states: NDArray[np.uint8]
-    kept: NDArray[np.uint8]
-
-
 def _draw_some(
-    parameters: Parameters,
-    partials: Sequence[PartialSet],
-    states: Sequence[NDArray[np.uint8] | None],
-    kept: int,
-    rng: np.random.Generator,
-) -> list[_Cells]:
-    """Advance the chains of a few samples."""
+    parameters: Parameters, partials: Sequence[PartialSet], kept: int, rng: np.random.Generator
+) -> list[NDArray[np.uint8]]:
+    """Draw the missing cells of a few samples: arrays (chains, draws, missing items)."""
     found = []
-    for known, state in zip(partials, states, strict=True):
-        burn_in = FIRST_BURN_IN if state is None else BURN_IN
-        moved = (
-            np.zeros((CHAINS, known.missing.size), dtype=np.uint8)
-            if state is None
-            else state.copy()
-        )
-        drawn = np.empty((CHAINS, kept, known.missing.size), dtype=np.uint8)
-        if not call(
-            draw_completions, drawn, moved, known.present, known.missing, parameters.tables,
-            _MOST_ITEMS, burn_in, rng,
-        ):  # fmt: skip
-            raise BudgetError(
+    for known in partials:
+        drawn = np.zeros((CHAINS, kept, known.missing.size), dtype=np.uint8)
+        if known.present.size + known.missing.size <= MOST_ITEMS:
+            states = np.zeros((CHAINS, known.missing.size), dtype=np.uint8)
+            is_done = call(
+                draw_completions, drawn, states, known.present, known.missing, parameters.tables,
+                FIRST_BURN_IN, rng,
+            )  # fmt: skip
+        else:
+            is_done = _draw_with_orders(parameters, known, drawn, rng)
+        if not is_done:
+            raise InputError(
                 f"the missing cells of a sample with {known.present.size} known items could not be "
-                f"drawn: with them it has more than {_MOST_ITEMS} items, or its rates are out of "
-                "range. Leave the sample out, or its missing items"
+                "drawn, because its rates are beyond the range of a double; use a theta with "
+                "smaller entries"
             )
-        found.append(_Cells(moved, drawn))
+        found.append(drawn)
     return found
+
+
+def _draw_with_orders(
+    parameters: Parameters,
+    known: PartialSet,
+    drawn: NDArray[np.uint8],
+    rng: np.random.Generator,
+) -> bool:
+    """Fill `drawn` from drawn histories, which may have any number of items."""
+    chains, kept, _ = drawn.shape
+    n = parameters.n
+    states = np.zeros((chains, n), dtype=np.int64)
+    for chain in range(chains):
+        states[chain, : known.present.size] = rng.permutation(known.present)
+    sizes = np.full(chains, known.present.size, dtype=np.int64)
+    orders = np.zeros((chains, kept, n), dtype=np.int16)
+    lengths = np.zeros((chains, kept), dtype=np.int64)
+    if not call(
+        draw_histories, orders, lengths, states, sizes, known.present, known.missing,
+        parameters.tables, FIRST_BURN_IN, rng,
+    ):  # fmt: skip
+        return False
+    for chain, draw in np.ndindex(chains, kept):
+        present = orders[chain, draw, : lengths[chain, draw]]
+        drawn[chain, draw] = np.isin(known.missing, present)
+    return True
 
 
 def draw_cells(
     parameters: Parameters,
     partials: Sequence[PartialSet],
-    states: Sequence[NDArray[np.uint8] | None],
     kept: int,
     key: tuple[int, Purpose, tuple[int, ...]],
     n_threads: int,
-) -> list[_Cells]:
-    """Draw the missing cells of samples; `key` is a seed, a purpose and an index for streams."""
+) -> list[NDArray[np.uint8]]:
+    """Draw the missing cells of samples: arrays (chains, draws, missing items).
+
+    `key` is a seed, a purpose and an index for streams.
+    """
     seed, purpose, index = key
     pieces = [
         partial(
-            _draw_some, parameters, partials[at : at + _TOGETHER], states[at : at + _TOGETHER],
-            kept, stream(seed, purpose, *index, at),
+            _draw_some, parameters, partials[at : at + _TOGETHER], kept,
+            stream(seed, purpose, *index, at),
         )
         for at in range(0, len(partials), _TOGETHER)
     ]  # fmt: skip
@@ -182,62 +194,6 @@ def completed_rows(
         part[:, known.missing] = drawn.astype(np.bool_)
         at += len(drawn)
     return rows
-
-
-class DrawnCompletions(DrawnSamples):
-    """The samples of a fit whose missing cells are drawn, and their weights at any theta."""
-
-    name = "completion"
-
-    def __init__(
-        self, partials: Sequence[PartialSet], weights: NDArray[np.float64], n: int
-    ) -> None:
-        super().__init__(partials, weights, n)
-        self._states: list[NDArray[np.uint8] | None] = [None] * len(self.partials)
-        self._cells: list[NDArray[np.uint8]] = []
-
-    @property
-    def most_kept(self) -> int:
-        """The largest number of draws per chain with which an evaluation is fast enough."""
-        return max(4, int(4 * _MOST_DRAWS / max(_FIRST_DRAWS, CHAINS * len(self.partials))))
-
-    def _per_chain(self, kept: int) -> int:
-        few = _FIRST_DRAWS / (CHAINS * len(self.partials))
-        return max(1, round(kept / 4.0 * float(np.clip(few, 1.0, 4.0))))
-
-    def _advance(
-        self, parameters: Parameters, kept: int, settings: Settings, index: tuple[int, ...]
-    ) -> CompletedSets:
-        draws = draw_cells(
-            parameters, self.partials, self._states, self._per_chain(kept),
-            (settings.seed, Purpose.COMPLETIONS, index), settings.threads,
-        )  # fmt: skip
-        self._states = [one.states for one in draws]
-        self._cells = [one.kept.reshape(-1, one.kept.shape[2]) for one in draws]
-        return self._completed()
-
-    def _completed(self) -> CompletedSets:
-        rows = completed_rows(self.partials, self._cells, self.n)
-        return CompletedSets(rows, len(self.partials))
-
-    def _arrays(self) -> dict[str, Any]:
-        return {
-            "states": np.concatenate([s.ravel() for s in self._states if s is not None]),
-            "cells": np.concatenate([c.ravel() for c in self._cells]),
-        }
-
-    def _restored(self, state: dict[str, Any]) -> CompletedSets:
-        sizes = np.array([known.missing.size for known in self.partials])
-        ends = np.cumsum(sizes)[:-1]
-        self._states = [
-            part.reshape(CHAINS, -1) for part in np.split(state["states"], CHAINS * ends)
-        ]
-        per_sample = self._drawn.shape[1]
-        parts = np.split(state["cells"], per_sample * ends)
-        self._cells = [
-            part.reshape(per_sample, size) for part, size in zip(parts, sizes, strict=True)
-        ]
-        return self._completed()
 
 
 class SampledCompletions(NamedTuple):
@@ -273,10 +229,9 @@ class SampledCompletions(NamedTuple):
         """Draw the missing cells of samples and compute the requested estimates."""
         threads = settings.threads
         draws = draw_cells(
-            parameters, partials, [None] * len(partials), _VALUE_DRAWS,
-            (settings.seed, Purpose.COMPLETIONS, (1,)), threads,
-        )  # fmt: skip
-        cells = [one.kept.reshape(-1, one.kept.shape[2]) for one in draws]
+            parameters, partials, _VALUE_DRAWS, (settings.seed, Purpose.COMPLETIONS, (1,)), threads
+        )
+        cells = [one.reshape(-1, one.shape[2]) for one in draws]
         present = [c.mean(axis=0) for c in cells]
         nothing = np.full(len(partials), np.nan)
         log_p, variance = nothing, nothing

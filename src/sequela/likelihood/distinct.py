@@ -117,6 +117,11 @@ class DistinctSamples:
         """Return the present and missing items and known orders; None for a complete sample."""
         return self._known.get(index)
 
+    def as_partial(self, index: int) -> PartialSet:
+        """Return the sample as a `PartialSet`, also if it is complete."""
+        complete = PartialSet(self.items(index), np.empty(0, dtype=np.int64))
+        return self._known.get(index, complete)
+
     @cached_property
     def has_missing(self) -> bool:
         """Whether any cell is missing."""

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela.kernels.histories import draw_histories, weigh_histories
+from sequela.kernels.histories import draw_histories, slopes_of_histories, weigh_histories
 from sequela.likelihood.drawn_samples import (
     BURN_IN,
     CHAINS,
     FIRST_BURN_IN,
-    DrawnSamples,
     Draws,
     independent_log_p,
     over_chains,
@@ -39,8 +38,14 @@ if TYPE_CHECKING:
 
 __all__ = ["DrawnHistories", "sample_histories"]
 
-_VALUE_DRAWS = 16
+# For a value: histories per point of the path, the bounds of the draws per chain, and the number of
+# points.
+_VALUE_HISTORIES = 2e4
+_VALUE_DRAWS = (2, 16)
 _VALUE_NODES = 12
+# In a fit: the largest number of chains' starts and of histories.
+_MOST_COPIES = 2e4
+_MOST_HISTORIES = 6.4e5
 # Histories per piece of work, and samples whose chains share a stream of random numbers. They do
 # not depend on the number of threads, so that sums do not either.
 _TOGETHER = 4096
@@ -62,7 +67,7 @@ class Histories(Draws):
         self,
         states: NDArray[np.int64],
         sizes: NDArray[np.int64],
-        kept: NDArray[np.int64],
+        kept: NDArray[np.int16],
         lengths: NDArray[np.int64],
     ) -> None:
         self.states = states
@@ -81,8 +86,8 @@ class Histories(Draws):
             sizes[s] = known.present.size
             for chain in range(CHAINS):
                 states[s, chain, : known.present.size] = rng.permutation(known.present)
-        nothing = np.zeros((len(partials), CHAINS, 0, n), dtype=np.int64)
-        return cls(states, sizes, nothing, nothing[..., 0])
+        nothing = np.zeros((len(partials), CHAINS, 0), dtype=np.int64)
+        return cls(states, sizes, nothing[..., None].astype(np.int16), nothing)
 
     def moved(
         self,
@@ -97,7 +102,7 @@ class Histories(Draws):
         shape = (len(partials), CHAINS, kept)
         new = Histories(
             self.states.copy(), self.sizes.copy(),
-            np.zeros((*shape, parameters.n), dtype=np.int64), np.zeros(shape, dtype=np.int64),
+            np.zeros((*shape, parameters.n), dtype=np.int16), np.zeros(shape, dtype=np.int64),
         )  # fmt: skip
 
         def some(first: int) -> None:
@@ -150,6 +155,23 @@ class Histories(Draws):
         log_p, _ = self._weigh(parameters, every, np.empty(0), n_threads)
         return log_p.reshape(len(self.states), -1)
 
+    def slopes(
+        self, parameters: Parameters, effects: NDArray[np.float64], n_threads: int
+    ) -> NDArray[np.float64]:
+        """Return the sum of gradient times effects for every draw (samples, chains, draws)."""
+        slopes = np.empty(self.lengths.size)
+        orders, lengths = self.kept.reshape(-1, parameters.n), self.lengths.ravel()
+
+        def some(first: int) -> None:
+            here = slice(first, first + _TOGETHER)
+            call(
+                slopes_of_histories, slopes[here], effects, orders[here], lengths[here],
+                parameters.tables,
+            )  # fmt: skip
+
+        run_all([partial(some, first) for first in range(0, slopes.size, _TOGETHER)], n_threads)
+        return slopes.reshape(self.lengths.shape)
+
     def gradient(
         self, parameters: Parameters, weights: NDArray[np.float64], n_threads: int
     ) -> NDArray[np.float64]:
@@ -158,32 +180,124 @@ class Histories(Draws):
         return self._weigh(parameters, chosen, weights.ravel()[chosen], n_threads)[1]
 
 
-class DrawnHistories(DrawnSamples):
-    """The samples of a fit whose histories are drawn, and their weights at any theta."""
+class DrawnHistories:
+    """The samples of a fit whose histories are drawn, and their likelihood at any theta.
 
-    name = "history"
-    _draws: Histories | None
+    At another theta than that of the draws, each draw is weighted by the ratio of its probabilities
+    there and at the theta of the draws. A sample that stands for several equal ones has chains for
+    each of them, so that all draws have about the same weight.
+
+    Parameters
+    ----------
+    partials : list of PartialSet
+        The samples.
+    weights : array
+        The share of each sample in the data.
+    n : int
+        Number of items.
+
+    Attributes
+    ----------
+    effective : float
+        The effective share of the draws at the last evaluation: a mean over the samples.
+    """
+
+    def __init__(
+        self, partials: Sequence[PartialSet], weights: NDArray[np.float64], n: int
+    ) -> None:
+        unit = max(float(np.median(weights)), float(weights.sum()) / _MOST_COPIES)
+        copies = np.maximum(1, np.rint(weights / unit)).astype(np.int64)
+        self.distinct = partials
+        self.partials = [known for known, c in zip(partials, copies, strict=True) for _ in range(c)]
+        self.weights = np.repeat(weights / copies, copies)
+        self._copies = copies
+        self.n = n
+        self.effective = 1.0
+        self._draws: Histories | None = None
+        self._drawn: NDArray[np.float64] = np.empty((0, 0))
+        self._offset: NDArray[np.float64] = np.empty(0)
 
     @property
     def most_kept(self) -> int:
         """The largest number of draws per chain with which an evaluation is fast enough."""
-        return int(np.clip(64 * 100 / max(len(self.partials), 1), 4, 64))
+        return int(np.clip(_MOST_HISTORIES / CHAINS / len(self.partials), 4, 64))
 
-    def _advance(
+    def draw(
         self, parameters: Parameters, kept: int, settings: Settings, index: tuple[int, ...]
-    ) -> Histories:
+    ) -> None:
+        """Draw new histories at theta; later evaluations use these draws."""
         before = self._draws
         if before is None:
+            self._offset = np.repeat(independent_log_p(parameters, self.distinct), self._copies)
             rng = stream(settings.seed, Purpose.COMPLETIONS, 4, *index)
             before = Histories.at_first(self.partials, self.n, rng)
+        else:
+            self._offset = self._weigh(before, parameters, settings.threads)[1]
         key = (settings.seed, (5, *index))
-        return before.moved(parameters, self.partials, kept, key, settings.threads)
+        self._draws = before.moved(parameters, self.partials, kept, key, settings.threads)
+        self._drawn = self._draws.log_p(parameters, settings.threads)
 
-    def _arrays(self) -> dict[str, Any]:
-        return {} if self._draws is None else dict(vars(self._draws))
+    def _weigh(
+        self, draws: Histories, parameters: Parameters, n_threads: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the shares of the draws of every sample, and its log p."""
+        with np.errstate(invalid="ignore"):
+            log_ratio = draws.log_p(parameters, n_threads) - self._drawn
+            top = log_ratio.max(axis=1, keepdims=True)
+            weight = np.exp(log_ratio - top)
+        total = weight.sum(axis=1, keepdims=True)
+        shares = weight / total
+        effective = 1.0 / np.sum(shares**2, axis=1) / shares.shape[1]
+        self.effective = float(self.weights @ effective / self.weights.sum())
+        return shares, self._offset + (top + np.log(total))[:, 0] - np.log(shares.shape[1])
 
-    def _restored(self, state: dict[str, Any]) -> Histories:
-        return Histories(state["states"], state["sizes"], state["kept"], state["lengths"])
+    def evaluate(self, parameters: Parameters, n_threads: int) -> tuple[float, NDArray[np.float64]]:
+        """Return the weighted sum of log p and its gradient; NaN if rates are out of range."""
+        assert self._draws is not None  # noqa: S101 - something was drawn before
+        shares, log_p = self._weigh(self._draws, parameters, n_threads)
+        value = float(self.weights @ log_p)
+        if not np.isfinite(value):
+            return value, np.zeros((self.n, self.n))
+        return value, self._draws.gradient(parameters, shares * self.weights[:, None], n_threads)
+
+    def new_value(
+        self, parameters: Parameters, observation: Observation, settings: Settings
+    ) -> tuple[float, float]:
+        """Return another estimate of the weighted sum of log p, and its variance."""
+        weights = np.add.reduceat(self.weights, np.cumsum(self._copies) - self._copies)
+        log_p, variance, _, _ = sample_histories(
+            parameters, self.distinct, weights, observation, settings
+        )
+        return float(weights @ log_p), float(weights**2 @ variance)
+
+    def gradient_variance(self, parameters: Parameters, n_threads: int) -> NDArray[np.float64]:
+        """Return the variance of the gradient, at the theta of the last draw."""
+        assert self._draws is not None  # noqa: S101 - something was drawn before
+        kept = self._drawn.shape[1] // CHAINS
+        return over_chains(self._draws, parameters, self.weights, kept, n_threads)[1]
+
+    def arrays(self) -> dict[str, Any]:
+        """Return the arrays that a checkpoint needs to continue with the same draws."""
+        if self._draws is None:
+            return {}
+        state = {
+            "drawn": self._drawn,
+            "offset": self._offset,
+            "effective": np.array(self.effective),
+            **vars(self._draws),
+        }
+        return {f"history_{key}": value for key, value in state.items()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from the `arrays` of an earlier run."""
+        if "history_drawn" not in state:
+            return
+        self._drawn = state["history_drawn"]
+        self._offset = state["history_offset"]
+        self.effective = float(state["history_effective"])
+        self._draws = Histories(
+            *(state[f"history_{key}"] for key in ("states", "sizes", "kept", "lengths"))
+        )
 
 
 def sample_histories(
@@ -199,25 +313,19 @@ def sample_histories(
     zero to theta is a mean over drawn histories. The value is the integral along this path.
     """
     nodes, factors = np.polynomial.legendre.leggauss(_VALUE_NODES)
-    log_p = np.array([independent_log_p(parameters, known) for known in partials])
+    log_p = independent_log_p(parameters, partials)
     each = np.zeros((len(partials), CHAINS))
     theta = parameters.theta
     effects = theta - np.diag(np.diagonal(theta))
     threads = settings.threads
+    kept = int(np.clip(_VALUE_HISTORIES / CHAINS / len(partials), *_VALUE_DRAWS))
     rng = stream(settings.seed, Purpose.COMPLETIONS, 7)
     histories = Histories.at_first(partials, parameters.n, rng)
     for at, point in enumerate([*((nodes + 1.0) / 2.0), 1.0]):
         scaled = Parameters(np.diag(np.diagonal(theta)) + point * effects, observation)
-        histories = histories.moved(
-            scaled, partials, _VALUE_DRAWS, (settings.seed, (6, at)), threads
-        )
-        if at == nodes.size:
-            break
-        one = np.zeros((len(partials), CHAINS, _VALUE_DRAWS))
-        for s, chain in np.ndindex(each.shape):
-            one[s, chain] = 1.0 / _VALUE_DRAWS
-            slope = histories.gradient(scaled, one, 1)
-            one[s, chain] = 0.0
-            each[s, chain] += factors[at] / 2.0 * float(np.sum(slope * effects))
-    gradient, variance = over_chains(histories, parameters, weights, _VALUE_DRAWS, threads)
+        histories = histories.moved(scaled, partials, kept, (settings.seed, (6, at)), threads)
+        if at < nodes.size:
+            slopes = histories.slopes(scaled, effects, threads)
+            each += factors[at] / 2.0 * slopes.mean(axis=2)
+    gradient, variance = over_chains(histories, parameters, weights, kept, threads)
     return log_p + each.mean(axis=1), each.var(axis=1, ddof=1) / CHAINS, gradient, variance

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sequela.kernels.limits import LARGEST_LOG_RATE
-from sequela.likelihood.completions import DrawnCompletions
 from sequela.likelihood.component_cost import work_of_components
 from sequela.likelihood.components import ComponentSets, in_component_range, integral_work
 from sequela.likelihood.cross_gradient import CrossGradient
@@ -24,7 +23,7 @@ from sequela.likelihood.drawn_histories import DrawnHistories
 from sequela.likelihood.exact import ExactWork, plan_blocks
 from sequela.likelihood.orders import OrderSampler, in_sampling_range
 from sequela.likelihood.parameters import Parameters
-from sequela.likelihood.partial import PartialSet, lattices_of
+from sequela.likelihood.partial import lattices_of
 from sequela.likelihood.plan import (
     COMPONENT_SECONDS,
     COMPONENT_SET_SECONDS,
@@ -47,9 +46,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sequela.data.dataset import Dataset
-    from sequela.likelihood.drawn_samples import DrawnSamples
     from sequela.likelihood.parameters import Columns
-    from sequela.likelihood.partial import PartialLattice
+    from sequela.likelihood.partial import PartialLattice, PartialSet
     from sequela.likelihood.reweighting import Weighed
     from sequela.observation import Observation
     from sequela.settings import Settings
@@ -65,10 +63,11 @@ _MOST_KEPT = 64
 # 5.5 ms instead of 15 ms in a measurement with 50 items.
 _ON_SUPPORT = 0.35
 # Predicted seconds of an evaluation: the minimum, per distinct sample with a known time, and per
-# distinct sample that is partly known.
+# distinct sample that is partly known: on a lattice, and drawn.
 _LEAST_SECONDS = 1e-3
 _TIMED_SECONDS = 2e-4
 _PARTIAL_SECONDS = 1e-3
+_DRAWN_SECONDS = 5e-5
 # Components may take at most this many times as long as lattices and drawn orders of the same sets.
 _MOST_OF_ORDERS = 4.0
 
@@ -128,7 +127,7 @@ class Objective:
         self.effective = 1.0
         self.seconds = 0.0
         self._orders: dict[int, DrawnOrders] = {}
-        self._missing_parts: list[DrawnSamples] = []
+        self._missing_parts: list[DrawnHistories] = []
         self._whole: tuple[NDArray[np.bool_], DistinctSamples | None] | None = None
         self._support: NDArray[np.bool_] | None = None
         self.prepare(np.eye(self.n, dtype=np.bool_))
@@ -145,8 +144,7 @@ class Objective:
             self._prepare_exact(support)
         ways = self._ways
         self._prepare_drawn(ways)
-        drawn = ~is_exact(ways) & (ways != Way.COMPLETIONS) & (ways != Way.HISTORIES)
-        sampled = [int(s) for s in np.flatnonzero(drawn)]
+        sampled = [int(s) for s in np.flatnonzero(~is_exact(ways) & (ways != Way.HISTORIES))]
         self._orders = {s: self._orders.get(s) or self._undrawn(s) for s in sampled}
         self.large = [self._orders[s] for s in sampled]
         if is_new:
@@ -185,22 +183,19 @@ class Objective:
                 + INTEGRAL_SECONDS * work.integrals
                 + COMPONENT_SET_SECONDS * len(self._sets)
             )
+        seconds += _DRAWN_SECONDS * sum(len(part.partials) for part in self._missing_parts)
         timed = float(np.count_nonzero(self.distinct.timed))
-        partial_sets = float(np.count_nonzero(self.distinct.partial))
+        partial_sets = float(np.count_nonzero(self.distinct.partial & (self._ways == Way.EXACT)))
         return seconds + _LEAST_SECONDS + _TIMED_SECONDS * timed + _PARTIAL_SECONDS * partial_sets
 
     def _prepare_drawn(self, ways: NDArray[np.str_]) -> None:
         """Prepare the samples whose missing cells are drawn; they are the same on all supports."""
         if self._missing_parts:
             return
-        for way, kind in ((Way.COMPLETIONS, DrawnCompletions), (Way.HISTORIES, DrawnHistories)):
-            places = np.flatnonzero(ways == way)
-            if places.size:
-                known = [self.distinct.known(s) or self._complete(s) for s in map(int, places)]
-                self._missing_parts.append(kind(known, self.distinct.weights[places], self.n))
-
-    def _complete(self, s: int) -> PartialSet:
-        return PartialSet(self.distinct.items(s), np.empty(0, dtype=np.int64))
+        places = np.flatnonzero(ways == Way.HISTORIES)
+        if places.size:
+            known = [self.distinct.as_partial(s) for s in map(int, places)]
+            self._missing_parts.append(DrawnHistories(known, self.distinct.weights[places], self.n))
 
     def _undrawn(self, s: int) -> DrawnOrders:
         return DrawnOrders(self.distinct.items(s), float(self.distinct.weights[s]))
@@ -352,20 +347,14 @@ class Objective:
         parameters = Parameters(theta, self.observation, any_times=True)
         return ExactWork(
             parameters, self._on_lattices, self.blocks, want_gradient=True,
-            lattices=self._whole_lattices if full else self._support_lattices,
+            lattices=partial(self._lattices_of, full=full),
         )  # fmt: skip
 
-    def _support_lattices(self, s: int, known: PartialSet) -> list[PartialLattice]:
-        """Return the lattices that give the derivatives by all entries of the support."""
-        key = (s, False)
+    def _lattices_of(self, s: int, known: PartialSet, *, full: bool) -> list[PartialLattice]:
+        """Return the lattices for the derivatives by all entries, or by those of the support."""
+        key = (s, full)
         if key not in self._lattices:
-            self._lattices[key] = lattices_of(known, self._children, full_gradient=False)
-        return self._lattices[key]
-
-    def _whole_lattices(self, s: int, known: PartialSet) -> list[PartialLattice]:
-        key = (s, True)
-        if key not in self._lattices:
-            self._lattices[key] = lattices_of(known, self._children, full_gradient=True)
+            self._lattices[key] = lattices_of(known, self._children, full_gradient=full)
         return self._lattices[key]
 
     def _finish(self, exact: ExactWork) -> tuple[float, NDArray[np.float64]]:
@@ -395,6 +384,18 @@ class Objective:
                 Parameters(theta, self.observation), self.settings.threads
             )
         return np.sqrt(variance)
+
+    def new_value(self, theta: NDArray[np.float64]) -> tuple[float, float] | None:
+        """Return a new mean log-likelihood and its standard error; None if no cells are drawn."""
+        if not self._missing_parts:
+            return None
+        exact = self._exact_work(theta, full=False)
+        run_all(exact.pieces, self.threads)
+        value, variance = -self._finish(exact)[0], 0.0
+        for part in self._missing_parts:
+            more, spread = part.new_value(exact.parameters, self.observation, self.settings)
+            value, variance = value + more, variance + spread
+        return value, float(np.sqrt(variance))
 
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
         """Draw `kept` orders per chain at theta; they replace the old ones.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sequela.likelihood.partial import PartialSet
     from sequela.likelihood.passage import Passage
 
-__all__ = ["PartialPlan", "partial_passage", "within"]
+__all__ = ["PartialPlan", "partial_passage"]
 
 
 def partial_passage(parameters: Parameters, known: PartialSet, budget: Budget) -> Passage:
@@ -98,22 +98,28 @@ class PartialPlan:
         if not sample:
             return exact
         drawn = np.array([self._can_be_drawn(int(s)) for s in self.places], dtype=np.bool_)
-        return exact & within(np.where(exact, work, 0.0), drawn, most_work)
+        return exact & _within(np.where(exact, work, 0.0), drawn, most_work)
 
     def exact_in_a_fit(
-        self, children: Sequence[tuple[int, ...]], most_work: float
+        self, children: Sequence[tuple[int, ...]], limits: tuple[float, float]
     ) -> NDArray[np.bool_]:
         """Return which partly known samples a fit evaluates on lattices, whatever theta becomes.
 
         As for complete samples, lattices are judged as if all items interacted. Samples whose
-        missing cells cannot be drawn have lattices of what matters on the support (`children`).
+        missing cells cannot be drawn have lattices of what matters on the support (`children`). If
+        all lattices together need more operations than the first of `limits`, those that need more
+        than the second are drawn.
         """
         if self._in_a_fit is None:
             n = self.data.n_items
             dense = [tuple(j for j in range(n) if j != i) for i in range(n)]
             work = np.array([self._work(int(s), dense, full=False) for s in self.places])
             drawn = np.array([self._can_be_drawn(int(s)) for s in self.places], dtype=np.bool_)
-            self._in_a_fit = within(work, drawn, most_work)
+            most_work, drawn_work = limits
+            if float(work.sum()) > most_work:
+                self._in_a_fit = ~drawn | (work <= drawn_work)
+            else:
+                self._in_a_fit = np.ones(work.size, dtype=np.bool_)
             for s in self.places[~self._in_a_fit]:
                 self._refuse_what_cannot_be_drawn(int(s), dense, sample=True)
         for s in self.places[self._in_a_fit]:
@@ -182,7 +188,7 @@ class PartialPlan:
         return f"sample {self.data.samples[row]!r} (row {row})"
 
 
-def within(
+def _within(
     work: NDArray[np.float64], can_be_drawn: NDArray[np.bool_], most_work: float
 ) -> NDArray[np.bool_]:
     """Remove the most expensive samples that can be drawn, until the rest is within the budget."""
