@@ -90,4 +90,5 @@ def independent_log_p(
         logs += grid.log_weights
         top = logs.max(axis=1, keepdims=True)
         log_p[some] = top[:, 0] + np.log(np.exp(logs - top).sum(axis=1))
-    return log_p + np.log(stop)
+    log_p += np.log(stop)
+    return log_p
