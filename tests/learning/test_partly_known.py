@@ -9,6 +9,7 @@ from sequela import Dataset, SetChain, fit, simulate
 from sequela.data.examples import example_theta
 from sequela.learning import penalty_max
 from sequela.learning.penalties import OffDiagonalL1
+from sequela.likelihood import plan
 from sequela.likelihood.evaluation import log_likelihood
 
 
@@ -44,6 +45,21 @@ def test_a_fit_is_optimal(data):
     assert chain.kkt_residual_ <= 1e-5
     assert residual(theta, data, 0.02) == pytest.approx(chain.kkt_residual_, abs=1e-9)
     assert np.count_nonzero(theta) > data.n_items
+
+
+def test_a_fit_with_drawn_cells_is_optimal_within_its_error(monkeypatch):
+    """No lattice is affordable: cells of samples with missing ones are drawn, orders of others.
+
+    The exact gradient must be optimal within the floor, 4 standard errors of the largest entry.
+    """
+    data = by_panels()
+    monkeypatch.setattr(plan, "_LATTICE_WORK_OF_A_FIT", 0.0)
+    monkeypatch.setattr(plan, "_DRAWN_WORK", -1.0)
+    drawn = SetChain(penalty=0.02, random_state=1).fit(data)
+    floor = drawn.starts_[0].kkt_floor
+    assert drawn.converged_
+    assert floor > 0.0
+    assert residual(drawn.model_.theta, data, 0.02) <= floor
 
 
 def test_random_starts_converge_as_well():

@@ -9,8 +9,10 @@ import reference
 from likelihood import partly_known as twin
 from sequela import Budget, Dataset, InputError, Model, evaluate, log_likelihood
 from sequela.likelihood.decomposition import acting
+from sequela.likelihood.objective import Objective
 from sequela.likelihood.partial import PartialSet, lattices_of
 from sequela.observation import Exponential
+from sequela.settings import Settings
 from sequela.support.errors import BudgetError
 
 quick = settings(max_examples=25, deadline=None, derandomize=True, database=None)
@@ -51,6 +53,32 @@ def test_missing_cells_are_summed_over(row, sparsity, seed):
         theta, [row],
         lambda x: twin.log_p_sum_of_sets(x, present, missing, stop_rate), stop_rate,
     )  # fmt: skip
+
+
+@quick
+@given(rows(1, 8), st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 2**31))
+def test_a_fit_sums_over_missing_cells(row, sparsity, seed):
+    """A fit has all missing items on the lattice, in the kernel of complete sets."""
+    rng = np.random.default_rng(seed)
+    n = len(row)
+    theta = reference.random_theta(rng, n, sparsity=sparsity)
+    present, missing = split(row)
+    other = rng.random(n) < 0.5
+    objective = Objective(
+        Dataset([row, other.astype(float)]), Exponential(), Settings(random_state=1, n_threads=1)
+    )
+    objective.prepare(np.ones((n, n), dtype=bool))
+    assert not objective.is_sampled
+    assert not objective.is_partial
+
+    def loss_of(x):
+        first = twin.log_p_sum_of_sets(x, present, missing)
+        return -0.5 * (first + twin.log_p_sum_of_sets(x, np.flatnonzero(other), []))
+
+    loss, gradient = objective.evaluate(theta)
+    assert loss == pytest.approx(loss_of(theta), rel=1e-10, abs=1e-10)
+    expected = reference.finite_difference_gradient(loss_of, theta, step=1e-5)
+    np.testing.assert_allclose(gradient, expected, atol=2e-8, rtol=1e-6)
 
 
 @quick
@@ -185,7 +213,7 @@ def test_more_missing_cells_than_a_lattice_holds_are_drawn():
     X = (rng.random((5, n)) < 0.1).astype(float)
     X[:, 10:] = np.nan
     found = evaluate(theta, X, random_state=2)
-    assert set(found.methods) == {"completions"}
+    assert set(found.methods) == {"histories"}
     assert found.value_se < 0.1
 
 

@@ -52,11 +52,16 @@ class ThetaTables(NamedTuple):
 
 
 class SetList(NamedTuple):
-    """Distinct sets: set s has the items ``items[start[s]:start[s + 1]]`` and a weight."""
+    """Distinct sets: set s has the items ``items[start[s]:start[s + 1]]`` and a weight.
+
+    The first ``known[s]`` of these items are present, the others are missing cells; where ``known``
+    is empty, all items are present.
+    """
 
     start: NDArray[np.int64]
     items: NDArray[np.int64]
     weights: NDArray[np.float64]
+    known: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 class PhaseTables(NamedTuple):

@@ -68,8 +68,6 @@ def draw_together(state, chosen, scratch, sample, tables, room, rng):
     for b in range(count):
         items[fixed + b] = missing[chosen[b]]
     k = fixed + count
-    if 1 << k > F.shape[0]:
-        return False
     forward_weights(F, exits, rates, items, k, tables, room)
     need = (1 << fixed) - 1
     total = 0.0
@@ -90,21 +88,21 @@ def draw_together(state, chosen, scratch, sample, tables, room, rng):
 
 
 @kernel
-def draw_completions(kept, states, present, missing, tables, most_items, burn_in, rng):
+def draw_completions(kept, states, present, missing, tables, burn_in, rng):
     """Draw the missing cells of one sample by several chains; return False if out of range.
 
     ``states[chain]`` (0 or 1 for each missing item) is the state of a chain and is updated.
     ``kept[chain, draw]`` receives the draws, one per sweep over all missing items, after `burn_in`
-    sweeps. A completed sample has at most `most_items` items.
+    sweeps.
     """
     n = tables.rate.shape[0]
     count = missing.shape[0]
-    size = min(present.shape[0] + count, most_items)
+    size = present.shape[0] + count
     room = ColumnRoom(np.empty(n, np.int64), np.empty(n), np.empty(n), np.zeros(n, np.int64))
     F = np.empty(1 << size)
     exits = np.empty(1 << size)
     rates = np.empty((size + 1, 1 << size))
-    items = np.empty(present.shape[0] + count, np.int64)
+    items = np.empty(size, np.int64)
     scratch = (F, exits, rates, items)
     order = np.arange(count)
     for chain in range(states.shape[0]):

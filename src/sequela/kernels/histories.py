@@ -1,59 +1,101 @@
 """Missing cells and orders drawn together, for samples with too many items for a lattice.
 
-A history is an order of a completed set. One item after the other is taken out of it and put back
-at a place that is drawn given all others; a missing item may also stay out. Two passes along the
-history, without and with the item, give the weights of all places: ``w(p)`` is the product over
-the states before p as they are, the step of the item, and the states from p on with the item.
+A history is an order of a completed set. Each item in turn is removed from it and inserted at a
+place that is drawn given all others; a missing item may also stay absent. With the exit rates
+``e(q)`` of the states without the item, ``e'(q)`` with it, and its rate ``r(q)``, the weight of the
+place p relative to absence is ``r(p) / e'(p)`` times the product over q > p of
+``W[item, c(q)] e(q) / e'(q)``, where c(q) is the item of step q. The rates of all states are kept,
+so that an item that stays absent takes few operations: most missing items are absent.
 """
 
 import math
 
 import numpy as np
 
+from sequela.kernels.gemm import lane_sum
 from sequela.support.jit import helper, kernel
 
 
 @helper
-def place_weights(weights, rates, order, length, item, tables):
-    """Fill the log-weights of all places of an item; return that of leaving it out.
+def extend(rates, exits, order, length, first, tables):
+    """Fill the rates and total exit rates of the states of a history, from state `first` on.
 
-    ``weights[p]``, p from 0 to `length`, is for the place after p others; `rates` is scratch.
+    ``rates[q, j]`` is the rate of item j after q steps; it is 0 if j is present.
     """
-    W = tables.W[item]
     n = tables.rate.shape[0]
-    for j in range(n):
-        rates[j] = tables.rate[j]
-    before = 0.0
-    after = 0.0
-    for q in range(length + 1):
-        without = tables.stop_rate
-        present = tables.stop_rate
+    if first == 0:
         for j in range(n):
-            without += rates[j]
-            present += rates[j] * W[j]
-        present -= rates[item]  # W of an item on itself is 1
-        log_without = math.log(without)
-        log_present = math.log(present)
-        # Up to q without the item, then its step; what follows is added below.
-        weights[q] = before - log_without + math.log(rates[item]) - after
-        before -= log_without
-        after -= log_present
-        if q < length:
-            c = order[q]
-            before += math.log(rates[c])
-            after += math.log(rates[c] * W[c])
-            effects = tables.W[c]
-            for j in range(n):
-                rates[j] *= effects[j]
-            rates[c] = 0.0
-    for q in range(length + 1):
-        weights[q] += after
-    return before
+            rates[0, j] = tables.rate[j]
+        exits[0] = tables.stop_rate + lane_sum(rates[0], n)
+        first = 1
+    for q in range(first, length + 1):
+        c = order[q - 1]
+        effects = tables.W[c]
+        before = rates[q - 1]
+        here = rates[q]
+        for j in range(n):
+            here[j] = before[j] * effects[j]
+        here[c] = 0.0
+        exits[q] = tables.stop_rate + lane_sum(here, n)
 
 
 @helper
-def replace_item(order, length, item, may_be_absent, weights, rates, tables, rng):
-    """Draw the place of an item anew; return the new length, or -1 out of range."""
+def place_weights(weights, rates, exits, order, length, item, tables):
+    """Fill the weights of all places of an absent item, relative to that of leaving it out.
+
+    ``weights[p]``, p from 0 to `length`, is for the place after p others. Return the sum, or NaN if
+    rounding errors are too large.
+    """
+    W = tables.W[item]
+    begin, end = tables.row_start[item], tables.row_start[item + 1]
+    tail = 1.0
+    total = 0.0
+    for q in range(length, -1, -1):
+        here = rates[q]
+        exit_with = exits[q] - here[item]
+        for at in range(begin, end):
+            j = tables.row_item[at]
+            exit_with += here[j] * (W[j] - 1.0)
+        if exit_with < 1e-6 * exits[q]:  # cancellation
+            return np.nan
+        tail /= exit_with
+        weights[q] = here[item] * tail
+        total += weights[q]
+        if q > 0:
+            tail *= W[order[q - 1]] * exits[q]
+    return total
+
+
+@helper
+def log_place_weights(weights, rates, exits, order, length, item, tables):
+    """Fill `weights` relative to the largest; products may leave the range of a double.
+
+    Return the sum, and the weight of leaving the item out in the same units.
+    """
+    W = tables.W[item]
+    n = tables.rate.shape[0]
+    tail = 0.0
+    largest = 0.0
+    for q in range(length, -1, -1):
+        exit_with = tables.stop_rate
+        for j in range(n):
+            if j != item:
+                exit_with += rates[q, j] * W[j]
+        weights[q] = math.log(rates[q, item]) - math.log(exit_with) + tail
+        largest = max(largest, weights[q])
+        if q > 0:
+            tail += math.log(W[order[q - 1]]) + math.log(exits[q]) - math.log(exit_with)
+    total = 0.0
+    for q in range(length + 1):
+        weights[q] = math.exp(weights[q] - largest)
+        total += weights[q]
+    return total, math.exp(-largest)
+
+
+@helper
+def replace_item(order, length, item, may_be_absent, room, tables, rng):
+    """Draw the place of an item anew; return the new length, or -1 if rates are out of range."""
+    weights, rates, exits = room
     at = -1
     for q in range(length):
         if order[q] == item:
@@ -62,18 +104,14 @@ def replace_item(order, length, item, may_be_absent, weights, rates, tables, rng
         for q in range(at, length - 1):
             order[q] = order[q + 1]
         length -= 1
-    absent = place_weights(weights, rates, order, length, item, tables)
-    largest = absent if may_be_absent else -np.inf
-    for q in range(length + 1):
-        largest = max(largest, weights[q])
-    if not -np.inf < largest < np.inf:
-        return -1
-    total = math.exp(absent - largest) if may_be_absent else 0.0
-    left = -total
-    for q in range(length + 1):
-        weights[q] = math.exp(weights[q] - largest)
-        total += weights[q]
-    left += rng.random() * total
+        extend(rates, exits, order, length, at + 1, tables)
+    absent = 1.0
+    total = place_weights(weights, rates, exits, order, length, item, tables)
+    if not 1e-200 < total < 1e200:
+        total, absent = log_place_weights(weights, rates, exits, order, length, item, tables)
+        if not 0.0 < total < np.inf:
+            return -1
+    left = rng.random() * (total + absent) - absent if may_be_absent else rng.random() * total
     if left < 0.0:
         return length
     place = length
@@ -85,24 +123,26 @@ def replace_item(order, length, item, may_be_absent, weights, rates, tables, rng
     for q in range(length, place, -1):
         order[q] = order[q - 1]
     order[place] = item
+    extend(rates, exits, order, length + 1, place + 1, tables)
     return length + 1
 
 
 @kernel
 def draw_histories(kept, lengths, states, sizes, present, missing, tables, burn_in, rng):
-    """Draw histories of one sample by several chains; return False out of range.
+    """Draw histories of one sample by several chains; return False if rates are out of range.
 
-    ``states[chain, :sizes[chain]]`` is where a chain stands; ``kept[chain, draw]`` of the length
-    ``lengths[chain, draw]`` are its draws, one per sweep over all items.
+    ``states[chain, :sizes[chain]]`` is the state of a chain and is updated. ``kept[chain, draw]``,
+    of length ``lengths[chain, draw]``, receives the draws, one per sweep over all items, after
+    `burn_in` sweeps.
     """
     n = tables.rate.shape[0]
-    rates = np.empty(n)
-    weights = np.empty(n + 1)
     count = present.shape[0] + missing.shape[0]
+    room = (np.empty(count + 1), np.empty((count + 1, n)), np.empty(count + 1))
     items = np.empty(count, np.int64)
     for chain in range(states.shape[0]):
         order = states[chain]
         length = sizes[chain]
+        extend(room[1], room[2], order, length, 0, tables)
         for sweep in range(burn_in + kept.shape[1]):
             for at in range(count):
                 fixed = at < present.shape[0]
@@ -113,7 +153,7 @@ def draw_histories(kept, lengths, states, sizes, present, missing, tables, burn_
             for at in range(count):
                 optional = items[at] < 0
                 item = -1 - items[at] if optional else items[at]
-                length = replace_item(order, length, item, optional, weights, rates, tables, rng)
+                length = replace_item(order, length, item, optional, room, tables, rng)
                 if length < 0:
                     return False
             if sweep >= burn_in:
@@ -122,6 +162,37 @@ def draw_histories(kept, lengths, states, sizes, present, missing, tables, burn_
                     kept[chain, sweep - burn_in, q] = order[q]
         sizes[chain] = length
     return True
+
+
+@kernel
+def slopes_of_histories(slopes, effects, orders, lengths, tables):
+    """Fill the derivatives of log p of histories if all effects of items are scaled.
+
+    They are the sums of the gradient times `effects`, which is theta with zeros on the diagonal.
+    """
+    n = tables.rate.shape[0]
+    rates = np.empty(n)
+    sums = np.empty(n)
+    for h in range(orders.shape[0]):
+        total = 0.0
+        for j in range(n):
+            rates[j] = tables.rate[j]
+            sums[j] = 0.0
+        for q in range(lengths[h] + 1):
+            exit_rate = tables.stop_rate
+            slope = 0.0
+            for j in range(n):
+                exit_rate += rates[j]
+                slope += rates[j] * sums[j]
+            total -= slope / exit_rate
+            if q < lengths[h]:
+                c = orders[h, q]
+                total += sums[c]
+                for j in range(n):
+                    rates[j] *= tables.W[c, j]
+                    sums[j] += effects[c, j]
+                rates[c] = 0.0
+        slopes[h] = total
 
 
 @kernel

@@ -15,6 +15,10 @@ Then p(S) = stop_rate * F[S], the posterior mean time spent in R is
 ``E[R] = F[R] T[R] / F[S]`` and the posterior probability of the step R -> R + c is
 ``F[R] r_c(R) T[R + c] / F[S]``.
 
+If a sample has missing cells, S contains the present items and the missing ones. The sample may end
+in any state that contains all present items: ``F[S]`` is then the sum of F over these states, and T
+starts from all of them.
+
 The code takes two properties of Numba into account. Some arguments are zeros and ones in variables,
 because Numba compiles another copy of a function for each literal argument. And inner loops that do
 not start at 0 use unsigned integers: an index that might be negative is checked at every access,
@@ -116,7 +120,9 @@ def fold_row(G, column, v, bits):
 
 
 @helper
-def gradient(G, F, T, flat_T, scratch, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, k):
+def gradient(
+    G, F, T, flat_T, total, scratch, E, U, VS, VA, h, base, table, l, lT, rate, W, columns, m, k
+):
     """Fill ``G[b, c]``, the derivative of log p(S) by the effect of item b on column c.
 
     ``G[k, c]`` is the derivative by the log base rate of column c. Column m contains times:
@@ -135,8 +141,7 @@ def gradient(G, F, T, flat_T, scratch, E, U, VS, VA, h, base, table, l, lT, rate
     rows = 1 << tile
     first = low + tile
     bits = min(k, low)
-    last = (1 << k) - 1
-    scale = 1.0 / F[last >> low, last & (width - 1)]
+    scale = 1.0 / total
     active = m - k
     zero = m - m
     one = zero + 1
@@ -160,7 +165,7 @@ def gradient(G, F, T, flat_T, scratch, E, U, VS, VA, h, base, table, l, lT, rate
             t = T[row]
             e = E[H]
             u = U[H]
-            # Divide by F(S) first: the product of F(R) and T could leave the range of a double.
+            # Divide by the total first: F(R) times T could leave the range of a double.
             for x in range(width):
                 f[x] = weights[x] * scale
                 e[x] = f[x] * t[x]
@@ -258,6 +263,18 @@ def scatter(sums, weight, G, tables, room, m, k):
             mark[columns[c]] = 0
 
 
+@helper
+def end_weight(F, last, need):
+    """Return the sum of F over the states in which a sample may end: those with all of `need`."""
+    if need == last:
+        return F[last]
+    total = 0.0
+    for R in range(need, last + 1):
+        if R & need == need:
+            total += F[R]
+    return total
+
+
 @kernel
 def evaluate_block(tables, sets, chosen, sums, want_gradient):
     """Evaluate the sets `chosen`; add their weighted gradients to the sums of this block.
@@ -322,6 +339,7 @@ def evaluate_block(tables, sets, chosen, sums, want_gradient):
             E = E_[: wide << tile].reshape((1 << tile, wide))
             table = table_[: 1 << tile]
         last = (1 << k) - 1
+        need = last if sets.known.shape[0] == 0 else (1 << sets.known[s]) - 1
         if k <= LOW_BITS:
             # A row has eight states even if a set has fewer than three items.
             for b in range(k, 3):
@@ -330,27 +348,29 @@ def evaluate_block(tables, sets, chosen, sums, want_gradient):
             row_rates(l, rate, W, columns, m, k, low)
             row_holding_times(I_, l, m, wide, stop_rate + rest)
             row_forward(F_, I_, l, wide)
+            total = end_weight(F_, last, need)
             if want_gradient:
                 for x in range(wide, wide + wide // 2):
                     T_[x] = 0.0
-                row_backward(T_, I_, l, wide, last)
-                row_gradient(G, F_, T_, scratch, l, m, k, low)
+                row_backward(T_, I_, l, wide, last, need)
+                row_gradient(G, F_, T_, total, scratch, l, m, k, low)
         else:
             low_table(l, W, columns, m, k, low)
             high_table(table, W, columns, m, low, tile)
             holding_times(I, h, flat_h, base, table, l, rate, W, columns, m, k, rest, stop_rate)
             forward(F, I, h, base, table, l, rate, W, columns, k)
+            total = end_weight(F_, last, need)
             if want_gradient:
                 for x in range(high * wide, high * wide + wide // 2):
                     T_[x] = 0.0
-                backward(T, I, h, base, table, l, rate, W, columns, k)
+                backward(T, I, h, base, table, l, rate, W, columns, k, need)
                 for c in range(k, m):
                     for x in range(wide):
                         lT[x, c] = l[c, x]
                 gradient(
-                    G, F, T, T_, scratch, E, U, VS, VA, h, base, table, l, lT, rate, W, columns,
-                    m, k,
+                    G, F, T, T_, total, scratch, E, U, VS, VA, h, base, table, l, lT, rate, W,
+                    columns, m, k,
                 )  # fmt: skip
-        log_p[s] = math.log(stop_rate * F_[last])
+        log_p[s] = math.log(stop_rate * total)
         if want_gradient:
             scatter(sums, sets.weights[s], G, tables, room, m, k)

@@ -176,12 +176,16 @@ def forward(F, I, h, base, table, l, rate, W, columns, k):
 
 
 @helper
-def backward(T, I, h, base, table, l, rate, W, columns, k):
-    """Fill T: ``T(R) = I(R) * sum_c r_c(R) T(R + c)``, T(S) = I(S), tiles in decreasing order."""
+def backward(T, I, h, base, table, l, rate, W, columns, k, need):
+    """Fill T, tiles in decreasing order: ``T(R) = I(R) * (end(R) + sum_c r_c(R) T(R + c))``.
+
+    A sample may end in the states that have all bits of `need`: end(R) is 1 there and 0 elsewhere.
+    """
     low, tile, tops = split_bits(k)
     width = 1 << low
     rows = 1 << tile
-    last = (1 << k) - 1
+    need_high = need >> low
+    need_low = need & (width - 1)
     present = k - k
     order = ROW_ORDER[tile]
     begins = LEVEL_BEGIN[tile]
@@ -199,8 +203,10 @@ def backward(T, I, h, base, table, l, rate, W, columns, k):
                 t = T[row]
                 for x in range(width):
                     t[x] = 0.0
-                if row == last >> low:
-                    t[last & (width - 1)] = 1.0
+                if row & need_high == need_high:
+                    for x in range(need_low, width):
+                        if x & need_low == need_low:
+                            t[x] = 1.0
                 arrive(t, T, row, l, h, H, low, k, present)
             for x in range(width - 8, -1, -8):
                 b = 3

@@ -103,14 +103,19 @@ def row_forward(f, inverse, q, width):
 
 
 @helper
-def row_backward(t, inverse, q, width, last):
-    """Fill T: ``T(R) = I(R) * sum_c q_c(R) T(R + c)``, T(S) = I(S), where S is state `last`."""
+def row_backward(t, inverse, q, width, last, need):
+    """Fill T: ``T(R) = I(R) * (end(R) + sum_c q_c(R) T(R + c))``, where `last` is the state S.
+
+    end(R) is 1 in the states with all bits of `need`, in which a sample may end, and 0 elsewhere.
+    """
     q0 = q[0]
     q1 = q[1]
     q2 = q[2]
     for x in range(width):
         t[x] = 0.0
-    t[last] = 1.0
+    for x in range(need, last + 1):
+        if x & need == need:
+            t[x] = 1.0
     for x in range(width - 8, -1, -8):
         t7 = t[x + 7] * inverse[x + 7]
         t6 = (t[x + 6] + t7 * q0[x + 6]) * inverse[x + 6]
@@ -177,14 +182,14 @@ def fold(G, column, v, k, bits):
 
 
 @helper
-def row_gradient(G, F, T, scratch, q, m, k, bits):
+def row_gradient(G, F, T, total, scratch, q, m, k, bits):
     """Fill G as `lattice.gradient` does, one column after the other.
 
     T must be followed by half a row of finite numbers. In a state that has item c, the step of c
     would lead to another state or beyond the end, but its rate is 0, so the value does not matter.
     """
     width = 1 << bits
-    scale = 1.0 / F[(1 << k) - 1]
+    scale = 1.0 / total
     f = scratch[0]
     e = scratch[1]
     v = scratch[2]

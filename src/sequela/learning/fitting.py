@@ -215,6 +215,9 @@ class Fitter:
         comes from one short chain per set.
         """
         wants_gradient = self.options.solver == "adagrad"
+        found = None if wants_gradient else self.objective.new_value(theta)
+        if found is not None:
+            return replace(info, objective=found[0] - self.penalty.value(theta)), found[1]
         likelihood = Likelihood(self.data, settings=self.settings.but(sampling=VALUE_SAMPLING))
         model = Model(theta, self.data.items, observation=self.options.observation)
         evaluation = likelihood.evaluate(model, gradient=wants_gradient)

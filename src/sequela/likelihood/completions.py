@@ -1,9 +1,6 @@
 """Samples with more missing cells than a lattice can sum over: their missing cells are drawn.
 
-At some theta, cells are drawn from their posterior given the known ones. By Fisher's identity the
-gradient of log p of the sample is the mean of the gradients of the completed sets: unbiased, and
-its error is estimated from the spread of independent chains. At another theta, each draw is
-weighted by the ratio of p(T) there and p(T) at the first theta, which are exact.
+Completed sets are evaluated exactly.
 
 The same completed set comes from many draws, of the same sample and of others: each distinct one is
 evaluated once.
@@ -13,17 +10,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from sequela.data._distinct_sets import distinct_sets
 from sequela.kernels.arguments import SetList
 from sequela.kernels.completions import draw_completions
+from sequela.kernels.histories import draw_histories
 from sequela.likelihood.distinct import DistinctSamples
+from sequela.likelihood.drawn_samples import (
+    CHAINS,
+    FIRST_BURN_IN,
+    Draws,
+    over_chains,
+)
 from sequela.likelihood.exact import ExactWork, plan_blocks
-from sequela.likelihood.independent import log_p_independent
-from sequela.support.errors import BudgetError
+from sequela.support.errors import InputError
 from sequela.support.jit import call
 from sequela.support.random import Purpose, stream
 from sequela.support.threads import run_all
@@ -39,39 +42,33 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHAINS",
+    "MOST_ITEMS",
     "CompletedSets",
-    "DrawnCompletions",
     "SampledCompletions",
     "draw_cells",
-    "independent_log_p",
 ]
 
-# Independent chains per sample; their spread is the error.
-CHAINS = 4
-# Sweeps over all missing cells before the first draw.
-_FIRST_BURN_IN = 5
-_BURN_IN = 1
-# Number of completed sets per evaluation of a fit: at first, and at most.
-_FIRST_DRAWS = 2e4
-_MOST_DRAWS = 8e4
-# Items of a completed set.
-_MOST_ITEMS = 20
+# If a sample has more known and missing items, its cells are drawn together with their order.
+MOST_ITEMS = 20
 # Samples per piece of work.
 _TOGETHER = 64
 # Draws per chain for a value and gradient.
 _VALUE_DRAWS = 16
 
 
-class CompletedSets:
+class CompletedSets(Draws):
     """Completed sets of samples, each distinct one once.
 
     Parameters
     ----------
-    rows : array (draws, n) of bool
-        The completed sets.
+    rows : array (samples * draws, n) of bool
+        The completed sets, sample by sample.
+    samples : int
+        Number of samples.
     """
 
-    def __init__(self, rows: NDArray[np.bool_]) -> None:
+    def __init__(self, rows: NDArray[np.bool_], samples: int) -> None:
+        self._samples = samples
         found = distinct_sets(rows)
         self.which = found.inverse
         count = found.counts.size
@@ -87,11 +84,11 @@ class CompletedSets:
         self._blocks = plan_blocks(self._sets, np.arange(count), self.n)
 
     def log_p(self, parameters: Parameters, n_threads: int) -> NDArray[np.float64]:
-        """Return log p of every draw; NaN where rates are out of range."""
+        """Return log p of every draw (samples, draws); NaN where rates are out of range."""
         work = ExactWork(parameters, self._sets, self._blocks, want_gradient=False)
         run_all(work.pieces, n_threads)
         work.finish(n_threads)
-        return work.log_p[self.which]
+        return work.log_p[self.which].reshape(self._samples, -1)
 
     def gradient(
         self, parameters: Parameters, weights: NDArray[np.float64], n_threads: int
@@ -112,57 +109,73 @@ class CompletedSets:
         return gradient
 
 
-class _Draws(NamedTuple):
-    """The missing cells of one sample: the states of its chains, and their draws."""
-
-    states: NDArray[np.uint8]
-    kept: NDArray[np.uint8]
-
-
 def _draw_some(
-    parameters: Parameters,
-    partials: Sequence[PartialSet],
-    states: Sequence[NDArray[np.uint8] | None],
-    kept: int,
-    rng: np.random.Generator,
-) -> list[_Draws]:
-    """Advance the chains of a few samples."""
+    parameters: Parameters, partials: Sequence[PartialSet], kept: int, rng: np.random.Generator
+) -> list[NDArray[np.uint8]]:
+    """Draw the missing cells of a few samples: arrays (chains, draws, missing items)."""
     found = []
-    for known, state in zip(partials, states, strict=True):
-        burn_in = _FIRST_BURN_IN if state is None else _BURN_IN
-        moved = (
-            np.zeros((CHAINS, known.missing.size), dtype=np.uint8)
-            if state is None
-            else state.copy()
-        )
-        drawn = np.empty((CHAINS, kept, known.missing.size), dtype=np.uint8)
-        if not call(
-            draw_completions, drawn, moved, known.present, known.missing, parameters.tables,
-            _MOST_ITEMS, burn_in, rng,
-        ):  # fmt: skip
-            raise BudgetError(
+    for known in partials:
+        drawn = np.zeros((CHAINS, kept, known.missing.size), dtype=np.uint8)
+        if known.present.size + known.missing.size <= MOST_ITEMS:
+            states = np.zeros((CHAINS, known.missing.size), dtype=np.uint8)
+            is_done = call(
+                draw_completions, drawn, states, known.present, known.missing, parameters.tables,
+                FIRST_BURN_IN, rng,
+            )  # fmt: skip
+        else:
+            is_done = _draw_with_orders(parameters, known, drawn, rng)
+        if not is_done:
+            raise InputError(
                 f"the missing cells of a sample with {known.present.size} known items could not be "
-                f"drawn: with them it has more than {_MOST_ITEMS} items, or its rates are out of "
-                "range. Leave the sample out, or its missing items"
+                "drawn, because its rates are beyond the range of a double; use a theta with "
+                "smaller entries"
             )
-        found.append(_Draws(moved, drawn))
+        found.append(drawn)
     return found
+
+
+def _draw_with_orders(
+    parameters: Parameters,
+    known: PartialSet,
+    drawn: NDArray[np.uint8],
+    rng: np.random.Generator,
+) -> bool:
+    """Fill `drawn` from drawn histories, which may have any number of items."""
+    chains, kept, _ = drawn.shape
+    n = parameters.n
+    states = np.zeros((chains, n), dtype=np.int64)
+    for chain in range(chains):
+        states[chain, : known.present.size] = rng.permutation(known.present)
+    sizes = np.full(chains, known.present.size, dtype=np.int64)
+    orders = np.zeros((chains, kept, n), dtype=np.int16)
+    lengths = np.zeros((chains, kept), dtype=np.int64)
+    if not call(
+        draw_histories, orders, lengths, states, sizes, known.present, known.missing,
+        parameters.tables, FIRST_BURN_IN, rng,
+    ):  # fmt: skip
+        return False
+    for chain, draw in np.ndindex(chains, kept):
+        present = orders[chain, draw, : lengths[chain, draw]]
+        drawn[chain, draw] = np.isin(known.missing, present)
+    return True
 
 
 def draw_cells(
     parameters: Parameters,
     partials: Sequence[PartialSet],
-    states: Sequence[NDArray[np.uint8] | None],
     kept: int,
     key: tuple[int, Purpose, tuple[int, ...]],
     n_threads: int,
-) -> list[_Draws]:
-    """Draw the missing cells of samples; `key` is a seed, a purpose and an index for streams."""
+) -> list[NDArray[np.uint8]]:
+    """Draw the missing cells of samples: arrays (chains, draws, missing items).
+
+    `key` is a seed, a purpose and an index for streams.
+    """
     seed, purpose, index = key
     pieces = [
         partial(
-            _draw_some, parameters, partials[at : at + _TOGETHER], states[at : at + _TOGETHER],
-            kept, stream(seed, purpose, *index, at),
+            _draw_some, parameters, partials[at : at + _TOGETHER], kept,
+            stream(seed, purpose, *index, at),
         )
         for at in range(0, len(partials), _TOGETHER)
     ]  # fmt: skip
@@ -181,157 +194,6 @@ def completed_rows(
         part[:, known.missing] = drawn.astype(np.bool_)
         at += len(drawn)
     return rows
-
-
-class DrawnCompletions:
-    """The drawn samples of a fit, and their weights at any theta.
-
-    Parameters
-    ----------
-    partials : list of PartialSet
-        The samples.
-    weights : array
-        Their shares of the data.
-    n : int
-        Number of items.
-
-    Attributes
-    ----------
-    effective : float
-        The effective share of the draws at the last evaluation, the mean over the samples.
-    """
-
-    def __init__(
-        self, partials: Sequence[PartialSet], weights: NDArray[np.float64], n: int
-    ) -> None:
-        self.partials = list(partials)
-        self.weights = weights
-        self.n = n
-        self.effective = 1.0
-        self._states: list[NDArray[np.uint8] | None] = [None] * len(self.partials)
-        self._completed: CompletedSets | None = None
-        self._cells: list[NDArray[np.uint8]] = []
-        self._drawn: NDArray[np.float64] = np.empty((0, 0))
-        self._offset: NDArray[np.float64] = np.empty(0)
-
-    @property
-    def most_kept(self) -> int:
-        """The number of draws per chain beyond which an evaluation takes too long."""
-        return max(4, int(4 * _MOST_DRAWS / max(_FIRST_DRAWS, CHAINS * len(self.partials))))
-
-    def _per_chain(self, kept: int) -> int:
-        few = _FIRST_DRAWS / (CHAINS * len(self.partials))
-        return max(1, round(kept / 4.0 * float(np.clip(few, 1.0, 4.0))))
-
-    def draw(
-        self, parameters: Parameters, kept: int, settings: Settings, index: tuple[int, ...]
-    ) -> None:
-        """Draw the missing cells at theta; later evaluations use these draws."""
-        if self._completed is None:
-            self._offset = np.array(
-                [independent_log_p(parameters, known) for known in self.partials]
-            )
-        else:
-            self._offset = self._weigh(parameters, settings.threads)[1]
-        draws = draw_cells(
-            parameters, self.partials, self._states, self._per_chain(kept),
-            (settings.seed, Purpose.COMPLETIONS, index), settings.threads,
-        )  # fmt: skip
-        self._states = [one.states for one in draws]
-        self._cells = [one.kept.reshape(-1, one.kept.shape[2]) for one in draws]
-        self._completed = CompletedSets(completed_rows(self.partials, self._cells, self.n))
-        log_p = self._completed.log_p(parameters, settings.threads)
-        self._drawn = log_p.reshape(len(self.partials), -1)
-
-    def _weigh(
-        self, parameters: Parameters, n_threads: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the shares of the draws of every sample, and its log p."""
-        assert self._completed is not None  # noqa: S101 - cells were drawn before
-        log_ratio = self._completed.log_p(parameters, n_threads).reshape(self._drawn.shape)
-        log_ratio -= self._drawn
-        top = log_ratio.max(axis=1, keepdims=True)
-        weight = np.exp(log_ratio - top)
-        total = weight.sum(axis=1, keepdims=True)
-        shares = weight / total
-        effective = 1.0 / np.sum(shares**2, axis=1) / shares.shape[1]
-        self.effective = float(self.weights @ effective / self.weights.sum())
-        return shares, self._offset + (top + np.log(total))[:, 0] - np.log(shares.shape[1])
-
-    def evaluate(self, parameters: Parameters, n_threads: int) -> tuple[float, NDArray[np.float64]]:
-        """Return the weighted sum of log p and its gradient; NaN where rates are out of range."""
-        assert self._completed is not None  # noqa: S101 - cells were drawn before
-        shares, log_p = self._weigh(parameters, n_threads)
-        value = float(self.weights @ log_p)
-        if not np.isfinite(value):
-            return value, np.zeros((self.n, self.n))
-        weights = shares * self.weights[:, None]
-        return value, self._completed.gradient(parameters, weights, n_threads)
-
-    def gradient_variance(self, parameters: Parameters, n_threads: int) -> NDArray[np.float64]:
-        """Return the variance of the gradient where cells were just drawn: from the chains."""
-        assert self._completed is not None  # noqa: S101 - cells were drawn before
-        return _variance_over_chains(
-            self._completed, parameters, self.weights, self._drawn.shape, n_threads
-        )[1]
-
-    def arrays(self) -> dict[str, Any]:
-        """Return the arrays that a checkpoint needs to continue with the same draws."""
-        if self._completed is None:
-            return {}
-        return {
-            "completion_states": np.concatenate([s.ravel() for s in self._states if s is not None]),
-            "completion_cells": np.concatenate([c.ravel() for c in self._cells]),
-            "completion_drawn": self._drawn,
-            "completion_offset": self._offset,
-            "completion_effective": np.array(self.effective),
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Continue from the `arrays` of an earlier run."""
-        if "completion_states" not in state:
-            return
-        sizes = np.array([known.missing.size for known in self.partials])
-        ends = np.cumsum(sizes)[:-1]
-        self._states = [
-            part.reshape(CHAINS, -1) for part in np.split(state["completion_states"], CHAINS * ends)
-        ]
-        self._drawn = state["completion_drawn"]
-        self._offset = state["completion_offset"]
-        self.effective = float(state["completion_effective"])
-        per_sample = self._drawn.shape[1]
-        parts = np.split(state["completion_cells"], per_sample * ends)
-        self._cells = [
-            part.reshape(per_sample, size) for part, size in zip(parts, sizes, strict=True)
-        ]
-        self._completed = CompletedSets(completed_rows(self.partials, self._cells, self.n))
-
-
-def _variance_over_chains(
-    completed: CompletedSets,
-    parameters: Parameters,
-    sample_weights: NDArray[np.float64],
-    shape: tuple[int, ...],
-    n_threads: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the gradient from all chains, and the variance of it."""
-    each = []
-    for chain in range(CHAINS):
-        weights = np.zeros((shape[0], CHAINS, shape[1] // CHAINS))
-        weights[:, chain] = sample_weights[:, None] / weights.shape[2]
-        each.append(completed.gradient(parameters, weights, n_threads))
-    stack = np.stack(each)
-    return stack.mean(axis=0), stack.var(axis=0, ddof=1) / CHAINS
-
-
-def independent_log_p(parameters: Parameters, known: PartialSet) -> float:
-    """Return log p of a sample without interactions, where missing items do not matter."""
-    rates = parameters.rate
-    outside = np.ones(parameters.n, dtype=np.bool_)
-    outside[known.present] = False
-    outside[known.missing] = False
-    others = float(rates[outside].sum())
-    return log_p_independent(rates[known.present], others, parameters.stop_rate)
 
 
 class SampledCompletions(NamedTuple):
@@ -367,10 +229,9 @@ class SampledCompletions(NamedTuple):
         """Draw the missing cells of samples and compute the requested estimates."""
         threads = settings.threads
         draws = draw_cells(
-            parameters, partials, [None] * len(partials), _VALUE_DRAWS,
-            (settings.seed, Purpose.COMPLETIONS, (1,)), threads,
-        )  # fmt: skip
-        cells = [one.kept.reshape(-1, one.kept.shape[2]) for one in draws]
+            parameters, partials, _VALUE_DRAWS, (settings.seed, Purpose.COMPLETIONS, (1,)), threads
+        )
+        cells = [one.reshape(-1, one.shape[2]) for one in draws]
         present = [c.mean(axis=0) for c in cells]
         nothing = np.full(len(partials), np.nan)
         log_p, variance = nothing, nothing
@@ -379,9 +240,8 @@ class SampledCompletions(NamedTuple):
             log_p, variance = _values(parameters, partials, cells, rng, threads)
         if not gradient:
             return cls(log_p, variance, None, None, present)
-        completed = CompletedSets(completed_rows(partials, cells, parameters.n))
-        shape = (len(partials), CHAINS * _VALUE_DRAWS)
-        slope = _variance_over_chains(completed, parameters, weights, shape, threads)
+        completed = CompletedSets(completed_rows(partials, cells, parameters.n), len(partials))
+        slope = over_chains(completed, parameters, weights, _VALUE_DRAWS, threads)
         return cls(log_p, variance, *slope, present)
 
 
@@ -404,8 +264,8 @@ def _values(
         new = rng.random(drawn.shape) < share
         proposed.append(new.astype(np.uint8))
         log_q.append(np.where(new, np.log(share), np.log1p(-share)).sum(axis=1))
-    completed = CompletedSets(completed_rows(partials, proposed, parameters.n))
-    log_w = completed.log_p(parameters, n_threads).reshape(len(partials), -1) - np.array(log_q)
+    completed = CompletedSets(completed_rows(partials, proposed, parameters.n), len(partials))
+    log_w = completed.log_p(parameters, n_threads) - np.array(log_q)
     top = log_w.max(axis=1, keepdims=True)
     weight = np.exp(log_w - top)
     mean = weight.mean(axis=1)

@@ -5,7 +5,7 @@ Samples are equal if they have the same items, time, missing cells and known ord
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -117,6 +117,11 @@ class DistinctSamples:
         """Return the present and missing items and known orders; None for a complete sample."""
         return self._known.get(index)
 
+    def as_partial(self, index: int) -> PartialSet:
+        """Return the sample as a `PartialSet`, also if it is complete."""
+        complete = PartialSet(self.items(index), np.empty(0, dtype=np.int64))
+        return self._known.get(index, complete)
+
     @cached_property
     def has_missing(self) -> bool:
         """Whether any cell is missing."""
@@ -145,6 +150,21 @@ class DistinctSamples:
                 self.items(index), missing, tuple((place[a], place[b], p) for a, b, p in statements)
             )
         return found
+
+    def on_whole_lattices(self, chosen: NDArray[np.bool_]) -> DistinctSamples:
+        """Return the samples with the missing items of the chosen ones among their items.
+
+        The chosen ones no longer count as partly known: the kernel of complete sets sums over
+        missing items that are on the lattice (`SetList`).
+        """
+        lists = [self.items(s) for s in range(len(self))]
+        for s in map(int, np.flatnonzero(chosen)):
+            lists[s] = np.concatenate([lists[s], self._known[s].missing])
+        sizes = np.array([items.size for items in lists], dtype=np.int64)
+        start = np.zeros(len(lists) + 1, dtype=np.int64)
+        np.cumsum(sizes, out=start[1:])
+        sets = SetList(start, np.concatenate(lists), self.weights, self.sizes.astype(np.int64))
+        return replace(self, sets=sets, sizes=sizes, partial=self.partial & ~chosen)
 
     def largest_first(self) -> list[int]:
         """Return the positions in order of decreasing size, so that long work comes first."""

@@ -1,4 +1,4 @@
-"""Draw histories of samples with missing cells and too many items for a lattice.
+"""Draw histories of samples with too many items for a lattice, with their missing cells.
 
 A draw is an order of a completed set. Its probability and gradient are simple products and sums, so
 sets may have any size. In comparison with `completions` the error is larger, because orders are
@@ -8,12 +8,19 @@ drawn as well.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela.kernels.histories import draw_histories, weigh_histories
-from sequela.likelihood.completions import independent_log_p
+from sequela.kernels.histories import draw_histories, slopes_of_histories, weigh_histories
+from sequela.likelihood.drawn_samples import (
+    BURN_IN,
+    CHAINS,
+    FIRST_BURN_IN,
+    Draws,
+    independent_log_p,
+    over_chains,
+)
 from sequela.likelihood.parameters import Parameters
 from sequela.support.errors import InputError
 from sequela.support.jit import call
@@ -31,71 +38,154 @@ if TYPE_CHECKING:
 
 __all__ = ["DrawnHistories", "sample_histories"]
 
-_CHAINS = 4
-_FIRST_BURN_IN = 5
-_BURN_IN = 1
-_VALUE_DRAWS = 16
+# For a value: histories per point of the path, the bounds of the draws per chain, and the number of
+# points.
+_VALUE_HISTORIES = 2e4
+_VALUE_DRAWS = (2, 16)
 _VALUE_NODES = 12
+# In a fit: the largest number of chains' starts and of histories.
+_MOST_COPIES = 2e4
+_MOST_HISTORIES = 6.4e5
+# Histories per piece of work, and samples whose chains share a stream of random numbers. They do
+# not depend on the number of threads, so that sums do not either.
+_TOGETHER = 4096
+_SAMPLES_TOGETHER = 32
 
 
-class _History(NamedTuple):
-    """The current states of the chains of one sample, and their draws."""
+class Histories(Draws):
+    """The states of the chains of some samples, and their draws.
 
-    states: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-    kept: NDArray[np.int64]
-    lengths: NDArray[np.int64]
+    Parameters
+    ----------
+    states, sizes : arrays (samples, chains, n) and (samples, chains)
+        The current order of each chain, and its length.
+    kept, lengths : arrays (samples, chains, draws, n) and (samples, chains, draws)
+        The orders that were drawn, and their lengths.
+    """
 
-    def weigh(
-        self, parameters: Parameters, shares: NDArray[np.float64] | None = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the log-probabilities (chains, draws), and the gradient if shares are given."""
-        chains, draws, n = self.kept.shape
-        log_p = np.empty(chains * draws)
-        gradient = np.zeros((n, n))
-        given = np.empty(0) if shares is None else np.ascontiguousarray(shares.ravel())
-        call(
-            weigh_histories, gradient, log_p, given, self.kept.reshape(-1, n),
-            self.lengths.ravel(), parameters.tables,
+    def __init__(
+        self,
+        states: NDArray[np.int64],
+        sizes: NDArray[np.int64],
+        kept: NDArray[np.int16],
+        lengths: NDArray[np.int64],
+    ) -> None:
+        self.states = states
+        self.sizes = sizes
+        self.kept = kept
+        self.lengths = lengths
+
+    @classmethod
+    def at_first(
+        cls, partials: Sequence[PartialSet], n: int, rng: np.random.Generator
+    ) -> Histories:
+        """Return chains that start at random orders of the present items."""
+        states = np.zeros((len(partials), CHAINS, n), dtype=np.int64)
+        sizes = np.zeros((len(partials), CHAINS), dtype=np.int64)
+        for s, known in enumerate(partials):
+            sizes[s] = known.present.size
+            for chain in range(CHAINS):
+                states[s, chain, : known.present.size] = rng.permutation(known.present)
+        nothing = np.zeros((len(partials), CHAINS, 0), dtype=np.int64)
+        return cls(states, sizes, nothing[..., None].astype(np.int16), nothing)
+
+    def moved(
+        self,
+        parameters: Parameters,
+        partials: Sequence[PartialSet],
+        kept: int,
+        key: tuple[int, tuple[int, ...]],
+        n_threads: int,
+    ) -> Histories:
+        """Return the chains after `kept` draws each; `key` is a seed and an index for streams."""
+        burn_in = BURN_IN if self.kept.shape[2] else FIRST_BURN_IN
+        shape = (len(partials), CHAINS, kept)
+        new = Histories(
+            self.states.copy(), self.sizes.copy(),
+            np.zeros((*shape, parameters.n), dtype=np.int16), np.zeros(shape, dtype=np.int64),
         )  # fmt: skip
-        return log_p.reshape(chains, draws), gradient
 
+        def some(first: int) -> None:
+            rng = stream(key[0], Purpose.COMPLETIONS, *key[1], first)
+            for s in range(first, min(first + _SAMPLES_TOGETHER, len(partials))):
+                known = partials[s]
+                if not call(
+                    draw_histories, new.kept[s], new.lengths[s], new.states[s], new.sizes[s],
+                    known.present, known.missing, parameters.tables, burn_in, rng,
+                ):  # fmt: skip
+                    raise InputError(
+                        f"the rates of a sample of {known.present.size} items are beyond the range "
+                        "of a double; use a theta with smaller entries"
+                    )
 
-def _move(
-    parameters: Parameters,
-    known: PartialSet,
-    before: _History | None,
-    kept: int,
-    key: tuple[int, tuple[int, ...]],
-) -> _History:
-    """Advance the chains of a sample; return their states and the new draws."""
-    rng = stream(key[0], Purpose.COMPLETIONS, *key[1])
-    n = parameters.n
-    if before is None:
-        states = np.zeros((_CHAINS, n), dtype=np.int64)
-        for chain in range(_CHAINS):
-            states[chain, : known.present.size] = rng.permutation(known.present)
-        sizes = np.full(_CHAINS, known.present.size, dtype=np.int64)
-    else:
-        states, sizes = before.states.copy(), before.sizes.copy()
-    found = _History(
-        states, sizes, np.zeros((_CHAINS, kept, n), dtype=np.int64),
-        np.zeros((_CHAINS, kept), dtype=np.int64),
-    )  # fmt: skip
-    burn_in = _FIRST_BURN_IN if before is None else _BURN_IN
-    if not call(
-        draw_histories, found.kept, found.lengths, states, sizes, known.present, known.missing,
-        parameters.tables, burn_in, rng,
-    ):  # fmt: skip
-        raise InputError(
-            f"the rates of a sample of {known.present.size} items are beyond the range of a "
-            "double; use a theta with smaller entries"
-        )
-    return found
+        starts = range(0, len(partials), _SAMPLES_TOGETHER)
+        run_all([partial(some, first) for first in starts], n_threads)
+        return new
+
+    def _weigh(
+        self,
+        parameters: Parameters,
+        chosen: NDArray[np.int64],
+        shares: NDArray[np.float64],
+        n_threads: int,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return log p of the chosen draws and, with shares, the sum of their gradients."""
+        n = parameters.n
+        orders, lengths = self.kept.reshape(-1, n), self.lengths.ravel()
+        log_p = np.empty(chosen.size)
+
+        def some(first: int) -> NDArray[np.float64]:
+            here = chosen[first : first + _TOGETHER]
+            gradient = np.zeros((n, n))
+            call(
+                weigh_histories, gradient, log_p[first : first + _TOGETHER],
+                shares[first : first + _TOGETHER], orders[here], lengths[here], parameters.tables,
+            )  # fmt: skip
+            return gradient
+
+        total = np.zeros((n, n))
+        starts = range(0, chosen.size, _TOGETHER)
+        for part in run_all([partial(some, first) for first in starts], n_threads):
+            total += part
+        return log_p, total
+
+    def log_p(self, parameters: Parameters, n_threads: int) -> NDArray[np.float64]:
+        """Return log p of every draw (samples, draws)."""
+        every = np.arange(self.lengths.size)
+        log_p, _ = self._weigh(parameters, every, np.empty(0), n_threads)
+        return log_p.reshape(len(self.states), -1)
+
+    def slopes(
+        self, parameters: Parameters, effects: NDArray[np.float64], n_threads: int
+    ) -> NDArray[np.float64]:
+        """Return the sum of gradient times effects for every draw (samples, chains, draws)."""
+        slopes = np.empty(self.lengths.size)
+        orders, lengths = self.kept.reshape(-1, parameters.n), self.lengths.ravel()
+
+        def some(first: int) -> None:
+            here = slice(first, first + _TOGETHER)
+            call(
+                slopes_of_histories, slopes[here], effects, orders[here], lengths[here],
+                parameters.tables,
+            )  # fmt: skip
+
+        run_all([partial(some, first) for first in range(0, slopes.size, _TOGETHER)], n_threads)
+        return slopes.reshape(self.lengths.shape)
+
+    def gradient(
+        self, parameters: Parameters, weights: NDArray[np.float64], n_threads: int
+    ) -> NDArray[np.float64]:
+        """Return the sum of the gradients of all draws, each times its weight."""
+        chosen = np.flatnonzero(weights)
+        return self._weigh(parameters, chosen, weights.ravel()[chosen], n_threads)[1]
 
 
 class DrawnHistories:
     """The samples of a fit whose histories are drawn, and their likelihood at any theta.
+
+    At another theta than that of the draws, each draw is weighted by the ratio of its probabilities
+    there and at the theta of the draws. A sample that stands for several equal ones has chains for
+    each of them, so that all draws have about the same weight.
 
     Parameters
     ----------
@@ -115,119 +205,99 @@ class DrawnHistories:
     def __init__(
         self, partials: Sequence[PartialSet], weights: NDArray[np.float64], n: int
     ) -> None:
-        self.partials = list(partials)
-        self.weights = weights
+        unit = max(float(np.median(weights)), float(weights.sum()) / _MOST_COPIES)
+        copies = np.maximum(1, np.rint(weights / unit)).astype(np.int64)
+        self.distinct = partials
+        self.partials = [known for known, c in zip(partials, copies, strict=True) for _ in range(c)]
+        self.weights = np.repeat(weights / copies, copies)
+        self._copies = copies
         self.n = n
         self.effective = 1.0
-        self._histories: list[_History] = []
-        self._drawn: list[NDArray[np.float64]] = []
+        self._draws: Histories | None = None
+        self._drawn: NDArray[np.float64] = np.empty((0, 0))
         self._offset: NDArray[np.float64] = np.empty(0)
 
     @property
     def most_kept(self) -> int:
         """The largest number of draws per chain with which an evaluation is fast enough."""
-        return int(np.clip(64 * 100 / max(len(self.partials), 1), 4, 64))
+        return int(np.clip(_MOST_HISTORIES / CHAINS / len(self.partials), 4, 64))
 
     def draw(
         self, parameters: Parameters, kept: int, settings: Settings, index: tuple[int, ...]
     ) -> None:
-        """Draw new histories at theta; they replace the old ones."""
-        old: list[_History | None] = list(self._histories)
-        if not old:
-            old = [None] * len(self.partials)
-            self._offset = np.array([independent_log_p(parameters, k) for k in self.partials])
+        """Draw new histories at theta; later evaluations use these draws."""
+        before = self._draws
+        if before is None:
+            self._offset = np.repeat(independent_log_p(parameters, self.distinct), self._copies)
+            rng = stream(settings.seed, Purpose.COMPLETIONS, 4, *index)
+            before = Histories.at_first(self.partials, self.n, rng)
         else:
-            self._offset = np.array([w[1] for w in self._weigh(parameters, settings.threads)])
-        self._histories = run_all(
-            [
-                partial(_move, parameters, known, before, kept, (settings.seed, (5, *index, s)))
-                for s, (known, before) in enumerate(zip(self.partials, old, strict=True))
-            ],
-            settings.threads,
-        )
-        self._drawn = [history.weigh(parameters)[0] for history in self._histories]
+            self._offset = self._weigh(before, parameters, settings.threads)[1]
+        key = (settings.seed, (5, *index))
+        self._draws = before.moved(parameters, self.partials, kept, key, settings.threads)
+        self._drawn = self._draws.log_p(parameters, settings.threads)
 
     def _weigh(
-        self, parameters: Parameters, n_threads: int
-    ) -> list[tuple[NDArray[np.float64], float, float]]:
-        """Return (shares of the draws, log p, effective share) for every sample."""
-
-        def one(s: int) -> tuple[NDArray[np.float64], float, float]:
-            log_ratio = self._histories[s].weigh(parameters)[0] - self._drawn[s]
-            top = float(log_ratio.max())
+        self, draws: Histories, parameters: Parameters, n_threads: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the shares of the draws of every sample, and its log p."""
+        with np.errstate(invalid="ignore"):
+            log_ratio = draws.log_p(parameters, n_threads) - self._drawn
+            top = log_ratio.max(axis=1, keepdims=True)
             weight = np.exp(log_ratio - top)
-            shares = weight / weight.sum()
-            effective = float(1.0 / np.sum(shares**2) / shares.size)
-            return shares, float(self._offset[s] + top + np.log(weight.mean())), effective
-
-        return run_all([partial(one, s) for s in range(len(self.partials))], n_threads)
+        total = weight.sum(axis=1, keepdims=True)
+        shares = weight / total
+        effective = 1.0 / np.sum(shares**2, axis=1) / shares.shape[1]
+        self.effective = float(self.weights @ effective / self.weights.sum())
+        return shares, self._offset + (top + np.log(total))[:, 0] - np.log(shares.shape[1])
 
     def evaluate(self, parameters: Parameters, n_threads: int) -> tuple[float, NDArray[np.float64]]:
         """Return the weighted sum of log p and its gradient; NaN if rates are out of range."""
-        with np.errstate(invalid="ignore"):
-            weighed = self._weigh(parameters, n_threads)
-        value = float(self.weights @ np.array([log_p for _, log_p, _ in weighed]))
-        gradient = np.zeros((self.n, self.n))
+        assert self._draws is not None  # noqa: S101 - something was drawn before
+        shares, log_p = self._weigh(self._draws, parameters, n_threads)
+        value = float(self.weights @ log_p)
         if not np.isfinite(value):
-            return value, gradient
-        self.effective = float(
-            self.weights @ np.array([e for _, _, e in weighed]) / self.weights.sum()
+            return value, np.zeros((self.n, self.n))
+        return value, self._draws.gradient(parameters, shares * self.weights[:, None], n_threads)
+
+    def new_value(
+        self, parameters: Parameters, observation: Observation, settings: Settings
+    ) -> tuple[float, float]:
+        """Return another estimate of the weighted sum of log p, and its variance."""
+        weights = np.add.reduceat(self.weights, np.cumsum(self._copies) - self._copies)
+        log_p, variance, _, _ = sample_histories(
+            parameters, self.distinct, weights, observation, settings
         )
-        parts = run_all(
-            [
-                partial(history.weigh, parameters, w * shares)
-                for history, w, (shares, _, _) in zip(
-                    self._histories, self.weights, weighed, strict=True
-                )
-            ],
-            n_threads,
-        )
-        for _, part in parts:
-            gradient += part
-        return value, gradient
+        return float(weights @ log_p), float(weights**2 @ variance)
 
     def gradient_variance(self, parameters: Parameters, n_threads: int) -> NDArray[np.float64]:
-        """Return the variance of the gradient, at the theta at which histories were drawn."""
-        return _over_chains(parameters, self._histories, self.weights, n_threads)[1]
+        """Return the variance of the gradient, at the theta of the last draw."""
+        assert self._draws is not None  # noqa: S101 - something was drawn before
+        kept = self._drawn.shape[1] // CHAINS
+        return over_chains(self._draws, parameters, self.weights, kept, n_threads)[1]
 
     def arrays(self) -> dict[str, Any]:
         """Return the arrays that a checkpoint needs to continue with the same draws."""
-        state: dict[str, Any] = {"history_offset": self._offset}
-        for s, history in enumerate(self._histories):
-            state |= {f"history_{s}_{k}": v for k, v in history._asdict().items()}
-            state[f"history_{s}_drawn"] = self._drawn[s]
-        return state if self._histories else {}
+        if self._draws is None:
+            return {}
+        state = {
+            "drawn": self._drawn,
+            "offset": self._offset,
+            "effective": np.array(self.effective),
+            **vars(self._draws),
+        }
+        return {f"history_{key}": value for key, value in state.items()}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from the `arrays` of an earlier run."""
-        if "history_offset" not in state:
+        if "history_drawn" not in state:
             return
+        self._drawn = state["history_drawn"]
         self._offset = state["history_offset"]
-        self._histories = [
-            _History(*(state[f"history_{s}_{k}"] for k in _History._fields))
-            for s in range(len(self.partials))
-        ]
-        self._drawn = [state[f"history_{s}_drawn"] for s in range(len(self.partials))]
-
-
-def _over_chains(
-    parameters: Parameters,
-    histories: Sequence[_History],
-    weights: NDArray[np.float64],
-    n_threads: int,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the weighted gradient, averaged over the chains, and its variance."""
-
-    def one(chain: int) -> NDArray[np.float64]:
-        total = np.zeros((parameters.n, parameters.n))
-        for history, w in zip(histories, weights, strict=True):
-            shares = np.zeros(history.lengths.shape)
-            shares[chain] = w / history.lengths.shape[1]
-            total += history.weigh(parameters, shares)[1]
-        return total
-
-    stack = np.stack(run_all([partial(one, c) for c in range(_CHAINS)], n_threads))
-    return stack.mean(axis=0), stack.var(axis=0, ddof=1) / _CHAINS
+        self.effective = float(state["history_effective"])
+        self._draws = Histories(
+            *(state[f"history_{key}"] for key in ("states", "sizes", "kept", "lengths"))
+        )
 
 
 def sample_histories(
@@ -243,32 +313,19 @@ def sample_histories(
     zero to theta is a mean over drawn histories. The value is the integral along this path.
     """
     nodes, factors = np.polynomial.legendre.leggauss(_VALUE_NODES)
-    log_p = np.array([independent_log_p(parameters, known) for known in partials])
-    each = np.zeros((len(partials), _CHAINS))
+    log_p = independent_log_p(parameters, partials)
+    each = np.zeros((len(partials), CHAINS))
     theta = parameters.theta
     effects = theta - np.diag(np.diagonal(theta))
-    histories: list[_History] | None = None
     threads = settings.threads
+    kept = int(np.clip(_VALUE_HISTORIES / CHAINS / len(partials), *_VALUE_DRAWS))
+    rng = stream(settings.seed, Purpose.COMPLETIONS, 7)
+    histories = Histories.at_first(partials, parameters.n, rng)
     for at, point in enumerate([*((nodes + 1.0) / 2.0), 1.0]):
         scaled = Parameters(np.diag(np.diagonal(theta)) + point * effects, observation)
-        histories = run_all(
-            [
-                partial(
-                    _move, scaled, known, None if histories is None else histories[s],
-                    _VALUE_DRAWS, (settings.seed, (6, at, s)),
-                )
-                for s, known in enumerate(partials)
-            ],
-            threads,
-        )  # fmt: skip
-        if at == nodes.size:
-            break
-        for s, history in enumerate(histories):
-            for chain in range(_CHAINS):
-                shares = np.zeros(history.lengths.shape)
-                shares[chain] = 1.0 / _VALUE_DRAWS
-                slope = history.weigh(scaled, shares)[1]
-                each[s, chain] += factors[at] / 2.0 * float(np.sum(slope * effects))
-    assert histories is not None  # noqa: S101 - there are nodes
-    gradient, variance = _over_chains(parameters, histories, weights, threads)
-    return log_p + each.mean(axis=1), each.var(axis=1, ddof=1) / _CHAINS, gradient, variance
+        histories = histories.moved(scaled, partials, kept, (settings.seed, (6, at)), threads)
+        if at < nodes.size:
+            slopes = histories.slopes(scaled, effects, threads)
+            each += factors[at] / 2.0 * slopes.mean(axis=2)
+    gradient, variance = over_chains(histories, parameters, weights, kept, threads)
+    return log_p + each.mean(axis=1), each.var(axis=1, ddof=1) / CHAINS, gradient, variance

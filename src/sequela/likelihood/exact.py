@@ -12,7 +12,7 @@ from sequela.kernels.arguments import BlockSums
 from sequela.kernels.lattice import evaluate_block
 from sequela.kernels.phases import evaluate_phases
 from sequela.likelihood.partial import evaluate_partial, lattices_of
-from sequela.likelihood.passage import Passage, in_range
+from sequela.likelihood.passage import Known, Passage, in_range
 from sequela.support.jit import call
 from sequela.support.threads import run_all
 
@@ -215,7 +215,9 @@ class ExactWork:
         # There is no version of phases in logarithms.
         if not in_range(columns) or self.parameters.phases is not None:
             return None
-        passage = Passage(self.parameters, columns)
+        needed = self.distinct.sets.known
+        known = Known(n_present=int(needed[s])) if needed.size else None
+        passage = Passage(self.parameters, columns, known)
         self.log_p[s] = passage.log_p()
         return passage.gradient() if self.want_gradient else None
 

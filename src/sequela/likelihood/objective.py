@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sequela.kernels.limits import LARGEST_LOG_RATE
-from sequela.likelihood.completions import DrawnCompletions
 from sequela.likelihood.component_cost import work_of_components
 from sequela.likelihood.components import ComponentSets, in_component_range, integral_work
 from sequela.likelihood.decomposition import acting, decompose
@@ -62,10 +61,11 @@ _MOST_KEPT = 64
 # 5.5 ms instead of 15 ms in a measurement with 50 items.
 _ON_SUPPORT = 0.35
 # Predicted seconds of an evaluation: the minimum, per distinct sample with a known time, and per
-# distinct sample that is partly known.
+# distinct sample that is partly known: on a lattice, and drawn.
 _LEAST_SECONDS = 1e-3
 _TIMED_SECONDS = 2e-4
 _PARTIAL_SECONDS = 1e-3
+_DRAWN_SECONDS = 5e-5
 # Components may take at most this many times as long as lattices and drawn orders of the same sets.
 _MOST_OF_ORDERS = 4.0
 
@@ -125,7 +125,8 @@ class Objective:
         self.effective = 1.0
         self.seconds = 0.0
         self._orders: dict[int, DrawnOrders] = {}
-        self._missing_parts: list[DrawnCompletions | DrawnHistories] = []
+        self._missing_parts: list[DrawnHistories] = []
+        self._whole: tuple[NDArray[np.bool_], DistinctSamples | None] | None = None
         self._support: NDArray[np.bool_] | None = None
         self.prepare(np.eye(self.n, dtype=np.bool_))
         self._refuse_timed()
@@ -141,7 +142,7 @@ class Objective:
             self._prepare_exact(support)
         ways = self._ways
         self._prepare_drawn(ways)
-        sampled = [int(s) for s in np.nonzero(~is_exact(ways) & ~self.distinct.partial)[0]]
+        sampled = [int(s) for s in np.flatnonzero(~is_exact(ways) & (ways != Way.HISTORIES))]
         self._orders = {s: self._orders.get(s) or self._undrawn(s) for s in sampled}
         self.large = [self._orders[s] for s in sampled]
         if is_new:
@@ -153,14 +154,20 @@ class Objective:
         ways = self._ways = self.plan.ways_on_support(support, self._phases)
         self._children = acting(support)
         self._lattices: dict[tuple[int, bool], list[PartialLattice]] = {}
-        self.blocks = plan_blocks(self.distinct, np.nonzero(ways == Way.EXACT)[0], self.n)
+        exact = ways == Way.EXACT
+        if self._whole is None or self._whole[0].tobytes() != exact.tobytes():
+            whole = exact & self.plan.partial.drawable
+            self._whole = exact, self.distinct.on_whole_lattices(whole) if whole.any() else None
+        # Samples with missing cells whose lattices were judged with all of them.
+        self._on_lattices = self._whole[1] or self.distinct
+        self.blocks = plan_blocks(self._on_lattices, np.nonzero(exact)[0], self.n)
         self.by_components = np.nonzero(ways == Way.COMPONENTS)[0]
         self._sets = [self.distinct.items(int(s)) for s in self.by_components]
         self._decomposition = decompose(support, self._sets) if self._sets else None
         self._integral_work = integral_work(self._sets)
         self._has_lattices_with_missing = self.distinct.has_missing and any(
             (known := self.distinct.known(int(s))) is not None and known.missing.size > 0
-            for s in np.flatnonzero(self.distinct.partial & (ways == Way.EXACT))
+            for s in np.flatnonzero(self._on_lattices.partial & exact)
         )
 
     def _predict_seconds(self) -> float:
@@ -174,19 +181,19 @@ class Objective:
                 + INTEGRAL_SECONDS * work.integrals
                 + COMPONENT_SET_SECONDS * len(self._sets)
             )
+        seconds += _DRAWN_SECONDS * sum(len(part.partials) for part in self._missing_parts)
         timed = float(np.count_nonzero(self.distinct.timed))
-        partial_sets = float(np.count_nonzero(self.distinct.partial))
+        partial_sets = float(np.count_nonzero(self.distinct.partial & (self._ways == Way.EXACT)))
         return seconds + _LEAST_SECONDS + _TIMED_SECONDS * timed + _PARTIAL_SECONDS * partial_sets
 
     def _prepare_drawn(self, ways: NDArray[np.str_]) -> None:
         """Prepare the samples whose missing cells are drawn; they are the same on all supports."""
         if self._missing_parts:
             return
-        for way, kind in ((Way.COMPLETIONS, DrawnCompletions), (Way.HISTORIES, DrawnHistories)):
-            places = np.flatnonzero(ways == way)
-            if places.size:
-                known = [k for s in places if (k := self.distinct.known(int(s))) is not None]
-                self._missing_parts.append(kind(known, self.distinct.weights[places], self.n))
+        places = np.flatnonzero(ways == Way.HISTORIES)
+        if places.size:
+            known = [self.distinct.as_partial(s) for s in map(int, places)]
+            self._missing_parts.append(DrawnHistories(known, self.distinct.weights[places], self.n))
 
     def _undrawn(self, s: int) -> DrawnOrders:
         return DrawnOrders(self.distinct.items(s), float(self.distinct.weights[s]))
@@ -340,21 +347,15 @@ class Objective:
     def _exact_work(self, theta: NDArray[np.float64], *, full: bool) -> ExactWork:
         parameters = Parameters(theta, self.observation, any_times=True)
         return ExactWork(
-            parameters, self.distinct, self.blocks, want_gradient=True,
-            lattices=self._whole_lattices if full else self._support_lattices,
+            parameters, self._on_lattices, self.blocks, want_gradient=True,
+            lattices=partial(self._lattices_of, full=full),
         )  # fmt: skip
 
-    def _support_lattices(self, s: int, known: PartialSet) -> list[PartialLattice]:
-        """Return the lattices that give the derivatives by all entries of the support."""
-        key = (s, False)
+    def _lattices_of(self, s: int, known: PartialSet, *, full: bool) -> list[PartialLattice]:
+        """Return the lattices for the derivatives by all entries, or by those of the support."""
+        key = (s, full)
         if key not in self._lattices:
-            self._lattices[key] = lattices_of(known, self._children, full_gradient=False)
-        return self._lattices[key]
-
-    def _whole_lattices(self, s: int, known: PartialSet) -> list[PartialLattice]:
-        key = (s, True)
-        if key not in self._lattices:
-            self._lattices[key] = lattices_of(known, self._children, full_gradient=True)
+            self._lattices[key] = lattices_of(known, self._children, full_gradient=full)
         return self._lattices[key]
 
     def _finish(self, exact: ExactWork) -> tuple[float, NDArray[np.float64]]:
@@ -384,6 +385,18 @@ class Objective:
                 Parameters(theta, self.observation), self.settings.threads
             )
         return np.sqrt(variance)
+
+    def new_value(self, theta: NDArray[np.float64]) -> tuple[float, float] | None:
+        """Return a new mean log-likelihood and its standard error; None if no cells are drawn."""
+        if not self._missing_parts:
+            return None
+        exact = self._exact_work(theta, full=False)
+        run_all(exact.pieces, self.threads)
+        value, variance = -self._finish(exact)[0], 0.0
+        for part in self._missing_parts:
+            more, spread = part.new_value(exact.parameters, self.observation, self.settings)
+            value, variance = value + more, variance + spread
+        return value, float(np.sqrt(variance))
 
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
         """Draw `kept` orders per chain at theta; they replace the old ones.

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -100,19 +101,25 @@ class PartialPlan:
         return exact & _within(np.where(exact, work, 0.0), drawn, most_work)
 
     def exact_in_a_fit(
-        self, children: Sequence[tuple[int, ...]], most_work: float
+        self, children: Sequence[tuple[int, ...]], limits: tuple[float, float]
     ) -> NDArray[np.bool_]:
         """Return which partly known samples a fit evaluates on lattices, whatever theta becomes.
 
         As for complete samples, lattices are judged as if all items interacted. Samples whose
-        missing cells cannot be drawn have lattices of what matters on the support (`children`).
+        missing cells cannot be drawn have lattices of what matters on the support (`children`). If
+        all lattices together need more operations than the first of `limits`, those that need more
+        than the second are drawn.
         """
         if self._in_a_fit is None:
             n = self.data.n_items
             dense = [tuple(j for j in range(n) if j != i) for i in range(n)]
             work = np.array([self._work(int(s), dense, full=False) for s in self.places])
             drawn = np.array([self._can_be_drawn(int(s)) for s in self.places], dtype=np.bool_)
-            self._in_a_fit = _within(work, drawn, most_work)
+            most_work, drawn_work = limits
+            if float(work.sum()) > most_work:
+                self._in_a_fit = ~drawn | (work <= drawn_work)
+            else:
+                self._in_a_fit = np.ones(work.size, dtype=np.bool_)
             for s in self.places[~self._in_a_fit]:
                 self._refuse_what_cannot_be_drawn(int(s), dense, sample=True)
         for s in self.places[self._in_a_fit]:
@@ -121,6 +128,13 @@ class PartialPlan:
             ):
                 self._refuse_what_cannot_be_drawn(int(s), children, sample=True)
         return self._in_a_fit
+
+    @cached_property
+    def drawable(self) -> NDArray[np.bool_]:
+        """Which distinct samples have missing cells that could be drawn."""
+        found = np.zeros(len(self.distinct), dtype=np.bool_)
+        found[self.places] = [self._can_be_drawn(int(s)) for s in self.places]
+        return found
 
     def _can_be_drawn(self, s: int) -> bool:
         known = self.distinct.known(s)

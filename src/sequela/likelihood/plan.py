@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sequela.budget import LARGEST_EXACT_SET, Budget
+from sequela.likelihood.completions import MOST_ITEMS
 from sequela.likelihood.component_cost import (
     COMPONENT_OVERHEAD,
     LARGEST_COMPONENT,
@@ -77,9 +78,8 @@ EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
 # If the lattices need more operations per evaluation, a fit uses components instead. This many take
 # about a fifth of a second.
 _LATTICE_WORK_OF_A_FIT = 3e9
-# If the lattices of partly known samples need more operations, missing cells are drawn. The number
-# is smaller, because these lattices take longer per operation.
-_PARTIAL_WORK_OF_A_FIT = 2e9
+# A fit that draws some samples draws all whose lattice needs more operations than their draws.
+_DRAWN_WORK = 2e6
 # Completed sets are exact for samples with at most this many known items, or with at most this many
 # known and missing items. More would make lattices of millions of states.
 _LARGEST_COMPLETED = 6
@@ -329,6 +329,12 @@ class Plan:
             return self._all_on_lattices(phases)
         distinct = self.distinct
         n = self.data.n_items
+        exact_partial = np.ones(0, dtype=np.bool_)
+        if self.partial.places.size:
+            limits = _LATTICE_WORK_OF_A_FIT, _DRAWN_WORK
+            exact_partial = self.partial.exact_in_a_fit(acting(support), limits)
+        if not exact_partial.all():
+            return self._ways_of_a_sampled_fit(exact_partial)
         exact = self._exact_for_any_theta.copy()
         by_components = np.zeros(len(distinct), dtype=np.bool_)
         children = acting(support)
@@ -346,8 +352,21 @@ class Plan:
         ways = self._named(exact)
         ways[by_components] = Way.COMPONENTS.value
         if self.partial.places.size:
-            exact_partial = self.partial.exact_in_a_fit(children, _PARTIAL_WORK_OF_A_FIT)
             self._name_partial(ways, exact_partial)
+        return ways
+
+    def _ways_of_a_sampled_fit(self, exact_partial: NDArray[np.bool_]) -> NDArray[np.str_]:
+        """Return the ways of a fit that draws missing cells; they are the same on all supports.
+
+        Such a fit has a Monte Carlo error in any case. So each complete set is evaluated in the
+        faster of two ways, on its lattice or by drawn histories, and none by components.
+        """
+        distinct = self.distinct
+        can_be_drawn = ~distinct.partial & ~distinct.timed & (distinct.sizes > 1)
+        exact = self._exact_for_any_theta & ~(can_be_drawn & (self._work_if_dense > _DRAWN_WORK))
+        ways = self._named(exact)
+        ways[can_be_drawn & ~exact] = Way.HISTORIES.value
+        ways[self.partial.places[~exact_partial]] = Way.HISTORIES.value
         return ways
 
     def _name_partial(self, ways: NDArray[np.str_], exact: NDArray[np.bool_]) -> None:
@@ -356,6 +375,7 @@ class Plan:
         known = [self.distinct.known(int(s)) for s in places]
         most = np.array([k.present.size + k.missing.size for k in known if k is not None])
         small = (self.distinct.sizes[places] <= _LARGEST_COMPLETED) | (most <= _MOST_COMPLETED)
+        small &= most <= MOST_ITEMS
         if self.method == Way.HISTORIES:
             small[:] = False
         drawn = np.where(small, Way.COMPLETIONS.value, Way.HISTORIES.value)

@@ -133,8 +133,8 @@ def _drawn_cells(
 ) -> _Cells:
     _refuse_orders(known)
     drawn = draw_cells(
-        parameters, [known], [None], _DRAWS, (settings.seed, Purpose.COMPLETIONS, (3, index)), 1
-    )[0].kept
+        parameters, [known], _DRAWS, (settings.seed, Purpose.COMPLETIONS, (3, index)), 1
+    )[0]
     means = drawn.mean(axis=1)
     mean = means.mean(axis=0)
     # A few chains may agree by chance, so the error is at least that of independent draws.
@@ -172,7 +172,7 @@ def completions(model: Model, data: Dataset) -> tuple[NDArray[np.bool_], NDArray
         return rows, every[states]
     _refuse_orders(known)
     key = (settings.seed, Purpose.COMPLETIONS, (4,))
-    drawn = draw_cells(parameters, [known], [None], _DRAWS, key, 1)[0].kept
+    drawn = draw_cells(parameters, [known], _DRAWS, key, 1)[0]
     cells = drawn.reshape(-1, known.missing.size)
     rows = np.zeros((len(cells), parameters.n), dtype=np.bool_)
     rows[:, known.present] = True

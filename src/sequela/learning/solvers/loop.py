@@ -58,12 +58,14 @@ def begin(
     objective.prepare(free)
     objective.draw(theta, FIRST_KEPT)
     state = solver.init(objective, theta)
+    # Without the error of the first orders, the first round would fit them too precisely.
+    error = objective.gradient_error(theta) if objective.is_sampled else np.zeros(1)
     if objective.is_partial:
         state = replace(state, free=free)
         if solver.may_widen(state):
             # Compute the first complete gradient at once.
             state = replace(state, inner_tol=float("inf"))
-    return state, Info(evaluations=1)
+    return state, Info(evaluations=1, floor=float(SIGMAS * error.max()))
 
 
 def solve(
