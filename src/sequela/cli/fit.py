@@ -12,8 +12,10 @@ import click
 
 from sequela.cli.errors import INTERRUPTED
 from sequela.cli.inputs import (
+    drop_option,
     most_frequent_option,
     solver_options,
+    split_items,
     times_option,
     weights_option,
 )
@@ -70,6 +72,7 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     help="What cells without a value mean. Default: NA is a missing cell, empty cells are refused.",
 )
 @most_frequent_option
+@drop_option
 @click.option(
     "--fixed",
     type=click.Path(path_type=Path),
@@ -150,6 +153,8 @@ def fit(
             raise click.UsageError("--penalty and --cv exclude each other")
         from sequela.report import FitRunOptions, run_fit
 
+        if "drop" in chosen:
+            chosen["drop"] = tuple(split_items(chosen["drop"]) or ())
         if "fixed" in chosen:
             from sequela.learning.fixed import read_fixed_file
 

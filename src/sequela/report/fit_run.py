@@ -25,6 +25,7 @@ from sequela.report.run import MODEL_NAME, Run, checksum, is_file
 from sequela.report.tables import records
 from sequela.support.errors import InputError
 from sequela.support.folders import check_folder, new_folder
+from sequela.support.naming import either
 from sequela.support.progress import lines_in_log
 from sequela.support.random import materialise_seed
 
@@ -333,7 +334,8 @@ def repeat_run(
     table = _find_source(before, Path(run)) if source is None else Path(source)
     if not is_file(table):
         raise InputError(
-            f"there is no file {str(table)!r:.200}; give the data of the run (DATA, or source=)"
+            f"there is no file {str(table)!r:.200}; give the data of the run as "
+            f"{either('source=', 'DATA')}"
         )
     before.check_data(table)
     options = FitRunOptions.from_json(before.options)
