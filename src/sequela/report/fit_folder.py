@@ -175,7 +175,9 @@ class _Tables:
             drawings["timeline"] = lambda: plot_timeline(posteriors)
         self.announce("figures")
         if self.orders is not None:
-            drawings["orders"] = lambda: plot_order_matrix(self.orders)
+            drawings["orders"] = lambda: plot_order_matrix(
+                self.orders, ranges=None if self.check is None else self.check.table
+            )
         if len(self.model.interactions()):
             drawings["interactions"] = lambda: plot_interactions(self.model)
         check = self.check

@@ -409,11 +409,17 @@ def _check_orders(
         why = (
             "a signal stopped the check (with --checkpoint, the same command finishes it)"
             if check.interrupted
-            else "the check would take too long"
+            else "checking all of them would take too long"
+        )
+        how = either(
+            "pass pairs= to `sequela.questions.order_ranges`, or use `sequela.posterior`, which "
+            "answers for all pairs",
+            "use `sequela rivals --pair`, or `sequela posterior`, which answers for all pairs",
         )
         more.append(
-            f"{left} of {len(check.table)} orders were not checked, because {why}. To check them, "
-            "use pairs= and max_evaluations= of `sequela.questions.order_ranges`"
+            f"the fit checked the orders of {len(check.table) - left} of the {len(check.table)} "
+            "pairs of items that interact, those with the strongest interactions first. The other "
+            f"{left} were not checked, because {why}. To check them, {how}"
         )
     return check, tuple(dict.fromkeys(more))
 
