@@ -115,7 +115,7 @@ def _is_id_name(label: str) -> bool:
 
 
 def _refuse_missing_label(labels: list[str], asked: Asked, where: str) -> None:
-    """Refuse a header that lacks a label other than that of the ids."""
+    """Refuse a header with too few labels, if not only the label of the ids is missing."""
     if _is_id_name(labels[1]):
         raise InputError(
             f"{where} has {len(labels) - 1} labels, but the rows have {len(labels)} cells; the "
