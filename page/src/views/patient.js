@@ -283,9 +283,10 @@ function certainty(page, set) {
   const [yes, maybe, no, left] = ["yes", "suggests", "no", "unchecked"].map(number);
   const many = (count) => (count === 0 ? "none" : count === pairs.length ? "all" : String(count));
   const parts = [`can tell ${many(yes)}`, maybe ? `suggest ${many(maybe)}` : null, no && yes + maybe ? `cannot tell ${no}` : null].filter(Boolean);
-  const more = left ? ` ${left === pairs.length ? "They were" : left === 1 ? "One was" : `${left} were`} not checked.` : "";
+  const more = left ? ` ${left === 1 ? "One was" : `${left} were`} not checked.` : "";
   const doubt = yes < pairs.length ? ` Do not rely on the order of ${yes ? "the others" : "these pairs"}: other models may explain the data equally well with another order.` : "";
-  return [h("strong", {}, "How sure is this? "), `The orders below are those of ${data.isPosterior ? "the average model" : "this model"}. Of the ${counted(pairs.length, "pair")} of this set, the data ${parts.join(", ")}.${more}${doubt}`];
+  const told = left === pairs.length ? "It was not checked whether the data can tell them." : `Of the ${counted(pairs.length, "pair")} of this set, the data ${parts.join(", ")}.${more}`;
+  return [h("strong", {}, "How sure is this? "), `The orders below are those of ${data.isPosterior ? "the average model" : "this model"}. ${told}${doubt}`];
 }
 
 /** List P(a before b | set) for all pairs of the set. */
