@@ -26,12 +26,16 @@ exclude_patterns = ["_build"]
 LIVE = Path(__file__).parent / "_live"
 html_extra_path = ["_live"]
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
 
 # The tutorials and the gallery are notebooks that run when the site is built. An error in a cell
 # stops the build.
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 1800  # seconds per cell: the first one may compile
+
+# Quotes and ellipses, but no dashes: an option such as --json must stay as it is.
+smartquotes_action = "qe"
 
 html_theme = "furo"
 html_title = f"sequela {release}"

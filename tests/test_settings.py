@@ -67,7 +67,7 @@ def test_what_is_given_is_kept():
         ({"target_se": np.nan}, "target_se is nan"),
         ({"target_se": "0.1"}, "target_se is '0.1'"),
         ({"target_se": True}, "target_se is True"),
-        ({"draws": 100, "target_se": 0.01}, r"draws=100 and target_se=0\.01 were both given"),
+        ({"draws": 100, "target_se": 0.01}, r"draws \(100\) and target_se \(0\.01\) were"),
         ({"random_state": -1}, "random_state is -1"),
         ({"random_state": 1.5}, r"random_state is 1\.5"),
         ({"n_threads": 0}, "n_threads is 0; expected a positive integer"),

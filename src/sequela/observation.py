@@ -16,6 +16,7 @@ import numpy as np
 from sequela.observation_effects import ObservationEffects
 from sequela.observation_times import Gamma, HeavyTailed
 from sequela.support.errors import InputError
+from sequela.support.naming import argument
 from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
@@ -186,7 +187,8 @@ def parse_observation(text: str) -> Observation:
         if isinstance(error, InputError):
             raise
         raise InputError(
-            f"observation is {text!r}; expected 'exponential', 'gamma:SHAPE' or 'heavy:SHAPE', "
+            f"{argument('observation')} is {text!r}; expected 'exponential', 'gamma:SHAPE' or "
+            "'heavy:SHAPE', "
             "such as 'gamma:2'"
         ) from None
     return made

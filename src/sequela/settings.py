@@ -15,6 +15,7 @@ import numpy as np
 
 from sequela.budget import Budget, check_budget
 from sequela.support.errors import InputError
+from sequela.support.naming import argument
 from sequela.support.random import RandomState, materialise_seed
 from sequela.support.threads import resolve_threads
 from sequela.support.validation import is_number, positive_integer
@@ -165,12 +166,16 @@ def check_precision(draws: int | None, target_se: float | None) -> None:
     """Raise unless at most one of `draws` and `target_se` is given, with a valid value."""
     if draws is not None and target_se is not None:
         raise InputError(
-            f"draws={draws!r} and target_se={target_se!r} were both given; expected one of them"
+            f"{argument('draws')} ({draws!r}) and {argument('target_se')} ({target_se!r}) were "
+            "both "
+            "given; expected one of them"
         )
     if draws is not None:
         positive_integer("draws", draws, least=2)
     if target_se is not None and not (is_number(target_se) and 0.0 < target_se < np.inf):
-        raise InputError(f"target_se is {target_se!r}; expected a positive number, such as 0.01")
+        raise InputError(
+            f"{argument('target_se')} is {target_se!r}; expected a positive number, such as 0.01"
+        )
 
 
 _NAMES = tuple(f.name for f in fields(Settings) if f.init)

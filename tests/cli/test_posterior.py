@@ -143,7 +143,8 @@ def test_more_draws_that_were_killed_are_drawn_again(table, tmp_path, monkeypatc
     before = content(folder)
     again = run("posterior", table, "-o", folder, "--continue")  # as if killed at the very end
     assert again.exit_code == 0
-    assert "all 25 draws per chain are there; --draws or --most-draws" in again.output
+    said = "already has all its 25 draws per chain; to draw more, use --draws or --most-draws"
+    assert said in again.output
     assert content(folder) == before
     assert run("posterior", table, "-o", folder, "--continue", "--draws", "4").exit_code == 0
     assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 29)

@@ -139,7 +139,7 @@ def test_a_second_run_goes_on_and_another_plan_is_refused(untimed, tmp_path):
         (("--item-subsets", "two"), "expected whole numbers"),
         (("--item-subsets", "99"), "more than the 10 items"),
         (("--bootstraps", 2, "--folds", 2), "Make two plans"),
-        (("--bootstraps", 2, "--random-subsets", 2), "needs item_subsets"),
+        (("--bootstraps", 2, "--random-subsets", 2), "needs --item-subsets"),
         (("--bootstraps", 2, "--orders", "step 1,nobody"), "nobody"),
         (("--bootstraps", 2, "--penalty", -1), "-1"),
         (("--bootstraps", 2, "--index", 0), "--index needs --of"),

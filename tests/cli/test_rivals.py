@@ -66,7 +66,7 @@ def test_nothing_strong_enough(files):
     [
         (["--pair", "first"], "expected two items"),
         (["--pair", "first,nine"], "nine"),
-        (["--least-effect", "-1"], "least_effect"),
+        (["--least-effect", "-1"], "--least-effect"),
     ],
 )
 def test_bad_input_is_explained(files, options, said):

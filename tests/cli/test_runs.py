@@ -12,6 +12,7 @@ import pytest
 import sequela
 from cli.invoking import run
 from sequela.data.examples import example_path, example_samples
+from sequela.report.folder_answers import folder_ranges
 
 LABELS = ["=cmd()", "a,b", "+1", "plain"]
 
@@ -256,6 +257,45 @@ def test_next(folder):
     assert "and 1 more" in run("next", folder, "--state", "plain", "--most", 2).stdout
     twice = run("next", folder, "--state", "plain,plain", code=2)
     assert "'plain' more than once" in twice.stderr
+
+
+def test_next_shows_both_probabilities_and_takes_a_sample(folder, table):
+    sample = sequela.read_table(table, times="time").data.select_samples(["7"])
+    name, present = sample.samples[0], [x for x in LABELS if x in sample.sets()[0]]
+    by_name = json.loads(run("next", folder, "--sample", name, "--json").stdout)
+    by_items = json.loads(run("next", folder, "--state", _listed(present), "--json").stdout)
+    assert by_name.pop("sample") == name
+    assert by_name == by_items
+    shown = run("next", folder, "--sample", name).stdout
+    assert "Next item" in shown
+    assert "Next, before the observation" in shown
+    row = by_items["items"][0]
+    assert f"{row['share']:.4f}" in shown
+    assert f"{row['probability']:.4f}" in shown
+    assert row["probability"] == pytest.approx(row["share"] * (1 - by_items["observed_first"]))
+    assert f"use --sample {name!r}" in run("next", folder, "--state", name, code=2).stderr
+    assert "there is no sample 'x'" in run("next", folder, "--sample", "x", code=2).stderr
+    both = run("next", folder, "--sample", name, "--state", "plain", code=2)
+    assert "exclude each other" in both.stderr
+
+
+def _listed(labels):
+    return ",".join(f'"{label}"' for label in labels)
+
+
+def test_order_shows_what_the_data_allow(folder):
+    row = folder_ranges(folder).dropna(subset=["low"]).iloc[0]
+    one, other = str(row["first"]), str(row["second"])
+    found = json.loads(run("order", folder, other, one, "--json").stdout)["pairs"][0]
+    turned = found["first"] != one
+    low, high = (1 - row["high"], 1 - row["low"]) if turned else (row["low"], row["high"])
+    assert found["low"] == pytest.approx(low)
+    assert found["high"] == pytest.approx(high)
+    assert found["verdict"] == row["verdict"]
+    shown = run("order", folder, one, other).stdout
+    assert row["verdict"] in shown
+    assert "The data allow" in shown
+    assert "The data allow" not in run("order", folder / "model.npz", one, other).stdout
 
 
 def test_simulate_and_learn_again(folder, tmp_path):

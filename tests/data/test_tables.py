@@ -192,7 +192,7 @@ def test_only_some_columns(tmp_path):
     read = read_table(path, items=["C", "A"])
     assert read.data.items == ("C", "A")
     assert read.data.values.astype(int).tolist() == [[1, 1], [1, 0]]
-    assert ("not among items=", ("age", "B")) in [
+    assert ("not among items", ("age", "B")) in [
         (part.reason, part.names) for part in read.summary.dropped_items
     ]
     read = read_table(path, drop=["age", "B"])
@@ -324,3 +324,35 @@ def test_draws_with_times():
     assert np.array_equal(data.values, twin.drop(columns=["sample", "time"]) == 1)
     with pytest.raises(InputError, match="times='time'"):
         read_table(path)
+
+
+def test_all_kinds_of_mistakes_are_shown_at_once(tmp_path):
+    path = tmp_path / "given.csv"
+    path.write_text("id,A,B,sex,when\ns1,1,0,m,2\ns2,0,,f,soon\ns3,1,1\ns4,7,1,f,1\ns4,1,1,m,-1\n")
+    with pytest.raises(InputError) as caught:
+        read_table(path, times="when")
+    first, *lines = str(caught.value).splitlines()
+    assert first.endswith("given.csv' has 6 kinds of mistakes:")
+    starts = (
+        "- line 2, sample 's1', column 'sex': found 'm'", "- line 3, sample 's2', column 'B': the",
+        "- line 3, column 'when': found 'soon'", "- line 4: found 3 cells",
+        "- line 5, sample 's4', column 'A': found '7'", "- the sample 's4' occurs twice",
+    )  # fmt: skip
+    assert len(lines) == len(starts)
+    for line, start in zip(lines, starts, strict=True):
+        assert line.startswith(start), line
+    assert lines[0].endswith("(3 more like this.)")
+    assert lines[2].endswith("(1 more like this.)")
+
+
+def test_the_list_of_mistakes_is_limited(tmp_path):
+    path = tmp_path / "given.csv"
+    labels = [f"g{j}" for j in range(30)]
+    rows = [",".join([f"s{i}", *["x"] * 30]) for i in range(3000)]
+    path.write_text("\n".join([",".join(["id", *labels]), *rows]))
+    with pytest.raises(InputError) as caught:
+        read_table(path)
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 10
+    assert "at least" in lines[1]
+    assert lines[-1] == "- and 22 more kinds"

@@ -205,7 +205,7 @@ def test_it_ends_after_max_iter():
     assert not info.status.converged
     assert info.iterations == state.steps_taken == 17
     assert info.evaluations == 18
-    assert "max_iter=17" in message
+    assert "ended after 17 iterations (max_iter)" in message
 
 
 def test_a_watcher_sees_gradients_that_belong_to_theta_and_ends_it():

@@ -186,7 +186,7 @@ def test_what_the_data_cannot_place_is_named_and_finite(change, words):
 
 
 def test_a_fit_that_did_not_converge_says_so(sets):
-    with pytest.warns(ConvergenceWarning, match="max_iter=1"):
+    with pytest.warns(ConvergenceWarning, match="increase max_iter"):
         learner = SetChain(max_iter=1).fit(sets)
     assert not learner.converged_
 

@@ -282,7 +282,7 @@ def test_target_for_the_standard_error():
     assert abs(found.mean - exact.mean) < 6 * target
     same = questions.time_posterior(theta, S, budget=SAMPLED, draws=found.draws, random_state=1)
     assert (same.mean, same.mean_se) == (found.mean, found.mean_se)
-    with pytest.raises(BudgetError, match=r"target_se=1e-12 cannot be reached"):
+    with pytest.raises(BudgetError, match=r"target_se 1e-12 cannot be reached"):
         questions.time_posterior(theta, S, budget=SAMPLED, target_se=1e-12, random_state=1)
     assert questions.time_posterior(theta, S, target_se=1e-12).method == "exact"
 

@@ -91,7 +91,7 @@ def test_target_is_reached_and_can_be_repeated():
 
 
 def test_targets_out_of_reach():
-    with pytest.raises(BudgetError, match="target_se=1e-06 cannot be reached: after 10,000 draws"):
+    with pytest.raises(BudgetError, match="target_se 1e-06 cannot be reached: after 10,000 draws"):
         item_arrivals(MODEL, target_se=1e-6, random_state=5)
     with pytest.raises(BudgetError, match="never observed"):
         item_arrivals(np.diag([-2.0, -40.0]), target_se=0.1, random_state=5)

@@ -206,7 +206,7 @@ def test_target_is_reached_and_can_be_repeated():
 
 
 def test_a_target_out_of_reach():
-    with pytest.raises(BudgetError, match=r"target_se=1e-07 cannot be reached.* draws would be"):
+    with pytest.raises(BudgetError, match=r"target_se 1e-07 cannot be reached.* draws would be"):
         order_probability(MIXED, "a", "b", method="simulation", target_se=1e-7, random_state=1)
 
 

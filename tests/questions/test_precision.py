@@ -133,7 +133,7 @@ def test_what_is_no_target(target):
 
 def test_both():
     sampler = Sampler()
-    with pytest.raises(InputError, match=r"draws=10 and target_se=0\.1 were both given"):
+    with pytest.raises(InputError, match=r"draws \(10\) and target_se \(0\.1\) were both given"):
         sampler.answer(10, 0.1)
     assert not sampler.asked
 

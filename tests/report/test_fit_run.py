@@ -273,7 +273,7 @@ def test_tables_stay_within_their_budget(table, tmp_path):
     sampled = times["method"] == "relocation"
     assert 0 < sampled.sum() < data.n_samples
     assert f"pseudo-times: orders are drawn for {sampled.sum()} of 60 samples" in notices[0]
-    assert "table_seconds, allows 0.5 seconds)" in notices[0]
+    assert "table_seconds allows 0.5 seconds)" in notices[0]
     # The largest sets are those that were sampled.
     assert times["size"][sampled].min() >= 13
     truth = pd.read_csv(tmp_path / "exact" / "pseudo_times.csv", index_col="sample")

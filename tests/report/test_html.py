@@ -23,7 +23,7 @@ from sequela.report import (
     write_report,
 )
 from sequela.report.html import render_page
-from sequela.report.html_folder import _read_data
+from sequela.report.html_folder import read_run_data
 from sequela.report.html_verdicts import find_verdicts
 from sequela.report.run import Run
 
@@ -317,7 +317,7 @@ def recorded_fit(tmp_path, monkeypatch):
 
 def test_a_report_reads_the_table_as_the_fit_did(recorded_fit, tmp_path, monkeypatch):
     """With missing cells, known orders and weights, from any working directory."""
-    data = _read_data(Run.read(recorded_fit), recorded_fit)
+    data = read_run_data(Run.read(recorded_fit), recorded_fit)
     assert data.n_missing == 0
     assert data.orders[1] == (("a", "b", 1.0),)
     np.testing.assert_array_equal(data.weights, 1 + np.arange(30) % 2)

@@ -18,6 +18,12 @@ from numba.core import event
 from sequela.support import jit as _jit
 
 
+@pytest.fixture(autouse=True)
+def nothing_compiled_yet(monkeypatch):
+    """Forget what other tests compiled."""
+    monkeypatch.setattr(_jit, "_progress", _jit._Progress())
+
+
 def add_one(x):
     return x + 1.0
 
@@ -195,10 +201,26 @@ def test_fast_compilation_is_silent(monkeypatch, caplog):
     with caplog.at_level(logging.DEBUG, logger="sequela"):
         assert _jit.call(SlowKernel(0.0), 1.0) == 2.0
     assert not caplog.records
-    for timer in threading.enumerate():
-        if isinstance(timer, threading.Timer):
-            timer.join(5.0)  # cancelled, it ends at once; otherwise it would wait for a minute
-            assert not timer.is_alive()
+    names = [thread.name for thread in threading.enumerate()]
+    assert not [name for name in names if "_watch" in name]  # otherwise it would wait for a minute
+
+
+def test_many_kernels_share_one_line_which_is_repeated_ever_more_rarely(monkeypatch, caplog):
+    monkeypatch.setattr(_jit, "_NOTICE_AFTER", 0.0)
+    clock = [100.0]
+    monkeypatch.setattr(_jit.time, "monotonic", lambda: clock[0])
+    said = []
+    with caplog.at_level(logging.INFO, logger="sequela"):
+        for second in range(200):
+            clock[0] = 100.0 + second
+            before = len(caplog.records)
+            _jit._progress.tell(f"kernel_{second}", 0.5)
+            _jit._progress.count(0.5)
+            said += [second] * (len(caplog.records) - before)
+    assert said == [0, 10, 30, 70, 130, 190]
+    assert "kernel_0" in caplog.messages[0]
+    assert "once on this machine" in caplog.messages[0]
+    assert caplog.messages[2].endswith("(kernel_30): 30 functions done, 16 s so far")
 
 
 def test_a_real_kernel_is_announced_while_it_compiles(monkeypatch, caplog, uncached):

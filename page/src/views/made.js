@@ -48,7 +48,10 @@ function facts(result) {
   ];
 }
 
-const plain = (value) => (value === null ? "default" : typeof value === "object" ? JSON.stringify(value) : String(value));
+const plain = (value) => {
+  if (value === null || (Array.isArray(value) && !value.length)) return "default";
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+};
 
 function code(text) {
   const copy = button("Copy", "Copy the command", async () => {

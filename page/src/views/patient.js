@@ -9,6 +9,7 @@ import { table } from "../core/table.js";
 import { counted, fitted, number, percent, probability, searchable, shorten, textWidth } from "../core/text.js";
 import { averageAnswers, averageNext } from "../maths/average.js";
 import { MAX_SET } from "../maths/lattice.js";
+import { findPair, verdictMark } from "./verdicts.js";
 
 const OFFERED = 30;
 const LISTED = 60;
@@ -217,21 +218,21 @@ function nextFigure(page, next) {
   const { data } = page;
   const made = figure("next-items", "What comes next?", {
     note: Number.isFinite(next.nextItemTime)
-      ? `The probability of each item to be the next one. On average it takes ${number(next.nextItemTime, 3)} units of time until the next item comes.`
+      ? `Next item (bar): the probability that this item is the next one, whenever it comes. Next, before the observation (number in brackets): the probability that it is the next one and comes before the sample is observed. The sample is observed before any other item with probability ${percent(next.observedFirst)}. On average it takes ${number(next.nextItemTime, 3)} units of time until the next item comes.`
       : "Nothing is left to come.",
   });
   const shown = next.items.slice(0, 10);
   drawByWidth(made.body, (width) => {
     if (!shown.length) return replace(made.body, h("p", {}, "All items are present."));
     const left = Math.min(Math.max(...shown.map(({ item }) => textWidth(data.short[item], 11.5))) + 12, width * 0.4);
-    const x = scaleLinear([0, Math.max(...shown.map(({ share }) => share))], [0, width - left - 52]);
-    const rows = shown.map(({ item, share }, row) =>
+    const x = scaleLinear([0, Math.max(...shown.map(({ share }) => share))], [0, width - left - 92]);
+    const rows = shown.map(({ item, share, probability }, row) =>
       s(
         "g",
         {},
         s("text", { x: left - 7, y: row * 19 + 14, "text-anchor": "end", class: "label" }, fitted(data.short[item], 12, left - 8)),
         s("rect", { x: left, y: row * 19 + 4, width: Math.max(x(share), 0.5), height: 13, class: "bar" }),
-        s("text", { x: left + x(share) + 5, y: row * 19 + 14.5, class: "tick" }, percent(share)),
+        s("text", { x: left + x(share) + 5, y: row * 19 + 14.5, class: "tick" }, `${percent(share)} (${percent(probability)})`),
       ),
     );
     return replace(made.body, drawing(width, shown.length * 19 + 8, rows));
@@ -263,6 +264,7 @@ function orderPart(page, set, past, best) {
   );
   return [
     h("h3", {}, "In which order did they come?"),
+    set.length > 1 ? h("p", { class: "note" }, certainty(page, set)) : null,
     h(
       "ol",
       { class: "orders" },
@@ -273,6 +275,20 @@ function orderPart(page, set, past, best) {
   ];
 }
 
+/** Say for how many pairs of the set the data can tell the order. */
+function certainty(page, set) {
+  const { data } = page;
+  const pairs = set.flatMap((a, i) => set.slice(i + 1).map((b) => findPair(data, a, b)));
+  const number = (verdict) => pairs.filter((row) => row.verdict === verdict).length;
+  const [yes, maybe, no, left] = ["yes", "suggests", "no", "unchecked"].map(number);
+  const many = (count) => (count === 0 ? "none" : count === pairs.length ? "all" : String(count));
+  const parts = [`can tell ${many(yes)}`, maybe ? `suggest ${many(maybe)}` : null, no && yes + maybe ? `cannot tell ${no}` : null].filter(Boolean);
+  const more = left ? ` ${left === 1 ? "One was" : `${left} were`} not checked.` : "";
+  const doubt = yes < pairs.length ? ` Do not rely on the order of ${yes ? "the others" : "these pairs"}: other models may explain the data equally well with another order.` : "";
+  const told = left === pairs.length ? "It was not checked whether the data can tell them." : `Of the ${counted(pairs.length, "pair")} of this set, the data ${parts.join(", ")}.${more}`;
+  return [h("strong", {}, "How sure is this? "), `The orders below are those of ${data.isPosterior ? "the average model" : "this model"}. ${told}${doubt}`];
+}
+
 /** List P(a before b | set) for all pairs of the set. */
 function beforeTable(page, set, past) {
   const { data } = page;
@@ -281,7 +297,9 @@ function beforeTable(page, set, past) {
     set.forEach((b, j) => {
       if (i < j) {
         const ahead = past.before[i][j] >= 0.5;
-        rows.push(ahead ? { first: a, second: b, p: past.before[i][j] } : { first: b, second: a, p: past.before[j][i] });
+        const [first, second] = ahead ? [a, b] : [b, a];
+        const { low, high, verdict } = findPair(data, first, second);
+        rows.push({ first, second, p: ahead ? past.before[i][j] : past.before[j][i], low, high, verdict });
       }
     }),
   );
@@ -291,10 +309,16 @@ function beforeTable(page, set, past) {
     [
       { title: "first", text: true, value: (row) => data.labels[row.first], show: (row) => page.name(row.first) },
       { title: "then", text: true, value: (row) => data.labels[row.second], show: (row) => page.name(row.second) },
+      { title: "can the data tell?", text: true, value: (row) => row.verdict, show: (row) => verdictMark(row.verdict) },
       { title: "probability in this sample", value: (row) => row.p, show: (row) => probability(row.p) },
+      { title: data.isPosterior ? "90% interval" : "the data allow", value: (row) => row.low, show: (row) => (row.low === null ? "\u2013" : `${probability(row.low)} to ${probability(row.high)}`) },
     ],
     rows,
     { caption: "Which item came first in this set", noun: "pair", page: 10 },
   );
-  return h("details", {}, h("summary", {}, "Which came first, pair by pair"), made.element);
+  return [
+    h("h3", {}, "Which came first, pair by pair"),
+    h("p", { class: "note" }, "The range and the verdict are for all samples with both items."),
+    made.element,
+  ];
 }

@@ -55,7 +55,7 @@ function nats(x) {
 }
 
 /** Return the verdict as a coloured word; a sign says the same without colour. */
-function verdictMark(verdict) {
+export function verdictMark(verdict) {
   const sign = { yes: "\u2713", suggests: "~", no: "\u2717", unchecked: "?" }[verdict];
   return h("span", { class: `verdict ${verdict}` }, h("span", { "aria-hidden": "true" }, sign), " ", SAY[verdict]);
 }
@@ -175,7 +175,8 @@ function summary(known) {
   const [yes, maybe, no, left] = ["yes", "suggests", "no", "unchecked"].map(number);
   const parts = [`the data can tell ${yes}`, maybe || known.kind === "posterior" ? `suggest ${maybe}` : null, `and cannot tell ${no}`].filter(Boolean);
   const told = `Of ${counted(yes + maybe + no, "order")}${known.kind === "posterior" ? "" : " that were checked"}, ${parts.join(parts.length > 2 ? ", " : " ")}.`;
-  return left ? `${told} The other ${counted(left, "order")} of the table were not checked: they are guesses of one model.` : told;
+  if (!left) return told;
+  return `${told} The fit checks the pairs with the strongest interactions first, as far as its time allows; the other ${counted(left, "order")} of the table were not checked and are those of one model only. To check a pair, choose it above: the answer shows the commands. Or run sequela posterior, which answers for all pairs.`;
 }
 
 /** Make the question with two choices, and its answer. */

@@ -19,6 +19,7 @@ from sequela.cli.errors import Commands
 from sequela.cli.fit import fit
 from sequela.cli.import_files import import_files
 from sequela.cli.info import info
+from sequela.cli.naming import CommandNames
 from sequela.cli.next import next_command
 from sequela.cli.order import order
 from sequela.cli.output import show_notices, show_progress
@@ -32,6 +33,7 @@ from sequela.cli.rivals import rivals
 from sequela.cli.score import score
 from sequela.cli.simulate import simulate
 from sequela.cli.time import time
+from sequela.support.naming import names_of_command
 
 __all__ = ["main"]
 
@@ -50,6 +52,8 @@ def main(ctx: click.Context, debug: bool) -> None:  # noqa: ARG001 - `Commands` 
     Results go to standard output, notices and errors to standard error. The exit code is 0 for
     success, 2 for invalid input, 1 for any other error, and 130 after an interrupt.
     """
+    running = main.get_command(ctx, ctx.invoked_subcommand or "")
+    ctx.with_resource(names_of_command(CommandNames(running, import_files)))
     show_notices(ctx)
     show_progress(ctx)
 

@@ -98,8 +98,19 @@ def show(found: Demo) -> None:
     )
     folder = found.fit.folder
     console.print(
-        f'\nNext: ask `sequela order {folder} "EGFR(A)" PTEN`, and cite: `sequela cite`',
+        f'\nNext: ask `sequela order {folder} "EGFR(A)" PTEN`, or which orders are probable if all '
+        f"plausible models count: `sequela posterior {_samples(found)} -o {folder}-certainty "
+        "--most-frequent 20` (some minutes). To cite: `sequela cite`",
         soft_wrap=True,
     )
     report = (folder / "report.html").absolute()
     console.print(f"\nOpen the report in a browser: {report}", soft_wrap=True)
+
+
+def _samples(found: Demo) -> str:
+    """Return the path of the samples of the demo, quoted for a shell."""
+    import json
+    import shlex
+
+    run = json.loads((found.fit.folder / "run.json").read_text(encoding="utf-8"))
+    return shlex.quote(run["data"]["path"])

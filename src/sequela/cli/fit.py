@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,10 @@ import click
 
 from sequela.cli.errors import INTERRUPTED
 from sequela.cli.inputs import (
+    drop_option,
     most_frequent_option,
     solver_options,
+    split_items,
     times_option,
     weights_option,
 )
@@ -70,6 +73,7 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     help="What cells without a value mean. Default: NA is a missing cell, empty cells are refused.",
 )
 @most_frequent_option
+@drop_option
 @click.option(
     "--fixed",
     type=click.Path(path_type=Path),
@@ -150,6 +154,8 @@ def fit(
             raise click.UsageError("--penalty and --cv exclude each other")
         from sequela.report import FitRunOptions, run_fit
 
+        if "drop" in chosen:
+            chosen["drop"] = tuple(split_items(chosen["drop"]) or ())
         if "fixed" in chosen:
             from sequela.learning.fixed import read_fixed_file
 
@@ -159,7 +165,7 @@ def fit(
     if as_json:
         print_json(report.to_json())
     else:
-        show(report)
+        show(report, data)
     if report.interrupted:
         click.get_current_context().exit(INTERRUPTED)
 
@@ -193,8 +199,11 @@ def _announce(what: str) -> None:
     print_notices([f"{what} ..."])
 
 
-def show(report: FitReport) -> None:
-    """Print the learned model, the orders, the check, and the names of the files."""
+def show(report: FitReport, data: Path | None = None) -> None:
+    """Print the learned model, the orders, the check, and the names of the files.
+
+    `data` is the table, for the commands that are suggested.
+    """
     console = make_console()
     found = report.result
     summary = report.import_summary
@@ -218,6 +227,7 @@ def show(report: FitReport) -> None:
         ],
     )
     _show_orders(report, console)
+    _suggest(report, data, console)
     _show_check(report, console)
     print_notices(report.notices)
     if report.same_as_repeated is not None:
@@ -241,6 +251,32 @@ def _show_orders(report: FitReport, console: Any) -> None:
         console.print("\nOrders, among samples with both:", soft_wrap=True)
         for line in told:
             console.print(line, soft_wrap=True, markup=False)
+
+
+def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
+    """Print the commands that say more about an order that the data cannot tell."""
+    from sequela.questions.order_ranges import CANNOT_TELL
+
+    check = report.order_ranges
+    if data is None or check is None:
+        return
+    untold = check.table[check.table["verdict"] == CANNOT_TELL]
+    if untold.empty:
+        return
+    table = shlex.quote(str(data))
+    certainty = shlex.quote(f"{report.folder}-certainty")
+    options = report.options
+    items = f" --most-frequent {options.most_frequent}" if options.most_frequent else ""
+    items += f" --drop {shlex.quote(','.join(options.drop))}" if options.drop else ""
+    pair = " ".join(shlex.quote(str(untold.iloc[0][name])) for name in ("first", "second"))
+    console.print(
+        "\nWhere the data cannot tell, do not report an order. The next steps:\n"
+        f"  sequela posterior {table} -o {certainty}{items}\n"
+        "    gives each order a probability that includes all plausible models\n"
+        f"  sequela plan {certainty} {table} {pair}\n"
+        "    shows how many more samples would decide an order",
+        soft_wrap=True,
+    )
 
 
 def _show_check(report: FitReport, console: Any) -> None:

@@ -10,6 +10,7 @@ import click
 from sequela.cli.inputs import check_output, force_option, most_frequent_option, split_items
 from sequela.cli.long_tables import LONG_OPTIONS, long_options, read_long_tables
 from sequela.cli.output import echo, json_option, print_json
+from sequela.cli.table_options import TABLE_OPTIONS, read_one_table, table_options
 
 if TYPE_CHECKING:
     from sequela.data.importing import Imported
@@ -47,7 +48,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("--refresh", is_flag=True, help="With --study: download again.")
 @long_options
 @click.option("-o", "--output", type=_FILE, required=True, help="Table to write (CSV).")
-@click.option("--times", metavar="COLUMN", help="With --table: column with the observation times.")
+@table_options
 @click.option(
     "--amplification",
     type=int,
@@ -66,6 +67,13 @@ _FILE = click.Path(path_type=Path)
     "--consequences",
     help="With --maf: variant classes that count, separated by commas. Default: all but silent "
     "ones.",
+)
+@click.option("--germline", is_flag=True, help="With --maf: also count germline mutations.")
+@click.option(
+    "--barcode-length",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="With --maf: use only the first N characters of the sample ids.",
 )
 @click.option(
     "--profiled",
@@ -156,9 +164,7 @@ def read(given: dict[str, Any]) -> Imported:
     source = named[0]
     _check_only(source, given)
     if source == "--table":
-        from sequela.data.tables import read_table
-
-        return read_table(given["table"], times=given["times"], **selection)
+        return read_one_table(given, selection)
     if source == "--long":
         return read_long_tables(given, selection)
     if source == "--maf":
@@ -166,7 +172,8 @@ def read(given: dict[str, Any]) -> Imported:
 
         return read_maf(
             given["maf"], consequences=split_items(given["consequences"]),
-            profiled=given["profiled"], **selection,
+            profiled=given["profiled"], germline=given["germline"],
+            barcode_length=given["barcode_length"], **selection,
         )  # fmt: skip
     from sequela.data.cbioportal import read_cbioportal
 
@@ -188,11 +195,13 @@ def read(given: dict[str, Any]) -> Imported:
 def _check_only(source: str, given: dict[str, Any]) -> None:
     """Refuse options that belong to another source, because they would have no effect."""
     belongs = {
-        "times": ("--table",), "consequences": ("--maf",), "profiled": ("--maf", "--long"),
+        "consequences": ("--maf",), "germline": ("--maf",), "barcode_length": ("--maf",),
+        "profiled": ("--maf", "--long"),
         "host": ("--study",), "refresh": ("--study",), "panel": ("--study-folder", "--study"),
         "panels": ("--study-folder", "--study"),
         "incomplete": ("--mutations/--cna", "--study-folder", "--study", "--long"),
         **dict.fromkeys(LONG_OPTIONS, ("--long",)),
+        **dict.fromkeys(TABLE_OPTIONS, ("--table",)),
     }  # fmt: skip
     for name, owners in belongs.items():
         used = given[name] is not None and given[name] is not False

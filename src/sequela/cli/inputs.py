@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "check_output",
     "data_argument",
+    "drop_option",
     "force_option",
     "load_data",
     "load_model",
@@ -70,6 +71,13 @@ def most_frequent_option(command: Command) -> Command:
         metavar="N",
         type=click.IntRange(min=1),
         help="Keep only the N most frequent items.",
+    )(command)
+
+
+def drop_option(command: Command) -> Command:
+    """Add ``--drop``."""
+    return click.option(
+        "--drop", metavar="COLUMNS", help="Columns of DATA that are not items, separated by commas."
     )(command)
 
 
@@ -213,11 +221,15 @@ def load_data(
     times: str | None = None,
     most_frequent: int | None = None,
     weights: str | None = None,
+    drop: str | None = None,
 ) -> Dataset:
     """Read a table of samples and items; notices about how it was read go to standard error."""
     from sequela.report import read_samples
 
-    return read_samples(path, times=times, most_frequent=most_frequent, weights=weights).data
+    return read_samples(
+        path, times=times, most_frequent=most_frequent, weights=weights,
+        drop=split_items(drop) or (),
+    ).data  # fmt: skip
 
 
 def split_items(text: str | None) -> list[str] | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sequela.cli.inputs import load_model, model_argument, run_options, split_items
-from sequela.cli.output import json_option, make_console, print_json, print_table
+from sequela.cli.output import json_option, make_console, print_json, print_notices, print_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +22,9 @@ __all__ = ["next_command"]
 )
 @model_argument
 @click.option("--state", default="", help="Items that are present, separated by commas.")
+@click.option(
+    "--sample", metavar="NAME", help="Instead of --state: a sample of the fit in the folder MODEL."
+)
 @click.option(
     "--within", type=float, help="Also show the probability of each item within this time."
 )
@@ -39,6 +42,7 @@ __all__ = ["next_command"]
 def next_command(
     model_path: Path,
     state: str,
+    sample: str | None,
     within: float | None,
     max_items: int,
     settings: dict[str, Any],
@@ -48,12 +52,47 @@ def next_command(
 
     Time is in units of the mean observation time.
     """
-    present = split_items(state) or []
-    report = make_report(load_model(model_path), present, within, settings)
+    model = load_model(model_path)
+    present = _present(model, model_path, split_items(state) or [], sample)
+    report = make_report(model, present, within, settings)
+    if sample is not None:
+        report = {"sample": sample, **report}
     if as_json:
         print_json(report)
     else:
         show(report, max_items)
+
+
+def _present(model: Model, folder: Path, state: list[str], sample: str | None) -> list[str]:
+    """Return the items of the state, or of the sample."""
+    from sequela.report.folder_answers import folder_sample
+    from sequela.samples import as_samples
+
+    if sample is None:
+        unknown = [label for label in state if label not in model.items]
+        if len(state) == 1 and unknown and _is_sample(folder, state[0]):
+            raise click.UsageError(
+                f"{state[0]!r} is a sample, not an item; use --sample {state[0]!r}"
+            )
+        return state
+    if state:
+        raise click.UsageError("--state and --sample exclude each other")
+    data = as_samples(model, folder_sample(folder, sample))
+    if data.missing is not None:
+        names = ", ".join(model.items[j] for j in data.missing[0].nonzero()[0][:5])
+        print_notices([f"missing cells of sample {sample!r} count as absent ({names})"])
+    return [model.items[j] for j in data.values[0].nonzero()[0]]
+
+
+def _is_sample(folder: Path, name: str) -> bool:
+    from sequela.report.folder_answers import folder_sample
+    from sequela.support.errors import InputError
+
+    try:
+        folder_sample(folder, name)
+    except InputError:
+        return False
+    return True
 
 
 def make_report(
@@ -81,12 +120,14 @@ def make_report(
 def show(report: dict[str, Any], max_items: int) -> None:
     """Print the most likely next items."""
     console = make_console()
-    columns = {"Item": False, "Comes next": True}
+    columns = {"Item": False, "Next item": True, "Next, before the observation": True}
+    if report["state"]:
+        console.print(f"Items that are present: {', '.join(report['state'])}\n", soft_wrap=True)
     if "time" in report:
         columns[f"Within {report['time']:g}"] = True
     rows = []
     for row in report["items"][:max_items]:
-        cells = [row["item"], f"{row['probability']:.4f}"]
+        cells = [row["item"], f"{row['share']:.4f}", f"{row['probability']:.4f}"]
         if "time" in report:
             error = f" +- {row['within_se']:.1g}" if row["within_se"] else ""
             cells.append(f"{row['within']:.4f}{error}")
@@ -96,8 +137,11 @@ def show(report: dict[str, Any], max_items: int) -> None:
     if left > 0:
         console.print(f"and {left} more (--max-items, --json)", soft_wrap=True)
     console.print(
-        "\nA sample is taken before the next item with probability "
-        f"{report['observed_first']:.4f}. The mean time until one of the two happens is "
-        f"{report['waiting_time']:.4f}.",
+        "\nNext item: the probability that this item is the next one, whenever it comes.\n"
+        "Next, before the observation: the probability that it is the next one and comes before "
+        "the sample is observed.\n"
+        "The sample is observed before any other item with probability "
+        f"{report['observed_first']:.4f}. The mean time until the next item or the observation "
+        f"is {report['waiting_time']:.4f}.",
         soft_wrap=True,
     )

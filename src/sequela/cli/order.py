@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["order"]
 
+_NOT_CHECKED = {"low": None, "high": None, "verdict": "not checked"}
+
 
 @click.command(
     epilog='\b\nExample:\n  sequela order glioblastoma "EGFR(A)" EGFR\n'
@@ -60,10 +62,11 @@ def order(
     report = make_report(
         load_model(model_path), list(items), split_items(given), likely, **settings
     )
+    report["checked"] = add_ranges(report["pairs"], model_path)
     if as_json:
         print_json(report)
     else:
-        show(report)
+        show(report, model_path)
 
 
 def make_report(
@@ -92,23 +95,38 @@ def make_report(
     return report
 
 
-def show(report: dict[str, Any]) -> None:
+def add_ranges(pairs: list[dict[str, Any]], model_path: Path) -> bool:
+    """Add the range and the verdict of each pair, if MODEL is a folder whose orders were checked.
+
+    Return whether there are any.
+    """
+    from sequela.report.folder_answers import folder_ranges
+    from sequela.report.html_verdicts import turned_ranges
+
+    ranges = folder_ranges(model_path)
+    if ranges is None:
+        return False
+    known = turned_ranges(ranges)
+    for row in pairs:
+        row |= known.get((row["first"], row["second"]), _NOT_CHECKED)
+    return True
+
+
+def show(report: dict[str, Any], model_path: Path) -> None:
     """Print the pairs, the most certain first."""
     console = make_console()
-    print_table(
-        console,
-        {"First": False, "Then": False, "Probability": True, "Both seen": True, "How": False},
-        [
-            (
-                row["first"],
-                row["second"],
-                _with_error(row["probability"], row["se"]),
-                f"{row['observed']:.3f}",
-                row["method"],
-            )
-            for row in report["pairs"]
-        ],
-    )
+    columns = {"First": False, "Then": False, "Probability": True}
+    if report["checked"]:
+        columns |= {"The data allow": True, "Can the data tell": False}
+    rows = []
+    for row in report["pairs"]:
+        cells = [row["first"], row["second"], _with_error(row["probability"], row["se"])]
+        if report["checked"]:
+            known = row["low"] is not None
+            cells.append(f"{row['low']:.2f} to {row['high']:.2f}" if known else "")
+            cells.append(row["verdict"])
+        rows.append([*cells, f"{row['observed']:.3f}", row["method"]])
+    print_table(console, columns | {"Both seen": True, "How": False}, rows)
     if "likely_orders" in report:
         console.print()
         print_table(
@@ -121,11 +139,32 @@ def show(report: dict[str, Any]) -> None:
         )
     if report["seed"] is not None:
         console.print(f"\n{report['draws']:,} draws, seed {report['seed']}", soft_wrap=True)
-    console.print(
-        "\nThis holds for this model; other models may fit the data equally well with a different "
-        "order (see `sequela rivals` and `sequela fit --starts`)",
-        soft_wrap=True,
+    console.print(f"\n{_advice(report, model_path)}", soft_wrap=True)
+
+
+def _advice(report: dict[str, Any], model_path: Path) -> str:
+    """Return how sure one can be of these orders, and what to do next."""
+    said = (
+        "The probability is that of this model; other models may fit the data equally well with "
+        "a different order."
     )
+    if not report["checked"]:
+        return f"{said} `sequela posterior` and `sequela rivals` show whether the data can tell."
+    if report["given"] is not None:
+        said += " Ranges and verdicts are for all samples with both items, not only for this one."
+    left = sum(row["verdict"] == "not checked" for row in report["pairs"])
+    if left:
+        said += (
+            f" {left} of these pairs were not checked by the fit: check them with `sequela rivals "
+            f'{model_path} DATA --pair "A,B"`.'
+        )
+    if any(row["verdict"] == "the data cannot tell" for row in report["pairs"]):
+        said += (
+            " Where the data cannot tell, `sequela posterior DATA -o certainty` gives a "
+            "probability that includes all models, and `sequela plan certainty DATA FIRST SECOND` "
+            "shows how many more samples would decide it."
+        )
+    return said
 
 
 def _with_error(value: float | None, error: float | None) -> str:

@@ -10,6 +10,7 @@ import click
 
 from sequela.cli.inputs import (
     check_output,
+    drop_option,
     force_option,
     load_data,
     most_frequent_option,
@@ -59,6 +60,7 @@ __all__ = ["path"]
 )
 @times_option
 @most_frequent_option
+@drop_option
 @force_option
 @run_options
 @json_option
@@ -77,7 +79,9 @@ def path(
     let `sequela fit --cv` do both.
     """
     check_output(output, force=force)
-    samples = load_data(data, times=options["times"], most_frequent=options["most_frequent"])
+    samples = load_data(
+        data, times=options["times"], most_frequent=options["most_frequent"], drop=options["drop"]
+    )
     shared: dict[str, Any] = {
         "n_penalties": options["penalties"],
         "ratio": options["ratio"],

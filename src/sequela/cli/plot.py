@@ -71,6 +71,7 @@ def plot(
     """Draw a figure of MODEL; some kinds also need DATA."""
     from sequela.plots.style import load, save_figure
     from sequela.report.figures import draw_figure
+    from sequela.report.folder_answers import folder_ranges
     from sequela.support.errors import InputError
 
     if output.suffix.lower() not in (".png", ".svg", ".pdf"):
@@ -88,6 +89,7 @@ def plot(
         max_items=shown["max_items"],
         seed=settings["random_state"] or 0,
         threads=settings["n_threads"],
+        ranges=folder_ranges(model_path) if kind == "orders" else None,
     )
     axes = draw_figure(kind, model, table, chosen)
     save_figure(axes, output)

@@ -9,7 +9,13 @@ import click
 
 from sequela.cli.errors import INTERRUPTED
 from sequela.cli.fit import execution_for
-from sequela.cli.inputs import data_argument, most_frequent_option, run_options
+from sequela.cli.inputs import (
+    data_argument,
+    drop_option,
+    most_frequent_option,
+    run_options,
+    split_items,
+)
 from sequela.cli.output import echo, json_option, make_console, print_json, print_table
 
 if TYPE_CHECKING:
@@ -51,6 +57,7 @@ _MAX_ROWS = 20
     "is heated.",
 )  # fmt: skip
 @most_frequent_option
+@drop_option
 @click.option(
     "--continue", "proceed", is_flag=True,
     help="Continue the run in the output folder. A run that was stopped is finished; a finished "
@@ -82,6 +89,7 @@ def posterior(
     options = PosteriorRunOptions(
         prior=read_prior(given["prior"], given["scale"]),
         most_frequent=given["most_frequent"],
+        drop=tuple(split_items(given["drop"]) or ()),
         settings={name: value for name, value in asked.items() if value is not None},
     )
     report = run_posterior(

@@ -10,6 +10,7 @@ import click
 
 from sequela.cli.inputs import (
     check_output,
+    drop_option,
     load_data,
     most_frequent_option,
     solver_options,
@@ -66,6 +67,7 @@ __all__ = ["collect", "repeat"]
 )
 @times_option
 @most_frequent_option
+@drop_option
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
@@ -89,7 +91,7 @@ def repeat(
     command is stopped, run it again to continue. `sequela collect` makes tables of the records.
     """
     where = take_run_arguments(given)
-    samples = load_data(data, times=times, most_frequent=most_frequent)
+    samples = load_data(data, times=times, most_frequent=most_frequent, drop=given.pop("drop"))
     plan = _plan(samples, _seed(seed, output, where["share"]), given)
     from sequela.repeats import run
     from sequela.report import describe_repeats

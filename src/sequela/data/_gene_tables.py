@@ -23,6 +23,7 @@ from sequela.data._text_files import (
     text_lines,
 )
 from sequela.support.errors import InputError
+from sequela.support.naming import either
 from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ def _layout(lines: Iterator[tuple[int, str]], name: str) -> tuple[list[str], int
             raise InputError(
                 f"{name}, line {number}: found {line!r:.60}, expected STUDY_ID (a download of "
                 "cBioPortal's results view) or Hugo_Symbol (data_cna.txt of a study), separated "
-                "by tabs. For tables of 0 and 1 use read_table."
+                f"by tabs. For a table of 0 and 1, use {either('read_table', '--table')}."
             )
         label_at, genes_in_rows = symbols[0], True
     header = cells[skipped:]

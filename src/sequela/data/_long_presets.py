@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sequela.support.errors import InputError
+from sequela.support.naming import argument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,5 +91,5 @@ def preset_named(name: str | None) -> Preset:
         return PLAIN
     if name not in PRESETS:
         known = ", ".join(map(repr, PRESETS))
-        raise InputError(f"preset is {name!r:.80}; expected one of {known}, or None.")
+        raise InputError(f"{argument('preset')} is {name!r:.80}; expected one of {known}, or None.")
     return PRESETS[name]

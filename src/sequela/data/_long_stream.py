@@ -18,6 +18,7 @@ from sequela.data._text_files import CellCodes, check_labels, file_name, source_
 from sequela.data.importing import near
 from sequela.data.tables import text_rows
 from sequela.support.errors import InputError
+from sequela.support.naming import argument, option
 
 if TYPE_CHECKING:
     import os
@@ -125,8 +126,8 @@ class _OneFile:
                 self._note(f"the column {self._labels[self._value_at]!r:.80} was read as values.")
         elif columns.present is not None:
             raise InputError(
-                f"{self._where}: present= says which values count, but no column of values was "
-                "named. Pass value=, the label of that column."
+                f"{self._where}: {argument('present')} says which values count, but no column of "
+                f"values was named. Give the label of that column with {option('value')}."
             )
         self._settle_conditions()
         item = self._labels[self._item_at or 0].casefold()
@@ -280,7 +281,7 @@ class _OneFile:
         raise InputError(
             f"{self._name}, line {line}, column {self._labels[self._value_at or 0]!r:.80}: found "
             f"{cell!r:.80}, expected 0 or 1, true or false, yes or no, or NA. If other values mean "
-            "that the item is present, pass them as present=, such as present=['R']."
+            f"that the item is present, name them, for example with {option('present', ['R'])}."
         )
 
     def _date(self, cell: str, line: int) -> float:

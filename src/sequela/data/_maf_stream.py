@@ -24,6 +24,7 @@ from sequela.data._text_files import (
 )
 from sequela.data.importing import near
 from sequela.support.errors import InputError
+from sequela.support.naming import argument, option
 from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
@@ -317,7 +318,8 @@ def _is_header(line: str, header: str, number: int, name: str) -> bool:
 def _check_columns(position: dict[str, int], name: str, *, needs_class: bool) -> None:
     for label in (_GENE, _SAMPLE, _CLASS):
         if label not in position and (label != _CLASS or needs_class):
-            hint = " Pass consequences=['all'] to count every line." if label == _CLASS else ""
+            every = option("consequences", ["all"])
+            hint = f" To count every line, use {every}." if label == _CLASS else ""
             raise InputError(
                 f"{name} has no column {label.title()} (found: {', '.join(list(position)[:6])}). "
                 f"Is it a MAF?{hint}"
@@ -362,15 +364,16 @@ def _notes(state: _Reading, name: str) -> list[str]:
             shown = ", ".join(f"{label!r} ({n})" for label, n in list(odd.items())[:5])
             notes.append(
                 f"Variant_Classification has unusual values: {shown}. They count; choose which "
-                "values count with consequences=."
+                f"values count with {option('consequences')}."
             )
     elif "all" not in chosen:
         present = {label.casefold() for label in folded}
         absent = sorted(set(chosen) - present)
         if total and not present & set(chosen):
             raise InputError(
-                f"{name}: no line has a Variant_Classification among consequences= "
-                f"({near(absent[0], sorted(present))}). Found: {', '.join(sorted(folded)[:8])}."
+                f"{name}: no line has a Variant_Classification among "
+                f"{argument('consequences')} ({near(absent[0], sorted(present))}). Found: "
+                f"{', '.join(sorted(folded)[:8])}."
             )
         if absent:
             notes.append(f"no line has the Variant_Classification {', '.join(absent[:5])}.")
@@ -381,7 +384,8 @@ def _notes(state: _Reading, name: str) -> list[str]:
         )
     if state.n_germline:
         notes.append(
-            f"{counted(state.n_germline, 'germline mutation')} left out; germline=True counts them."
+            f"{counted(state.n_germline, 'germline mutation')} left out; "
+            f"{option('germline', True)} counts them."
         )
     if state.n_short:
         notes.append(f"{counted(state.n_short, 'line')} with fewer cells than the header.")

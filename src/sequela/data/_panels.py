@@ -17,6 +17,7 @@ import numpy as np
 from sequela.data._text_files import SourceFile, bare_cell, file_name, source_file, text_lines
 from sequela.data.importing import near
 from sequela.support.errors import InputError
+from sequela.support.naming import option
 
 if TYPE_CHECKING:
     import os
@@ -57,7 +58,7 @@ class PanelGenes:
                 raise InputError(
                     f"{panels.name}, line {line}: the panel {known} is not defined. Put its "
                     f"list of genes, data_gene_panel_{panel}.txt, into the folder of the study, or "
-                    "name the folder that has it with panels=."
+                    f"name the folder that has it with {option('panels')}."
                 )
 
     def missing(self, panels: Sequence[str], genes: Sequence[str]) -> npt.NDArray[np.bool_]:

@@ -11,6 +11,7 @@ from sequela.data._reading import refuse_all_missing
 from sequela.data._statements import read_statements
 from sequela.data._weights import read_weights
 from sequela.support.errors import InputError
+from sequela.support.naming import either
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -172,14 +173,16 @@ class PartlyKnown:
             raise InputError(
                 f"{what} does not support missing cells: {self.n_missing} cells of {rows.size} "
                 f"samples are missing, the first in sample {self._samples[rows[0]]!r} (row "
-                f"{rows[0]}). Leave these samples or items out with select_samples or "
-                "select_items, or fill in the cells."
+                f"{rows[0]}). Leave these samples or items out"
+                + either(" with select_samples or select_items", "")
+                + ", or fill in the cells."
             )
         if self._orders is not None:
             row = next(i for i, statements in enumerate(self._orders) if statements)
             raise InputError(
                 f"{what} does not support known orders, which sample {self._samples[row]!r} (row "
-                f"{row}) has. Use without_orders() to leave them out."
+                f"{row}) has. "
+                + either("Use without_orders() to leave them out.", "Leave the known orders out.")
             )
         return self
 

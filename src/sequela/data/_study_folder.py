@@ -21,6 +21,7 @@ from sequela.data._panels import (
 )
 from sequela.data._text_files import BLANK, SourceFile, file_name, source_file, text_lines
 from sequela.support.errors import InputError
+from sequela.support.naming import argument, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,16 +61,20 @@ def look_into(
         there = {entry.name for entry in root.iterdir()}
     except NotADirectoryError:
         raise InputError(
-            f"folder={name} is a file; pass it as mutations= or cna=, or give its folder."
+            f"{argument('folder')} {name} is a file; give it as {option('mutations')} or "
+            f"{option('cna')}, or give its folder."
         ) from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise InputError(f"folder={name} cannot be read ({why}); check the name.") from None
+        raise InputError(
+            f"{argument('folder')} {name} cannot be read ({why}); check the name."
+        ) from None
     study = Study(_first(root, there, _MUTATIONS), _first(root, there, _COPY_NUMBERS))
     if study.mutations is None and study.cna is None:
         raise InputError(
             f"{name} has neither data_mutations.txt nor data_cna.txt (it has "
-            f"{', '.join(sorted(there)[:5]) or 'nothing'}). Give the files as mutations= and cna=."
+            f"{', '.join(sorted(there)[:5]) or 'nothing'}). Give the files as "
+            f"{option('mutations')} and {option('cna')}."
         )
     _read_panels(study, root, panel, panels)
     if study.mutations is not None:
@@ -179,7 +184,8 @@ def _assays(root: Path) -> SamplePanels | None:
 def _one_panel(used: SamplePanels, panel: str, profile: str) -> SamplePanels:
     if panel not in used.lines:
         raise InputError(
-            f"panel={panel!r:.80} is not among those of {profile}: {', '.join(used.lines)}."
+            f"{argument('panel')} {panel!r:.80} is not among those of {profile}: "
+            f"{', '.join(used.lines)}."
         )
     chosen = {who: what for who, what in used.of.items() if what == panel}
     return SamplePanels(used.name, chosen, {panel: used.lines[panel]})
@@ -194,6 +200,6 @@ def _refuse_undefined(study: Study) -> None:
     raise InputError(
         f"{used.name}: the {profile} of this study were profiled with {len(counts)} panels of "
         f"genes: {shown}. The folder does not define them: add the files data_gene_panel_NAME.txt "
-        f"with their genes (or name their folder with panels=), or choose one, as in "
-        f"panel={most!r}."
+        f"with their genes (or name their folder with {option('panels')}), or choose one, as in "
+        f"{option('panel', most)}."
     )

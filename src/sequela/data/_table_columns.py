@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from sequela.data.importing import near
 from sequela.support.errors import InputError
 from sequela.support.labels import compose
+from sequela.support.naming import argument as named
+from sequela.support.naming import option
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -83,7 +85,7 @@ def settle_columns(
     if not found.items:
         raise InputError(
             f"{where} has no column for items (columns: {', '.join(labels[:5])}). If the cells "
-            "are not split, pass their separator=."
+            f"are not split, give the character between them with {option('separator')}."
         )
     return found
 
@@ -101,7 +103,8 @@ class _Places:
         if label not in self._position:
             labels = self._labels
             raise InputError(
-                f"{self._where}: {argument}={near(label, labels)} is not among the {len(labels)} "
+                f"{self._where}: {named(argument)} {near(label, labels)} is not among the "
+                f"{len(labels)} "
                 f"columns ({', '.join(labels[:5])}{', ...' if len(labels) > 5 else ''})."
             )
         return self._position[label]
@@ -112,7 +115,7 @@ def _is_id_name(label: str) -> bool:
 
 
 def _refuse_missing_label(labels: list[str], asked: Asked, where: str) -> None:
-    """Refuse a header that lacks a label other than that of the ids."""
+    """Refuse a header with too few labels, if not only the label of the ids is missing."""
     if _is_id_name(labels[1]):
         raise InputError(
             f"{where} has {len(labels) - 1} labels, but the rows have {len(labels)} cells; the "
@@ -129,7 +132,7 @@ def _refuse_special_items(
         if j in special:
             raise InputError(
                 f"{where}: {labels[j]!r:.80} holds ids, times or weights and cannot be an item "
-                "too. Remove it from items=."
+                f"too. Remove it from {named('items')}."
             )
 
 

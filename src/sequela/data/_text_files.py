@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from sequela.data._limits import BLANK_LIMIT, refuse_lines
 from sequela.support.errors import InputError
 from sequela.support.labels import compose_all, find_disguised, find_unfit
+from sequela.support.naming import argument, option
 from sequela.support.progress import WorkProgress
 
 if TYPE_CHECKING:
@@ -240,7 +241,8 @@ def _decoder(head: bytes, encoding: str | None, name: str) -> codecs.Incremental
         return codecs.getincrementaldecoder("utf-8-sig" if known == "utf-8" else known)()
     except (LookupError, TypeError, ValueError, AttributeError):
         raise InputError(
-            f"encoding={encoding!r} is not a text encoding; expected one such as 'utf-8', "
+            f"{argument('encoding')} {encoding!r} is not a text encoding; expected one such as "
+            "'utf-8', "
             "'latin-1' or 'utf-16'."
         ) from None
 
@@ -285,7 +287,7 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
             raise InputError(
                 f"{name}, line {line}: not {encoding or 'UTF-8'} (byte "
                 f"{error.object[error.start : error.start + 1]!r}). Save the file as UTF-8, or "
-                "pass its encoding, such as encoding='latin-1'."
+                f"give its encoding, such as {option('encoding', 'latin-1')}."
             ) from None
         except UnicodeError as error:
             raise InputError(f"{name} is not {encoding} ({error}); try another encoding.") from None
@@ -293,7 +295,8 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
             line = number + _plain_ends(text[: text.index("\0")]).count("\n") + 1
             raise InputError(
                 f"{name}, line {line}: found a NUL byte, which text does not have: the file is "
-                "binary, damaged, or UTF-16 without a mark (then pass encoding='utf-16-le')."
+                "binary, damaged, or UTF-16 without a mark (then use "
+                f"{option('encoding', 'utf-16-le')})."
             )
         blank = 0 if text.strip() else blank + len(text)
         BLANK_LIMIT.refuse(blank, f"{name}, line {number + 1}:", about=True)

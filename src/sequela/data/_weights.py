@@ -9,6 +9,7 @@ import numpy as np
 from sequela.data._reading import listed, refuse_misaligned
 from sequela.data._text_files import file_name
 from sequela.support.errors import InputError
+from sequela.support.naming import argument
 from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ def read_weights(given: Iterable[object], samples: tuple[str, ...]) -> npt.NDArr
     cells = listed(given, "sample_weight")
     if len(cells) != len(samples):
         raise InputError(
-            f"sample_weight has {len(cells)} entries for {len(samples)} samples; expected one per "
+            f"{argument('sample_weight')} has {len(cells)} entries for {len(samples)} samples; "
+            "expected one per "
             "sample."
         )
     weights = np.zeros(len(samples))
@@ -34,16 +36,18 @@ def read_weights(given: Iterable[object], samples: tuple[str, ...]) -> npt.NDArr
         number = cell.item() if isinstance(cell, np.generic) else cell
         if not is_number(number) or not 0.0 <= float(number) < np.inf:
             raise InputError(
-                f"sample_weight of sample {samples[i]!r} (position {i}) is {number!r:.40}; "
+                f"{argument('sample_weight')} of sample {samples[i]!r} (position {i}) is "
+                f"{number!r:.40}; "
                 "expected a finite number of at least 0 (0 leaves the sample out)."
             )
         weights[i] = float(number)
     if not weights.sum() > 0.0:
         raise InputError(
-            f"sample_weight is 0 for all {len(samples)} samples; at least one must be positive."
+            f"{argument('sample_weight')} is 0 for all {len(samples)} samples; at least one must "
+            "be positive."
         )
     if not np.isfinite(weights.sum()):
-        raise InputError("the sum of sample_weight is too large; divide all weights by a number.")
+        raise InputError("the sum of the weights is too large; divide all of them by a number.")
     return weights
 
 

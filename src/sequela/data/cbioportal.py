@@ -38,6 +38,7 @@ from sequela.data.importing import (
 from sequela.data.maf import mutation_draft, read_profiled
 from sequela.support.errors import InputError
 from sequela.support.keywords import build_options, check_keywords
+from sequela.support.naming import argument, option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -144,7 +145,10 @@ def read_cbioportal(
         study = look_into(folder, panel, _paths(options.get("panels")))
         mutations, cna = study.mutations, study.cna
     elif panel is not None or options.get("panels") is not None:
-        raise InputError("panel and panels are only for a study folder; pass folder= too.")
+        raise InputError(
+            f"{argument('panel')} and {argument('panels')} are only for a study folder; give "
+            f"{option('folder')} too."
+        )
     drafts = []
     if mutations is not None:
         if _is_maf(mutations, encoding):

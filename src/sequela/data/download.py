@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sequela.support.errors import InputError, SequelaError
 from sequela.support.folders import new_folder
+from sequela.support.naming import argument
 from sequela.support.progress import WorkProgress
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def download_study(
 
     if not isinstance(study, str) or not re.fullmatch(r"[A-Za-z0-9_.-]+", study):
         raise InputError(
-            f"study is {study!r}; expected the id of a study of cBioPortal, such as "
+            f"{argument('study')} is {study!r}; expected the id of a study of cBioPortal, such as "
             "'gbm_tcga_pan_can_atlas_2018'"
         )
     platformdirs = _load("platformdirs")

@@ -25,6 +25,7 @@ from sequela.data._text_files import SourceFile
 from sequela.data.dataset import Dataset
 from sequela.data.merging import merge_items, propose_merges, read_merges
 from sequela.support.errors import InputError
+from sequela.support.naming import option
 from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
@@ -294,19 +295,21 @@ def _drop_unprofiled(draft: Draft, incomplete: Incomplete) -> None:
         if n_rows == len(draft.samples):
             raise InputError(
                 f"every sample of {draft.kind} lacks a value (not profiled) for some of "
-                f"{n_columns} items. Pass incomplete='items' to drop these items instead, or drop= "
-                "those that were rarely profiled."
+                f"{n_columns} items. Drop these items instead with "
+                f"{option('incomplete', 'items')}, or drop those that were rarely profiled with "
+                f"{option('drop')}."
             )
         draft.keep_samples(np.asarray(~draft.unprofiled.any(axis=1)), "not profiled in some items")
         draft.notes.append(
             f"{counted(n_rows, 'sample')} dropped that were not profiled for some of "
-            f"{counted(n_columns, 'item')}; incomplete='items' drops these items instead."
+            f"{counted(n_columns, 'item')}; {option('incomplete', 'items')} drops "
+            "these items instead."
         )
     else:
         if n_columns == len(draft.items):
             raise InputError(
-                f"every item of {draft.kind} lacks a value (not profiled) for some sample. Pass "
-                "incomplete='samples' to drop these samples instead."
+                f"every item of {draft.kind} lacks a value (not profiled) for some sample. Drop "
+                f"these samples instead with {option('incomplete', 'samples')}."
             )
         draft.keep_items(np.asarray(~draft.unprofiled.any(axis=0)), "not profiled in some samples")
 
@@ -319,7 +322,8 @@ def _select_frequent(draft: Draft, selection: Selection) -> None:
         enough = (counts >= limit) | always
         if not enough.any():
             raise InputError(
-                f"at_least={limit} leaves no items: the most frequent of {len(draft.items)} is in "
+                f"{option('at_least', limit)} leaves no items: the most frequent of "
+                f"{len(draft.items)} is in "
                 f"{counted(int(counts.max(initial=0)), 'sample')}. Choose a smaller number."
             )
         draft.keep_items(enough, f"in fewer than {counted(limit, 'sample')}")
@@ -327,7 +331,8 @@ def _select_frequent(draft: Draft, selection: Selection) -> None:
     if wanted is not None:
         if wanted > len(draft.items):
             draft.notes.append(
-                f"most_frequent={wanted}, but there are {len(draft.items)} items; all are kept."
+                f"{option('most_frequent', wanted)}, but there are {len(draft.items)} items; all "
+                "are kept."
             )
         order = np.argsort(-counts, kind="stable")
         rank = np.empty(len(order), dtype=np.int64)
@@ -345,7 +350,10 @@ def _summarise(
     notes = list(draft.notes)
     never = int((counts == 0).sum())
     if never:
-        notes.append(f"{never} of {data.n_items} items occur in no sample; at_least=1 drops them.")
+        notes.append(
+            f"{never} of {data.n_items} items occur in no sample; "
+            f"{option('at_least', 1)} drops them."
+        )
     always = [data.items[j] for j in np.flatnonzero(counts == data.n_samples)]
     if always:
         verb = "item occurs" if len(always) == 1 else "items occur"

@@ -40,6 +40,7 @@ from sequela.data.importing import (
 from sequela.data.maf import read_profiled
 from sequela.support.errors import InputError
 from sequela.support.keywords import build_options, check_keywords
+from sequela.support.naming import option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -153,7 +154,8 @@ def read_long(
     groups = None if options.get("groups") is None else read_groups(options["groups"])  # type: ignore[arg-type]
     if chosen.needs_groups and groups is None:
         raise InputError(
-            f"preset={preset!r} needs groups=, a table with the columns code and group, because "
+            f"{option('preset', preset)} needs {option('groups')}, a table with the columns code "
+            "and group, because "
             "there are too many codes, most of them too rare to be items."
         )
     if options.get("unlisted", "absent") not in ("absent", "missing"):
@@ -258,8 +260,8 @@ class _Table:
         draft.samples = seen
         if profiled is None:
             draft.notes.append(
-                "a long table does not name samples without items; profiled= adds them as empty "
-                "sets."
+                "a long table does not name samples without items; "
+                f"{option('profiled')} adds them as empty sets."
             )
             return
         calls = Calls([], [], (self.lines.who, self.lines.what), None, draft.files)

@@ -26,6 +26,7 @@ from sequela.data.importing import (
 )
 from sequela.support.errors import InputError
 from sequela.support.keywords import build_options, check_keywords
+from sequela.support.naming import argument, option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -175,7 +176,8 @@ def mutation_draft(calls: Calls, profiled: Sequence[str] | None, kind: str) -> D
         notes.append("the samples are those that the file lists as sequenced.")
     elif profiled is None:
         notes.append(
-            "a MAF does not name samples without mutations; profiled= adds them as empty sets."
+            "a MAF does not name samples without mutations; "
+            f"{option('profiled')} adds them as empty sets."
         )
     seen = sorted(calls.samples)
     ids = seen if profiled is None else list(profiled)
@@ -186,7 +188,7 @@ def mutation_draft(calls: Calls, profiled: Sequence[str] | None, kind: str) -> D
             raise InputError(
                 f"{kind}: none of its {len(seen)} samples ({seen[0]!r:.80}, ...) is among the "
                 f"{len(ids)} profiled ones ({ids[0]!r:.80}, ...). If the ids differ in length, "
-                "pass barcode_length=, such as 15."
+                f"cut them with {option('barcode_length', 15)}."
             )
     items = sorted(calls.genes)
     refuse_too_large(len(ids), len(items), kind)
@@ -211,7 +213,8 @@ def _add_never_seen(draft: Draft, wanted: Iterable[str]) -> None:
     absent = [label for label in dict.fromkeys(wanted) if label not in seen]
     if absent:
         draft.notes.append(
-            f"items= has {counted(len(absent), 'gene')} without a mutation that counts: "
+            f"{argument('items')} has {counted(len(absent), 'gene')} without a mutation that "
+            "counts: "
             f"{', '.join(absent[:5])}."
         )
         draft.items = [*draft.items, *absent]

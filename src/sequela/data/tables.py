@@ -7,7 +7,6 @@ decides it.
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import replace
 from itertools import chain, islice
@@ -26,11 +25,11 @@ from sequela.data._table_columns import (
     Columns,
     settle_columns,
 )
+from sequela.data._table_rows import MISSING_CODE, UNFIT, RowCheck, refuse_ragged
 from sequela.data._text_files import (
     CellCodes,
     cell_rows,
     check_labels,
-    composed_hint,
     file_name,
     guess_separator,
     source_file,
@@ -38,7 +37,6 @@ from sequela.data._text_files import (
     stored_size,
     text_lines,
 )
-from sequela.data._weights import read_weight
 from sequela.data.importing import (
     LARGEST_TABLE,
     Draft,
@@ -51,6 +49,7 @@ from sequela.data.importing import (
 )
 from sequela.support.errors import InputError
 from sequela.support.keywords import build_options, check_keywords
+from sequela.support.naming import argument, option
 
 if TYPE_CHECKING:
     import os
@@ -62,7 +61,6 @@ if TYPE_CHECKING:
 __all__ = ["TableKeywords", "read_table", "text_rows"]
 
 _LOOKED_AT = 1 << 20  # number of first characters from which the separator is guessed
-_MISSING_CODE, _UNFIT = 2, 3
 _MEANINGS = (None, "keep", "absent", "refuse")
 
 
@@ -159,14 +157,14 @@ def read_table(
     wanted = None if items is None else read_strings(items, "items")
     if times is not None and items_in_rows:
         raise InputError(
-            "times names a column, but with items_in_rows=True columns are samples. Leave one of "
-            "them out."
+            f"{argument('times')} names a column, but with {option('items_in_rows', True)} columns "
+            "are samples. Leave one of them out."
         )
     weights = options.get("weights")
     if weights is not None and items_in_rows:
         raise InputError(
-            "weights names a column, but with items_in_rows=True columns are samples. Leave one of "
-            "them out."
+            f"{argument('weights')} names a column, but with {option('items_in_rows', True)} "
+            "columns are samples. Leave one of them out."
         )
     ignored = () if items_in_rows else selection.drop
     missing = _check_meaning(options.get("missing"))
@@ -184,7 +182,7 @@ def read_table(
     except MemoryError:
         raise MemoryError(
             f"the table {name} ({source.size:,} bytes) does not fit. Read fewer columns with "
-            "items=, or split the file"
+            f"{option('items')}, or split the file"
         ) from None
     draft.files.append(source)
     if items_in_rows:
@@ -256,10 +254,15 @@ def _read(
     notes = check_labels(labels[unnamed:], "column", where, first=1 + unnamed)
     if left_out:
         notes.append("the header does not label the first column, which was read as sample ids.")
-    _refuse_ragged(body, len(labels), name)
-    columns = settle_columns(labels, [row for _, row in body], asked, where, left_out=left_out)
+    complete = [row for _, row in body if len(row) == len(labels)]
+    if not complete:
+        refuse_ragged(body, len(labels), name)
+    columns = settle_columns(labels, complete, asked, where, left_out=left_out)
     if not labels[0] and 0 in columns.items:
-        raise InputError(f"{where}: the first column has no label. Label it, or pass samples=True.")
+        raise InputError(
+            f"{where}: the first column has no label. Label it, or use "
+            f"{option('samples', True)} if it holds the sample ids."
+        )
     columns.missing = asked.missing
     draft = _collect(chain(start, rows), columns, name, decimal_comma=decimal_comma)
     draft.notes = notes + columns.notes + draft.notes
@@ -270,7 +273,7 @@ def _read(
     if dropped:
         draft.dropped_items.append(Dropped("as asked by drop", tuple(dropped)))
     if others:
-        draft.dropped_items.append(Dropped("not among items=", tuple(others)))
+        draft.dropped_items.append(Dropped(f"not among {argument('items')}", tuple(others)))
     return draft
 
 
@@ -278,30 +281,10 @@ def _refuse_cells_as_labels(labels: list[str], where: str) -> None:
     # The first label may be an id. A sample that is read as labels would be lost silently.
     if all(label.casefold() in PRESENT | ABSENT for label in labels[1:] or labels):
         raise InputError(
-            f"{where}: the first line looks like values, not labels. Pass header=False if the file "
-            "has no labels, or header=True if these are the labels."
+            f"{where}: the first line looks like values, not labels. Use "
+            f"{option('header', False)} if the file has no labels, or {option('header', True)} if "
+            "these are the labels."
         )
-
-
-def _refuse_ragged(rows: Iterable[tuple[int, list[str]]], width: int, name: str) -> None:
-    for line, row in rows:
-        if len(row) != width:
-            raise InputError(
-                f"{name}, line {line}: found {_count(row)}, expected {width} as in the first "
-                f"line{_other_separator(row, width)}. Correct the line; the file may be incomplete."
-            )
-
-
-def _count(row: list[str]) -> str:
-    """Return the number of cells as text; a single cell is shown, with its control characters."""
-    return f"1 cell ({row[0]!r:.40})" if len(row) == 1 else f"{len(row)} cells"
-
-
-def _other_separator(row: list[str], width: int) -> str:
-    for mark, word in (("\t", "tabs"), (",", "commas"), (";", "semicolons"), (" ", "spaces")):
-        if len(row) < width and sum(cell.count(mark) for cell in row) >= width - len(row):
-            return f" (this line seems to be separated by {word})"
-    return ""
 
 
 def _coding(missing: str | None) -> Callable[[str], int]:
@@ -315,7 +298,7 @@ def _coding(missing: str | None) -> Callable[[str], int]:
         folded = cell.casefold()
         if folded in PRESENT:
             return 1
-        return 0 if folded in absent else _MISSING_CODE if folded in lacking else _UNFIT
+        return 0 if folded in absent else MISSING_CODE if folded in lacking else UNFIT
 
     return code
 
@@ -329,10 +312,12 @@ def _check_meaning(missing: str | None) -> str | None:
 def _collect(
     rows: Iterator[tuple[int, list[str]]], columns: Columns, name: str, *, decimal_comma: bool
 ) -> Draft:
+    """Read all rows; one error shows all kinds of mistakes."""
     width, picked = len(columns.labels), columns.items
     whole = picked == list(range(picked[0], width))  # a slice is faster than a list of positions
     codes, memory = bytearray(), CellCodes(_coding(columns.missing))
     most = min(ROWS.most, LARGEST_TABLE // len(picked))
+    check = RowCheck(columns, name, decimal_comma=decimal_comma)
     ids: list[str] = []
     times: list[float] = []
     weights: list[float] = []
@@ -342,11 +327,12 @@ def _collect(
         if not any(row) and len(row) <= 1:
             blank = blank or line
             continue
-        _check_row(line, row, blank, columns, name)
+        if not check.row(line, row, blank):
+            continue
         cells = row[picked[0] :] if whole else [row[j] for j in picked]
         values = bytes(map(memory.__getitem__, cells))
         if max(values) > 1:
-            _check_cells(values, (line, row), columns, name)
+            check.cells(values, line, row)
         codes += values
         lines.append(line)
         if len(lines) > most:
@@ -354,13 +340,16 @@ def _collect(
         if columns.ids is not None:
             ids.append(row[columns.ids])
         if columns.time is not None:
-            times.append(_time(row[columns.time], line, columns, name, decimal_comma=decimal_comma))
-        weights += _weights(line, row, columns, name, decimal_comma=decimal_comma)
-    table = np.frombuffer(codes, dtype=np.uint8).reshape(len(lines), len(picked))
-    missing = table == _MISSING_CODE
+            times.append(check.time(row[columns.time], line))
+        weights += check.weights(line, row)
+        if check.problems.many:
+            break
     if columns.ids is None:
         ids = [str(i) for i in range(len(lines))]
-    notes = _check_ids(ids, lines, name)
+    notes = check.ids(ids, lines)
+    check.problems.refuse()
+    table = np.frombuffer(codes, dtype=np.uint8).reshape(len(lines), len(picked))
+    missing = table == MISSING_CODE
     return Draft(
         kind=f"the table {name}",
         samples=ids,
@@ -373,105 +362,20 @@ def _collect(
     )
 
 
-def _check_row(line: int, row: list[str], blank: int | None, columns: Columns, name: str) -> None:
-    """Refuse a row with a wrong number of cells, and a blank line in a table of one column."""
-    width = len(columns.labels)
-    if blank is not None and width == 1:
-        raise InputError(
-            f"{name}, line {blank}: no value (column {columns.labels[0]!r:.80}), so that all "
-            "cells of the sample are missing. Remove the sample, or fill in the value."
-        )
-    if len(row) != width:
-        _refuse_ragged([(line, row)], width, name)
-
-
 def _refuse_size(n_rows: int, n_items: int, name: str) -> None:
     """Refuse a table with too many rows or too many cells."""
     ROWS.refuse(n_rows, name)
     refuse_too_large(n_rows, n_items, name)
 
 
-def _weights(
-    line: int, row: list[str], columns: Columns, name: str, *, decimal_comma: bool
-) -> list[float]:
-    """Return a list with the weight of a row; empty if there is no column of weights."""
-    if columns.weight is None:
-        return []
-    where = f"{name}, line {line}, column {columns.labels[columns.weight]!r:.80}"
-    return [read_weight(row[columns.weight], where, decimal_comma=decimal_comma)]
-
-
-def _check_ids(ids: list[str], lines: list[int], name: str) -> list[str]:
-    if len(set(ids)) < len(ids) or not all(ids):
-        seen: dict[str, int] = {}
-        for label, line in zip(ids, lines, strict=True):
-            if not label:
-                raise InputError(f"{name}, line {line}: the sample has no id. Give it one.")
-            if label in seen:
-                raise InputError(
-                    f"{name}: the sample {label!r:.80} occurs twice, in lines {seen[label]} and "
-                    f"{line}{composed_hint(label)}. Rename or remove one (samples=False if this "
-                    "column has no ids)."
-                )
-            seen[label] = line
-    return check_labels(ids, "sample", name)
-
-
-def _check_cells(values: bytes, found: tuple[int, list[str]], columns: Columns, name: str) -> None:
-    """Refuse a row with an invalid cell, or whose cells are all missing."""
-    line, row = found
-    if _UNFIT in values:
-        _refuse_cell(line, row, columns.items[values.index(_UNFIT)], columns, name)
-    if not values.strip(bytes([_MISSING_CODE])):
-        sample = "" if columns.ids is None else f", sample {row[columns.ids]!r:.80}"
-        raise InputError(
-            f"{name}, line {line}{sample}: all cells are missing, so that the sample has no "
-            "information. Remove it, or fill in the known cells."
-        )
-
-
-def _refuse_cell(line: int, row: list[str], j: int, columns: Columns, name: str) -> None:
-    cell, label = row[j], columns.labels[j]
-    sample = "" if columns.ids is None else f", sample {row[columns.ids]!r:.80}"
-    where = f"{name}, line {line}{sample}, column {label!r:.80}"
-    if cell.casefold() in MISSING:
-        raise InputError(
-            f"{where}: the value is missing ({cell!r}). Say what that means: missing='keep' if "
-            "nobody looked for the item, missing='absent' if the sample does not have it "
-            "(--missing on the command line). Or fill in the value, or leave out the item (drop=)."
-        )
-    remedy = "Code items as 0 or 1; exclude columns that are not items with drop=."
-    if label.casefold() in {"time", "times", "age"}:
-        remedy = f"If it is the observation time, pass times={label!r}, otherwise drop=[{label!r}]."
-    elif j == 0 and columns.ids is None:
-        remedy = f"If the column holds sample ids, pass samples={label!r:.80}."
-    elif any(mark in cell for mark in "\t;, "):
-        remedy = "If the cells are not split correctly, pass separator=."
-    raise InputError(f"{where}: found {cell!r:.80}, expected 0 or 1. {remedy}")
-
-
-def _time(cell: str, line: int, columns: Columns, name: str, *, decimal_comma: bool) -> float:
-    if cell.casefold() in MISSING:
-        return math.nan
-    try:
-        # For Python, 1_000 is a number; in a table it is not.
-        number = float((cell.replace(",", ".") if decimal_comma else cell).replace("_", "?"))
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < math.inf:
-        label = columns.labels[columns.time or 0]
-        raise InputError(
-            f"{name}, line {line}, column {label!r:.80}: found {cell!r:.80}, "
-            "expected a time of at least 0. Write NA where the time is unknown."
-        )
-    return number
-
-
 def _turned(draft: Draft, wanted: tuple[str, ...] | None) -> Draft:
     """Transpose the table; refuse `items=`, which chooses columns, because they are samples."""
     values: npt.NDArray[np.bool_] = np.ascontiguousarray(draft.values.T)
     if wanted is not None:
-        raise InputError("items= chooses columns; with items_in_rows=True pass keep= and drop=.")
+        raise InputError(
+            f"{argument('items')} chooses columns; with {option('items_in_rows', True)} use "
+            f"{option('keep')} and {option('drop')}."
+        )
     return Draft(
         kind=draft.kind,
         samples=draft.items,

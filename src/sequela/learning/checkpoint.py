@@ -19,6 +19,7 @@ from sequela.learning.solvers.contract import Info, Status
 from sequela.learning.solvers.proximal_newton import NewtonState
 from sequela.support.errors import InputError
 from sequela.support.files import replacing
+from sequela.support.naming import argument
 from sequela.support.schema import AnyNumber, Count, Digest, Place, Rule, parse_json, read_fields
 
 if TYPE_CHECKING:
@@ -145,13 +146,17 @@ def check_place(path: str | os.PathLike[str]) -> None:
         place = Path(path)
     except TypeError:
         raise InputError(
-            f"checkpoint is {path!r} ({type(path).__name__}); expected the path of a file, or None"
+            f"{argument('checkpoint')} is {path!r} ({type(path).__name__}); expected the path of "
+            "a file, or None"
         ) from None
     if place.is_dir():
-        raise InputError(f"checkpoint is {str(path)!r}, a folder; expected the path of a file")
+        raise InputError(
+            f"{argument('checkpoint')} is {str(path)!r}, a folder; expected the path of a file"
+        )
     if not place.parent.is_dir():
         raise InputError(
-            f"checkpoint is {str(path)!r}, but there is no folder {str(place.parent)!r}; create "
+            f"{argument('checkpoint')} is {str(path)!r}, but there is no folder "
+            f"{str(place.parent)!r}; create "
             "the folder, or name another file"
         )
 

@@ -19,6 +19,7 @@ from sequela.likelihood.evaluation import Likelihood
 from sequela.model import Model
 from sequela.settings import Sampling, Settings
 from sequela.support.errors import InputError
+from sequela.support.naming import argument
 from sequela.support.random import Purpose, RandomState, stream
 from sequela.support.validation import positive_integer
 
@@ -116,7 +117,8 @@ class SetChainCV(SetChain):
         folds = positive_integer("folds", self.folds, least=2)
         if folds > data.n_samples:
             raise InputError(
-                f"folds is {folds}; expected at most the number of samples, {data.n_samples}"
+                f"{argument('folds')} is {folds}; expected at most the number of samples, "
+                f"{data.n_samples}"
             )
         if self.rule not in ("one-se", "best"):
             raise InputError(f"rule is {self.rule!r}; expected 'one-se' or 'best'")

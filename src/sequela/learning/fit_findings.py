@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sequela.support.naming import either
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -12,7 +14,16 @@ if TYPE_CHECKING:
 
 __all__ = ["describe"]
 
-_COMPARE = "sequela.learning.compare_observations shows which one the data prefer"
+
+def _compare() -> str:
+    return either(
+        "sequela.learning.compare_observations shows which one the data prefer",
+        "`sequela fit --observation any` chooses the one that the data prefer",
+    )
+
+
+def _heavy() -> str:
+    return either("observation=sequela.HeavyTailed(2.0)", "`sequela fit --observation heavy`")
 
 
 def describe(found: Sequence[FitTest], model: Model, samples: int) -> list[str]:
@@ -58,15 +69,16 @@ def _empty(test: FitTest, model: Model) -> str:
             "Samples seem to be observed later than the model assumes, or samples without items "
             "are missing from the table. Orders that were learned from such data can be wrong, "
             "even reversed. Try observation times that are rarely close to 0: "
-            f"observation=sequela.Gamma(2.0), `sequela fit --observation gamma`; {_COMPARE}"
+            f"{either('observation=sequela.Gamma(2.0)', '`sequela fit --observation gamma`')}; "
+            f"{_compare()}"
             if kind == "exponential"
-            else f"Try another distribution of the observation time; {_COMPARE}"
+            else f"Try another distribution of the observation time; {_compare()}"
         )
     return said + (
         "Some samples may not have been examined for all items, or items may accumulate faster in "
         "some samples than in others. Leave out samples that were not examined for all items, or "
         "try observation times with a heavy tail: "
-        f"observation=sequela.HeavyTailed(2.0), `sequela fit --observation heavy`; {_COMPARE}"
+        f"{_heavy()}; {_compare()}"
     )
 
 
@@ -76,7 +88,7 @@ def _large(test: FitTest) -> str:
         "Hypermutated or contaminated samples look like very late samples and can bias the "
         "observation times. Leave them out, analyse them separately, or try observation times "
         "with a heavy tail: "
-        f"observation=sequela.HeavyTailed(2.0), `sequela fit --observation heavy`; {_COMPARE}"
+        f"{_heavy()}; {_compare()}"
     )
 
 
@@ -85,7 +97,7 @@ def _sizes(test: FitTest, samples: int) -> str:
         f"the number of items per sample does not follow the model: for example, "
         f"{test.observed:.0f} of {samples} samples have {test.about} items, and {_numbers(test)}. "
         "Items may change the rate of observation, or the observation times may have another "
-        f"distribution; {_COMPARE}. Interpret orders with caution"
+        f"distribution; {_compare()}. Interpret orders with caution"
     )
 
 

@@ -21,6 +21,7 @@ from sequela.learning.solvers.contract import Status
 from sequela.model import Model
 from sequela.observation import as_observation
 from sequela.support.errors import InputError
+from sequela.support.naming import argument, either
 from sequela.support.random import RandomState, materialise_seed
 from sequela.support.validation import check_theta, check_tolerance, is_number, positive_integer
 
@@ -262,7 +263,7 @@ class Learner:
         """Return the checked parameters; the attributes of the estimator stay as given."""
         if self.solver not in SOLVERS:
             raise InputError(
-                f"solver is {self.solver!r}; expected one of "
+                f"{argument('solver')} is {self.solver!r}; expected one of "
                 + ", ".join(repr(name) for name in SOLVERS)
             )
         check_tolerance(self.tol)
@@ -362,7 +363,8 @@ class Learner:
                 f"{len(ended)} starts ended at {len(optima)} different optima, up "
                 f"to {worst:.2g} below the best ({worst * data.total_weight:.2g} nats over all "
                 f"samples); they differ most in {top['from']} -> {top['to']}: "
-                f"{top['lowest']:.2f} to {top['highest']:.2f}. See optima_ and differences()",
+                f"{top['lowest']:.2f} to {top['highest']:.2f}. See "
+                + either("optima_ and differences()", "optima.csv in the folder of the fit"),
                 SeveralOptimaWarning,
                 stacklevel=4,
             )

@@ -14,6 +14,7 @@ from sequela.likelihood.evaluation import Likelihood
 from sequela.observation import Exponential, Gamma, HeavyTailed, as_observation
 from sequela.settings import Settings
 from sequela.support.errors import InputError
+from sequela.support.naming import argument
 from sequela.support.progress import WorkProgress
 from sequela.support.random import Purpose, materialise_seed, stream
 from sequela.support.validation import positive_integer
@@ -153,7 +154,8 @@ def compare_observations(
     parts = positive_integer("folds", folds, least=2)
     if parts > samples.n_samples:
         raise InputError(
-            f"folds is {parts}; expected at most the number of samples, {samples.n_samples}"
+            f"{argument('folds')} is {parts}; expected at most the number of samples, "
+            f"{samples.n_samples}"
         )
     seed = materialise_seed(random_state)
     fold_of = stream(seed, Purpose.FOLDS).permutation(samples.n_samples) % parts

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from sequela.support.errors import InputError
+from sequela.support.naming import argument
 from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ class OffDiagonalL1:
     def __post_init__(self) -> None:
         if not (is_number(self.strength) and 0.0 <= self.strength < np.inf):
             raise InputError(
-                f"penalty is {self.strength!r}; expected a finite number of at least 0 "
+                f"{argument('penalty')} is {self.strength!r}; expected a finite number of at "
+                "least 0 "
                 "(the paper uses 0.01)"
             )
 

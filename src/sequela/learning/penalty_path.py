@@ -20,6 +20,7 @@ from sequela.likelihood.objective import Objective
 from sequela.observation import as_observation
 from sequela.settings import SettingsKeywords, read_settings
 from sequela.support.errors import InputError
+from sequela.support.naming import argument
 from sequela.support.progress import WorkProgress, no_progress
 from sequela.support.validation import check_tolerance, is_number, positive_integer
 
@@ -110,7 +111,9 @@ def check_grid(n_penalties: int, ratio: float) -> None:
     """Raise if a grid would have fewer than two penalties or would not decrease."""
     positive_integer("n_penalties", n_penalties, least=2)
     if not (is_number(ratio) and 0.0 < ratio < 1.0):
-        raise InputError(f"ratio is {ratio!r}; expected a number between 0 and 1, such as 0.05")
+        raise InputError(
+            f"{argument('ratio')} is {ratio!r}; expected a number between 0 and 1, such as 0.05"
+        )
 
 
 def check_penalties(penalties: Sequence[float]) -> list[float]:

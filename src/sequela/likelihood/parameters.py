@@ -14,6 +14,7 @@ from sequela.likelihood.decomposition import acting
 from sequela.observation import Exponential, ObservationEffects, phases_of
 from sequela.support.errors import InputError
 from sequela.support.jit import call
+from sequela.support.naming import either
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -217,7 +218,8 @@ def _constant_rate(observation: Observation | None) -> float:
     if rate is None:
         raise InputError(
             f"this function does not support an observation of kind {observation.kind!r}; "
-            "use an observation with a constant rate, such as sequela.Exponential()"
+            "use an observation with a constant rate, such as "
+            + either("sequela.Exponential()", "that of `sequela fit --observation exponential`")
             if observation is not None
             else "the observation has no rate"
         )

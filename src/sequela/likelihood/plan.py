@@ -23,6 +23,7 @@ from sequela.likelihood.component_cost import (
 from sequela.likelihood.decomposition import acting, components_of
 from sequela.likelihood.partial_plan import PartialPlan
 from sequela.support.errors import BudgetError, InputError
+from sequela.support.naming import either
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -296,7 +297,7 @@ class Plan:
             raise InputError(
                 f"sample {self.data.samples[row]!r} (row {row}) has missing cells or a known "
                 "order, which needs exponential observation times; leave such samples out, or use "
-                "sequela.Exponential()"
+                + either("sequela.Exponential()", "--observation exponential")
             )
         passes = phases.rates.size + phases.stages
         n = self.data.n_items
@@ -311,7 +312,8 @@ class Plan:
                 raise BudgetError(
                     f"sample {self.data.samples[row]!r} (row {row}) has {int(sizes[s])} items, "
                     "which is beyond the budget if observation times are not exponential. Increase "
-                    "the budget, leave out this sample or some items, or use sequela.Exponential()"
+                    "the budget, leave out this sample or some items, or use "
+                    + either("sequela.Exponential()", "--observation exponential")
                 )
             break
         return np.where(self._exact_for_any_theta | ~self.distinct.timed, Way.EXACT.value,

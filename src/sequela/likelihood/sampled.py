@@ -80,7 +80,8 @@ class ChainRun:
         if sampler.way != Way.RELOCATION and not sampler.resume:
             chain.order = np.empty(sampler.columns.k, dtype=np.int64)  # the first proposal fills it
         elif value or not chain.order.size:
-            # The path to the value begins without interactions, so it needs no burn-in.
+            # The estimate of a value starts at the model without interactions, where a chain needs
+            # no burn-in.
             extra = 0 if value else FIRST_BURN_IN
             chain.order = sampler.start(rng)
         log_p = self._value(rng) if value else np.nan

@@ -22,16 +22,19 @@ from sequela.plots.style import (
 )
 from sequela.plots.ticks import item_ticks
 from sequela.questions.order_answers import Orders, PosteriorOrders
+from sequela.questions.order_ranges import CAN_TELL
 from sequela.support.errors import InputError
 from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
 __all__ = ["plot_order_matrix"]
 
 _ANNOTATED = 16  # with at most this many items, probabilities are written into the cells
+_UNTOLD = 0.3  # opacity of cells whose order the data cannot tell
 _WITH_INTERVAL = 10  # with at most this many items, intervals are written below them
 
 
@@ -41,6 +44,7 @@ def plot_order_matrix(
     uncertain: float = 0.1,
     rare: float = 0.01,
     annotate: bool | None = None,
+    ranges: pd.DataFrame | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw P(row arrived before column) as a matrix, with the earliest items on top.
@@ -48,7 +52,8 @@ def plot_order_matrix(
     Cells fade to grey as their standard error approaches `uncertain`, and if the probability of
     observing both items is below `rare`. For a posterior, cells fade if it is uncertain which item
     usually arrives first: with a probability of 0.95 they have their full colour, with one half
-    they are grey. With at most 10 items, intervals are written below the probabilities.
+    they are grey. With `ranges`, cells fade unless the data can tell the order. With at most 10
+    items, intervals or ranges are written below the probabilities.
 
     Parameters
     ----------
@@ -61,6 +66,9 @@ def plot_order_matrix(
         this reason.
     annotate : bool or None
         Write the probabilities into the cells; None: if there are at most 16 items.
+    ranges : DataFrame or None
+        The table of `order_ranges`: the range that the data allow, and the verdict, of each pair
+        that was checked. Not used for a posterior, which has intervals of its own.
     ax : Axes or None
         Where to draw; None makes a new figure.
 
@@ -84,12 +92,16 @@ def plot_order_matrix(
     first = np.argsort(-known.sum(axis=1), kind="stable")
     inner = np.ix_(first, first)
     n = first.size
-    inches = _inches(orders, n)
+    checked = None if isinstance(orders, PosteriorOrders) else _checked(orders, ranges)
+    inches = _inches(orders, n, wide=checked is not None)
     own = ax is None
     ax = open_axes(ax, inches + 2.3, inches + 1.9)
     inches = min(side(ax))
     values = probability[inner]
-    strength = _strength(orders, uncertain, rare)[inner]
+    strength = _strength(orders, uncertain, rare)
+    if checked is not None:
+        strength = np.where(checked[2] == 1.0, strength, np.minimum(strength, _UNTOLD))
+    strength = strength[inner]
     strength[np.isnan(values)] = 0.0  # the grey background shows
     ax.set_facecolor(NOTHING)
     image = ax.imshow(
@@ -97,7 +109,7 @@ def plot_order_matrix(
     )
     _mark_diagonal(ax, n)
     if n <= _ANNOTATED if annotate is None else annotate:
-        _annotate(ax, values, strength, _intervals(orders, first), inches)
+        _annotate(ax, values, strength, _intervals(orders, first, checked), inches)
     ax.grid(visible=False)
     labels = short(orders.probability.index[k] for k in first)
     item_ticks(ax.yaxis, labels, inches)
@@ -108,7 +120,11 @@ def plot_order_matrix(
         why = f"standard error near {uncertain:g}, "
         if isinstance(orders, PosteriorOrders):
             why = f"order less than {100 * CERTAIN:g}% certain,\n"
+        elif checked is not None:
+            why = "the data cannot tell, or not checked,\n"
         notes.append(f"grey: {why}or both seen in under {100 * rare:.3g}%")
+    if checked is not None and n <= _WITH_INTERVAL:
+        notes.append("small numbers: the range that the data allow")
     ax.set_xlabel("\n".join(notes), fontsize=TEXT)
     bar = ax.figure.colorbar(
         opaque(image), cax=ax.inset_axes((1.0 + 0.12 / inches, 0.0, 0.14 / inches, 1.0))
@@ -120,9 +136,25 @@ def plot_order_matrix(
     return ax
 
 
-def _inches(orders: Orders, n: int) -> float:
+def _checked(orders: Orders, ranges: pd.DataFrame | None) -> NDArray[np.float64] | None:
+    """Return three matrices: the ends of the ranges, and 1 where the data can tell the order."""
+    if ranges is None or not ranges["low"].notna().any():
+        return None
+    items = list(orders.probability.index)
+    place = {label: k for k, label in enumerate(items)}
+    found = np.full((3, len(items), len(items)), np.nan)
+    for row in ranges.dropna(subset=["low", "high"]).to_dict("records"):
+        if row["first"] in place and row["second"] in place:
+            i, j = place[row["first"]], place[row["second"]]
+            told = float(row["verdict"] == CAN_TELL)
+            found[:, i, j] = row["low"], row["high"], told
+            found[:, j, i] = 1.0 - row["high"], 1.0 - row["low"], told
+    return found
+
+
+def _inches(orders: Orders, n: int, *, wide: bool) -> float:
     """Return the side of a new matrix in inches."""
-    if isinstance(orders, PosteriorOrders) and n <= _WITH_INTERVAL:
+    if (wide or isinstance(orders, PosteriorOrders)) and n <= _WITH_INTERVAL:
         return max(0.52 * n, 2.0)
     return float(np.clip(0.3 * n if n <= _ANNOTATED else 0.2 * n, 2.0, 9.0))
 
@@ -139,11 +171,17 @@ def _strength(orders: Orders, uncertain: float, rare: float) -> NDArray[np.float
     return np.maximum(np.minimum(sure, np.nan_to_num(often)), FAINTEST)
 
 
-def _intervals(orders: Orders, first: NDArray[np.int64]) -> list[NDArray[np.float64]]:
+def _intervals(
+    orders: Orders, first: NDArray[np.int64], checked: NDArray[np.float64] | None
+) -> list[NDArray[np.float64]]:
     """Return the ends of the intervals; empty if they are not written into the cells."""
-    if not isinstance(orders, PosteriorOrders) or first.size > _WITH_INTERVAL:
+    if first.size > _WITH_INTERVAL:
         return []
     inner = np.ix_(first, first)
+    if checked is not None:
+        return [end[inner] for end in checked[:2]]
+    if not isinstance(orders, PosteriorOrders):
+        return []
     return [table.to_numpy(dtype=float)[inner] for table in (orders.low, orders.high)]
 
 
@@ -159,11 +197,12 @@ def _annotate(
     for i, j in np.argwhere(np.isfinite(values)):
         dark = abs(values[i, j] - 0.5) * strength[i, j] > 0.3
         colour = "white" if dark else ("black" if strength[i, j] > 0.5 else "0.45")
-        up = 0.12 if intervals else 0.0
+        known = bool(intervals) and bool(np.isfinite(intervals[0][i, j]))
+        up = 0.12 if known else 0.0
         ax.text(
             j, i - up, _shown(values[i, j]), ha="center", va="center", fontsize=size, color=colour
         )
-        if intervals:
+        if known:
             text = " to ".join(_shown(end[i, j]) for end in intervals)
             ax.text(j, i + 0.24, text, ha="center", va="center", fontsize=0.7 * size, color=colour)
 

@@ -20,6 +20,7 @@ from sequela.plots.style import (
 from sequela.plots.ticks import item_ticks
 from sequela.questions.order_ranges import CAN_TELL, OrderRanges
 from sequela.support.errors import InputError
+from sequela.support.naming import either
 from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
@@ -64,8 +65,8 @@ def plot_order_ranges(
     rows = table.dropna(subset=["probability", "low", "high"]).head(max_pairs)
     if rows.empty:
         raise InputError(
-            "no order has a range; use a model with interactions, or increase max_evaluations in "
-            "order_ranges"
+            "no order has a range; use a model with interactions"
+            + either(", or increase max_evaluations in order_ranges", "")
         )
     own = ax is None
     ax = open_axes(ax, 6.5, 0.24 * len(rows) + 1.0)

@@ -11,6 +11,7 @@ from sequela.plots.labels import LITERAL, short, text_width
 from sequela.plots.style import LINE, SMALL, TEXT, check_result, load, open_axes, series_colours
 from sequela.questions.cohort import CohortOrders
 from sequela.support.errors import InputError
+from sequela.support.naming import either
 from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ def plot_order_tree(
     tree = cohort.tree(chosen, least=least)
     if not tree.children:
         raise InputError(
-            f"no branch has {least} or more samples; choose other items or a smaller least="
+            f"no branch has {least} or more samples; choose other items"
+            + either(" or a smaller least=", "")
         )
     spots = _places(tree)
     colours = dict(zip(chosen, series_colours(), strict=False))
@@ -234,7 +236,10 @@ def plot_common_paths(
     chosen = _most_frequent(cohort, max_items) if items is None else [str(x) for x in items]
     paths = cohort.paths(length, chosen)
     if not paths:
-        raise InputError(f"no sample has {length} of these items; choose a smaller length=")
+        raise InputError(
+            f"no sample has {length} of these items; choose "
+            + either("a smaller length=", "other items with --items")
+        )
     max_paths = positive_integer("max_paths", max_paths)
     total = sum(paths.values())
     shown = list(paths.items())[:max_paths]

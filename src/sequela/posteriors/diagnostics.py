@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sequela.support.naming import option
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -124,7 +126,10 @@ def _message(
         return f"There are only {draws} draws per chain; at least 4 are needed to judge them."
     found = f"R-hat is at most {largest:.3f} and at least {smallest:.0f} draws are effective"
     if chains < 2:
-        return f"{found}, but one chain alone cannot show that it has converged: use chains=4."
+        return (
+            f"{found}, but one chain alone cannot show that it has converged: use "
+            f"{option('chains', 4)}."
+        )
     if largest <= LARGEST_R_HAT and smallest >= LEAST_EFFECTIVE:
         return f"The chains have converged: {found}."
     about = f" (worst: {worst[0]} and {worst[1]})" if worst else ""

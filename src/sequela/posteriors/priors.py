@@ -16,6 +16,7 @@ from scipy.special import gammaln, log_ndtr, ndtr, stdtrit
 
 from sequela.kernels.arguments import PriorShape
 from sequela.support.errors import InputError
+from sequela.support.naming import argument
 from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
@@ -238,12 +239,15 @@ def as_prior(prior: Prior | str | None) -> Prior:
         return Laplace()
     if isinstance(prior, str):
         if prior not in KINDS:
-            raise InputError(f"prior is {prior!r}; expected one of {', '.join(map(repr, KINDS))}")
+            raise InputError(
+                f"{argument('prior')} is {prior!r}; expected one of {', '.join(map(repr, KINDS))}"
+            )
         named: Prior = KINDS[prior]()
         return named
     if isinstance(prior, type) or not isinstance(prior, Prior):
         raise InputError(
-            f"prior is {prior!r}; expected a prior such as sequela.posteriors.Laplace(scale=0.5), "
+            f"{argument('prior')} is {prior!r}; expected a prior such as "
+            "sequela.posteriors.Laplace(scale=0.5), "
             f"or one of the names {', '.join(map(repr, KINDS))}"
         )
     return prior

@@ -16,6 +16,7 @@ from sequela.posteriors.diagnostics import effective_size, judge, r_hat
 from sequela.posteriors.files import read_file, write_file
 from sequela.posteriors.priors import prior_to_json, read_prior
 from sequela.support.errors import InputError
+from sequela.support.naming import either
 from sequela.support.schema import Count, Place, read_fields
 from sequela.support.validation import is_number, positive_integer
 
@@ -157,8 +158,12 @@ class Posterior:
         """Raise if the run was stopped in its warm-up, before the first draw."""
         if not self.n_draws:
             raise InputError(
-                "the posterior has no draws yet: it was stopped in its warm-up. Go on with "
-                "`sequela posterior --continue` (in Python: continue_from=)"
+                "the posterior has no draws yet, because it was stopped in its warm-up. "
+                "Continue it "
+                + either(
+                    "with sequela.posterior(data, continue_from=...)",
+                    "with `sequela posterior --continue`",
+                )
             )
 
     def models(self, count: int | None = None) -> list[Model]:

@@ -21,6 +21,7 @@ from sequela.posteriors.stored_walkers import restore_walkers, store_walkers
 from sequela.posteriors.walkers import Plan, Walkers
 from sequela.support.errors import InputError
 from sequela.support.keywords import build_options, check_keywords
+from sequela.support.naming import argument
 from sequela.support.progress import WorkProgress
 from sequela.support.random import RandomState, materialise_seed
 from sequela.support.threads import resolve_threads
@@ -278,8 +279,9 @@ def _read_draws(options: Mapping[str, Any]) -> tuple[int, bool]:
         return positive_integer("most_draws", most), True
     if "most_draws" in options:
         raise InputError(
-            f"draws={draws!r} and most_draws={options['most_draws']!r} contradict each other; "
-            "expected draws for a fixed number, or most_draws for a run until convergence"
+            f"{argument('draws')} ({draws!r}) and {argument('most_draws')} "
+            f"({options['most_draws']!r}) were both given. Give {argument('draws')} for a fixed "
+            f"number of draws, or {argument('most_draws')} for a run until convergence"
         )
     return positive_integer("draws", draws), False
 
@@ -305,8 +307,8 @@ def _refuse_changes(options: Mapping[str, Any], what: str) -> None:
     fixed = set(options) - {"draws", "most_draws", "n_threads"}
     if fixed:
         raise InputError(
-            f"{sorted(fixed)[0]} cannot be changed when {what} is continued; only draws, "
-            "most_draws and n_threads can"
+            f"{argument(sorted(fixed)[0])} cannot be changed when {what} is continued; only "
+            f"{argument('draws')}, {argument('most_draws')} and {argument('n_threads')} can"
         )
 
 

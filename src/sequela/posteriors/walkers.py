@@ -39,9 +39,10 @@ __all__ = ["Plan", "Walkers"]
 # information of the data only, because the chains have not settled yet. Later ones use draws, too.
 _METRIC_AT = (0.1, 0.3, 0.6)
 _STEP_AFTER_METRIC = 0.5
-# Trajectories rotate around the centre of their reference, by an angle between about a quarter of
-# the largest angle and the largest angle, three quarters of pi. The mean is about a right angle:
-# for the reference itself, the end would then be independent of the start.
+# A trajectory is a rotation around the centre of the reference. Its angle is drawn between a
+# quarter of the largest angle and the largest angle (2.4, about three quarters of pi). The mean is
+# about a right angle: after such a rotation under the reference alone, the end is independent of
+# the start.
 _LARGEST_ANGLE = 2.4
 _LEAST_SHARE = 0.25
 # The gap is chosen such that exchanges of neighbours have about this acceptance.

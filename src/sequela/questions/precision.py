@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from sequela.support.errors import BudgetError
+from sequela.support.naming import argument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,7 +153,8 @@ def until_precise(
             else:
                 reason = f"in {draws:,} draws the event was never observed, or too rarely"
             raise BudgetError(
-                f"target_se={target:g} cannot be reached: {reason}. Use a larger target_se"
+                f"{argument('target_se')} {target:g} cannot be reached: {reason}. Use a larger "
+                "value"
             )
         draws = int(np.ceil(wanted))
 

@@ -127,7 +127,7 @@ def _crossing(a: Point, b: Point, within: float) -> list[float]:
 
 
 def _drop_between(a: Point, b: Point) -> float:
-    """Return the drop at which the path between two points crosses the probability one half."""
+    """Return the loss of log-likelihood where the path between two points has probability 0.5."""
     share = _logit(a.probability) / (_logit(a.probability) - _logit(b.probability))
     low, high = np.sqrt(max(a.drop, 0.0)), np.sqrt(max(b.drop, 0.0))
     return float((low + share * (high - low)) ** 2)

@@ -29,6 +29,7 @@ from sequela.questions.theory import two_item_family_of
 from sequela.samples import as_samples
 from sequela.settings import SettingsKeywords, read_settings
 from sequela.support.errors import InputError
+from sequela.support.naming import argument
 from sequela.support.progress import WorkProgress
 from sequela.support.validation import check_tolerance, is_number, positive_integer
 
@@ -191,7 +192,9 @@ def rival_orders(
         penalty = float(current.metadata.get("penalty", 0.01))
     strength = OffDiagonalL1(penalty)
     if not (is_number(least_effect) and least_effect > 0.0):
-        raise InputError(f"least_effect is {least_effect!r}; expected a positive number")
+        raise InputError(
+            f"{argument('least_effect')} is {least_effect!r}; expected a positive number"
+        )
     samples = as_samples(current, data, times)
     fits = WarmFits(samples, current.observation, how, limits, current.metadata.get("fixed"))
     asked = None if pairs is None else [_places(current, pair) for pair in pairs]

@@ -18,6 +18,7 @@ from sequela.questions.order_ranges import CAN_TELL, order_ranges
 from sequela.questions.study_problem import Outcomes, joint_probabilities
 from sequela.simulation import simulate
 from sequela.support.errors import BudgetError
+from sequela.support.naming import option
 from sequela.support.random import Purpose, stream
 from sequela.support.threads import run_pieces
 
@@ -122,7 +123,7 @@ def _added_clocks(
         if items.size > _LARGEST_SET:
             raise BudgetError(
                 f"a sample has {items.size} items; clock items can be added to samples of at most "
-                f"{_LARGEST_SET}. Use a posterior of fewer items, or clocks=[0]"
+                f"{_LARGEST_SET}. Use a posterior of fewer items, or {option('clocks', [0])}"
             )
         share = joint_probabilities(problem, theta, items, clocks)[-1]
         here = np.nonzero(inverse.ravel() == place)[0]

@@ -22,6 +22,7 @@ from sequela.questions.study_problem import read_problem
 from sequela.questions.study_reweighting import reweighted_studies
 from sequela.settings import SettingsKeywords, read_settings
 from sequela.support.errors import InputError
+from sequela.support.naming import argument
 from sequela.support.validation import is_number, positive_integer
 
 if TYPE_CHECKING:
@@ -230,7 +231,9 @@ def _error(values: NDArray[Any]) -> float:
 
 def _read_share(name: str, value: Any) -> float:
     if not is_number(value) or not 0.5 < value < 1.0:
-        raise InputError(f"{name} is {value!r}; expected a probability above 0.5, such as 0.95")
+        raise InputError(
+            f"{argument(name)} is {value!r}; expected a probability above 0.5, such as 0.95"
+        )
     return float(value)
 
 
@@ -247,7 +250,9 @@ def _read_numbers(name: str, numbers: Any, default: list[int]) -> list[int]:
     try:
         listed = list(numbers)
     except TypeError:
-        raise InputError(f"{name} is {numbers!r}; expected a list, such as [{numbers!r}]") from None
+        raise InputError(
+            f"{argument(name)} is {numbers!r}; expected a list, such as [{numbers!r}]"
+        ) from None
     if not listed:
         raise InputError(f"{name} is empty; expected at least one number")
     return sorted({positive_integer(name, number, least=0) for number in listed})

@@ -13,6 +13,7 @@ from sequela.posteriors.result import Posterior
 from sequela.questions.arguments import find_items
 from sequela.support.errors import InputError
 from sequela.support.jit import call
+from sequela.support.naming import argument
 from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
@@ -119,7 +120,8 @@ def read_problem(
     frequency = _frequency(data, (i, j)) if clock_frequency is None else clock_frequency
     if not is_number(frequency) or not 0.0 < frequency < 1.0:
         raise InputError(
-            f"clock_frequency is {frequency!r}; expected the share of the samples that have a "
+            f"{argument('clock_frequency')} is {frequency!r}; expected the share of the samples "
+            "that have a "
             "clock item, between 0 and 1, such as 0.1"
         )
     rate = posterior.observation.constant_rate or 1.0

@@ -19,6 +19,7 @@ import numpy as np
 from sequela.posteriors.diagnostics import effective_size
 from sequela.questions.study_problem import Outcomes, joint_probabilities
 from sequela.support.errors import BudgetError
+from sequela.support.naming import option
 from sequela.support.random import Purpose, stream
 from sequela.support.threads import run_pieces
 
@@ -66,8 +67,8 @@ def _check_work(cells: float, n: int) -> None:
     if cells > _MOST_CELLS:
         raise BudgetError(
             f"weights of all draws would need lattices of {n} items with {cells:.1g} operations, "
-            f"more than the limit of {_MOST_CELLS:.1g}; use method='check', fewer clock items, or "
-            "a posterior of fewer items"
+            f"more than the limit of {_MOST_CELLS:.1g}; use {option('method', 'check')}, fewer "
+            "clock items, or a posterior of fewer items"
         )
 
 

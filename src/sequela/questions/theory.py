@@ -132,7 +132,7 @@ def _checked(name: str, value: Any, *, positive: bool) -> NDArray[np.float64]:
     return array
 
 
-# --- Proposition 1: two items cannot tell their order ---------------------------------------------
+# --- Proposition 1: data of two items do not determine their order --------------------------------
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sequela import __version__
 from sequela.repeats.work import Done, Work, make_ready
 from sequela.support.errors import InputError, SequelaError
+from sequela.support.naming import option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -37,7 +38,7 @@ def connect(cluster: str | None, workers: int) -> Iterator[Any]:
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
         raise InputError(
-            "backend='dask' needs distributed, which is not installed: "
+            f"{option('backend', 'dask')} needs distributed, which is not installed: "
             "pip install 'sequela[cluster]'"
         ) from None
     with contextlib.ExitStack() as stack:

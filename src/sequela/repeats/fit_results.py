@@ -13,6 +13,7 @@ from sequela.observation import take_recorded_observation
 from sequela.repeats.fit_task import TASK, item_places
 from sequela.repeats.records import read_plan, record_path, records, result_table
 from sequela.support.errors import InputError
+from sequela.support.naming import argument, either
 from sequela.support.schema import AnyNumber, Count, Place, read_fields
 from sequela.support.validation import is_number
 
@@ -30,7 +31,8 @@ def _read_fits(folder: str | os.PathLike[str]) -> tuple[Plan, Dataset]:
     plan = read_plan(folder)
     if plan.task != TASK or plan.data is None:
         raise InputError(
-            f"{str(folder)!r} has repeats of {plan.task!r}, not of fits; read them with `collect`"
+            f"{str(folder)!r} has repeats of {plan.task!r}, not of fits; read "
+            "them with `sequela.repeats.collect`"
         )
     return plan, plan.data
 
@@ -194,7 +196,9 @@ def summarise(
     See `plan_fits`.
     """
     if not (is_number(level) and 0.0 < level < 1.0):
-        raise InputError(f"level is {level!r}; expected a number between 0 and 1, such as 0.9")
+        raise InputError(
+            f"{argument('level')} is {level!r}; expected a number between 0 and 1, such as 0.9"
+        )
     plan, data = _read_fits(folder)
     varied = [
         name for name in ("penalty", "items") if len({case.get(name) for case in plan.cases}) > 1
@@ -267,8 +271,11 @@ def pair_orders(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.
     plan, data = _read_fits(folder)
     if "orders" not in plan.common:
         raise InputError(
-            f"the plan in {str(folder)!r} records no orders; make one with orders=[...], or "
-            "compute them from the models of `models`"
+            f"the plan in {str(folder)!r} records no orders; "
+            + either(
+                "make one with orders=[...], or compute them from the models of `models`",
+                "make one with `sequela repeat --orders`",
+            )
         )
     rows = [
         (index, *pair)

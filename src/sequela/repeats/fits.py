@@ -17,6 +17,7 @@ from sequela.repeats.plan import Plan
 from sequela.support.errors import InputError
 from sequela.support.keywords import build_options, check_keywords
 from sequela.support.labels import compose_all
+from sequela.support.naming import argument
 from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
@@ -115,13 +116,20 @@ class Repeats:
             sizes = tuple(positive_integer("item_subsets", size) for size in self.item_subsets)
             object.__setattr__(self, "item_subsets", sizes)
             if not sizes:
-                raise InputError("item_subsets is empty; expected at least one, such as [10, 20]")
+                raise InputError(
+                    f"{argument('item_subsets')} is empty; expected at least one number, such as 10"
+                )
         elif self.random_subsets:
-            raise InputError("random_subsets needs item_subsets, the sizes of the subsets")
+            raise InputError(
+                f"{argument('random_subsets')} needs {argument('item_subsets')}, the sizes of "
+                "the subsets"
+            )
         counts = (self.seeds, self.bootstraps, self.folds)
         if not any(counts) and self.penalties is None and self.item_subsets is None:
             raise InputError(
-                "nothing is repeated; give seeds, bootstraps, folds, penalties or item_subsets"
+                "nothing is repeated; give "
+                + ", ".join(map(argument, ("seeds", "bootstraps", "folds", "penalties")))
+                + f" or {argument('item_subsets')}"
             )
 
     def cases(self, data: Dataset, penalties: Sequence[float]) -> list[dict[str, Any]]:
@@ -154,7 +162,9 @@ class Repeats:
             return [{}]
         for size in self.item_subsets:
             if size > data.n_items:
-                raise InputError(f"item_subsets has {size}, more than the {data.n_items} items")
+                raise InputError(
+                    f"{argument('item_subsets')} has {size}, more than the {data.n_items} items"
+                )
         if not self.random_subsets:
             return [{"items": size} for size in self.item_subsets]
         numbers = range(self.random_subsets)

@@ -20,6 +20,7 @@ from sequela.repeats.errors import RepeatsError
 from sequela.repeats.plan import Plan
 from sequela.support.errors import InputError
 from sequela.support.files import replacing
+from sequela.support.naming import option
 from sequela.support.schema import Count, Digest, Place, parse_json, read_fields
 
 if TYPE_CHECKING:
@@ -231,7 +232,8 @@ def records(
     if left and not partial:
         raise InputError(
             f"{len(left)} of {len(plan)} repeats are missing in {str(folder)!r} "
-            f"({listed(left)}); run them, or pass partial=True to leave them out"
+            f"({listed(left)}); run them, or leave them out with "
+            f"{option('partial', True)}"
         )
     digest = plan.digest()
     for index in sorted(set(range(len(plan))) - set(left)):

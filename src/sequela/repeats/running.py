@@ -25,6 +25,7 @@ from sequela.repeats.errors import RepeatsError
 from sequela.repeats.records import collect, listed, missing, open_folder, write_record
 from sequela.repeats.work import Done, Work, do, end_with, make_ready
 from sequela.support.errors import InputError, SequelaError
+from sequela.support.naming import argument, option
 from sequela.support.progress import WorkProgress
 from sequela.support.threads import resolve_threads
 from sequela.support.validation import positive_integer
@@ -106,9 +107,13 @@ def run(
 def _check(backend: str, workers: int | None, cluster: str | None) -> int:
     """Return the number of workers; refuse options that contradict each other."""
     if backend not in _BACKENDS:
-        raise InputError(f"backend is {backend!r}; expected 'threads', 'processes' or 'dask'")
+        raise InputError(
+            f"{argument('backend')} is {backend!r}; expected 'threads', 'processes' or 'dask'"
+        )
     if cluster is not None and backend != "dask":
-        raise InputError(f"cluster={cluster!r} is for backend='dask', not {backend!r}")
+        raise InputError(
+            f"{argument('cluster')} is for {option('backend', 'dask')}, not for {backend!r}"
+        )
     return resolve_threads(None if workers is None else positive_integer("workers", workers))
 
 

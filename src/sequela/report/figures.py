@@ -10,6 +10,7 @@ from sequela.support.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from sequela.data.dataset import Dataset
@@ -52,6 +53,8 @@ class FigureOptions:
         Seed of answers that are sampled.
     threads : int or None
         None uses all cores that this process may use.
+    ranges : DataFrame or None
+        For "orders": the table of `sequela.questions.order_ranges`, to show what the data allow.
     """
 
     items: tuple[str, ...] | None = None
@@ -59,6 +62,7 @@ class FigureOptions:
     max_items: int = 20
     seed: int = 0
     threads: int | None = None
+    ranges: pd.DataFrame | None = None
 
     def run_arguments(self) -> dict[str, Any]:
         """Return seed and threads as keyword arguments of questions."""
@@ -146,7 +150,7 @@ def _orders(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes
             else as_samples(model, _needed(data)).frequencies
         )
         items = tuple(shares.sort_values(ascending=False, kind="stable").index[: options.max_items])
-    return plot_order_matrix(order_matrix(model, list(items), **run), ax=ax)
+    return plot_order_matrix(order_matrix(model, list(items), **run), ranges=options.ranges, ax=ax)
 
 
 def _tree(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes | None) -> Axes:

@@ -17,6 +17,7 @@ from sequela.questions.order_ranges import NOT_CHECKED
 from sequela.report.fit_options import Execution, OutputOptions
 from sequela.report.run import MODEL_NAME
 from sequela.report.tables import write_table
+from sequela.support.naming import argument
 from sequela.support.progress import WorkProgress, lines_in_log
 from sequela.support.threads import resolve_threads
 
@@ -174,7 +175,9 @@ class _Tables:
             drawings["timeline"] = lambda: plot_timeline(posteriors)
         self.announce("figures")
         if self.orders is not None:
-            drawings["orders"] = lambda: plot_order_matrix(self.orders)
+            drawings["orders"] = lambda: plot_order_matrix(
+                self.orders, ranges=None if self.check is None else self.check.table
+            )
         if len(self.model.interactions()):
             drawings["interactions"] = lambda: plot_interactions(self.model)
         check = self.check
@@ -204,8 +207,7 @@ class _Tables:
                 f"{what}: orders are drawn for {chosen.sampled - whole.sampled:,} of "
                 f"{self.data.n_samples:,} samples, because exact answers for all would take about "
                 f"{whole.seconds:.3g} seconds of CPU time and {whole.memory / 1e6:.0f} MB "
-                f"per thread (--table-budget, in Python table_seconds, allows "
-                f"{self.table_seconds:.3g} seconds)"
+                f"per thread ({argument('table_seconds')} allows {self.table_seconds:.3g} seconds)"
             )
         return budget
 

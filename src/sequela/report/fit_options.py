@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sequela.support.errors import InputError
+from sequela.support.naming import argument, either
 from sequela.support.schema import Place, read_fields
 from sequela.support.validation import is_number
 
@@ -56,6 +57,8 @@ class FitRunOptions:
         The path of a table of known orders; see `sequela.data.read_orders`.
     missing : {"keep", "absent", "refuse"} or None
         What cells without a value mean; see `sequela.read_table`.
+    drop : tuple of str
+        Columns of the table that are not items.
     solver : {"auto", "newton", "adagrad"}
         See `SetChain`.
     max_iter : int
@@ -87,6 +90,7 @@ class FitRunOptions:
     fixed: tuple[tuple[str, str, float], ...] | None = None
     orders: str | None = None
     missing: str | None = None
+    drop: tuple[str, ...] = ()
 
     def with_absolute_paths(self) -> FitRunOptions:
         """Return the options with absolute paths, which are valid in every working directory.
@@ -105,7 +109,7 @@ class FitRunOptions:
 
     def to_json(self) -> dict[str, Any]:
         """Return the options as plain values for JSON."""
-        options = asdict(self)
+        options = asdict(self) | {"drop": list(self.drop)}
         if self.fixed is not None:
             options["fixed"] = [list(entry) for entry in self.fixed]
         return options
@@ -165,7 +169,8 @@ class OutputOptions:
     def __post_init__(self) -> None:
         if not (is_number(self.table_seconds) and self.table_seconds > 0):
             raise InputError(
-                f"table_seconds is {self.table_seconds!r}; expected a positive number of seconds"
+                f"{argument('table_seconds')} is {self.table_seconds!r}; expected a positive "
+                "number of seconds"
             )
         wrong = [name for name in self.figures if name not in _FORMATS]
         if wrong:
@@ -182,7 +187,7 @@ class OutputOptions:
         except ImportError:
             raise InputError(
                 "figures need matplotlib: `pip install sequela[plot]`, or choose no figures "
-                "(--figures none, or figures=())"
+                " with " + either("figures=()", "--figures none")
             ) from None
 
 

@@ -25,6 +25,7 @@ from sequela.report.run import MODEL_NAME, Run, checksum, is_file
 from sequela.report.tables import records
 from sequela.support.errors import InputError
 from sequela.support.folders import check_folder, new_folder
+from sequela.support.naming import either
 from sequela.support.progress import lines_in_log
 from sequela.support.random import materialise_seed
 
@@ -333,7 +334,8 @@ def repeat_run(
     table = _find_source(before, Path(run)) if source is None else Path(source)
     if not is_file(table):
         raise InputError(
-            f"there is no file {str(table)!r:.200}; give the data of the run (DATA, or source=)"
+            f"there is no file {str(table)!r:.200}; give the data of the run as "
+            f"{either('source=', 'DATA')}"
         )
     before.check_data(table)
     options = FitRunOptions.from_json(before.options)
@@ -407,11 +409,17 @@ def _check_orders(
         why = (
             "a signal stopped the check (with --checkpoint, the same command finishes it)"
             if check.interrupted
-            else "the check would take too long"
+            else "checking all of them would take too long"
+        )
+        how = either(
+            "pass pairs= to `sequela.questions.order_ranges`, or use `sequela.posterior`, which "
+            "answers for all pairs",
+            "use `sequela rivals --pair`, or `sequela posterior`, which answers for all pairs",
         )
         more.append(
-            f"{left} of {len(check.table)} orders were not checked, because {why}. To check them, "
-            "use pairs= and max_evaluations= of `sequela.questions.order_ranges`"
+            f"the fit checked the orders of {len(check.table) - left} of the {len(check.table)} "
+            "pairs of items that interact, those with the strongest interactions first. The other "
+            f"{left} were not checked, because {why}. To check them, {how}"
         )
     return check, tuple(dict.fromkeys(more))
 

@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 
     from sequela.data.dataset import Dataset
 
-__all__ = ["ReportExtras", "report_on_folder", "write_report"]
+__all__ = [
+    "ReportExtras",
+    "read_run_data",
+    "read_run_table",
+    "report_on_folder",
+    "write_report",
+]
 
 _log = logging.getLogger("sequela")
 
@@ -120,7 +126,7 @@ def report_on_folder(
     found = _load(place)
     run = Run.read(place) if (place / RUN_NAME).exists() else None
     if data is None and run is not None:
-        data = _read_data(run, place)
+        data = read_run_data(run, place)
     shown = Path(folder if name is None else name).absolute().name
     seed = 0 if run is None else int(run.options.get("seed") or 0)
     how = execution or Execution()
@@ -170,18 +176,18 @@ def _fit_content(
         data=data,
         title=shown,
         verdicts=find_verdicts(
-            _table(place, "orders.csv"),
-            _table(place, "rivals.csv"),
+            read_run_table(place, "orders.csv"),
+            read_run_table(place, "rivals.csv"),
             shown,
             source,
-            _table(place, "order_ranges.csv"),
+            read_run_table(place, "order_ranges.csv"),
         ),
-        certainty=_certainty(_table(place, "interactions.csv")),
-        pseudo_times=_table(place, "pseudo_times.csv"),
+        certainty=_certainty(read_run_table(place, "interactions.csv")),
+        pseudo_times=read_run_table(place, "pseudo_times.csv"),
     )
 
 
-def _read_data(run: Run, place: Path) -> Dataset | None:
+def read_run_data(run: Run, place: Path) -> Dataset | None:
     """Read the samples of a run; None if the file was moved, an error if it was changed."""
     path = Path(run.data["path"])
     path = path if path.is_absolute() else place / path
@@ -194,7 +200,7 @@ def _read_data(run: Run, place: Path) -> Dataset | None:
     return read_as_recorded(path, run.options).data
 
 
-def _table(place: Path, name: str) -> pd.DataFrame | None:
+def read_run_table(place: Path, name: str) -> pd.DataFrame | None:
     """Read a table that a run wrote; None if it is not there."""
     import pandas as pd
 

@@ -50,6 +50,7 @@ __all__ = [
     "Verdicts",
     "baseline_firsts",
     "find_verdicts",
+    "turned_ranges",
     "with_checked",
 ]
 
@@ -225,6 +226,24 @@ def with_checked(
             rows[name] = [known.get(key, np.nan) for key in keys]
     rest = orders[left]
     return pd.concat([rows, rest], ignore_index=True) if len(rest) else rows
+
+
+def turned_ranges(ranges: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return low, high and verdict of each checked pair, for both orders of its items.
+
+    Examples
+    --------
+    >>> one = {"first": ["a"], "second": ["b"], "low": [0.25], "high": [0.5], "verdict": ["no"]}
+    >>> turned_ranges(pd.DataFrame(one))["b", "a"]
+    {'low': 0.5, 'high': 0.75, 'verdict': 'no'}
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in ranges.dropna(subset=["low", "high"]).to_dict("records"):
+        first, second, low, high = row["first"], row["second"], row["low"], row["high"]
+        verdict = row["verdict"]
+        found[first, second] = {"low": low, "high": high, "verdict": verdict}
+        found[second, first] = {"low": 1.0 - high, "high": 1.0 - low, "verdict": verdict}
+    return found
 
 
 def _pairs(table: pd.DataFrame) -> list[frozenset[Any]]:

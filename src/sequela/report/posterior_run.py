@@ -24,6 +24,7 @@ from sequela.report.run import POSTERIOR_NAME, RUN_NAME, Run, checksum
 from sequela.report.tables import records, write_table
 from sequela.support.errors import InputError
 from sequela.support.folders import check_folder
+from sequela.support.naming import argument, option
 from sequela.support.random import materialise_seed
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ _log = logging.getLogger("sequela")
 _TABLES = ("orders.csv", "interactions.csv")
 # The options that a run that was begun may have in its record.
 _RECORDED = {
-    "prior", "most_frequent", "draws", "most_draws", "chains", "replicas", "warm_up", "thin",
-    "jumps", "largest_lattice", "random_state",
+    "prior", "most_frequent", "drop", "draws", "most_draws", "chains", "replicas", "warm_up",
+    "thin", "jumps", "largest_lattice", "random_state",
 }  # fmt: skip
 
 
@@ -55,12 +56,15 @@ class PosteriorRunOptions:
         The prior of theta; None: the default.
     most_frequent : int or None
         Keep at most this many items, the most frequent first.
+    drop : tuple of str
+        Columns of the table that are not items.
     settings : dict
         Keywords of `sequela.posterior`: draws, chains, replicas, random_state, ...
     """
 
     prior: Prior | str | None = None
     most_frequent: int | None = None
+    drop: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
 
 
@@ -149,11 +153,11 @@ def run_posterior(
                 f"there is no {POSTERIOR_NAME!r} in {str(target)!r}; expected the folder of an "
                 "earlier `sequela posterior`"
             )
-        if before is not None and chosen.most_frequent is None:
-            chosen = replace(chosen, most_frequent=before.options.get("most_frequent"))
+        if before is not None:
+            chosen = _same_columns(before, chosen)
     else:
         check_folder(target, force=force)
-    imported = read_samples(data, most_frequent=chosen.most_frequent)
+    imported = read_samples(data, most_frequent=chosen.most_frequent, drop=chosen.drop)
     about = _described(imported, data)
     with warnings.catch_warnings():
         # The text of the warning is part of the result and is shown with it.
@@ -173,6 +177,16 @@ def run_posterior(
     # The last file of a run: without it, the run was stopped (`_is_finished`).
     write_report(target, imported.data, execution=execution)
     return PosteriorReport(found, target)
+
+
+def _same_columns(before: Run, options: PosteriorRunOptions) -> PosteriorRunOptions:
+    """Return the options with the items of the earlier run, unless they are given."""
+    most = options.most_frequent
+    return replace(
+        options,
+        most_frequent=before.options.get("most_frequent") if most is None else most,
+        drop=options.drop or tuple(before.options.get("drop", ())),
+    )
 
 
 def _is_finished(run: Run | None, folder: Path) -> bool:
@@ -196,12 +210,13 @@ def _recorded_options(run: Run, folder: Path, options: PosteriorRunOptions) -> P
         what = f"the option {unknown[0]!r:.60}" if unknown else "a prior that is no object"
         raise InputError(
             f"the {RUN_NAME} in {str(folder)!r} has {what}, which `sequela posterior` does not "
-            "write. Restore it from a copy, or begin anew with --force"
+            f"write. Restore it from a copy, or start a new run with {option('force', True)}"
         )
     prior = read_prior(stored.pop("prior", {}))
     most_frequent = stored.pop("most_frequent", None)
+    drop = tuple(stored.pop("drop", ()))
     threads = {k: v for k, v in options.settings.items() if k == "n_threads"}
-    return PosteriorRunOptions(prior, most_frequent, {**stored, **threads})
+    return PosteriorRunOptions(prior, most_frequent, drop, {**stored, **threads})
 
 
 def _begin(
@@ -235,7 +250,9 @@ def _proceed(
     others = sorted(set(options.settings) - {"draws", "most_draws", "n_threads"})
     if others or options.prior is not None:
         name = others[0] if others else "prior"
-        raise InputError(f"{name} cannot be changed when an earlier run goes on; leave it out")
+        raise InputError(
+            f"{argument(name)} cannot be changed when an earlier run is continued; leave it out"
+        )
     drawn = stored["done"] - plan["warm_up"]
     if before is None or _is_finished(before, folder):
         name, more = _more_draws(plan, drawn, options.settings)
@@ -248,6 +265,7 @@ def _proceed(
         {
             "prior": prior_to_json(earlier.prior),
             "most_frequent": options.most_frequent,
+            "drop": list(options.drop),
             **{key: plan[key] for key in kept},
             name: drawn + more,
             "random_state": earlier.seed,
@@ -280,7 +298,10 @@ def _more_draws(plan: dict[str, Any], drawn: int, settings: dict[str, Any]) -> t
         if settings.get(name) is not None:
             return name, settings[name]
     # A command that was killed at its very end, and is run again, must not draw more.
-    _log.warning("all %d draws per chain are there; --draws or --most-draws draw more", drawn)
+    _log.warning(
+        "the run already has all its %d draws per chain; to draw more, use %s or %s",
+        drawn, argument("draws"), argument("most_draws"),
+    )  # fmt: skip
     return "draws", 0
 
 
@@ -288,6 +309,7 @@ def _plain_options(options: PosteriorRunOptions) -> dict[str, Any]:
     return {
         "prior": prior_to_json(as_prior(options.prior)),
         "most_frequent": options.most_frequent,
+        "drop": list(options.drop),
         **{k: v for k, v in options.settings.items() if k != "n_threads"},
     }
 
@@ -309,6 +331,7 @@ def _run(found: Posterior, options: PosteriorRunOptions, about: dict[str, Any]) 
         {
             "prior": prior_to_json(found.prior),
             "most_frequent": options.most_frequent,
+            "drop": list(options.drop),
             **plan,
             "draws": found.draws.scale.shape[1],
             "random_state": found.seed,

@@ -15,12 +15,12 @@ from sequela.data.tables import read_table
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["read_as_recorded", "read_samples"]
 
 _log = logging.getLogger("sequela")
-_OPTIONS = ("times", "most_frequent", "weights", "orders", "missing")
+_OPTIONS = ("times", "most_frequent", "weights", "orders", "missing", "drop")
 
 
 def read_samples(
@@ -31,6 +31,7 @@ def read_samples(
     weights: str | None = None,
     orders: str | None = None,
     missing: str | None = None,
+    drop: Iterable[str] = (),
 ) -> Imported:
     """Read a table, and log notices about how it was read.
 
@@ -52,6 +53,8 @@ def read_samples(
         The path of a table of known orders; see `sequela.data.read_orders`.
     missing : {"keep", "absent", "refuse"} or None
         What cells without a value mean; see `read_table`.
+    drop : iterable of str
+        Columns that are not items; they are not read.
 
     Examples
     --------
@@ -62,7 +65,12 @@ def read_samples(
     in_file = weights is not None and Path(weights).is_file()
     column = None if in_file else weights
     found = read_table(
-        path, times=times, most_frequent=most_frequent, weights=column, missing=missing
+        path,
+        times=times,
+        most_frequent=most_frequent,
+        weights=column,
+        missing=missing,
+        drop=drop,
     )
     if in_file and weights is not None:
         data = found.data.with_weights(read_weight_file(weights, found.data.samples))
@@ -96,4 +104,4 @@ def read_as_recorded(path: str | os.PathLike[str], options: Mapping[str, Any]) -
     >>> read_as_recorded(example_path("samples.csv"), options).data.n_items
     3
     """
-    return read_samples(path, **{name: options.get(name) for name in _OPTIONS})
+    return read_samples(path, **{name: options[name] for name in _OPTIONS if name in options})

@@ -11,6 +11,7 @@ from sequela.repeats.fit_task import TASK
 from sequela.repeats.records import listed
 from sequela.report.tables import records, write_table
 from sequela.support.errors import InputError
+from sequela.support.naming import option
 
 if TYPE_CHECKING:
     import os
@@ -217,7 +218,7 @@ def _refuse_missing(plan: Plan, folder: str | os.PathLike[str], *, partial: bool
         f"{len(left)} of {len(plan)} repeats are missing in {str(folder)!r} ({listed(left)}); run "
         "the command that started them again"
         + (
-            ", or use the existing records with --partial (in Python: partial=True)"
+            f", or use the existing records with {option('partial', True)}"
             if len(left) < len(plan)
             else ""
         )

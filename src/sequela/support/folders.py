@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sequela.support.errors import InputError
+from sequela.support.naming import option
 from sequela.support.owners import (
     is_gone,
     owner_mark,
@@ -43,7 +44,7 @@ def check_folder(path: str | os.PathLike[str], *, force: bool) -> Path:
         if not force and any(target.iterdir()):
             raise InputError(
                 f"the folder {str(path)!r} exists and is not empty; choose another one, or replace "
-                "it with --force (in Python: force=True)"
+                f"it with {option('force', True)}"
             )
         if force and any(target.iterdir()) and not (target / "run.json").exists():
             raise InputError(

@@ -25,6 +25,7 @@ import stat
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,11 +51,13 @@ _OPTIONS: dict[str, Any] = {
 
 _INSIDE_ONLY: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
-# Numba compiles under its own lock; this one makes sure that only one thread logs the notice.
+# Numba compiles under its own lock; this one makes sure that only one thread reports it.
 _compiling = threading.Lock()
 
 # Compilation that takes longer than this many seconds is announced.
 _NOTICE_AFTER = 1.0
+# Seconds until the second line about compilation; each later pause is twice as long, to a limit.
+_FIRST_GAP, _LONGEST_GAP = 10.0, 60.0
 
 
 def _private_cache_folder() -> str | None:
@@ -121,12 +124,44 @@ def inlined(function: Callable[..., Any]) -> Any:
     return numba.njit(inline="always", **_OPTIONS, **_INSIDE_ONLY)(function)
 
 
-def _announce(name: str) -> None:
-    _log.warning(
-        "compiling the numerical kernels (%s); this is done once on this machine and takes "
-        "some seconds",
-        name.strip("_"),
-    )
+class _Progress:
+    """Tells the user that kernels are compiled: one line at first, then ever more rarely.
+
+    A command may compile twenty kernels; a line for each would hide the other output.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._done = 0
+        self._spent = 0.0  # seconds of finished compilations
+        self._due: float | None = None  # when the next line may be logged
+        self._gap = _FIRST_GAP
+
+    def count(self, seconds: float) -> None:
+        """Count one more kernel as compiled."""
+        with self._lock:
+            self._done += 1
+            self._spent += seconds
+
+    def tell(self, name: str, seconds: float) -> None:
+        """Log a line about the kernel that is being compiled since `seconds`, if one is due."""
+        with self._lock:
+            now = time.monotonic()
+            if self._due is None:
+                text = "compiling numerical code (%s). This is done once on this machine and can "
+                text += "take a few minutes"
+                said: tuple[object, ...] = (name,)
+            elif now >= self._due:
+                text = "still compiling numerical code (%s): %d functions done, %.0f s so far"
+                said = (name, self._done, self._spent + seconds)
+            else:
+                return
+            self._due = now + self._gap
+            self._gap = min(2 * self._gap, _LONGEST_GAP)
+        _log.warning(text, *said)
+
+
+_progress = _Progress()
 
 
 def call(function: Any, *args: Any) -> Any:
@@ -141,26 +176,39 @@ def call(function: Any, *args: Any) -> Any:
 
 
 class _Notice(event.Listener):
-    """Logs a notice if compilation takes long; Numba calls `on_start` when a compilation begins.
+    """Reports a compilation that takes long; Numba calls `on_start` when a compilation begins.
 
     Reading a kernel from the cache is not compilation, so it logs nothing.
     """
 
     def __init__(self, name: str) -> None:
-        self._timer = threading.Timer(_NOTICE_AFTER, _announce, (name,))
-        self._timer.daemon = True
-        self._begun = False
+        self._name = name.strip("_")
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._begun: float | None = None
 
     def on_start(self, event: Any) -> None:  # noqa: ARG002 - Numba passes it
-        if not self._begun:  # later events belong to helpers of the same kernel
-            self._begun = True
-            self._timer.start()
+        if self._begun is None:  # later events belong to helpers of the same kernel
+            self._begun = time.monotonic()
+            self._thread.start()
 
     def on_end(self, event: Any) -> None:
         """Do nothing: the end of a helper is not the end of the kernel."""
 
+    def _watch(self) -> None:
+        wait = _NOTICE_AFTER
+        while not self._over.wait(wait):
+            _progress.tell(self._name, self._seconds())
+            wait = 1.0
+
     def cancel(self) -> None:
-        self._timer.cancel()
+        self._over.set()
+        if self._begun is not None:
+            self._thread.join()
+            _progress.count(self._seconds())
+
+    def _seconds(self) -> float:
+        return 0.0 if self._begun is None else time.monotonic() - self._begun
 
 
 def _load_without_scipy() -> None:

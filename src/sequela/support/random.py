@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from sequela.support.errors import InputError
+from sequela.support.naming import argument, option
 
 __all__ = [
     "PlanDraw",
@@ -52,8 +53,8 @@ def materialise_seed(random_state: RandomState) -> int:
     if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
         if random_state < 0:
             raise InputError(
-                f"random_state is {random_state}; a seed is a non-negative integer, "
-                "for example random_state=1"
+                f"{argument('random_state')} is {random_state}; a seed is a non-negative integer, "
+                f"for example {option('random_state', 1)}"
             )
         return int(random_state)
     raise InputError(

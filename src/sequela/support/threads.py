@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from sequela.support.errors import InputError
+from sequela.support.naming import argument
 from sequela.support.progress import WorkProgress
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def resolve_threads(n_threads: int | None) -> int:
         return min(int(granted), available) if granted.isdigit() and granted != "0" else available
     if isinstance(n_threads, bool) or not hasattr(n_threads, "__index__") or n_threads < 1:
         raise InputError(
-            f"n_threads is {n_threads!r}; expected a positive integer, or None for all cores "
+            f"{argument('n_threads')} is {n_threads!r}; expected a positive integer, or None for "
+            "all cores "
             "that this process may use"
         )
     return int(n_threads)

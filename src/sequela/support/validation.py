@@ -10,6 +10,7 @@ import numpy as np
 from sequela.support.errors import InputError
 from sequela.support.frames import is_frame
 from sequela.support.labels import compose_all
+from sequela.support.naming import argument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,11 +111,11 @@ def is_number(value: Any) -> bool:
 def positive_integer(name: str, value: Any, *, least: int = 1) -> int:
     """Return `value` as an int that is at least `least`; the error message uses `name`."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < least:
-        raise InputError(f"{name} is {value!r}; expected an integer of at least {least}")
+        raise InputError(f"{argument(name)} is {value!r}; expected an integer of at least {least}")
     return int(value)
 
 
 def check_tolerance(tol: float) -> None:
     """Raise an error if a tolerance is not a positive number."""
     if not (is_number(tol) and tol > 0):
-        raise InputError(f"tol is {tol!r}; expected a positive number such as 1e-4")
+        raise InputError(f"{argument('tol')} is {tol!r}; expected a positive number such as 1e-4")

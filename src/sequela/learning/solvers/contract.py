@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
+from sequela.support.naming import argument
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -25,14 +27,14 @@ class Status(Enum):
     )
     SETTLED = "no entry changed by 0.03 over 200 iterations"
     ITERATION_LIMIT = (
-        "KKT residual {residual:.2e} is above the tolerance {tol:.0e} after max_iter={max_iter} "
-        "iterations; increase max_iter or tol"
+        "KKT residual {residual:.2e} is above the tolerance {tol:.0e} after {max_iter} "
+        "iterations; increase {max_iter_name} or {tol_name}"
     )
     ABOVE_MONTE_CARLO_FLOOR = (
         "KKT residual {residual:.1e} with Monte Carlo floor {floor:.1e} after {iterations} "
-        "iterations; increase max_iter"
+        "iterations; increase {max_iter_name}"
     )
-    EPOCHS_DONE = "ended after max_iter={max_iter} iterations"
+    EPOCHS_DONE = "ended after {max_iter} iterations ({max_iter_name})"
     NO_ASCENT = (
         "rounding errors allow no further increase of the objective, at KKT residual {residual:.2e}"
     )
@@ -82,6 +84,7 @@ class Info:
         return self.status.value.format(
             residual=self.residual, floor=self.floor, iterations=self.iterations,
             tol=limits.tol, max_iter=limits.max_iter,
+            max_iter_name=argument("max_iter"), tol_name=argument("tol"),
         )  # fmt: skip
 
 

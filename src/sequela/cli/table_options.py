@@ -1,0 +1,69 @@
+"""The options of ``sequela import --table``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sequela.data.importing import Imported
+
+__all__ = ["TABLE_OPTIONS", "read_one_table", "table_options"]
+
+Command = TypeVar("Command", bound="Callable[..., Any]")
+
+# The arguments of the command that belong to --table alone.
+TABLE_OPTIONS = (
+    *("times", "samples", "no_samples", "header", "no_header", "items_in_rows"),
+    *("separator", "encoding", "missing"),
+)
+
+
+def table_options(command: Command) -> Command:
+    """Add the options about the columns and cells of a table."""
+    options = (
+        click.option(
+            "--times", metavar="COLUMN", help="With --table: column with the observation times."
+        ),
+        click.option("--samples", metavar="COLUMN", help="With --table: column with sample ids."),
+        click.option("--no-samples", is_flag=True, help="With --table: no column has sample ids."),
+        click.option("--header", is_flag=True, help="With --table: the first line has labels."),
+        click.option("--no-header", is_flag=True, help="With --table: no line has labels."),
+        click.option(
+            "--items-in-rows", is_flag=True, help="With --table: items in rows, samples in columns."
+        ),
+        click.option(
+            "--separator",
+            metavar="CHARACTER",
+            help="With --table: character between cells. Default: found from the content.",
+        ),
+        click.option("--encoding", help="With --table: encoding, such as latin-1. Default: UTF-8."),
+        click.option(
+            "--missing",
+            type=click.Choice(["keep", "absent", "refuse"]),
+            help="With --table: what cells without a value mean. Default: NA is a missing cell, "
+            "empty cells are refused.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def read_one_table(given: dict[str, Any], selection: dict[str, Any]) -> Imported:
+    """Read the table that ``--table`` named."""
+    from sequela.data.tables import read_table
+
+    for name in ("samples", "header"):
+        if given[name] and given[f"no_{name}"]:
+            raise click.UsageError(f"--{name} and --no-{name} exclude each other")
+    samples: str | bool | None = False if given["no_samples"] else given["samples"]
+    header = True if given["header"] else False if given["no_header"] else None
+    return read_table(
+        given["table"], samples=samples, header=header, times=given["times"],
+        items_in_rows=given["items_in_rows"], separator=given["separator"],
+        encoding=given["encoding"], missing=given["missing"], **selection,
+    )  # fmt: skip
