@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["LARGEST_EXACT_SET", "Budget", "check_budget"]
+__all__ = ["LARGEST_COMPLETED_SET", "LARGEST_EXACT_SET", "Budget", "check_budget"]
 
 # The lattice of a set with n items has 2^n states; beyond 40 items no memory can hold it.
 LARGEST_EXACT_SET = 40
+# If a sample has more known and missing items, its cells are drawn together with their order.
+LARGEST_COMPLETED_SET = 20
 
 # A number or an array of numbers.
 Number = TypeVar("Number", float, "NDArray[np.floating[Any]]")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from sequela.budget import LARGEST_COMPLETED_SET
 from sequela.data._distinct_sets import distinct_sets
 from sequela.kernels.arguments import SetList
 from sequela.kernels.completions import draw_completions
@@ -42,14 +43,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHAINS",
-    "MOST_ITEMS",
     "CompletedSets",
     "SampledCompletions",
     "draw_cells",
 ]
 
-# If a sample has more known and missing items, its cells are drawn together with their order.
-MOST_ITEMS = 20
 # Samples per piece of work.
 _TOGETHER = 64
 # Draws per chain for a value and gradient.
@@ -116,7 +114,7 @@ def _draw_some(
     found = []
     for known in partials:
         drawn = np.zeros((CHAINS, kept, known.missing.size), dtype=np.uint8)
-        if known.present.size + known.missing.size <= MOST_ITEMS:
+        if known.present.size + known.missing.size <= LARGEST_COMPLETED_SET:
             states = np.zeros((CHAINS, known.missing.size), dtype=np.uint8)
             is_done = call(
                 draw_completions, drawn, states, known.present, known.missing, parameters.tables,

@@ -17,7 +17,6 @@ from sequela.likelihood.component_cost import work_of_components
 from sequela.likelihood.components import ComponentSets, in_component_range, integral_work
 from sequela.likelihood.decomposition import acting, decompose
 from sequela.likelihood.distinct import DistinctSamples
-from sequela.likelihood.drawn_histories import DrawnHistories
 from sequela.likelihood.exact import ExactWork, plan_blocks
 from sequela.likelihood.orders import OrderSampler, in_sampling_range
 from sequela.likelihood.parameters import Parameters
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sequela.data.dataset import Dataset
+    from sequela.likelihood.drawn_histories import DrawnHistories
     from sequela.likelihood.parameters import Columns
     from sequela.likelihood.partial import PartialLattice, PartialSet
     from sequela.likelihood.reweighting import Weighed
@@ -192,6 +192,8 @@ class Objective:
             return
         places = np.flatnonzero(ways == Way.HISTORIES)
         if places.size:
+            from sequela.likelihood.drawn_histories import DrawnHistories  # few fits need it
+
             known = [self.distinct.as_partial(s) for s in map(int, places)]
             self._missing_parts.append(DrawnHistories(known, self.distinct.weights[places], self.n))
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.budget import LARGEST_EXACT_SET, Budget
-from sequela.likelihood.completions import MOST_ITEMS
+from sequela.budget import LARGEST_COMPLETED_SET, LARGEST_EXACT_SET, Budget
 from sequela.likelihood.component_cost import (
     COMPONENT_OVERHEAD,
     LARGEST_COMPONENT,
@@ -377,7 +376,7 @@ class Plan:
         known = [self.distinct.known(int(s)) for s in places]
         most = np.array([k.present.size + k.missing.size for k in known if k is not None])
         small = (self.distinct.sizes[places] <= _LARGEST_COMPLETED) | (most <= _MOST_COMPLETED)
-        small &= most <= MOST_ITEMS
+        small &= most <= LARGEST_COMPLETED_SET
         if self.method == Way.HISTORIES:
             small[:] = False
         drawn = np.where(small, Way.COMPLETIONS.value, Way.HISTORIES.value)
