@@ -49,18 +49,6 @@ __all__ = [
     "is_exact",
 ]
 
-METHODS = (
-    "auto",
-    "exact",
-    "components",
-    "relocation",
-    "metropolis",
-    "metropolis-uniform",
-    "completions",
-    "histories",
-)
-
-
 class Way(StrEnum):
     """A way to evaluate a set; the value is its name in results and tables."""
 
@@ -73,6 +61,7 @@ class Way(StrEnum):
     HISTORIES = "histories"  # missing cells and orders drawn together
 
 
+METHODS = ("auto", *(way.value for way in Way))
 EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
 
 # If the lattices need more operations per evaluation, a fit uses components instead. This many take
