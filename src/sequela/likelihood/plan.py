@@ -49,6 +49,7 @@ __all__ = [
     "is_exact",
 ]
 
+
 class Way(StrEnum):
     """A way to evaluate a set; the value is its name in results and tables."""
 
