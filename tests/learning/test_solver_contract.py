@@ -108,6 +108,7 @@ def test_every_status_has_a_message_that_tells_its_numbers(status):
     known = {
         "residual": info.residual, "floor": info.floor, "iterations": info.iterations,
         "tol": limits.tol, "max_iter": limits.max_iter,
+        "tol_name": "tol", "max_iter_name": "max_iter",
     }  # fmt: skip
     for _, name, form, _ in string.Formatter().parse(status.value):
         if name is not None:
@@ -127,7 +128,7 @@ def test_messages_tell_endings_apart_and_what_to_do():
     assert len(set(messages.values())) == len(Status)
     assert messages[Status.CONVERGED] == "KKT residual 5.00e-01 is within the tolerance 1e-06"
     assert messages[Status.ITERATION_LIMIT] == (
-        "KKT residual 5.00e-01 is above the tolerance 1e-06 after max_iter=200 iterations; "
+        "KKT residual 5.00e-01 is above the tolerance 1e-06 after 200 iterations; "
         "increase max_iter or tol"
     )
     assert messages[Status.INTERRUPTED].startswith("stopped by the caller")

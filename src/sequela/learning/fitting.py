@@ -20,6 +20,7 @@ from sequela.learning.solvers.contract import Info, Limits, Status
 from sequela.learning.solvers.loop import SIGMAS, begin, descend_by_gradients, solve
 from sequela.learning.solvers.proximal_newton import ProximalNewton
 from sequela.learning.starts import independent_theta, random_theta, units
+from sequela.likelihood.evaluation import Likelihood
 from sequela.likelihood.objective import Objective
 from sequela.model import Model
 from sequela.settings import Sampling, Settings
@@ -217,8 +218,6 @@ class Fitter:
         found = None if wants_gradient else self.objective.new_value(theta)
         if found is not None:
             return replace(info, objective=found[0] - self.penalty.value(theta)), found[1]
-        from sequela.likelihood.evaluation import Likelihood  # only sampled fits need it
-
         likelihood = Likelihood(self.data, settings=self.settings.but(sampling=VALUE_SAMPLING))
         model = Model(theta, self.data.items, observation=self.options.observation)
         evaluation = likelihood.evaluate(model, gradient=wants_gradient)
@@ -273,8 +272,6 @@ class _SampledGradient:
         self, data: Dataset, options: FitOptions, n_threads: int | None, start: int
     ) -> None:
         seed = int(stream(options.seed, Purpose.ADAGRAD_SEED, start).integers(2**63))
-        from sequela.likelihood.evaluation import Likelihood
-
         self.likelihood = Likelihood(
             data, method="metropolis", sampling=_PAPER_SAMPLING, random_state=seed,
             n_threads=n_threads,

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sequela.learning.independent_fit import LARGEST_LOG_RATE, SMALLEST_LOG_RATE
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -38,13 +40,23 @@ def group_starts(starts: Sequence[Start]) -> list[list[int]]:
 
 
 def _same_optimum(a: Start, b: Start) -> bool:
-    apart = np.abs(a.theta - b.theta)
+    apart = np.abs(_bounded(a.theta) - _bounded(b.theta))
     if apart.max() <= SAME:
         return True
     # If the objective is concave, it cannot increase by more than this between the two.
     open_ = (a.kkt_residual + b.kkt_residual) * apart.sum()
     open_ += 3.0 * (a.objective_se + b.objective_se)
     return bool(apart.max() <= _NEAR and abs(a.objective - b.objective) <= open_)
+
+
+def _bounded(theta: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return theta with base rates in a finite range.
+
+    The base rate of an item that is always (never) present grows (falls) without bound, and where
+    it stops is of no importance.
+    """
+    diagonal = np.clip(theta.diagonal(), SMALLEST_LOG_RATE, LARGEST_LOG_RATE)
+    return theta - np.diag(theta.diagonal()) + np.diag(diagonal)
 
 
 def distinct_optima(starts: Sequence[Start]) -> pd.DataFrame:

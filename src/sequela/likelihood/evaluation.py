@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from sequela.data.dataset import Dataset
-from sequela.likelihood.completions import SampledCompletions
 from sequela.likelihood.components import ComponentSets
 from sequela.likelihood.decomposition import decompose
 from sequela.likelihood.distinct import DistinctSamples
-from sequela.likelihood.drawn_histories import sample_histories
 from sequela.likelihood.exact import ExactWork, plan_blocks
 from sequela.likelihood.orders import OrderSampler, sampled_columns
 from sequela.likelihood.parameters import Parameters
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sequela.data.dataset import DataLike
+    from sequela.likelihood.completions import SampledCompletions
     from sequela.model import ModelLike
     from sequela.observation import Observation
     from sequela.settings import SettingsKeywords
@@ -223,6 +222,10 @@ class Likelihood:
             places = np.flatnonzero(ways == way)
             if not places.size:
                 continue
+            # Imported here, because few data sets need them.
+            from sequela.likelihood.completions import SampledCompletions
+            from sequela.likelihood.drawn_histories import sample_histories
+
             partials = [k for s in places if (k := self.distinct.known(int(s))) is not None]
             weights = self.distinct.weights[places]
             if way is Way.COMPLETIONS:
