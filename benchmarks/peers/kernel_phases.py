@@ -75,13 +75,14 @@ def _run(
         elif phase == 1:
             forward(F, I, h, base, table, l, rate, W, columns, k)
         elif phase == 2:
-            backward(T, I, h, base, table, l, rate, W, columns, k)
+            backward(T, I, h, base, table, l, rate, W, columns, k, (1 << k) - 1)
         elif phase == 3:
             gradient(
                 G,
                 F,
                 T,
                 flat_T,
+                F[-1, -1],
                 scratch,
                 E,
                 U,
