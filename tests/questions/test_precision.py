@@ -113,9 +113,9 @@ def test_out_of_reach_says_what_it_would_take():
     with pytest.raises(BudgetError) as error:
         Sampler().answer(target_se=1e-5)
     assert str(error.value) == (
-        "target_se=1e-05 cannot be reached: after 10,000 draws the standard error is 0.01, and "
+        "target_se 1e-05 cannot be reached: after 10,000 draws the standard error is 0.01, and "
         "about 1e+10 draws would be needed, more than the limit of 20,000,000. Use a larger "
-        "target_se"
+        "value"
     )
 
 
