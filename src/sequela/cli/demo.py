@@ -109,8 +109,8 @@ def show(found: Demo) -> None:
 
 def _samples(found: Demo) -> str:
     """Return the path of the samples of the demo, quoted for a shell."""
-    import json
     import shlex
 
-    run = json.loads((found.fit.folder / "run.json").read_text(encoding="utf-8"))
-    return shlex.quote(run["data"]["path"])
+    from sequela.report.run import Run
+
+    return shlex.quote(Run.read(found.fit.folder).data["path"])

@@ -33,9 +33,17 @@ __all__ = [
     "split_items",
     "times_option",
     "weights_option",
+    "with_options",
 ]
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
+
+
+def with_options(command: Command, *options: Callable[[Any], Any]) -> Command:
+    """Add options to a command; its help lists them in the given order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def model_argument(command: Command) -> Command:
@@ -103,9 +111,7 @@ def solver_options(command: Command) -> Command:
             help="KKT residual at which a start has converged. Default: 0.0001.",
         ),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(command, *options)
 
 
 # Options of the command line, and the keywords of `Settings` that they set.

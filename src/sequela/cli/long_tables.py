@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from sequela.cli.inputs import split_items
+from sequela.cli.inputs import split_items, with_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,9 +69,7 @@ def long_options(command: Command) -> Command:
             "absent.",
         ),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(command, *options)
 
 
 def read_long_tables(given: dict[str, Any], selection: dict[str, Any]) -> Imported:

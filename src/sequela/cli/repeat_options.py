@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sequela.cli.errors import INTERRUPTED
+from sequela.cli.inputs import with_options
 from sequela.cli.output import echo
 
 if TYPE_CHECKING:
@@ -54,9 +55,7 @@ def repeats_options(command: Command) -> Command:
             help="Number of shares that the repeats are divided into.",
         ),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(command, *options)
 
 
 def take_run_arguments(given: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sequela.cli.inputs import with_options
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -48,9 +50,7 @@ def table_options(command: Command) -> Command:
             "empty cells are refused.",
         ),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(command, *options)
 
 
 def read_one_table(given: dict[str, Any], selection: dict[str, Any]) -> Imported:
