@@ -141,7 +141,9 @@ def test_more_draws_that_were_killed_are_drawn_again(table, tmp_path, monkeypatc
     assert run("posterior", table, "-o", folder, "--continue").exit_code == 0
     assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 25)
     before = content(folder)
-    again = run("posterior", table, "-o", folder, "--continue")  # as if killed at the very end
+    again = run(
+        "posterior", table, "-o", folder, "--continue"
+    )  # as if it was killed at the very end
     assert again.exit_code == 0
     said = "already has all its 25 draws per chain; to draw more, use --draws or --most-draws"
     assert said in again.output

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import reference as ref
 from posteriors import twins
-from sequela.kernels.family_jump import follow_effects, log_absent, pair_shares
+from sequela.kernels.arguments import JumpWay
+from sequela.kernels.family_jump import change_order, follow_effects, log_absent, pair_shares
 from sequela.posteriors import BaseRates, Laplace, Normal
 from sequela.questions import two_item_family_of
 
@@ -82,6 +83,11 @@ def follow(theta, z, old, new, i, j, unit, prior):
     return follow_effects(theta, z, old, new, i, j, unit, prior)
 
 
+@numba.njit(error_model="numpy")
+def change(theta, z, i, j, way, step, unit, target):
+    return change_order(theta, z, i, j, way, step, unit, target)
+
+
 def four(theta):
     return (theta[0, 0], theta[1, 1], theta[0, 1], theta[1, 0])
 
@@ -136,16 +142,20 @@ def test_effects_that_follow_have_the_ratio_of_densities_and_volumes(seed, pair)
 # --- Jumps of a chain -----------------------------------------------------------------------------
 
 
+def coordinates(theta):
+    """The standard normal coordinates of theta under the prior `WIDE`."""
+    z = theta / WIDE.scale
+    np.fill_diagonal(z, (np.diag(theta) - WIDE.base_rates.mean) / WIDE.base_rates.sd)
+    return z
+
+
 def jumps_from(theta, target, pair, tries):
     """Thetas after one accepted jump of a pair and nothing else, each from the same theta.
 
     Trajectories of step 0 stay where they are; sweeps in which a row was shifted are left out.
     """
-    n = len(theta)
-    rates = WIDE.base_rates
-    z = theta / WIDE.scale
-    np.fill_diagonal(z, (np.diag(theta) - rates.mean) / rates.sd)
-    still = twins.trajectory(n, 0.0)
+    z = coordinates(theta)
+    still = twins.trajectory(len(theta), 0.0)
     for seed in range(tries):
         state = twins.state_at(z)
         rng = np.random.default_rng(seed)
@@ -220,7 +230,33 @@ def test_a_share_at_the_end_of_its_range_is_not_left():
     assert 0.0 < shares(beyond)[4] / shares(beyond)[3] < 1e-12
     assert not list(jumps_from(beyond, target, (0, 1), 100))
     rare = np.array([[-12.0, -8.0], [-7.0, -11.0]])
-    found = [shares(new) for new, _ in jumps_from(rare, target, (0, 1), 100)]
+    found = [shares(new) for new, _ in jumps_from(rare, target, (0, 1), 200)]
     assert len(found) >= 10
     sums = np.array([[0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 1, 1]])
     np.testing.assert_allclose(np.array(found) @ sums.T, [sums @ shares(rare)] * len(found))
+
+
+def test_jumps_of_several_pairs_lead_back_in_the_opposite_sequence():
+    """Hence a proposal of several pairs is as likely as the way back, up to the returned gain."""
+    n = 4
+    rng = np.random.default_rng(3)
+    theta = ref.random_theta(rng, n)
+    target, _ = twins.target_of([], WIDE, n)
+    pairs = [(0, 1), (1, 2), (0, 2)]
+    ways = [JumpWay(True, 0.3, follow, np.empty(0)) for follow in (True, False, True)]
+    steps = rng.standard_normal(3)
+
+    def moved(theta, sequence):
+        after, z, total = theta.copy(), coordinates(theta), 0.0
+        for k in sequence:
+            possible, gain = change(after, z, *pairs[k], ways[k], steps[k], WIDE.scale, target)
+            assert possible
+            total += gain
+        np.testing.assert_allclose(z, coordinates(after), atol=1e-6)
+        return after, total
+
+    there, gain = moved(theta, (0, 1, 2))
+    assert np.abs(there - theta).max() > 0.5
+    back, loss = moved(there, (2, 1, 0))
+    np.testing.assert_allclose(back, theta, atol=1e-6)
+    assert loss == pytest.approx(-gain, abs=1e-5)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import numba
 import numpy as np
 import pytest
+import scipy.stats
 
 import reference as ref
 from posteriors import twins
+from sequela.kernels.posterior_sweep import choose_rows
 from sequela.posteriors.jump_choice import (
     PairTracks,
     order_shares,
-    pair_counts,
     pairs_by_slowness,
 )
 
@@ -64,27 +68,42 @@ def test_draws_to_forget_follow_from_the_correlation():
     assert found[3] == pytest.approx(200.0)
 
 
-def test_counts_of_pairs():
-    rows = np.repeat(PAIRS, [3, 0, 2], axis=0)
-    np.testing.assert_array_equal(pair_counts(PAIRS, rows[::-1]), [3, 0, 2])
-    assert pair_counts(PAIRS[:0], rows[:0]).shape == (0,)
-
-
 def test_slow_pairs_are_chosen_more_often_and_none_is_left_out():
     copies = np.array([60, 1, 1])
-    chosen = pairs_by_slowness(np.ones(3), copies, np.array([1.0, 1.0, 9.0]))
+    chosen = pairs_by_slowness(copies, np.array([1.0, 1.0, 9.0]))
     counts = np.bincount(chosen)
     np.testing.assert_allclose(
         counts / len(chosen), [0.25 * 60 / 62, 0.25 / 62, 0.75 + 0.25 / 62], atol=2e-3
     )
-    same = pairs_by_slowness(np.ones(3), copies, np.ones(3))
+    same = pairs_by_slowness(copies, np.ones(3))
     np.testing.assert_array_equal(same, np.repeat(np.arange(3), copies))
-    assert pairs_by_slowness(copies[:0], copies[:0], np.ones(0)).shape == (0,)
+    assert pairs_by_slowness(copies[:0], np.ones(0)).shape == (0,)
 
 
-def test_a_pair_that_is_quick_because_of_its_jumps_keeps_them():
-    """Equally slow pairs keep their shares, whatever these are."""
-    now, copies = np.array([10, 1000, 100]), np.ones(3, dtype=int)
-    counts = np.bincount(pairs_by_slowness(now, copies, np.full(3, 5.0)))
-    expected = 0.25 / 3 + 0.75 * now / now.sum()
-    np.testing.assert_allclose(counts / counts.sum(), expected, atol=2e-3)
+@numba.njit
+def rows_of_several(rows, pairs, rng):
+    return choose_rows(rows, pairs, rng)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_pairs_that_jump_together_differ_and_belong_to_three_items(count):
+    pairs = np.array([[0, 1], [0, 1], [2, 0], [1, 2], [3, 4]])
+    rng = np.random.default_rng(5)
+    rows = np.empty(count, dtype=np.int64)
+    seen = Counter()
+    for _ in range(4000):
+        if not rows_of_several(rows, pairs, rng):
+            continue
+        chosen = [frozenset(pair) for pair in pairs[rows].tolist()]
+        assert len(set(chosen)) == count
+        assert count == 1 or len(frozenset.union(*chosen)) == 3
+        seen[tuple(rows)] += 1
+    assert sum(seen.values()) > 3500
+    # Every sequence of rows is as likely as any other, thus as its reverse.
+    assert scipy.stats.chisquare(list(seen.values())).pvalue > 1e-3
+    assert len(seen) == {1: 5, 2: 10, 3: 12}[count]
+
+
+def test_rows_without_three_items_are_not_found():
+    pairs = np.array([[0, 1], [2, 3]])
+    assert not rows_of_several(np.empty(2, dtype=np.int64), pairs, np.random.default_rng(1))

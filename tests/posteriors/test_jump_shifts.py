@@ -1,4 +1,4 @@
-"""What moves with the order of a pair: differences between two kinds of draws."""
+"""Which entries change with the order of a pair: differences between two kinds of draws."""
 
 from __future__ import annotations
 

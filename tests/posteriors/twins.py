@@ -1,4 +1,4 @@
-"""Slow and obvious twins of what the sampler of theta does, and small pieces that tests share."""
+"""Slow and simple versions of the steps of the sampler of theta, and helpers that tests share."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sequela.kernels.arguments import Jumps, PosteriorState, PosteriorTarget, Se
 from sequela.kernels.posterior_sweep import COUNTS, advance, read_theta
 from sequela.posteriors.priors import Laplace, LearnedScale, StudentT, prior_shape
 from sequela.posteriors.problem import no_shifts
+from sequela.posteriors.shared_states import share_lattices
 from sequela.support.jit import call
 
 shape_of = functools.cache(prior_shape)
@@ -108,10 +109,16 @@ def simulated_orders(theta, rng, samples, stop_rate=1.0):
     return [ref.simulate_sequence(theta, rng, stop_rate)[1] for _ in range(samples)]
 
 
+def _lattice_sets(sets, largest_lattice):
+    """The sets that are summed on lattices, each with the count 1."""
+    chosen = [items for items in sets if len(items) <= largest_lattice]
+    return chosen, [1.0] * len(chosen)
+
+
 def target_of(orders, prior, n, largest_lattice=12, stop_rate=1.0):
     """The target of samples that are given by their orders, and the latent orders of the large.
 
-    Each sample is a set of its own, of weight 1 / N: what counts as one set is no concern here.
+    Each sample is a separate set of weight 1 / N; equal sets are not merged here.
     """
     sets = [sorted(order) for order in orders]
     large = [order for order in orders if len(order) > largest_lattice]
@@ -125,6 +132,7 @@ def target_of(orders, prior, n, largest_lattice=12, stop_rate=1.0):
         lattice=np.array(
             [s for s, items in enumerate(sets) if len(items) <= largest_lattice], dtype=np.int64
         ),
+        shared=share_lattices(*_lattice_sets(sets, largest_lattice)),
         large_start=np.cumsum([0, *map(len, large)]),
         large_items=np.array([i for order in large for i in sorted(order)], dtype=np.int64),
         total=float(len(sets)),

@@ -24,6 +24,7 @@ __all__ = [
     "SetColumns",
     "SetList",
     "SetMoments",
+    "SharedLattice",
     "ThetaTables",
     "Trajectory",
     "TransientRoom",
@@ -209,18 +210,40 @@ class PriorShape(NamedTuple):
     log_spread: float
 
 
+class SharedLattice(NamedTuple):
+    """All subsets of several sets, each once, in the order of their bit masks.
+
+    For each state: ``size``, its number of items; ``item``, its lowest item; ``parent``, the state
+    without this item; ``samples``, the number of samples with exactly this set. ``observed`` lists
+    the states with such samples. ``largest`` is the largest size. The steps from state s to
+    states with one item more are ``step_start[s]`` to ``step_start[s + 1]``; ``step_item`` is the
+    item that arrives and ``step_to`` the next state.
+    """
+
+    size: NDArray[np.int64]
+    largest: int
+    item: NDArray[np.int64]
+    parent: NDArray[np.int64]
+    step_start: NDArray[np.int64]
+    step_item: NDArray[np.uint32]
+    step_to: NDArray[np.uint32]
+    samples: NDArray[np.float64]
+    observed: NDArray[np.int64]
+
+
 class PosteriorTarget(NamedTuple):
     """The target distribution of a Markov chain over theta.
 
-    ``sets`` are the distinct sets; ``lattice`` lists those that are summed exactly. The other
-    samples have a latent order; ``large_start`` and ``large_items`` hold their items, concatenated.
-    ``total`` is the number of samples, ``power`` the exponent of the likelihood of the lattice sets
-    (1 in the posterior, smaller in a heated replica), and ``stop_rate`` the rate of the
-    observation.
+    ``sets`` are the distinct sets; ``lattice`` lists those that are summed exactly, and ``shared``
+    is the union of their lattices. The other samples have a latent order; ``large_start`` and
+    ``large_items`` hold their items, concatenated. ``total`` is the number of samples, ``power``
+    the exponent of the likelihood of the lattice sets (1 in the posterior, smaller in a heated
+    replica), and ``stop_rate`` the rate of the observation.
     """
 
     sets: SetList
     lattice: NDArray[np.int64]
+    shared: SharedLattice
     large_start: NDArray[np.int64]
     large_items: NDArray[np.int64]
     total: float

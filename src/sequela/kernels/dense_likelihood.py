@@ -1,8 +1,8 @@
 """The likelihood of all samples at a theta without zeros, with latent orders for large samples.
 
 Draws of a posterior have no zero entries, so every item is a column of every set. Sets of moderate
-size are summed over their lattices (`lattice`). A larger sample has an order of its items as a
-latent variable, and contributes the probability of this sequence (Proposition 2).
+size are summed over the union of their lattices (`shared_lattice`). A larger sample has an order of
+its items as a latent variable, and contributes the probability of this sequence (Proposition 2).
 """
 
 import math
@@ -15,6 +15,7 @@ from sequela.kernels.lattice import evaluate_block
 from sequela.kernels.limits import LARGEST_LOG_RATE
 from sequela.kernels.relocation import relocate
 from sequela.kernels.sequence import MARGINAL, sequence_gradient
+from sequela.kernels.shared_lattice import padded_width, shared_log_likelihood
 from sequela.support.jit import helper, inlined, kernel
 
 # Number of items that are relocated together.
@@ -106,11 +107,17 @@ def evaluate(theta, target, orders, values, gradient, want_gradient):
     Return False if theta is out of range. Callers pass `want_gradient` as a variable, because Numba
     would compile another copy of all called functions for each literal.
     """
-    value = lattice_log_likelihood(theta, target, target.lattice, gradient, want_gradient)
+    n = theta.shape[0]
+    collected = np.empty((n + 1, padded_width(n)))
+    value = shared_log_likelihood(
+        theta, target.shared, target.stop_rate, collected, want_gradient, 1.0
+    )
     if not value > -1e300:
         return False
-    if want_gradient and target.power != 1.0:
-        gradient *= target.power
+    if want_gradient:
+        for i in range(n):
+            for j in range(n):
+                gradient[i, j] = target.power * collected[n if i == j else i, j]
     values[0] = value
     values[1] = order_log_likelihood(theta, target, orders, gradient, want_gradient)
     return values[1] > -1e300

@@ -15,6 +15,9 @@ With a `shift`, all other coordinates of theta move by a constant vector where t
 which item mostly comes first, and by its opposite on the way back. It is learned in the warm-up:
 the difference of the means of the two orders. So a jump can change several interactions together,
 as needed in real data: an item that comes first also takes over the effects of the other one.
+
+Several pairs can jump together, one after the other, before the proposal is accepted or rejected:
+in a cascade a, then b, then c, all orders are reversed together or none.
 """
 
 import math
@@ -26,9 +29,7 @@ from sequela.kernels.prior_transform import (
     LARGEST_THETA,
     base_coordinate,
     copy_entries,
-    fill_theta,
     interaction_coordinate,
-    log_scale,
     shape_value,
 )
 from sequela.support.jit import helper, inlined
@@ -171,35 +172,31 @@ def pair_density(pair, unit, shift, prior):
     return z1, z2, z12, z21, first + second + third + fourth
 
 
-@inlined
-def family_jump(state, target, i, j, way, rng):
-    """Propose another share of the orders of i and j in a `JumpWay`; return whether accepted."""
-    n = state.z.shape[0]
+@helper
+def change_order(theta, z, i, j, way, step, unit, target):
+    """Change the share of the orders of i and j in a `JumpWay`, in theta and its coordinates z.
+
+    `step` is a standard normal number. Return (possible, log of the ratio of prior densities and
+    Jacobians). The same call with the same step (and its opposite, without `reflect`) leads back.
+    """
     prior = target.prior
     shift = math.log(target.stop_rate)
-    unit = math.exp(log_scale(state.scale, prior))
-    theta = np.empty((n, n))
-    slope = np.empty((n, n))
-    fill_theta(theta, slope, state.z, state.scale, prior)
     old = (theta[i, i] - shift, theta[j, j] - shift, theta[i, j], theta[j, i])
     p0, p1, p2, f, s = pair_shares(old[0], old[1], old[2], old[3])
     both = f + s
     share = f / both
-    step = way.width * rng.standard_normal()
-    level = math.log(rng.random())
     if not (_LEAST_SHARE < share < 1.0 - _LEAST_SHARE):
-        return False
+        return False, 0.0
     logit = math.log(f) - math.log(s)
-    logit = (-logit if way.reflect else logit) + step
+    logit = (-logit if way.reflect else logit) + way.width * step
     moved = 1.0 / (1.0 + math.exp(-logit))
     if not (_LEAST_SHARE < moved < 1.0 - _LEAST_SHARE):
-        return False
+        return False, 0.0
     f1 = moved * both
     s1 = (1.0 - moved) * both
     one = math.log((p1 + f1) / p0)
     two = math.log((p2 + s1) / p0)
     new = (one, two, math.log(f1 / p1) - two, math.log(s1 / p2) - one)
-    z = state.z.copy()
     _, _, _, _, before = pair_density(old, unit, shift, prior)
     z[i, i], z[j, j], z[i, j], z[j, i], after = pair_density(new, unit, shift, prior)
     gain = after - before
@@ -209,17 +206,28 @@ def family_jump(state, target, i, j, way, rng):
     if way.follow:
         found, more = follow_effects(theta, z, old, new, i, j, unit, prior)
         if not found:
-            return False
+            return False, 0.0
         gain += more
     theta[i, i] = new[0] + shift
     theta[j, j] = new[1] + shift
     theta[i, j] = new[2]
     theta[j, i] = new[3]
+    return True, gain
+
+
+@inlined
+def accept_jump(state, target, theta, z, gain, level):
+    """Accept a proposed theta with coordinates z, or leave the state; return whether accepted.
+
+    `gain` is the log of the ratio of prior densities and Jacobians, `level` the log of a uniform
+    random number.
+    """
     if not theta.max() < LARGEST_THETA:
         return False
     values = np.empty(2)
-    unwanted = n < 0
-    if not evaluate(theta, target, state.orders, values, slope, unwanted):
+    unused = np.empty(theta.shape)
+    unwanted = theta.shape[0] < 0
+    if not evaluate(theta, target, state.orders, values, unused, unwanted):
         return False
     gain += target.power * (values[0] - state.values[0]) + values[1] - state.values[1]
     if not level < gain:

@@ -37,7 +37,7 @@ def propose_informed(order, given, columns, rates, u, left, rng):
         for at in range(remaining):
             v = left[at]
             own = Wc[v]
-            # Without v itself, left out rather than taken off again: it may be all there is.
+            # Leave out v, and do not subtract it later: its rate may be nearly the whole sum.
             kept = rates[v]
             rates[v] = 0.0
             d = constant + lane_dot(rates, own, m)

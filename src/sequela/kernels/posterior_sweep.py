@@ -10,7 +10,7 @@ import numpy as np
 
 from sequela.kernels.arguments import JumpWay
 from sequela.kernels.dense_likelihood import evaluate, relocate_orders
-from sequela.kernels.family_jump import family_jump
+from sequela.kernels.family_jump import accept_jump, change_order
 from sequela.kernels.hamiltonian import fill_force, hamiltonian_move
 from sequela.kernels.prior_transform import (
     LARGEST_THETA,
@@ -42,6 +42,10 @@ _FAR = 2.5
 _FAR_SHARE = 0.3
 # The part of the jumps to the opposite order that uses the learned shift of the pair.
 _SHIFTED = 0.6
+# The part of the jumps that change the orders of two or all pairs of three items, and the number of
+# attempts to choose such pairs.
+_SEVERAL = 0.3
+_TRIES = 30
 # Typical shift of a whole row of theta, and step of the coordinate of the scale.
 _SHIFT = 0.5
 _SCALE_STEP = 0.5
@@ -115,21 +119,78 @@ def change_scale(state, prior, rng):
     return True
 
 
+@helper
+def choose_rows(rows, pairs, rng):
+    """Choose random rows of `pairs` that belong to three items; return whether they were found.
+
+    Rows are drawn independently until they fit, so every sequence of rows is as likely as its
+    reverse.
+    """
+    for _ in range(_TRIES):
+        fits = True
+        for k in range(rows.shape[0]):
+            rows[k] = int(rng.random() * pairs.shape[0])
+        a = pairs[rows[0], 0]
+        b = pairs[rows[0], 1]
+        c = -1
+        for k in range(1, rows.shape[0]):
+            same = 0
+            for x in range(2):
+                item = pairs[rows[k], x]
+                if item in (a, b):
+                    same += 1
+                elif c in (-1, item):
+                    c = item
+                else:
+                    fits = False
+            # Twice the same pair would lead back.
+            fits = fits and same < 2
+        if rows.shape[0] == 3:
+            one = pairs[rows[1], 0] + pairs[rows[1], 1]
+            two = pairs[rows[2], 0] + pairs[rows[2], 1]
+            fits = fits and one != two
+        if fits:
+            return True
+    return False
+
+
 @inlined
 def jump_pairs(state, target, jumps, count, counts, rng):
-    """Try family jumps for random rows of `jumps`, a `Jumps`."""
+    """Try jumps of random rows of `jumps`, a `Jumps`: of one pair, or of pairs of three items."""
+    n = state.z.shape[0]
     nothing = np.empty(0)
+    theta = np.empty((n, n))
+    slope = np.empty((n, n))
+    z = np.empty((n, n))
+    unit = math.exp(log_scale(state.scale, target.prior))
     for _ in range(count):
-        at = int(rng.random() * jumps.pairs.shape[0])
-        reflect = rng.random() < 0.5
-        other = rng.random()
-        width = _FAR if rng.random() < _FAR_SHARE else _NEAR
-        # A learned shift includes the effects of all other items, so that these need not follow.
-        shifted = jumps.slots[at] >= 0 and reflect and other < _SHIFTED
-        shift = jumps.shifts[jumps.slots[at]] if shifted else nothing
-        way = JumpWay(reflect, width, not shifted and rng.random() < 0.5, shift)
+        fill_theta(theta, slope, state.z, state.scale, target.prior)
+        copy_entries(z, state.z)
+        several = n > 2 and rng.random() < _SEVERAL
+        rows = np.empty(1, np.int64)
+        if several:
+            rows = np.empty(2 + int(2.0 * rng.random()), np.int64)
+        level = math.log(rng.random())
+        possible = choose_rows(rows, jumps.pairs, rng)
+        gain = 0.0
+        for k in range(rows.shape[0]):
+            if not possible:
+                break
+            at = rows[k]
+            reflect = rng.random() < 0.5 or several
+            width = _FAR if rng.random() < _FAR_SHARE else _NEAR
+            # A learned shift includes the effects of all other items, so that these need not
+            # follow, and no other pair needs to jump.
+            shifted = rng.random() < _SHIFTED and reflect and not several and jumps.slots[at] >= 0
+            shift = jumps.shifts[jumps.slots[at]] if shifted else nothing
+            way = JumpWay(reflect, width, not shifted and rng.random() < 0.5, shift)
+            i = jumps.pairs[at, 0]
+            j = jumps.pairs[at, 1]
+            step = rng.standard_normal()
+            possible, more = change_order(theta, z, i, j, way, step, unit, target)
+            gain += more
         counts[3] += 1.0
-        if family_jump(state, target, jumps.pairs[at, 0], jumps.pairs[at, 1], way, rng):
+        if possible and accept_jump(state, target, theta, z, gain, level):
             counts[4] += 1.0
 
 

@@ -82,7 +82,8 @@ def _blocks_one_by_one(
     count = min(_MOST_BLOCKS, max(room, 1), chosen.size)
     # Distribute in order of decreasing size, so that the blocks have about equal work.
     order = chosen[np.argsort(-sizes[chosen], kind="stable")]
-    return [order[start::count] for start in range(count)]
+    # Contiguous, because a kernel is compiled for one layout of its arguments.
+    return [order[start::count].copy() for start in range(count)]
 
 
 class ExactWork:

@@ -116,6 +116,9 @@ class Parameters:
         if any_times and isinstance(observation, ObservationEffects):
             # Sets have the same probabilities and the same derivatives by theta.
             theta, observation = observation.absorb(theta), None
+        # A read-only array, such as that of a model, is another type for Numba, which would compile
+        # every kernel a second time.
+        theta = np.require(theta, requirements=("C", "W"))
         n = theta.shape[0]
         self.theta = theta
         self.n = n

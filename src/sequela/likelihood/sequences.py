@@ -127,7 +127,8 @@ def sequence_log_likelihood(
         )  # fmt: skip
         return gradient
 
-    blocks = [chosen[start::_BLOCKS] for start in range(min(_BLOCKS, chosen.size))]
+    # Contiguous, because a kernel is compiled for one layout of its arguments.
+    blocks = [chosen[start::_BLOCKS].copy() for start in range(min(_BLOCKS, chosen.size))]
     parts = run_pieces(work, blocks, resolve_threads(n_threads))
     if np.isnan(log_p).any():
         row = int(np.nonzero(np.isnan(log_p))[0][0])

@@ -15,7 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["PairTracks", "order_shares", "pair_counts", "pairs_by_slowness"]
+__all__ = ["PairTracks", "order_shares", "pairs_by_slowness"]
 
 # The part of the jumps that is distributed by the association of the pairs in the data.
 _FLOOR = 0.25
@@ -83,23 +83,15 @@ class PairTracks:
         return draws
 
 
-def pair_counts(pairs: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how often each of the pairs (m, 2) is among the rows (any number, 2)."""
-    places = {tuple(pair): at for at, pair in enumerate(pairs.tolist())}
-    found = np.array([places[tuple(row)] for row in rows.tolist()], dtype=np.int64)
-    return np.bincount(found, minlength=len(pairs))
-
-
 def pairs_by_slowness(
-    now: NDArray[np.int64], copies: NDArray[np.int64], draws_to_forget: NDArray[np.float64]
+    copies: NDArray[np.int64], draws_to_forget: NDArray[np.float64]
 ) -> NDArray[np.int64]:
     """Return the indices of the pairs that jumps choose from; slow pairs are repeated more often.
 
-    The weight of a pair is its present number of rows (`now`) times the number of draws per
-    independent draw. If the order of a pair changes by jumps only, all pairs become equally slow. A
-    part of the jumps is distributed by the association of the pairs in the data (`copies`).
+    The weight of a pair is the number of draws per independent draw. A part of the jumps is
+    distributed by the association of the pairs in the data (`copies`).
     """
-    slow = now * np.maximum(draws_to_forget - 1.0, 0.0)
+    slow = np.maximum(draws_to_forget - 1.0, 0.0)
     if not len(copies) or not slow.sum() > 0.0:
         return np.repeat(np.arange(len(copies)), copies)
     weight = _FLOOR * copies / copies.sum() + (1.0 - _FLOOR) * slow / slow.sum()

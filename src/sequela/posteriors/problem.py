@@ -11,6 +11,7 @@ from sequela.kernels.arguments import Jumps, PosteriorState, PosteriorTarget, Tr
 from sequela.kernels.posterior_sweep import COUNTS, advance, read_theta
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.posteriors.priors import prior_shape
+from sequela.posteriors.shared_states import share_lattices
 from sequela.support.errors import InputError
 from sequela.support.jit import call
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LARGEST_LATTICE", "Problem", "no_shifts"]
 
-# Larger sets have latent orders. A lattice of 12 items takes as long as 200 lattices of 4 items.
-LARGEST_LATTICE = 12
+# Larger sets have latent orders. A set of 10 items has up to 1,024 states of its own.
+LARGEST_LATTICE = 10
 # The largest number of pairs for jumps, and the number of copies of the most associated pair.
 _MOST_PAIRS = 2000
 _MOST_COPIES = 60
@@ -92,6 +93,9 @@ class Problem:
         target = PosteriorTarget(
             sets=distinct.sets,
             lattice=lattice,
+            shared=share_lattices(
+                map(distinct.items, lattice.tolist()), distinct.weights[lattice] * data.total_weight
+            ),
             large_start=start,
             large_items=np.concatenate([*sets, np.empty(0, dtype=np.int64)]).astype(np.int64),
             total=data.total_weight,

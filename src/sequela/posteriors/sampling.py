@@ -104,8 +104,8 @@ def posterior(
         `draws` per chain (None: until R-hat is at most 1.01 and at least 400 draws are effective
         for every order, but no more than `most_draws`, 4000), `chains` (4), `warm_up` (draws that
         are discarded: 500 sweeps, or half of `draws`), `thin` (sweeps per draw; 2 to 10, the more
-        the fewer items there are), `jumps` (per sweep, 24), `replicas` (heated copies that exchange
-        states with each chain; 1: none), `largest_lattice` (12), `random_state`, `n_threads`.
+        the fewer items there are), `jumps` (per sweep, 12), `replicas` (heated copies that exchange
+        states with each chain; 1: none), `largest_lattice` (10), `random_state`, `n_threads`.
 
     Returns
     -------

@@ -1,0 +1,77 @@
+"""The union of the lattices of all observed sets, in the layout of `kernels.shared_lattice`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela.kernels.arguments import SharedLattice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+__all__ = ["share_lattices"]
+
+
+def share_lattices(sets: Iterable[NDArray[np.int64]], counts: Iterable[float]) -> SharedLattice:
+    """Return the states of all sets, each once, and the steps between them.
+
+    Parameters
+    ----------
+    sets : iterable of arrays of int
+        The items of each distinct set.
+    counts : iterable of float
+        The number of samples (or their weight) with each set.
+    """
+    weights: dict[int, float] = {0: 0.0}
+    for items, count in zip(sets, counts, strict=True):
+        mask = sum(1 << int(item) for item in items)
+        weights[mask] = weights.get(mask, 0.0) + float(count)
+    # Python's integers are used as bit masks, because there may be more than 64 items.
+    found = {0}
+    for mask in weights:
+        _add_subsets(found, mask)
+    masks = sorted(found)
+    place = {mask: at for at, mask in enumerate(masks)}
+    lowest = [mask & -mask for mask in masks]
+    to: list[list[tuple[int, int]]] = [[] for _ in masks]
+    for at, mask in enumerate(masks):
+        rest = mask
+        while rest:
+            bit = rest & -rest
+            to[place[mask ^ bit]].append((bit.bit_length() - 1, at))
+            rest ^= bit
+    start = np.zeros(len(masks) + 1, dtype=np.int64)
+    np.cumsum([len(steps) for steps in to], out=start[1:])
+    steps = np.array([step for row in to for step in row], dtype=np.int64).reshape(-1, 2)
+    size = np.array([mask.bit_count() for mask in masks], dtype=np.int64)
+    samples = np.array([weights.get(mask, 0.0) for mask in masks])
+    return SharedLattice(
+        size=size,
+        largest=int(size.max()),
+        item=np.array([max(bit.bit_length() - 1, 0) for bit in lowest], dtype=np.int64),
+        parent=np.array([place[m ^ b] for m, b in zip(masks, lowest, strict=True)], dtype=np.int64),
+        step_start=start,
+        step_item=steps[:, 0].astype(np.uint32),
+        step_to=steps[:, 1].astype(np.uint32),
+        samples=samples,
+        observed=np.flatnonzero(samples > 0.0).astype(np.int64),
+    )
+
+
+def _add_subsets(found: set[int], mask: int) -> None:
+    """Add all subsets of a bit mask; those of subsets that were found before are known."""
+    waiting = [mask]
+    while waiting:
+        state = waiting.pop()
+        if state in found:
+            continue
+        found.add(state)
+        rest = state
+        while rest:
+            bit = rest & -rest
+            waiting.append(state ^ bit)
+            rest ^= bit

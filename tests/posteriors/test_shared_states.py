@@ -1,0 +1,75 @@
+"""The union of lattices: every subset once, and the steps between them."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sequela.posteriors.shared_states import share_lattices
+
+SETS = st.lists(st.frozensets(st.integers(0, 90), max_size=5), max_size=6)
+
+
+def arrays(sets):
+    return [np.array(sorted(items), dtype=np.int64) for items in sets]
+
+
+def items_of(lattice, s):
+    """The items of a state, by the way from the empty set through its parents."""
+    found = set()
+    while lattice.size[s] > 0:
+        found.add(int(lattice.item[s]))
+        s = lattice.parent[s]
+    return frozenset(found)
+
+
+@given(SETS)
+@settings(max_examples=50, deadline=None)
+def test_each_subset_is_there_once_and_steps_add_one_item(sets):
+    lattice = share_lattices(arrays(sets), np.ones(len(sets)))
+    states = [items_of(lattice, s) for s in range(len(lattice.size))]
+    expected = {frozenset()}
+    for items in sets:
+        for k in range(len(items) + 1):
+            expected |= {frozenset(part) for part in itertools.combinations(items, k)}
+    assert len(states) == len(expected)
+    assert set(states) == expected
+    steps = {
+        (states[s], int(lattice.step_item[e]), states[lattice.step_to[e]])
+        for s in range(len(states))
+        for e in range(lattice.step_start[s], lattice.step_start[s + 1])
+    }
+    assert steps == {(state - {i}, i, state) for state in expected for i in state}
+    assert len(lattice.step_to) == len(steps)
+
+
+@given(SETS)
+@settings(max_examples=50, deadline=None)
+def test_the_order_is_a_walk_through_the_tree_with_subsets_first(sets):
+    lattice = share_lattices(arrays(sets), np.ones(len(sets)))
+    assert lattice.largest == lattice.size.max()
+    for s in range(len(lattice.size)):
+        to = lattice.step_to[lattice.step_start[s] : lattice.step_start[s + 1]]
+        assert (to > s).all()
+        if s > 0:
+            # The parent is on the stack: it is the last state, or one of its parents.
+            above = s - 1
+            while lattice.size[above] >= lattice.size[s]:
+                above = lattice.parent[above]
+            assert above == lattice.parent[s]
+
+
+def test_counts_of_equal_sets_are_added():
+    lattice = share_lattices(arrays([{0, 2}, {2}, {0, 2}]), [1.0, 2.5, 4.0])
+    counts = {items_of(lattice, s): lattice.samples[s] for s in range(len(lattice.size))}
+    assert counts == {
+        frozenset(): 0.0,
+        frozenset({0}): 0.0,
+        frozenset({2}): 2.5,
+        frozenset({0, 2}): 5.0,
+    }
+    assert [lattice.samples[s] for s in lattice.observed] == pytest.approx([2.5, 5.0])
