@@ -10,8 +10,10 @@ DOCS_STAMP := $(VENV)/.installed-docs
 demo: $(STAMP)
 	$(BIN)/sequela demo --force
 
+# Compile first: otherwise every process of pytest compiles the same kernels at the same time.
 test: $(STAMP)
-	$(BIN)/python -m pytest -n auto -q
+	$(BIN)/sequela compile
+	$(BIN)/python -m pytest -n auto --dist worksteal -q
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

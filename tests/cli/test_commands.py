@@ -134,7 +134,7 @@ class TestDemo:
         sets = np.array(list(itertools.product([0, 1], repeat=3)))
         found = sequela.evaluate(_independent_theta(data), sets)
         shares = np.exp(found.log_likelihoods) @ sets
-        # Always and never seen count as half a sample less and more: 3.5 and 0.5 of 4.
+        # An item in all 4 samples counts as 3.5, and an item in no sample as 0.5.
         assert shares == pytest.approx([0.875, 0.125, 0.25], rel=1e-9)
 
     def test_the_expected_order_agrees_with_the_simulated_one(self, run):
@@ -274,7 +274,7 @@ class TestProcess:
             assert "\x1b" not in done.stdout
             assert all(line == line.rstrip() for line in done.stdout.splitlines())
             if arguments[0] == "demo":
-                # One row a line, however narrow the terminal that nobody looks at.
+                # Without a terminal, each row is one line, whatever the width.
                 assert re.search(r"^second +\d+ +0\.\d+ +0\.018  first x 54\.6$", done.stdout, re.M)
 
     def test_an_error_has_no_traceback(self):
@@ -288,7 +288,14 @@ def test_compile_leaves_every_kernel_in_the_cache(run, monkeypatch):
     done = run("compile", "--json")
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
-    assert report["cached_kernels"] >= 12
+    # The slowest of each part; few tests are the first to use a kernel.
+    cached = {path.name.split("-")[0] for path in Path(report["numba_cache"]).glob("*.nbi")}
+    assert cached >= {
+        "lattice.evaluate_block", "relocation.relocate", "metropolis.metropolis",
+        "components.component_forward", "contour.transient_set", "posterior_sweep.advance",
+        "phases.evaluate_phases", "completions.draw_completions", "passage.log_best",
+    }  # fmt: skip
+    assert report["cached_kernels"] >= len(cached)
     assert report["seconds"] > 0
     from sequela import report as room
 

@@ -133,11 +133,59 @@ def use_times_and_sequences() -> None:
     simulate(theta, 10, random_state=1, n_threads=1)
 
 
-# The part that takes longest comes first.
+def use_other_samples() -> None:
+    """Evaluate another observation, and missing cells, which are summed over or drawn."""
+    from sequela.budget import Budget
+    from sequela.learning.estimator import SetChain
+    from sequela.likelihood import evaluate
+    from sequela.model import Model
+    from sequela.observation_times import Gamma
+
+    theta, X = _example()
+    evaluate(Model(theta, observation=Gamma(2.0)), X, n_threads=1)
+    missing = np.where([[0, 0, 1], [0, 1, 0]], np.nan, X)
+    none_exact = Budget(work=1.0)
+    evaluate(theta, missing, random_state=1, n_threads=1, budget=none_exact)
+    learner = SetChain(0.1, random_state=1, max_iter=2, n_threads=1, budget=none_exact)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the result of two steps on two samples is not used
+        learner.fit(missing)
+
+
+def use_questions() -> None:
+    """Compute orders and times of arrival."""
+    from sequela import questions
+    from sequela.budget import Budget
+
+    theta, X = _example()
+    questions.order_matrix(theta, n_threads=1)
+    questions.order_matrix(theta, method="simulation", random_state=1, n_threads=1)
+    questions.pseudo_times(theta, X, n_threads=1)
+    questions.likely_orders(theta, [0, 1])
+    questions.time_posterior(theta, [0, 1]).quantile([0.5])
+    questions.time_posterior(theta, [0, 1], random_state=1, budget=Budget(work=1.0))
+
+
+def use_posterior() -> None:
+    """Draw from a posterior, and plan a study with it."""
+    from sequela.posteriors import posterior
+    from sequela.questions import plan_study
+
+    sets = [[True, True], [True, False]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # so few draws have not converged
+        draws = posterior(sets, draws=20, random_state=1, n_threads=1)
+        plan_study(draws, sets, "0", "1", samples=[0], clocks=[2], studies=2, random_state=1)
+
+
+# The part that takes longest comes first. The last parts also need kernels of other parts.
 PARTS: tuple[Callable[[], None], ...] = (
+    use_posterior,
     use_exact_sets,
     use_relocation,
     use_components,
     use_times_and_sequences,
     use_metropolis,
+    use_other_samples,
+    use_questions,
 )
