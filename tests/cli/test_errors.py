@@ -88,7 +88,7 @@ def test_an_interrupt_is_quiet(failing):
 
 
 def test_a_reader_that_left_is_no_error(failing):
-    # As for `sequela demo | head -1`: click ends the run without a word.
+    # As for `sequela demo | head -1`: click ends the run without a message.
     result = failing(OSError(errno.EPIPE, "Broken pipe"))
     assert result.exit_code == 1
     assert result.output == ""
@@ -103,7 +103,7 @@ def test_notices_are_plain_lines_on_standard_error(monkeypatch):
         return original(*arguments, **options)
 
     monkeypatch.setattr(sequela.report.known_demo, "simulate", slow)
-    # Twice: handlers must not pile up from run to run.
+    # Run it twice: the second run must not have the log handlers of the first.
     for _ in range(2):
         result = CliRunner().invoke(main, ["demo", "--known", "--samples", "10", "--json"])
         assert result.stderr.splitlines().count("sequela: compiling something") == 1

@@ -16,7 +16,7 @@ from sequela.report import FitRunOptions, OutputOptions, run_fit
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("fits") / "fit"
-    options = FitRunOptions(penalty=0.05, most_frequent=4, seed=1, check=False)
+    options = FitRunOptions(penalty=0.02, most_frequent=4, seed=1, check=False)
     run_fit(example_path("samples.csv"), made, options, output=OutputOptions(figures=()))
     return made
 

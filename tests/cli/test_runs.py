@@ -19,7 +19,7 @@ LABELS = ["=cmd()", "a,b", "+1", "plain"]
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """A small table in a file, with labels that mean mischief."""
+    """A small table in a file, with labels that could break the output."""
     rng = np.random.default_rng(1)
     theta = np.diag([0.3, -0.5, 0.0, -1.0])
     theta[0, 1] = 1.5
@@ -121,12 +121,12 @@ def test_force_replaces_an_earlier_fit_and_a_failure_does_not(table, tmp_path, m
     monkeypatch.undo()
     run("fit", table, "-o", made, *options, "--force")
     assert not (made / "mine.txt").exists()
-    # Nothing half-made is left but what the message named.
+    # No incomplete file is left, except those that the message names.
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fit", "fit.incomplete"]
 
 
 def test_every_command_tells_how_it_read_its_table(folder, table, tmp_path):
-    """As `sequela import` does: a column that was taken for ids, and what was dropped."""
+    """As `sequela import` does: which column was read as ids, and what was dropped."""
     mine = tmp_path / "mine.csv"
     frame = pd.read_csv(table).drop(columns="time").rename(columns={"sample": "tumour"})
     frame["tumour"] = [f"T{number}" for number in frame["tumour"]]
@@ -386,12 +386,22 @@ def test_import_a_table(table, tmp_path):
     assert "belongs to --maf" in wrong.stderr
 
 
-def test_the_demo_does_the_whole_of_it(tmp_path):
-    made = tmp_path / "demo"
+def test_the_demo_does_the_whole_of_it(tmp_path, monkeypatch):
+    """Also the example of `run_demo`, which the doctests skip because it is the same long fit."""
+    made, demos = tmp_path / "demo", []
+    original = sequela.report.run_demo
+
+    def keep(*arguments, **options):
+        demos.append(original(*arguments, **options))
+        return demos[0]
+
+    monkeypatch.setattr(sequela.report, "run_demo", keep)
     done = run("demo", "-o", made, "--seed", 2, "--figures", "none")
     assert "P(EGFR(A) before EGFR)" in done.stdout
     model = sequela.Model.load(made / "model.npz")
     assert model.items == example_samples().items
+    assert demos[0].learned.value > 0.5
+    assert sorted(demos[0].to_json()["order"]) == ["first", "learned", "then", "true"]
     assert "--force" in run("demo", "-o", made, code=2).stderr
 
 
@@ -424,3 +434,50 @@ def test_a_fit_has_its_observation_times_and_says_whether_it_fits(tmp_path):
     refused = run("fit", example_path("samples.csv"), "-o", tmp_path / "no", "--observation", "x:1",
                   code=2)  # fmt: skip
     assert "gamma:SHAPE" in refused.output
+
+
+def test_a_fit_with_effects_on_the_observation_says_what_the_data_cannot_tell(tmp_path):
+    made = tmp_path / "effects"
+    options = ("--observation", "effects", "--seed", 1, "--figures", "none", "--most-frequent", 4)
+    source = example_path("samples.csv")
+    shown = json.loads(run("fit", source, "-o", made, "--json", *options).stdout)
+    assert shown["converged"]
+    assert any("AUC 0.33" in notice for notice in shown["notices"])
+    assert any("in the model without effects" in notice for notice in shown["notices"])
+    model = sequela.Model.load(made / "model.npz")
+    expected = sequela.learning.fit_observation_effects(example_samples().most_frequent(4), 0.01,
+                                                        max_iter=1000)  # fmt: skip
+    assert np.array_equal(model.theta, expected.theta)
+    assert model.observation == expected.observation
+    theirs = sequela.Model.from_mhn(made / "omhn.csv")
+    assert theirs.observation == model.observation
+    effects = pd.read_csv(made / "observation_effects.csv").set_index("item")["effect"]
+    assert effects[list(model.items)].to_numpy() == pytest.approx(np.array(model.observation.omega))
+    assert json.loads((made / "run.json").read_text())["options"]["observation"] == "effects"
+    assert "AUC 0.33" in (made / "report.html").read_text("utf-8")
+    repeated = run("fit", "-o", tmp_path / "again", "--repeat", made, "--json", "--figures", "none")
+    assert json.loads(repeated.stdout)["same_as_repeated"]
+    refused = run("fit", source, "-o", tmp_path / "no", *options, "--cv", code=2)
+    assert "does not support --cv" in refused.output
+
+
+def test_orders_of_a_model_that_does_not_fit_are_not_trusted(tmp_path):
+    """200 more samples without any item: the order would be told, but the model does not fit."""
+    theta = np.diag([0.0, -4.0] + 20 * [-2.5])
+    theta[0, 1] = 4.0
+    drawn = sequela.simulate(theta, 500, random_state=1).to_dataset()
+    verdicts = {}
+    for extra in (0, 200):
+        values = np.vstack([drawn.values, np.zeros((extra, 22), dtype=bool)]).astype(int)
+        path, made = tmp_path / f"{extra}.csv", tmp_path / f"fit{extra}"
+        names = [f"i{k}" for k in range(22)]
+        samples = [f"s{k}" for k in range(len(values))]
+        pd.DataFrame(values, samples, names).to_csv(path, index_label="sample")
+        shown = run("fit", path, "-o", made, "--penalty", 0.02, "--seed", 1, "--starts", 1,
+                    "--figures", "none")  # fmt: skip
+        verdicts[extra] = folder_ranges(made)["verdict"].iloc[0]
+        assert verdicts[extra] in shown.stdout
+        assert verdicts[extra] in run("order", made, "i0", "i1").output
+        assert ('"untrusted"' in (made / "report.html").read_text("utf-8").split("<script")[1]
+                ) == (extra > 0)  # fmt: skip
+    assert verdicts == {0: "the data can tell", 200: "not trusted: the model does not fit"}

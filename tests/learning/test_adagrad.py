@@ -62,7 +62,7 @@ def by_hand(theta, data, iterations, strength, free):
 
 
 def test_three_iterations_by_hand(data, monkeypatch):
-    """Base rates alone for 50 epochs, then everything from uniform interactions in +-0.2.
+    """Learn only base rates for 50 epochs, then all entries, from uniform interactions in +-0.2.
 
     Each phase asks for the gradient where it begins and after each of its steps.
     """
@@ -120,7 +120,7 @@ def test_it_improves_and_repeats_itself(data):
     assert one.objective_ > short.objective_
     assert one.objective_ > independent.objective_
     assert one.objective_ < exact.objective_ + 1e-9
-    # Proximal: zeros are zeros.
+    # The proximal step makes entries exactly zero.
     assert interactions(one.theta_) < 20
 
 

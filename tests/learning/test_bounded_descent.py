@@ -11,7 +11,7 @@ from sequela.learning.bounded_descent import minimise
 
 
 def projected(x, gradient, low, high):
-    """How far a step along the gradient gets within the bounds: zero at a minimum."""
+    """The length of a gradient step within the bounds; it is zero at a minimum."""
     return x - np.clip(x - gradient, low, high)
 
 
@@ -36,7 +36,7 @@ def test_it_ends_where_scipy_ends(n, seed):
     loss, _ = bowl(rng, n)
     low = rng.uniform(-2.0, 0.0, n)
     high = low + rng.uniform(0.0, 3.0, n)
-    start = rng.uniform(-3.0, 3.0, n)  # may lie outside
+    start = rng.uniform(-3.0, 3.0, n)  # the optimum may be outside the bounds
     found = minimise(loss, start, low, high, tol=1e-8)
     assert np.all((low <= found.x) & (found.x <= high))
     value, gradient = loss(found.x)

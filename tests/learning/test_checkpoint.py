@@ -1,4 +1,4 @@
-"""Checkpoints: written completely or not at all, resumed to the same bits, refused if foreign."""
+"""Checkpoints: complete or not written, resumed to the same bits, refused for other fits."""
 
 import json
 import pickle

@@ -427,7 +427,7 @@ def test_the_glioblastoma_data(n, largest, least):
     ("name", "n", "low", "high"), [("synth2", 2, 0.014, 0.017), ("synth5", 5, 0.040, 0.046)]
 )
 def test_true_times_recover_the_order(name, n, low, high):
-    """The paper's dashed lines, 0.015 and 0.044."""
+    """The dashed lines of the paper's figure are at 0.015 and 0.044."""
     table = pd.read_csv(FOLDER / "synthetic" / f"{name}.csv")
     true = pd.read_csv(FOLDER / "synthetic" / f"{name}_theta.csv", index_col=0).iloc[:n, :n]
     X = table[[f"item{i + 1}" for i in range(n)]]

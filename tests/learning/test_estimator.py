@@ -285,7 +285,7 @@ class OnNumbers(SetChain):
         return X > 1.0
 
 
-# check_estimator's name: why its demand does not apply.
+# The name of a check in check_estimator, and why it does not apply.
 EXPECTED_FAILURES = {
     "check_n_features_in_after_fitting": "wants scikit-learn's own words for a wrong width",
 }

@@ -56,7 +56,7 @@ def test_the_end_is_optimal(seed, n, size, penalty, stop_rate, n_starts):
     theta = learner.theta_
     assert learner.converged_
     assert np.isfinite(theta).all()
-    # Where p(S) is small for one set, dense linear algebra and differences leave some 1e-7.
+    # If p(S) of one set is small, the error of dense algebra and finite differences is about 1e-7.
     gradient = gradient_by_differences(theta, X, stop_rate=stop_rate)
     assert kkt_residual(theta, gradient, penalty) <= tol + 1e-6
     assert learner.kkt_residual_ == pytest.approx(kkt_residual(theta, gradient, penalty), abs=1e-6)
@@ -100,7 +100,7 @@ def test_every_iteration_is_an_ascent_from_the_independent_model(seed, n, penalt
     sets, counts = np.unique(X.astype(float), axis=0, return_counts=True)
     start = fit_independent(sets, counts / counts.sum())
     objective = learner.history_["objective"].to_numpy()
-    # A fit needs the start to its own tolerance only.
+    # A fit needs its start only as precisely as its own tolerance.
     assert objective[0] == pytest.approx(start.value, abs=1e-8)
     assert (np.diff(objective) >= 0.0).all()
     assert objective[-1] == learner.objective_
@@ -140,7 +140,7 @@ def test_without_penalty_the_likelihood_is_maximal():
 @given(st.integers(0, 2**31), st.integers(1, 5), st.integers(1, 4))
 @example(0, 1, 1)
 def test_hopeless_data_end_finite(seed, n, size):
-    """A few samples and no penalty: most entries have no best value."""
+    """With few samples and no penalty, most entries have no finite optimum."""
     with quiet():
         learner = SetChain(0.0, tol=1e-5, max_iter=100).fit(random_table(seed, n, size))
     assert np.isfinite(learner.theta_).all()
@@ -208,7 +208,7 @@ def test_a_quadratic_with_a_known_end(seed, n, strength, condition):
 
 
 def test_a_correlated_quadratic():
-    """Against the proximal gradient method, which is slow and sure."""
+    """Compare with the proximal gradient method, which is slow but reliable."""
     rng = np.random.default_rng(7)
     n = 4
     A = rng.normal(size=(n * n, n * n))
@@ -230,7 +230,7 @@ def test_a_correlated_quadratic():
 
 
 def test_a_loss_that_is_infinite_somewhere_is_avoided():
-    """minus the logarithm: beyond zero there is no value."""
+    """The loss is minus a logarithm, which is not defined below zero."""
 
     def evaluate_it(theta):
         if (theta <= 0.0).any():

@@ -48,7 +48,7 @@ def test_a_fit_is_optimal(data):
 
 
 def test_a_fit_with_drawn_cells_is_optimal_within_its_error(monkeypatch):
-    """No lattice is affordable: cells of samples with missing ones are drawn, orders of others.
+    """All lattices are beyond the budget: missing cells are drawn, and orders of complete samples.
 
     The exact gradient must be optimal within the floor, 4 standard errors of the largest entry.
     """

@@ -37,7 +37,7 @@ every_penalty = pytest.mark.parametrize("kind", KINDS)
 
 @st.composite
 def cases(draw):
-    """A theta, a support (its diagonal may be anything), a strength and a seed."""
+    """A theta, a support (with any diagonal), a strength and a seed."""
     n = draw(sizes)
     support = draw(arrays(bool, (n, n)))
     return draw(square(n)), support, draw(strengths), draw(st.integers(0, 2**31))
@@ -164,7 +164,7 @@ def test_nothing_is_changed_that_was_given(kind, case):
     penalty.value(theta)
     penalty.prox(theta, steps)
     penalty.subdiff_distance(theta, theta)
-    with contextlib.suppress(ValueError):  # it may refuse, but not keep it
+    with contextlib.suppress(ValueError):  # it may raise an error, but must not store the value
         penalty.weights(len(theta))[:] = 7.0
     assert np.array_equal(penalty.weights(len(theta)), weights_by_hand(kind, support, strength))
     assert np.array_equal(theta, given_theta)

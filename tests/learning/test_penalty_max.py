@@ -24,7 +24,7 @@ def test_it_is_where_interactions_begin(seed):
 def test_it_is_the_largest_gradient(stop_rate):
     data = simulated(6, 200, 1).without_times()
     sets, counts = np.unique(data.values.astype(float), axis=0, return_counts=True)
-    # The unit of time does not matter, and at 1 the fit is checked elsewhere.
+    # The unit of time does not matter; another test checks the fit at rate 1.
     log_rates = fit_independent(sets, counts / counts.sum()).log_rates + np.log(stop_rate)
     observation = Exponential(stop_rate)
     gradient = evaluate(Model(np.diag(log_rates), observation=observation), data).gradient
@@ -41,7 +41,7 @@ def test_sets_beyond_the_budget_give_the_same():
     assert not small.exact_fits(6, 9)
     found = penalty_max(data, budget=small)
     assert found == pytest.approx(penalty_max(data), rel=1e-8)
-    assert found != penalty_max(data)  # it was another way
+    assert found != penalty_max(data)  # the other method was used
 
 
 def test_very_large_sets():

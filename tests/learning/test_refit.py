@@ -35,7 +35,7 @@ def dense_value(theta, data):
 
 
 def prior(theta):
-    """Return the log-density of a normal prior of standard deviation 2, but for its constant."""
+    """Return the log-density of a normal prior with standard deviation 2, up to a constant."""
     off = theta[~np.eye(len(theta), dtype=bool)]
     return float(-0.5 * np.sum((off / 2.0) ** 2))
 
@@ -77,7 +77,7 @@ def test_what_the_data_push_to_infinity_stays_finite():
     found = refit(model, never_together, tol=1e-6)
     assert found.converged
     assert -8.0 < found.model.theta[0, 1] < -2.0
-    # Close to the supremum, a third each.
+    # Close to the supremum: each of the three sets has probability 1/3.
     assert found.log_likelihood == pytest.approx(120 * math.log(1 / 3), abs=2.5)
 
 

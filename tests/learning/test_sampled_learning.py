@@ -66,7 +66,7 @@ def test_the_objective_is_right_within_its_error(learned, seed):
 
 
 def test_sampled_and_exact_fits_agree_on_what_interacts(learned):
-    """Strong interactions, not those at the edge of zero."""
+    """Compare strong interactions only, not those close to zero."""
     for seed, learner in learned.items():
         exact = SetChain(PENALTY, tol=1e-5).fit(medium(seed)).theta_
         strong = np.abs(exact) > 0.75
@@ -189,7 +189,7 @@ def test_random_state_may_be_a_generator():
 def test_a_path_with_sampled_sets_ends_each_model_within_its_error():
     data = medium(0)
     found = path(data, n_penalties=2, ratio=0.5, budget=SMALL, random_state=1, tol=5e-3)
-    # Noise may let a little through at the largest penalty.
+    # At the largest penalty, sampling errors may leave small interactions.
     assert np.abs(found.thetas[0] - np.diag(np.diag(found.thetas[0]))).max() < 0.1
     for penalty, theta in zip(found.table["penalty"], found.thetas, strict=True):
         gradient = evaluate(theta, data, method="exact").gradient

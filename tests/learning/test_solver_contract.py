@@ -82,7 +82,7 @@ def same_state(one, two):
 
 
 def states(solver, objective, theta, steps):
-    """The states that a solver comes to, the first one included."""
+    """All states of a solver, including the first."""
     found = [solver.init(objective, theta)]
     for _ in range(steps):
         moved, _ = solver.step(objective, found[-1])
@@ -306,7 +306,7 @@ def test_it_ends_when_the_watcher_says_so_and_goes_on_to_the_same_bits(after):
 
 @pytest.mark.parametrize("after", [0, 1, 150, 250])
 def test_adagrad_ends_when_the_watcher_says_so_and_goes_on_to_the_same_bits(after):
-    """Also in the second window of those in which an entry must move."""
+    """Also in the second of the windows in which an entry must move."""
     solver, objective = solvers(3)["adagrad"], curved(5, 3)
     limits = Limits(tol=1e-6, max_iter=300)
     start = solver.init(objective, np.zeros((3, 3))), Info(evaluations=1)
@@ -490,7 +490,7 @@ def test_it_ends_above_the_floor_where_its_iterations_are_spent():
 
 
 def test_orders_that_no_longer_count_are_drawn_anew_and_not_doubled():
-    """The share of those that count falls below a half while the solver is on its way."""
+    """While the solver runs, the share of effective orders falls below one half."""
     objective = Sampled(CENTRE, error=1e-5, shares=[1.0, 0.49, 0.51])
     solver = ProximalNewton(OffDiagonalL1(0.1), np.full((2, 2), 0.3))
     limits = Limits(tol=1e-3, max_iter=200)

@@ -55,7 +55,7 @@ def test_real_orders_are_drawn():
     drawn = np.asarray(ax.images[0].get_array())
     off = ~np.eye(len(rows), dtype=bool)
     np.testing.assert_array_equal(drawn[off], orders.probability.loc[rows, rows].to_numpy()[off])
-    assert "grey" not in ax.get_xlabel()  # all exact, all seen
+    assert "grey" not in ax.get_xlabel()  # all pairs are exact, and all are observed
     assert_nothing_is_cut_off(ax)
 
 
@@ -100,7 +100,7 @@ def test_strange_labels_are_literal_in_the_matrix(plt):
     _, mine = plt.subplots()
     n = len(STRANGE)
     assert plot_order_matrix(orders_of(ladder(n), labels=STRANGE), ax=mine) is mine
-    assert ticks(mine.yaxis) == short(STRANGE[::-1])  # the last comes first
+    assert ticks(mine.yaxis) == short(STRANGE[::-1])  # the item that was given last is shown first
     assert not any(x.get_parse_math() for x in mine.yaxis.get_ticklabels())
     draw(mine)
 

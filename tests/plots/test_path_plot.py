@@ -14,7 +14,7 @@ from sequela.plots.style import INHIBITS, PROMOTES
 
 
 def made(penalties=(0.1, 0.03, 0.01), n=4, items=None, seed=0):
-    """A path on which the interactions grow, all of them there at the end."""
+    """A path along which interactions grow; at its end all are present."""
     rng = np.random.default_rng(seed)
     final = rng.normal(size=(n, n))
     steps = np.linspace(0.0, 1.0, len(penalties))

@@ -56,7 +56,7 @@ def test_the_curves_are_the_densities_and_the_dots_their_means(posteriors):
         f"{name}: mean {found.mean:.2f}"
         for name, found in zip(["none", "one", "three"], posteriors, strict=True)
     ]
-    assert len(ax.collections) == 3  # the lines down; no band, for all are exact
+    assert len(ax.collections) == 3  # vertical lines only; exact results have no band
     assert_nothing_is_cut_off(ax)
 
 

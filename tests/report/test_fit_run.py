@@ -39,7 +39,7 @@ PLAIN = OutputOptions(figures=())
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """A table whose first column is not called as ids usually are."""
+    """A table whose first column does not have a usual name for ids."""
     drawn = sequela.simulate(sequela.example_theta(), 120, random_state=1).to_dataset()
     frame = drawn.to_frame().astype(int)
     frame.index = [f"T{row}" for row in range(120)]
@@ -144,7 +144,7 @@ def test_a_run_of_an_older_version_still_loads(report, table, tmp_path):
     )  # fmt: skip
     assert Run.read(old).data["samples"] == 120
     again = repeat_run(old, tmp_path / "again", output=PLAIN)
-    assert again.same_as_repeated is False  # nobody knows the bits of that result
+    assert again.same_as_repeated is False  # the bits of that result were not recorded
     assert again.result == report.result
     fewer = old_run(table, tmp_path / "fewer", penalty=0.02, times="time", seed=5)
     assert repeat_run(fewer, tmp_path / "x", output=PLAIN).options == FitRunOptions(
@@ -224,7 +224,7 @@ def test_a_seed_is_found_where_none_is_given(table, tmp_path):
     one = run_fit(table, tmp_path / "one", options, output=PLAIN, execution=execution)
     assert one.options.seed == one.learner.seed_
     assert Run.read(tmp_path / "one").options["seed"] == one.options.seed
-    # The checkpoint goes on with its own seed.
+    # The checkpoint continues with its own seed.
     two = run_fit(table, tmp_path / "two", options, output=PLAIN, execution=execution)
     assert two.options == one.options
 
@@ -292,7 +292,7 @@ def dense_theta(n):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_a_killed_command_leaves_the_model(table, tmp_path):
-    """Nothing is asked of a process that is killed: the model must be there by then."""
+    """A killed process cannot write anything, so the model must have been written before."""
     script = f"""
         import os, signal
         from sequela.report import FitRunOptions, OutputOptions, fit_folder, run_fit
@@ -312,7 +312,7 @@ def test_a_killed_command_leaves_the_model(table, tmp_path):
     again = repeat_run(kept, tmp_path / "fit", output=PLAIN)
     assert again.same_as_repeated is True
     assert again.model == model
-    # A run to the same folder that ends well leaves nothing of the one that was killed.
+    # A completed run to the same folder removes all files of the run that was killed.
     assert [path.name for path in tmp_path.iterdir()] == ["fit"]
 
 
@@ -408,7 +408,7 @@ def test_orders_come_with_what_the_data_allow(tmp_path):
 
 
 def test_a_better_model_of_the_check_is_the_result(tmp_path, monkeypatch):
-    """If the starts ended at the second best optimum, the check moves on and says so."""
+    """If the check finds a better optimum, the result is that model, with a notice."""
     drawn = sequela.simulate(sequela.example_theta(), 300, random_state=1).to_dataset()
     table = tmp_path / "samples.csv"
     drawn.most_frequent(4).to_frame().astype(int).to_csv(table, index_label="sample")

@@ -59,7 +59,7 @@ def test_labels_cannot_leave_the_data(hostile_report):
     assert inside.isascii()
     assert not set("<>&") & set(inside)
     assert payload_of(page)["items"]["labels"] == HOSTILE
-    assert hostile_report._repr_html_().count("<") == 2  # the frame, and nothing of the page
+    assert hostile_report._repr_html_().count("<") == 2  # only the frame, no part of the page
 
 
 def test_the_policy_allows_the_script_and_the_style_and_nothing_else(hostile_report):
@@ -137,7 +137,7 @@ def test_the_payload_says_what_python_says():
 
 
 def test_orders_that_are_known_exactly_are_not_simulated_again():
-    n = 14  # beyond the lattice that the page's order matrix takes
+    n = 14  # larger than the largest lattice for the order matrix of the page
     theta = np.diag(np.full(n, -1.0))
     theta[0, 1] = 3.0
     model = Model(theta, [f"item {k}" for k in range(n)])
@@ -201,7 +201,7 @@ def test_every_pair_that_a_fit_checked_is_listed_first():
         ("d", "a", "yes"), ("b", "a", "no"), ("a", "c", "unchecked"), ("b", "c", "unchecked"),
     ]  # fmt: skip
     assert rows["observed"].tolist()[1] == 0.2
-    # What only `sequela rivals` checked is kept, with a note.
+    # Orders that only `sequela rivals` checked are kept, with a note.
     rivals = pd.DataFrame({"first": ["b"], "second": ["c"], "probability": [0.8], "evidence": [5]})
     both = find_verdicts(table, rivals, "fit", "data", ranges)
     assert both.kind == "range"
@@ -224,6 +224,8 @@ def test_rivals_give_evidence_and_replace_the_pair_whatever_its_direction():
 
 def test_a_given_verdict_is_kept_and_bad_tables_are_refused():
     assert Verdicts(PAIRS.assign(verdict="yes"), "posterior").filled()["verdict"].eq("yes").all()
+    doubted = Verdicts(PAIRS.assign(verdict="yes"), "range", fits=False).filled()
+    assert doubted["verdict"].eq("untrusted").all()
     with pytest.raises(InputError, match="no column 'second'"):
         Verdicts(PAIRS[["first"]])
     with pytest.raises(InputError, match="kind is 'maybe'"):
@@ -300,7 +302,7 @@ def test_samples_that_are_gone_are_left_out_with_a_warning(fit, caplog):
 
 @pytest.fixture
 def recorded_fit(tmp_path, monkeypatch):
-    """A fit of a table that other options read as another one; all paths are relative."""
+    """A fit whose options change how the table is read; all paths are relative."""
     monkeypatch.chdir(tmp_path)
     rows = [f"s{k},{'1,1,0' if k % 3 else ',0,1'}" for k in range(30)]
     Path("samples.csv").write_text("\n".join(["sample,a,b,c", *rows]) + "\n")

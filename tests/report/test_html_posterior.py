@@ -1,4 +1,4 @@
-"""The report of a posterior: what it holds is what the draws say."""
+"""The report of a posterior has the same numbers as its draws."""
 
 import base64
 import json
@@ -35,7 +35,7 @@ def test_the_page_holds_draws_of_every_chain(posterior, payload):
     held = payload["model"]["draws"]
     n = posterior.n_items
     values = np.frombuffer(base64.b64decode(held["theta"]), dtype="<f4").reshape(-1, n, n)
-    assert held["count"] == len(values) == 12  # all of them: 2 chains of 6
+    assert held["count"] == len(values) == 12  # all draws: 2 chains with 6 draws each
     np.testing.assert_array_equal(values, posterior.theta.astype(np.float32))
 
 
@@ -99,7 +99,7 @@ def test_what_has_not_converged_is_said_first(payload, posterior):
 def test_each_sample_has_an_order_under_one_draw(posterior, payload, data):
     samples = payload["samples"]
     assert all(sorted(o) == s for o, s in zip(samples["orders"], samples["sets"], strict=True))
-    # The first sample has its order of the first draw.
+    # For the first sample, the page shows its order in the first draw.
     first = Model(posterior.theta[0].astype(np.float32).astype(float), posterior.items)
     alone = make_report(first, data.select_samples([0])).payload["samples"]
     assert samples["orders"][0] == alone["orders"][0]

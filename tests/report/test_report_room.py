@@ -1,4 +1,4 @@
-"""The room of reports: its names, and what the demos and the environment say as plain values."""
+"""The package `sequela.report`: its names, and what demos and environment return."""
 
 from __future__ import annotations
 

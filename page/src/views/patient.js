@@ -280,10 +280,11 @@ function certainty(page, set) {
   const { data } = page;
   const pairs = set.flatMap((a, i) => set.slice(i + 1).map((b) => findPair(data, a, b)));
   const number = (verdict) => pairs.filter((row) => row.verdict === verdict).length;
-  const [yes, maybe, no, left] = ["yes", "suggests", "no", "unchecked"].map(number);
+  const [yes, maybe, no, left, doubtful] = ["yes", "suggests", "no", "unchecked", "untrusted"].map(number);
   const many = (count) => (count === 0 ? "none" : count === pairs.length ? "all" : String(count));
   const parts = [`can tell ${many(yes)}`, maybe ? `suggest ${many(maybe)}` : null, no && yes + maybe ? `cannot tell ${no}` : null].filter(Boolean);
-  const more = left ? ` ${left === 1 ? "One was" : `${left} were`} not checked.` : "";
+  const misfit = doubtful ? ` ${doubtful === 1 ? "One is" : `${doubtful} are`} not trusted, because the model does not describe the data.` : "";
+  const more = misfit + (left ? ` ${left === 1 ? "One was" : `${left} were`} not checked.` : "");
   const doubt = yes < pairs.length ? ` Do not rely on the order of ${yes ? "the others" : "these pairs"}: other models may explain the data equally well with another order.` : "";
   const told = left === pairs.length ? "It was not checked whether the data can tell them." : `Of the ${counted(pairs.length, "pair")} of this set, the data ${parts.join(", ")}.${more}`;
   return [h("strong", {}, "How sure is this? "), `The orders below are those of ${data.isPosterior ? "the average model" : "this model"}. ${told}${doubt}`];

@@ -7,7 +7,7 @@ import { counted, integer, percent, probability } from "../core/text.js";
 
 const CLEAR = 2; // nats
 
-const SAY = { yes: "yes", suggests: "perhaps", no: "no", unchecked: "not checked" };
+const SAY = { yes: "yes", suggests: "perhaps", no: "no", untrusted: "not trusted", unchecked: "not checked" };
 const MEANING = {
   none:
     "Certainty was not computed. The probabilities below are those of one model; other models may " +
@@ -56,7 +56,7 @@ function nats(x) {
 
 /** Return the verdict as a coloured word; a sign says the same without colour. */
 export function verdictMark(verdict) {
-  const sign = { yes: "\u2713", suggests: "~", no: "\u2717", unchecked: "?" }[verdict];
+  const sign = { yes: "\u2713", suggests: "~", no: "\u2717", untrusted: "!", unchecked: "?" }[verdict];
   return h("span", { class: `verdict ${verdict}` }, h("span", { "aria-hidden": "true" }, sign), " ", SAY[verdict]);
 }
 
@@ -96,6 +96,7 @@ function answer(data, a, b, name) {
     yes: ["Yes, the data can tell: ", first, " came before ", second, "."],
     suggests: ["The data suggest that ", first, " came before ", second, ", but do not show it."],
     no: ["No, the data cannot tell which of the two came first."],
+    untrusted: ["Not trusted: the model does not describe the data, so its orders can be wrong."],
     unchecked: ["Not known: whether the data can tell was not checked for this pair."],
   }[row.verdict];
   const parts = [h("strong", { class: `verdict ${row.verdict}` }, verdict), " "];
@@ -172,9 +173,10 @@ export const verdicts = {
 function summary(known) {
   const { rows } = known;
   const number = (verdict) => rows.filter((row) => row.verdict === verdict).length;
-  const [yes, maybe, no, left] = ["yes", "suggests", "no", "unchecked"].map(number);
+  const [yes, maybe, no, left, doubtful] = ["yes", "suggests", "no", "unchecked", "untrusted"].map(number);
   const parts = [`the data can tell ${yes}`, maybe || known.kind === "posterior" ? `suggest ${maybe}` : null, `and cannot tell ${no}`].filter(Boolean);
-  const told = `Of ${counted(yes + maybe + no, "order")}${known.kind === "posterior" ? "" : " that were checked"}, ${parts.join(parts.length > 2 ? ", " : " ")}.`;
+  const misfit = doubtful ? ` The other ${counted(doubtful, "order")} would be told by a model that describes the data; this model does not, so ${doubtful === 1 ? "it is" : "they are"} not trusted.` : "";
+  const told = `Of ${counted(yes + maybe + no + doubtful, "order")}${known.kind === "posterior" ? "" : " that were checked"}, ${parts.join(parts.length > 2 ? ", " : " ")}.${misfit}`;
   if (!left) return told;
   return `${told} The fit checks the pairs with the strongest interactions first, as far as its time allows; the other ${counted(left, "order")} of the table were not checked and are those of one model only. To check a pair, choose it above: the answer shows the commands. Or run sequela posterior, which answers for all pairs.`;
 }
@@ -244,8 +246,8 @@ function orderTable(page) {
   const id = newId("only");
   const select = h("select", { id }, h("option", { value: -1 }, "all items"), page.itemsByFrequency.map((i) => h("option", { value: i }, page.option(i))));
   const state = { verdict: "all" };
-  const there = ["yes", "suggests", "no", "unchecked"].filter((verdict) => known.rows.some((row) => row.verdict === verdict));
-  const names = { yes: "the data can tell", suggests: "the data suggest it", no: "the data cannot tell", unchecked: "not checked" };
+  const there = ["yes", "suggests", "no", "untrusted", "unchecked"].filter((verdict) => known.rows.some((row) => row.verdict === verdict));
+  const names = { yes: "the data can tell", suggests: "the data suggest it", no: "the data cannot tell", untrusted: "not trusted: the model does not fit", unchecked: "not checked" };
   const checked = there.includes("unchecked") && there.length > 1 ? [["checked", "checked"]] : [];
   const which =
     there.length > 1

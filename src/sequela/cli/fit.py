@@ -57,7 +57,9 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     "--observation",
     metavar="KIND",
     help="Distribution of the observation times: exponential (default), gamma:SHAPE or "
-    "heavy:SHAPE. With gamma, heavy or any, the shape is chosen by held-out likelihood.",
+    "heavy:SHAPE. With gamma, heavy or any, the shape is chosen by held-out likelihood. With "
+    "effects, items change the rate of observation (oMHN); the data cannot distinguish such "
+    "effects from other interactions.",
 )
 @click.option("--no-check", is_flag=True, help="Do not check which orders the data allow.")
 @times_option
@@ -226,6 +228,7 @@ def show(report: FitReport, data: Path | None = None) -> None:
             for _, row in report.strongest.iterrows()
         ],
     )
+    _show_effects(report, console)
     _show_orders(report, console)
     _suggest(report, data, console)
     _show_check(report, console)
@@ -239,6 +242,24 @@ def show(report: FitReport, data: Path | None = None) -> None:
             soft_wrap=True,
         )
     console.print(f"\nwritten: {report.folder} ({', '.join(report.files)})", soft_wrap=True)
+
+
+def _show_effects(report: FitReport, console: Any) -> None:
+    """Print the items with the strongest effects on the observation, if the model has them."""
+    from sequela.report.tables import observation_effects
+
+    table = observation_effects(report.model)
+    if table is None:
+        return
+    console.print("")
+    print_table(
+        console,
+        {"Effects on the observation": False, "Effect on the rate": True},
+        [
+            (row["item"], f"x {row['factor']:.3g}")
+            for row in table.head(_SHOWN_ORDERS).to_dict("records")
+        ],
+    )
 
 
 def _show_orders(report: FitReport, console: Any) -> None:
@@ -255,12 +276,12 @@ def _show_orders(report: FitReport, console: Any) -> None:
 
 def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
     """Print the commands that say more about an order that the data cannot tell."""
-    from sequela.questions.order_ranges import CANNOT_TELL
+    from sequela.questions.verdict import Verdict
 
     check = report.order_ranges
     if data is None or check is None:
         return
-    untold = check.table[check.table["verdict"] == CANNOT_TELL]
+    untold = check.table[check.table["verdict"] == Verdict.CANNOT_TELL]
     if untold.empty:
         return
     table = shlex.quote(str(data))
@@ -290,7 +311,9 @@ def _show_check(report: FitReport, console: Any) -> None:
             soft_wrap=True,
         )
         return
-    console.print("\nThe model does not describe the data:", soft_wrap=True)
+    console.print(
+        "\nThe model does not describe the data, so its orders cannot be trusted:", soft_wrap=True
+    )
     for finding in check.findings:
         console.print(f"- {finding}", soft_wrap=True, markup=False)
 

@@ -14,6 +14,7 @@ from sequela.cli.inputs import (
     split_items,
 )
 from sequela.cli.output import json_option, make_console, print_json, print_table
+from sequela.questions.verdict import Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["order"]
 
-_NOT_CHECKED = {"low": None, "high": None, "verdict": "not checked"}
+_NOT_CHECKED = {"low": None, "high": None, "verdict": Verdict.NOT_CHECKED.value}
 
 
 @click.command(
@@ -152,13 +153,18 @@ def _advice(report: dict[str, Any], model_path: Path) -> str:
         return f"{said} `sequela posterior` and `sequela rivals` show whether the data can tell."
     if report["given"] is not None:
         said += " Ranges and verdicts are for all samples with both items, not only for this one."
-    left = sum(row["verdict"] == "not checked" for row in report["pairs"])
+    left = sum(row["verdict"] == Verdict.NOT_CHECKED for row in report["pairs"])
     if left:
         said += (
             f" {left} of these pairs were not checked by the fit: check them with `sequela rivals "
             f'{model_path} DATA --pair "A,B"`.'
         )
-    if any(row["verdict"] == "the data cannot tell" for row in report["pairs"]):
+    if any(row["verdict"] == Verdict.NOT_TRUSTED for row in report["pairs"]):
+        said += (
+            " Orders that are not trusted are those of a model that does not describe the data: "
+            "`result.fit_check` in run.json, and report.html, say where it does not."
+        )
+    if any(row["verdict"] == Verdict.CANNOT_TELL for row in report["pairs"]):
         said += (
             " Where the data cannot tell, `sequela posterior DATA -o certainty` gives a "
             "probability that includes all models, and `sequela plan certainty DATA FIRST SECOND` "

@@ -39,11 +39,14 @@ class Descent(NamedTuple):
         The value of the function at `x`.
     residual : float
         The largest absolute entry of the projected gradient at `x`.
+    iterations : int
+        Number of steps.
     """
 
     x: Vector
     value: float
     residual: float
+    iterations: int
 
 
 def minimise(
@@ -73,6 +76,7 @@ def minimise(
     x = np.clip(start, low, high)
     value, gradient = loss(x)
     pairs: deque[Pair] = deque(maxlen=_PAIRS)
+    steps = 0
     for _ in range(max_iter):
         slope = _projected(x, gradient, low, high)
         if np.abs(slope).max(initial=0.0) <= tol:
@@ -91,8 +95,9 @@ def minimise(
         if step @ change > _LEAST_CURVATURE * (change @ change):
             pairs.append((step, change))
         x, value, gradient = found
+        steps += 1
     residual = float(np.abs(_projected(x, gradient, low, high)).max(initial=0.0))
-    return Descent(x, value, residual)
+    return Descent(x, value, residual, steps)
 
 
 def _projected(x: Vector, gradient: Vector, low: Vector, high: Vector) -> Vector:

@@ -294,9 +294,8 @@ class Learner:
             seed=seed,
         )
 
-    def _store(self, fitter: Fitter, starts: list[Start]) -> Self:
-        """Store the result as attributes, and warn of problems."""
-        data, options = fitter.data, fitter.options
+    def _keep_best(self, data: Dataset, starts: list[Start], seed: int) -> Start:
+        """Store the starts and the numbers of the best one, and return the best one."""
         self._samples_ = data
         self._misfit_ = None
         self.starts_ = starts
@@ -308,12 +307,18 @@ class Learner:
         self.kkt_floor_ = best.kkt_floor
         self.n_iter_ = best.n_iterations
         self.n_evaluations_ = best.n_evaluations
-        self.status_ = starts[-1].status if fitter.interrupted else best.status
         self.converged_ = best.converged
         self.message_ = best.message
-        self.seed_ = options.seed
+        self.seed_ = seed
         self.n_features_in_ = data.n_items
         self.feature_names_in_ = np.array(data.items, dtype=object)
+        return best
+
+    def _store(self, fitter: Fitter, starts: list[Start]) -> Self:
+        """Store the result as attributes, and warn of problems."""
+        data, options = fitter.data, fitter.options
+        best = self._keep_best(data, starts, options.seed)
+        self.status_ = starts[-1].status if fitter.interrupted else best.status
         self.model_: Model = Model(
             best.theta,
             data.items,

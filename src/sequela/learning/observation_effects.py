@@ -123,7 +123,11 @@ def fit_observation_effects(
         )
     n = samples.n_items
 
+    evaluations = 0
+
     def loss(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        nonlocal evaluations
+        evaluations += 1
         theta, omega = point[:-n].reshape(n, n), point[-n:]
         absorbed = ObservationEffects(omega).absorb(theta)
         value, gradient = objective.evaluate(absorbed, full=True)
@@ -154,6 +158,8 @@ def fit_observation_effects(
             "samples": samples.n_samples,
             "objective": -found.value,
             "residual": found.residual,
+            "iterations": found.iterations,
+            "evaluations": evaluations,
             "converged": bool(found.residual <= tol),
         },
         observation=ObservationEffects(found.x[-n:]),

@@ -47,8 +47,9 @@ FAMILIES: dict[str, tuple[Any, ...]] = {
 }
 FAMILIES["any"] = (*FAMILIES["gamma"], *FAMILIES["heavy"][1:])
 # Another kind than the first is chosen only if it is better by this many standard errors of the
-# difference.
-_CLEARLY = 1.0
+# difference. One standard error is not enough: the best of several kinds is compared, and on data
+# with exponential times 2 of 5 comparisons chose another kind.
+_CLEARLY = 2.0
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ def compare_observations(
     --------
     >>> from sequela import Gamma, Model, simulate
     >>> model = Model(np.diag([-0.5, -0.5, 0.0]), observation=Gamma(8.0))
-    >>> data = simulate(model, 300, random_state=1).to_dataset().without_times()
+    >>> data = simulate(model, 600, random_state=1).to_dataset().without_times()
     >>> compared = compare_observations(data, [Exponential(), Gamma(8.0)], random_state=1)
     >>> compared.observation
     Gamma(shape=8.0, mean=1.0)

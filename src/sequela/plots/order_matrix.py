@@ -22,7 +22,7 @@ from sequela.plots.style import (
 )
 from sequela.plots.ticks import item_ticks
 from sequela.questions.order_answers import Orders, PosteriorOrders
-from sequela.questions.order_ranges import CAN_TELL
+from sequela.questions.verdict import Verdict
 from sequela.support.errors import InputError
 from sequela.support.validation import is_number
 
@@ -146,7 +146,7 @@ def _checked(orders: Orders, ranges: pd.DataFrame | None) -> NDArray[np.float64]
     for row in ranges.dropna(subset=["low", "high"]).to_dict("records"):
         if row["first"] in place and row["second"] in place:
             i, j = place[row["first"]], place[row["second"]]
-            told = float(row["verdict"] == CAN_TELL)
+            told = float(row["verdict"] == Verdict.CAN_TELL)
             found[:, i, j] = row["low"], row["high"], told
             found[:, j, i] = 1.0 - row["high"], 1.0 - row["low"], told
     return found

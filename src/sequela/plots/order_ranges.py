@@ -18,7 +18,8 @@ from sequela.plots.style import (
     side,
 )
 from sequela.plots.ticks import item_ticks
-from sequela.questions.order_ranges import CAN_TELL, OrderRanges
+from sequela.questions.order_ranges import OrderRanges
+from sequela.questions.verdict import Verdict
 from sequela.support.errors import InputError
 from sequela.support.naming import either
 from sequela.support.validation import positive_integer
@@ -71,7 +72,7 @@ def plot_order_ranges(
     own = ax is None
     ax = open_axes(ax, 6.5, 0.24 * len(rows) + 1.0)
     place = np.arange(len(rows))
-    certain = (rows["verdict"] == CAN_TELL).to_numpy()
+    certain = (rows["verdict"] == Verdict.CAN_TELL).to_numpy()
     probability, low, high = (
         rows[name].to_numpy(dtype=float) for name in ("probability", "low", "high")
     )

@@ -55,3 +55,4 @@ from .theory import identical_items_posterior as identical_items_posterior
 from .theory import time_constants as time_constants
 from .theory import two_item_family as two_item_family
 from .theory import two_item_family_of as two_item_family_of
+from .verdict import Verdict as Verdict

@@ -78,7 +78,7 @@ def item_arrivals(
         for name, values in (("position", position + 1.0), ("arrival", drawn.arrival_times)):
             with np.errstate(divide="ignore", invalid="ignore"):
                 mean = np.bincount(drawn.sequence, values, n)[places] / observed
-                # Squares around the mean lose no digits.
+                # Sum squared distances from the mean; a difference of moments would lose digits.
                 around = np.full(n, np.nan)
                 around[places] = mean
                 square = (values - around[drawn.sequence]) ** 2

@@ -22,7 +22,7 @@ Evidence compares two best models. It is not a posterior probability, which incl
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +39,7 @@ from sequela.questions.arguments import find_items
 from sequela.questions.order_baseline import baseline_verdict, order_baseline
 from sequela.questions.order_profile import HeldFits
 from sequela.questions.range_search import RangeSearch, SearchLimits
+from sequela.questions.verdict import Verdict
 from sequela.samples import as_samples
 from sequela.settings import SettingsKeywords, read_settings
 from sequela.support.errors import InputError
@@ -49,17 +50,14 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from sequela.data.dataset import DataLike, Dataset
+    from sequela.learning.fit_check import FitCheck
     from sequela.model import ModelLike
     from sequela.observation import Observation
     from sequela.questions.order_profile import Pair
     from sequela.questions.range_search import PairRange
     from sequela.settings import Settings
 
-__all__ = ["CANNOT_TELL", "CAN_TELL", "NOT_CHECKED", "OrderRanges", "order_ranges"]
-
-CAN_TELL = "the data can tell"
-CANNOT_TELL = "the data cannot tell"
-NOT_CHECKED = "not checked"
+__all__ = ["OrderRanges", "order_ranges"]
 
 _COLUMNS = [
     "first", "second", "probability", "low", "high", "evidence", "baseline", "verdict", "checked",
@@ -98,9 +96,8 @@ class OrderRanges:
         nats of the best. "evidence" is the log-likelihood ratio, in nats, of the best model with
         this order and the best with the opposite order. It is infinite if no model with the
         opposite order was found, and below 0 if the opposite order is better without the penalty.
-        "baseline" is whether `order_baseline` "agrees" or "disagrees". "verdict" is "the data can
-        tell", "the data cannot tell" or "not checked", and "checked" is true or false. Pairs that
-        were not checked have NaN.
+        "baseline" is whether `order_baseline` "agrees" or "disagrees". "verdict" is the value of a
+        `Verdict`, and "checked" is true or false. Pairs that were not checked have NaN.
     model : Model
         The model that has these orders: the given one, or a better one that was found.
     gain : float
@@ -123,6 +120,31 @@ class OrderRanges:
     within: float
     evaluations: int
     interrupted: bool = False
+
+    def with_fit(self, check: FitCheck) -> OrderRanges:
+        """Return the same ranges; if the model does not fit, no order is told.
+
+        Parameters
+        ----------
+        check : FitCheck
+            Whether the model describes the data, from `check_fit`.
+
+        Examples
+        --------
+        >>> from sequela import Dataset, fit
+        >>> from sequela.questions import check_fit
+        >>> sets = 40 * [[0, 0]] + 20 * [[1, 0]] + 5 * [[0, 1]] + 35 * [[1, 1]]
+        >>> pair = Dataset(sets, items=["a", "b"])
+        >>> model = fit(pair, penalty=0.01)
+        >>> ranges = order_ranges(model, pair, random_state=1)
+        >>> ranges.with_fit(check_fit(model, pair, random_state=1)).table["verdict"].tolist()
+        ['the data cannot tell']
+        """
+        if check.fits:
+            return self
+        told = self.table["verdict"] == Verdict.CAN_TELL
+        verdicts = self.table["verdict"].where(~told, Verdict.NOT_TRUSTED.value)
+        return replace(self, table=self.table.assign(verdict=verdicts))
 
     def sentences(self, limit: int | None = None) -> list[str]:
         """Return one sentence per checked order, the strongest interaction first.
@@ -281,13 +303,14 @@ def _table(model: Model, found: list[PairRange], baseline: pd.DataFrame) -> pd.D
         if p < 0.5:
             i, j, p, low, high = j, i, 1.0 - p, 1.0 - high, 1.0 - low
         first, second = model.items[i], model.items[j]
-        verdict = CAN_TELL if low > 0.5 else CANNOT_TELL
+        verdict = Verdict.CAN_TELL if low > 0.5 else Verdict.CANNOT_TELL
         rows.append(
             {
                 "first": first, "second": second, "probability": p, "low": low, "high": high,
                 "evidence": entry.evidence,
                 "baseline": baseline_verdict(baseline, first, second),
-                "verdict": verdict if entry.checked else NOT_CHECKED, "checked": entry.checked,
+                "verdict": (verdict if entry.checked else Verdict.NOT_CHECKED).value,
+                "checked": entry.checked,
             }
         )  # fmt: skip
     table = pd.DataFrame(rows, columns=_COLUMNS)

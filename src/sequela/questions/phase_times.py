@@ -1,4 +1,7 @@
-"""Pseudo-times if the observation time is not exponential: by its density times p(S | t)."""
+"""Pseudo-times if the observation time is not exponential.
+
+The posterior of the time t is proportional to p(S | t) times the density of t.
+"""
 
 from __future__ import annotations
 

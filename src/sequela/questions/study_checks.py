@@ -14,8 +14,9 @@ import numpy as np
 from sequela.data.dataset import Dataset
 from sequela.learning.learner import Learner
 from sequela.model import Model
-from sequela.questions.order_ranges import CAN_TELL, order_ranges
+from sequela.questions.order_ranges import order_ranges
 from sequela.questions.study_problem import Outcomes, joint_probabilities
+from sequela.questions.verdict import Verdict
 from sequela.simulation import simulate
 from sequela.support.errors import BudgetError
 from sequela.support.naming import option
@@ -83,7 +84,7 @@ def _evidence(
     row = table.iloc[0]
     evidence = float(np.clip(row["evidence"], -_MOST_EVIDENCE, _MOST_EVIDENCE))
     sign = 1.0 if row["first"] == problem.items[0] else -1.0
-    return sign * evidence, bool(row["verdict"] == CAN_TELL)
+    return sign * evidence, bool(row["verdict"] == Verdict.CAN_TELL)
 
 
 def simulate_study(problem: StudyProblem, study: int, size: int, clocks: int, seed: int) -> Dataset:

@@ -9,14 +9,15 @@ from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.forecast import LONG, within_seconds
 from sequela.likelihood.histories import sample_posteriors
 from sequela.likelihood.parameters import Parameters
+from sequela.observation import ObservationEffects
 from sequela.questions.clock import pseudo_times
 from sequela.questions.distributions import item_frequencies
 from sequela.questions.order import order_matrix
 from sequela.questions.order_baseline import baseline_verdict, order_baseline
-from sequela.questions.order_ranges import NOT_CHECKED
+from sequela.questions.verdict import Verdict
 from sequela.report.fit_options import Execution, OutputOptions
 from sequela.report.run import MODEL_NAME
-from sequela.report.tables import write_table
+from sequela.report.tables import observation_effects, write_table
 from sequela.support.naming import argument
 from sequela.support.progress import WorkProgress, lines_in_log
 from sequela.support.threads import resolve_threads
@@ -130,6 +131,10 @@ class _Tables:
         self.model.save(self.folder / MODEL_NAME)
         self.model.to_csv(self.folder / "theta.csv")
         write_table(self.model.interactions(), self.folder / "interactions.csv", index=False)
+        effects = observation_effects(self.model)
+        if effects is not None:
+            write_table(effects, self.folder / "observation_effects.csv", index=False)
+            self.model.to_mhn(self.folder / "omhn.csv")
         if len(self.learner.starts_) > 1:
             write_table(self.learner.optima_, self.folder / "optima.csv", index=False)
 
@@ -145,12 +150,21 @@ class _Tables:
             write_table(pairs, self.folder / "orders.csv", index=False)
         if self.check is not None:
             write_table(self.check.table, self.folder / "order_ranges.csv", index=False)
-        budget = self._budget("pseudo-times", quantiles=True)
-        times = pseudo_times(self.model, self.data, budget=budget, **self.options)
-        write_table(times, self.folder / "pseudo_times.csv")
+        self._write_times()
         self.announce("frequencies")
         self.frequencies = item_frequencies(self.model, self.data, **self.options)
         write_table(self.frequencies, self.folder / "frequencies.csv")
+
+    def _write_times(self) -> None:
+        if isinstance(self.model.observation, ObservationEffects):
+            self.notices.append(
+                "pseudo_times.csv was not written: the times of samples are not available if items "
+                "have effects on the observation"
+            )
+            return
+        budget = self._budget("pseudo-times", quantiles=True)
+        times = pseudo_times(self.model, self.data, budget=budget, **self.options)
+        write_table(times, self.folder / "pseudo_times.csv")
 
     def draw(self, formats: tuple[str, ...]) -> None:
         """Draw the figures; the timeline takes the longest."""
@@ -230,7 +244,9 @@ def with_ranges(pairs: pd.DataFrame, table: pd.DataFrame, baseline: pd.DataFrame
     rows: list[dict[str, Any]] = []
     for first, second in zip(pairs["first"], pairs["second"], strict=True):
         nan = float("nan")
-        row: dict[str, Any] = {"low": nan, "high": nan, "evidence": nan, "verdict": NOT_CHECKED}
+        row: dict[str, Any] = {
+            "low": nan, "high": nan, "evidence": nan, "verdict": Verdict.NOT_CHECKED.value,
+        }  # fmt: skip
         if (first, second) in known:
             row = {name: known[first, second][name] for name in row}
         elif (second, first) in known:

@@ -43,7 +43,8 @@ class FitRunOptions:
         The distribution of the observation times: "exponential" (None), "gamma:SHAPE" or
         "heavy:SHAPE", see `sequela.Gamma` and `sequela.HeavyTailed`. With "gamma", "heavy" or
         "any", the shape is chosen by held-out likelihood
-        (`sequela.learning.compare_observations`).
+        (`sequela.learning.compare_observations`). With "effects", items change the rate of
+        observation (`sequela.learning.fit_observation_effects`).
     times : str or None
         The column with observation times.
     most_frequent : int or None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sequela.budget import Budget
+from sequela.learning.effects_learner import EffectsLearner
 from sequela.learning.forecast import fit_seconds
 from sequela.learning.learner import Learner
 from sequela.learning.observations import FAMILIES, compare_observations
@@ -17,6 +18,7 @@ from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.plan import Plan
 from sequela.observation import Exponential, Gamma, parse_observation
 from sequela.questions.order_ranges import order_ranges
+from sequela.report.effects_run import EFFECTS, check_observation, compare_with_plain
 from sequela.report.fit_folder import write_fit
 from sequela.report.fit_options import Execution, FitRunOptions, OutputOptions
 from sequela.report.html_folder import write_report
@@ -232,8 +234,7 @@ def run_fit(
     options = (options or FitRunOptions()).with_absolute_paths()
     output = output or OutputOptions()
     execution = execution or Execution()
-    if options.observation is not None and options.observation not in FAMILIES:
-        parse_observation(options.observation)  # raises an error before the work if it is wrong
+    check_observation(options, execution)
     table = Path(source)
     force = output.force or _is_resumed(folder, table, options, execution)
     check_folder(folder, force=force)
@@ -245,12 +246,17 @@ def run_fit(
     learner, notices = _learn(found.data, options, execution)
     options = replace(options, seed=learner.seed_)
     check = None
-    if options.check and learner.model_.observation.constant_rate is None:
+    if options.observation == EFFECTS:
+        more = compare_with_plain(learner.model_, found.data, execution.threads)
+        notices = (*notices, *more)
+    elif options.check and learner.model_.observation.constant_rate is None:
         notices = (*notices, "the orders that the data allow were not checked: the check is not "
                    "available for observation times that are not exponential")  # fmt: skip
     elif options.check and not was_interrupted(learner):
         check, notices = _check_orders(learner, found.data, notices, execution)
     described = None if was_interrupted(learner) else learner.misfit_
+    if check is not None and described is not None:
+        check = check.with_fit(described)
     result = FitResult.of(learner)
     run = Run(
         command=_COMMAND,
@@ -377,7 +383,7 @@ def _is_resumed(
 
 def _default_starts(data: Dataset, options: FitRunOptions) -> int:
     """Return 5, or fewer if starts are predicted to take long; the same on every machine."""
-    if options.solver == "adagrad":
+    if options.solver == "adagrad" or options.observation == EFFECTS:
         return 1
     plan = Plan(data, DistinctSamples.of(data, partial=True), "auto", Budget())
     return next((starts for starts, most in _STARTS if fit_seconds(plan, starts) <= most), 1)
@@ -448,19 +454,24 @@ def _learn(
 ) -> tuple[Learner, tuple[str, ...]]:
     """Return the fitted learner and the texts of its warnings."""
     shared: dict[str, Any] = {
-        "n_starts": options.starts,
-        "solver": options.solver,
         "max_iter": options.max_iter,
         "tol": options.tol,
-        "observation": parse_observation(options.observation or "exponential"),
         "random_state": options.seed,
-        "fixed": options.fixed,
         "n_threads": execution.threads,
-        "checkpoint": execution.checkpoint,
-        "progress": execution.progress,
     }
-    # SetChain itself would load scikit-learn, which takes longer than a small fit.
-    learner = _cross_validated(shared) if options.cv else Learner(options.penalty, **shared)
+    if options.observation == EFFECTS:
+        learner: Learner = EffectsLearner(options.penalty, **shared)
+    else:
+        shared |= {
+            "n_starts": options.starts,
+            "solver": options.solver,
+            "observation": parse_observation(options.observation or "exponential"),
+            "fixed": options.fixed,
+            "checkpoint": execution.checkpoint,
+            "progress": execution.progress,
+        }
+        # SetChain itself would load scikit-learn, which takes longer than a small fit.
+        learner = _cross_validated(shared) if options.cv else Learner(options.penalty, **shared)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         learner.fit(data)

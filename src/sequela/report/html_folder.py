@@ -171,17 +171,20 @@ def _fit_content(
 ) -> ReportContent:
     """Return the content of a report from the tables of a fit."""
     source = "samples.csv" if run is None else Path(run.data["path"]).name
+    verdicts = find_verdicts(
+        read_run_table(place, "orders.csv"),
+        read_run_table(place, "rivals.csv"),
+        shown,
+        source,
+        read_run_table(place, "order_ranges.csv"),
+    )
+    check = None if run is None else run.result.get("fit_check")
+    fits = not (isinstance(check, dict) and check.get("findings"))
     return ReportContent(
         model=model,
         data=data,
         title=shown,
-        verdicts=find_verdicts(
-            read_run_table(place, "orders.csv"),
-            read_run_table(place, "rivals.csv"),
-            shown,
-            source,
-            read_run_table(place, "order_ranges.csv"),
-        ),
+        verdicts=replace(verdicts, fits=fits),
         certainty=_certainty(read_run_table(place, "interactions.csv")),
         pseudo_times=read_run_table(place, "pseudo_times.csv"),
     )

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sequela.observation import ObservationEffects
 from sequela.questions.cohort import cohort_orders
 from sequela.questions.goodness import goodness_of_fit
 from sequela.questions.order import order_matrix
 from sequela.questions.positions import QUANTILES, item_positions
 from sequela.report.citations import citation_texts
+from sequela.report.effects_run import PLAIN_WORDS
 from sequela.report.html_cohorts import comparison_values, survival_values
 from sequela.report.html_posterior import (
     encoded_draws,
@@ -421,6 +423,8 @@ def _warnings(content: ReportContent) -> list[str]:
         state = content.posterior.convergence
         return [] if state.converged else [state.message]
     warnings = []
+    if isinstance(content.model.observation, ObservationEffects):
+        warnings.append(f"{PLAIN_WORDS[0].upper()}{PLAIN_WORDS[1:]}.")
     run = content.run
     if run is not None and not run.result.get("converged", True):
         warnings.append(

@@ -22,8 +22,8 @@ samples
 effective, r_hat
     For a posterior: effective number of draws, and R-hat.
 verdict
-    "yes", "suggests", "no" or "unchecked", or the words of `order_ranges` and `Posterior.orders`;
-    if it is missing, it follows from low and high, or from evidence.
+    "yes", "suggests", "no", "untrusted" or "unchecked", or the words of `order_ranges` and
+    `Posterior.orders`; if it is missing, it follows from low and high, or from evidence.
 baseline
     The item that comes first by the mean set size of the samples that contain it.
 """
@@ -38,6 +38,7 @@ import numpy as np
 import pandas as pd
 
 from sequela.questions.order_baseline import order_baseline
+from sequela.questions.verdict import Verdict
 from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,8 +66,9 @@ NUMBERS = (
 # Verdicts in the tables of fits and posteriors, and their names in the page.
 _WORDS = {
     "yes": "yes", "suggests": "suggests", "no": "no", "unchecked": "unchecked",
-    "the data can tell": "yes", "the data suggest it": "suggests", "the data cannot tell": "no",
-    "not checked": "unchecked",
+    "untrusted": "untrusted", Verdict.CAN_TELL.value: "yes", "the data suggest it": "suggests",
+    Verdict.CANNOT_TELL.value: "no", Verdict.NOT_CHECKED.value: "unchecked",
+    Verdict.NOT_TRUSTED.value: "untrusted",
 }  # fmt: skip
 _KINDS = ("none", "evidence", "range", "posterior")
 DECIDED = 2.0  # nats
@@ -88,6 +90,9 @@ class Verdicts:
         Notes for the reader about the certainty.
     command : str
         The commands that check pairs and write the report again; empty if there are none.
+    fits : bool
+        Whether the model describes the data; if not, every order that the data would tell or
+        suggest is "untrusted".
 
     Examples
     --------
@@ -100,6 +105,7 @@ class Verdicts:
     kind: Kind = "none"
     notes: tuple[str, ...] = ()
     command: str = ""
+    fits: bool = True
 
     def __post_init__(self) -> None:
         if self.kind not in _KINDS:
@@ -117,6 +123,8 @@ class Verdicts:
         table["verdict"] = [
             _WORDS.get(given, other) for given, other in zip(table["verdict"], derived, strict=True)
         ]
+        if not self.fits:
+            table["verdict"] = table["verdict"].replace(["yes", "suggests"], "untrusted")
         sure = table["usually_first"].fillna(table["probability"]).to_numpy(dtype=float)
         unchecked = (table["verdict"] == "unchecked").to_numpy()
         ranked = np.lexsort((-np.nan_to_num(np.abs(sure - 0.5)), unchecked))

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from sequela.data.dataset import Dataset
+    from sequela.model import Model
     from sequela.simulation import Simulation
 
 __all__ = [
     "arrivals_table",
+    "observation_effects",
     "records",
     "samples_table",
     "statements_table",
@@ -74,6 +76,29 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "item"):
         value = value.item()  # from NumPy
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def observation_effects(model: Model) -> pd.DataFrame | None:
+    """Return the effects of items on the observation, the strongest first; None without effects.
+
+    Examples
+    --------
+    >>> from sequela import Model, ObservationEffects
+    >>> model = Model([[0.0, 1.0], [0.0, 0.0]], ["a", "b"], observation=ObservationEffects([0, -1]))
+    >>> observation_effects(model)[["item", "effect"]].values.tolist()
+    [['b', -1.0], ['a', 0.0]]
+    """
+    import numpy as np
+    import pandas as pd
+
+    from sequela.observation import ObservationEffects
+
+    if not isinstance(model.observation, ObservationEffects):
+        return None
+    omega = np.array(model.observation.omega)
+    order = np.argsort(-np.abs(omega), kind="stable")
+    items = [model.items[i] for i in order]
+    return pd.DataFrame({"item": items, "effect": omega[order], "factor": np.exp(omega[order])})
 
 
 def samples_table(data: Dataset) -> pd.DataFrame:

@@ -1,0 +1,20 @@
+"""The verdicts on an order, in the words of tables and files.
+
+This module imports no numerical library, so that commands can use the words at no cost.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["Verdict"]
+
+
+class Verdict(StrEnum):
+    """Whether the data can tell an order; the value is the text in tables and files."""
+
+    CAN_TELL = "the data can tell"
+    CANNOT_TELL = "the data cannot tell"
+    NOT_CHECKED = "not checked"
+    # The range would tell the order, but it is a range over models that do not describe the data.
+    NOT_TRUSTED = "not trusted: the model does not fit"
