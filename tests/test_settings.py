@@ -95,7 +95,7 @@ def test_settings_cannot_be_changed():
 
 
 def test_the_number_of_threads_is_found_where_the_work_is_done():
-    """None means the cores that are available when the settings are used, not when made."""
+    """None means the cores that are available when the settings are used, not made."""
     settings = Settings()
     with at_most(1):
         assert settings.threads == 1

@@ -63,7 +63,7 @@ def chi_square_p_value(counts, probabilities):
         observed[:2] = [sum(observed[:2])]
         expected[:2] = [sum(expected[:2])]
     assert len(expected) > 2
-    scale = sum(observed) / sum(expected)  # 1 up to rounding, which scipy does not forgive
+    scale = sum(observed) / sum(expected)  # 1 up to rounding errors, which SciPy does not tolerate
     return scipy.stats.chisquare(observed, np.array(expected) * scale).pvalue
 
 

@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Fixtures for all tests."""
 
 import sys
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def no_figure_is_left():
-    """Close what a test drew: matplotlib warns of many open figures, in whichever test comes."""
+    """Close the figures of a test, because matplotlib warns if many figures are open."""
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")

@@ -13,7 +13,7 @@ import sequela_paper
 
 SOURCE = Path(sequela_paper.__file__).parent
 FILES = sorted(SOURCE.glob("*.py"))
-# The rooms of sequela that an experiment may use; not its compiled code.
+# The packages of sequela that an experiment may use; not its compiled code.
 ROOMS = {
     "budget", "data", "learning", "likelihood", "model", "plots", "questions", "repeats", "report",
     "settings", "simulation", "support",
@@ -45,7 +45,7 @@ def test_an_experiment_imports_only_the_rooms_it_may_use(path):
 
 
 def test_there_is_something_to_check():
-    """The imports above are found: a reader that sees none would pass everything."""
+    """The function finds imports; if it found none, the other tests could not fail."""
     found = {name for path in FILES for name in imports(path)}
     assert {"sequela.learning.estimator", "sequela.plots.style", *COMMAND_HELPERS} <= found
 

@@ -235,7 +235,7 @@ def test_verdicts_need_their_numbers(tables):
     judged = {name: find_experiment(name).judge for name in NAMES}
     for name in NAMES:
         assert judged[name]({name: tables[name]}).holds is True
-        # No longer 1/m at the end.
+        # At the end it is no longer proportional to 1/m.
         slower = changed(tables[name], 2.0, m=1000)
         assert judged[name]({name: slower}).holds is False
     mixed = changed(tables["fig6"], 3.0, setting="theta in [-3, -1]")

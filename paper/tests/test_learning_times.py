@@ -1,4 +1,4 @@
-"""Table 1 in its quick form: what is measured, what is extrapolated, and what is made of it."""
+"""Table 1 in its quick form: what is measured, what is extrapolated, and the verdict."""
 
 import numpy as np
 import pandas as pd

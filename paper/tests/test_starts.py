@@ -84,7 +84,7 @@ def test_ranges_are_over_the_starts(read):
     ranges = read["fig10_range"]
     assert len(ranges) == 400
     np.testing.assert_allclose(ranges["range"], ranges["highest"] - ranges["lowest"], atol=1e-12)
-    # Both optima are within them.
+    # The limits include both optima.
     theta = read["fig10_theta"].merge(ranges, on=["from", "to"])
     assert (theta["effect"] >= theta["lowest"] - 1e-12).all()
     assert (theta["effect"] <= theta["highest"] + 1e-12).all()

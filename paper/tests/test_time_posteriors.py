@@ -65,7 +65,9 @@ def test_the_rates_are_those_that_made_the_samples(truth):
         return float(((seen - p) ** 2 / (p * (1.0 - p) / len(values))).sum())
 
     assert rates.size == 200
-    assert 130.0 < misfit(rates) < 290.0  # chi-square with 200: false alarm below 1e-4
+    assert (
+        130.0 < misfit(rates) < 290.0
+    )  # chi-square with 200 degrees of freedom: false alarm below 1e-4
     assert misfit(rates[::-1]) > 1000.0
 
 
@@ -143,7 +145,7 @@ def test_separation_is_that_of_drawn_times(m, tables, truth):
 
 
 def test_error_of_the_auc_is_that_of_other_samples(tables):
-    """A bootstrap of the samples, with posterior means in the place of posteriors' draws.
+    """A bootstrap of the samples, with posterior means instead of draws of the posteriors.
 
     The AUC of means is another number, but its error over samples is of the same size.
     """

@@ -34,7 +34,7 @@ def test_revisions_alternate_after_a_first_run_of_each():
 
 
 def test_ratios_are_those_of_neighbours():
-    """The machine becomes slower all the time: neighbours still tell that head takes twice."""
+    """On a machine that becomes slower, neighbouring runs show that head takes twice as long."""
     given = {"base": iter([1.0, 3.0, 10.0]), "head": iter([2.0, 6.0, 30.0])}
 
     def measure(side, name, first):
@@ -129,7 +129,7 @@ def test_sets_come_from_the_model():
 
 
 def test_the_table_has_the_samples_of_the_archive(data):
-    """Programs that read tables get what those that read arrays get."""
+    """Programs that read tables get the same samples as programs that read arrays."""
     X = np.loadtxt(data / "n20.csv", delimiter=",", skiprows=1)
     kept = X[X.sum(axis=1) <= compare_data.LARGEST_SET]
     np.testing.assert_array_equal(kept, compare_cases.load(data / "n20.npz")[1])

@@ -1,4 +1,4 @@
-"""The comparison with the peers: its judge, its plan, its workers and its report."""
+"""The comparison with other programs: its scores, its plan, its workers and its report."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ def test_a_profile_counts_the_innermost_function_of_ours():
 
 
 def test_every_remark_is_on_a_place_that_there_is():
-    """Of those that have a dot; what version 0.1 called them is in its records alone."""
+    """Check names with a dot. Names of version 0.1 are only in its records."""
     from sequela.learning.solvers.proximal_newton import ProximalNewton
     from sequela.likelihood import Likelihood
     from sequela.likelihood.exact import ExactWork

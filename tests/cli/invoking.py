@@ -1,4 +1,4 @@
-"""Commands run in this process, for tests that look at what they print and leave."""
+"""Runs commands in this process, for tests of what they print and which files they write."""
 
 from __future__ import annotations
 

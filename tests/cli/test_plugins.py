@@ -31,7 +31,7 @@ def run():
 
 @pytest.fixture(autouse=True)
 def _forget():
-    """Look for packages anew before and after each test."""
+    """Search for packages again before and after each test."""
     plugins._entry_points.cache_clear()
     yield
     plugins._entry_points.cache_clear()

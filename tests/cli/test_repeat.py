@@ -109,7 +109,7 @@ def test_shares_of_an_array_and_collect(untimed, tmp_path):
     assert not (tmp_path / "t.csv").exists()
     run("collect", folder, "-o", tmp_path / "t.csv", "--partial")
     assert len(pd.read_csv(tmp_path / "t.csv")) == 3
-    # The seed is that of the folder.
+    # The seed is the one that the folder records.
     assert "5 of 5" in run(*command, "--index", 1, "--of", 2).stdout
     whole = tmp_path / "whole"
     run(*threads("repeat", untimed, "-o", whole, "--bootstraps", 5, "--penalty", 0.05, "--seed", 3))
@@ -161,7 +161,7 @@ def test_options_become_arguments_of_run():
     assert take_run_arguments(given) == {
         "backend": "processes", "workers": None, "cluster": None, "share": None,
     }  # fmt: skip
-    assert given == {"penalty": 0.1}  # the others are taken
+    assert given == {"penalty": 0.1}  # the other seeds are used
     assert take_run_arguments({**nothing, "cluster": "tcp://a:1", "index": 2, "of": 8}) == {
         "backend": "dask", "workers": None, "cluster": "tcp://a:1", "share": (2, 8),
     }  # fmt: skip
@@ -180,7 +180,7 @@ def test_what_collect_cannot_do_is_said(untimed, tmp_path):
     assert "records no orders" in run(
         "collect", folder, "-o", tmp_path / "t.csv", "--orders", tmp_path / "o.csv", code=2
     ).stderr  # fmt: skip
-    assert not (tmp_path / "t.csv").exists()  # all tables or none
+    assert not (tmp_path / "t.csv").exists()  # either all tables are written, or none
     for record in folder.glob("0*.json"):
         record.unlink()
     nothing = run("collect", folder, "--partial", code=2).stderr
@@ -233,7 +233,7 @@ def test_an_interrupt_keeps_the_records_and_the_same_command_goes_on(untimed, nu
     assert f"interrupted; {left} repeats are recorded in '{folder}'" in err
     assert "Run the same command again to continue" in err
     assert "Traceback" not in err
-    assert "stopping after" not in err  # the fits leave Ctrl-C to the command
+    assert "stopping after" not in err  # the workers ignore Ctrl-C; the command handles it
     plan = repeats.read_plan(folder)
     found = repeats.collect(plan, folder, partial=True)
     for index in found.index[:3]:
@@ -241,7 +241,7 @@ def test_an_interrupt_keeps_the_records_and_the_same_command_goes_on(untimed, nu
             data=plan.data, **plan.common, **plan.cases[index], seed=plan.seed_of(index)
         )
         assert again["theta"] == found["theta"][index]
-    assert set(found["converged"]) == {True}  # no half of a fit
+    assert set(found["converged"]) == {True}  # no incomplete record
 
 
 def test_a_cluster_by_its_address(untimed, tmp_path):

@@ -1,4 +1,4 @@
-"""Folders and files of earlier runs that are well-formed and wrong, through the commands."""
+"""Commands refuse files of earlier runs that have the right format but wrong content."""
 
 from __future__ import annotations
 

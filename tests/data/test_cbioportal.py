@@ -1,4 +1,4 @@
-"""cBioPortal's files: not profiled is not wild type, and nobody is lost without a word."""
+"""Files of cBioPortal: a gene that was not profiled is missing, and no sample is lost silently."""
 
 from __future__ import annotations
 
@@ -114,9 +114,9 @@ def test_partly_profiled(tmp_path):
     other = read_cbioportal(path, incomplete="items")
     assert other.data.samples == ("s0", "s1", "s2")
     assert other.data.items == ("G1",)
-    # Leaving the gene out leaves nothing that is not known.
+    # Without this gene, no cell is missing.
     assert read_cbioportal(path, drop=["G0"]).data.n_samples == 3
-    # One altered member settles a merged item, whatever the other would be.
+    # A merged item is present if one member is altered, even if the other is missing.
     assert read_cbioportal(path, merge={"G": ["G0", "G1"]}).data.values[:, 0].tolist() == [0, 1, 1]
 
 

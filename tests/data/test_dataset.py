@@ -1,4 +1,4 @@
-"""The door for data: what it lets in, what it refuses, and in which words."""
+"""Input of `Dataset`: what it accepts, what it refuses, and with which message."""
 
 import copy
 import pickle
@@ -49,7 +49,7 @@ def frame(**columns):
 
 
 def message(build, *args, **kwargs):
-    """Return the message with which the door refuses."""
+    """Return the message with which `Dataset` refuses the input."""
     with pytest.raises(InputError) as caught:
         build(*args, **kwargs)
     return str(caught.value)
@@ -61,7 +61,7 @@ def assert_in_order(text, *parts):
     assert re.search(pattern, text, flags=re.DOTALL), f"{parts} not in {text!r}"
 
 
-# What it lets in
+# Accepted input
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_times_may_be_unknown(times):
     np.testing.assert_array_equal(data.times, [0.0, np.nan, 2.5])
 
 
-# What it refuses: cells
+# Refused input: cells
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_arrays_of_another_type_are_refused(dtype):
     assert_in_order(message(Dataset, array), "values has the type", str(array.dtype), "0 and 1")
 
 
-# What it refuses: shapes and labels
+# Refused input: shapes and labels
 
 
 @pytest.mark.parametrize(
@@ -368,7 +368,7 @@ def test_labels_in_another_order_would_exchange_columns(wrap):
     assert Dataset(table, items=["a", "b"], samples=SAMPLES).items == ("a", "b")
 
 
-# What it refuses: times
+# Refused input: times
 
 
 @pytest.mark.parametrize(
@@ -652,7 +652,7 @@ def test_most_frequent_refuses_what_is_not_a_number_of_items(data, n):
     assert_in_order(message(data.most_frequent, n), "from 1 to 3", repr(n))
 
 
-# Immutable, comparable, transportable
+# Data sets are immutable, and can be compared and pickled
 
 
 def test_the_callers_data_are_copied():

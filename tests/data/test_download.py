@@ -1,4 +1,4 @@
-"""Downloads, against a local server that speaks cBioPortal's API."""
+"""Downloads, against a local server that has the API of cBioPortal."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_few_failures_are_borne_and_many_are_not(portal, tmp_path, monkeypatch
     with pytest.raises(DownloadError, match="failed 4 times"):
         download_study(STUDY, host=portal.host, cache=tmp_path, refresh=True)
     assert portal.failures == 1000 - (download._RETRIES + 1)  # bounded
-    assert (tmp_path / "cbioportal" / STUDY / "data_mutations.txt").exists()  # the old one stays
+    assert (tmp_path / "cbioportal" / STUDY / "data_mutations.txt").exists()  # the old file is kept
 
 
 def test_what_is_not_there_is_said(portal, tmp_path):

@@ -192,7 +192,7 @@ def test_all_pairs_of_a_proposed_group_are_similar(table, similarity, at_least):
         assert all(frame[name].sum() >= at_least for name in group)
         counts = [frame[name].sum() for name in group]
         assert counts == sorted(counts, reverse=True)
-    if similarity == 1.0:  # then groups are the classes of equal columns, none is missed
+    if similarity == 1.0:  # then the groups are exactly the sets of equal columns
         common = [name for name in frame if frame[name].sum() >= at_least]
         twins = {a for a in common for b in common if a != b and frame[a].equals(frame[b])}
         assert set(members) == twins
@@ -237,7 +237,7 @@ def names(kind):
 
 
 def test_every_keyword_reaches_an_object():
-    """A keyword that no dataclass takes would be ignored without a word."""
+    """A keyword that no dataclass has would be ignored silently."""
     selection, rules = set(SelectionKeywords.__annotations__), set(RuleKeywords.__annotations__)
     assert selection == names(Selection) - {"incomplete"}
     assert rules == names(Rules) - {"items", "barcode_length"}

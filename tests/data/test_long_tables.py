@@ -1,4 +1,4 @@
-"""Long tables: the stream agrees with a slow twin in pandas; presets know which lines count."""
+"""Long tables: the reader agrees with a slow version in pandas; presets know which lines count."""
 
 from __future__ import annotations
 
@@ -317,7 +317,7 @@ def test_the_order_is_that_of_the_first_dates(tmp_path, rows):
     for who, statements in zip(data.samples, data.orders or [()] * len(data), strict=True):
         ages = first[who]
         told = {(a, b) for a, b, _ in statements}
-        for _ in ITEMS:  # what follows from two statements is told, too
+        for _ in ITEMS:  # an order that follows from two statements is listed, too
             told |= {(a, d) for a, b in told for c, d in told if b == c}
         assert told == {(a, b) for a in ages.index for b in ages.index if ages[a] < ages[b]}
 

@@ -1,4 +1,4 @@
-"""MAF: the stream agrees with a slow twin in pandas; who was profiled decides who is empty."""
+"""MAF files: the reader agrees with a slow one in pandas; profiled samples may be empty sets."""
 
 from __future__ import annotations
 

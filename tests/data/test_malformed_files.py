@@ -1,4 +1,4 @@
-"""Files as they should not be: each is read rightly or refused in words, never anything else.
+"""Malformed files: each is read correctly, or refused with a clear message.
 
 Every refusal is an InputError of at most two lines that names the file and what is wrong with it.
 """
@@ -65,7 +65,7 @@ def refused(read, path, words, **options):
 BIG = b"sample," + b",".join(b"g%d" % j for j in range(2000)) + b"\n" + b"s,0" + b",0" * 1999
 
 TABLES = {
-    # what is no text at all
+    # files that are not text
     "empty": (b"", ["empty"]),
     "blank lines": (b"\n\n  \n", ["empty"]),
     "only a mark": (b"\xef\xbb\xbf", ["empty"]),
@@ -290,7 +290,9 @@ def test_no_permission(tmp_path, read, monkeypatch):
     def denied(self, *args, **options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", denied)  # the superuser may read whatever has no permission
+    monkeypatch.setattr(
+        Path, "open", denied
+    )  # the superuser can read every file, whatever its permissions
     refused(read, path, ["Permission denied", "locked.csv"])
 
 
@@ -380,7 +382,7 @@ def test_odd_labels_are_kept_as_they_are(tmp_path, kind):
 
 
 def test_a_million_columns(tmp_path):
-    """Wide tables are read; what is wrong in them is found without comparing every label."""
+    """Wide tables are read, and errors in them are found without comparing all labels."""
     path = tmp_path / "wide.csv"
     header = "sample," + ",".join(f"g{j}" for j in range(1_000_000))
     path.write_text(header + "\ns1" + ",0" * 999_999 + ",1\n")
@@ -598,7 +600,7 @@ def test_any_bytes_are_read_or_refused(tmp_path, read, content):
 @HARDER
 @given(data=st.data())
 def test_a_damaged_archive_is_never_another_table(tmp_path, pack, data):
-    """Cut or changed anywhere: the same table still, or a refusal."""
+    """If the file is cut or changed anywhere, it gives the same table or an error."""
     content = pack(TABLE)
     place = data.draw(st.integers(0, len(content) - 1))
     cut = data.draw(st.booleans())
@@ -623,7 +625,7 @@ def test_samples_of_which_none_is_complete(tmp_path):
     "word", [b"NA", b"NaN", b"nan", b"n/a", b"", b"null", b"None", b".", b"?", b"-", b" "]
 )
 def test_missing_values_are_missing(tmp_path, word):
-    """What can only mean that nothing is known is read; other marks may mean absent."""
+    """Texts that can only mean "unknown" are missing cells; other texts may mean "absent"."""
     path = tmp_path / "given.csv"
     path.write_bytes(b"sample,A,B\ns1,1,0\ns2," + word + b",1\ns3,0,0\n")
     if word.lower() in (b"na", b"nan", b"n/a"):

@@ -1,4 +1,4 @@
-"""Gene panels: what a panel does not cover is missing, what was called anyway is present."""
+"""Gene panels: genes outside the panel are missing, but a gene with a call is present."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Missing cells and known orders in a data set: kept by all selections, and bad ones refused."""
+"""Missing cells and known orders: all selections keep them, and invalid ones are refused."""
 
 import pickle
 
@@ -45,7 +45,7 @@ def test_selections_keep_what_is_known():
     some = data.select_samples(["z", "x"])
     assert some.missing.tolist() == [[False, False, True], [False, True, False]]
     assert some.orders == ((), (("c", "a", 1.0),))
-    # The certain statements say that a came before c, whatever else was uncertain.
+    # The certain statements imply that a came before c; the uncertain ones do not matter.
     assert data.select_items(["c", "a"]).orders[1] == (("a", "c", 1.0),)
     assert data.select_items(["c", "a", "b"]).orders == data.orders
     assert data.select_items(["b"]).orders is None

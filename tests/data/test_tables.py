@@ -1,4 +1,4 @@
-"""Tables from files: whatever the dialect, the same table comes out."""
+"""Tables from files: every dialect gives the same table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sequela.data.tables import read_table
 REAL = Path(os.environ.get("SEQUELA_DATA", Path(__file__).parents[3] / "shared" / "data"))
 real = pytest.mark.skipif(not REAL.is_dir(), reason=f"no real data in {REAL}")
 
-# Labels as people have them; what cannot be printed is refused, spaces around are not kept.
+# Labels as users write them. Control characters are refused, and outer spaces are removed.
 labels = (
     any_labels(alphabet=st.characters(codec="utf-8", exclude_categories=["C", "Z"]))
     .filter(lambda x: x.casefold() not in {"0", "1", "true", "false", "yes", "no", "0.0", "1.0"})
@@ -88,7 +88,7 @@ def test_every_dialect_gives_the_table_back(tmp_path, table, dialect):
         return
     path = tmp_path / "table"
     path.write_bytes(written(table, dialect))
-    # With quotation marks around everything, only a label can contain what separates.
+    # If all cells are quoted, only a label can contain the separator.
     data = read_table(path, separator=dialect["separator"]).data
     assert data.items == tuple(items)
     assert data.samples == tuple(samples)
@@ -106,7 +106,7 @@ def test_every_dialect_gives_the_table_back(tmp_path, table, dialect):
     odd=st.sampled_from(["PAOX,...(D)", "a;b", "x"]),
 )
 def test_the_separator_is_found(tmp_path, cells, separator, odd):
-    """Also where a label has another one in it."""
+    """Also if a label contains another separator."""
     items = [f"g{j}" for j in range(len(cells[0]))]
     items[-1] = f'"{odd}"' if separator in odd else odd
     rows = [["id", *items]]

@@ -268,7 +268,9 @@ def test_a_lattice_of_20_items_stays_under_200_megabytes():
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True
     )
     kilobytes = int(done.stdout)
-    assert 2**20 * 8 * 2 / 1000 < kilobytes < 200_000  # two tables at least, or nothing was seen
+    assert (
+        2**20 * 8 * 2 / 1000 < kilobytes < 200_000
+    )  # at least two tables; otherwise the test has seen nothing
 
 
 # --- Options of sampling --------------------------------------------------------------------------

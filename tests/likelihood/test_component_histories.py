@@ -36,7 +36,7 @@ def assert_same(theta, items, rate=1.0):
     variance = expected.times[1] - expected.times[0] ** 2
     assert history.time_variance == pytest.approx(variance, rel=1e-9)
     np.testing.assert_allclose(history.arrival_mean, expected.arrival_mean, rtol=1e-9)
-    # Relative to the second moment: the lattice itself subtracts, too.
+    # Relative to the second moment, because the lattice also subtracts two moments.
     difference = history.arrival_variance - (expected.arrival_second - expected.arrival_mean**2)
     assert (np.abs(difference) <= 1e-9 * expected.arrival_second).all()
     np.testing.assert_allclose(history.before, expected.before, rtol=0, atol=1e-9)
@@ -164,7 +164,7 @@ def test_large_sets_obey_the_laws_of_orders():
     history = ComponentHistory(Parameters(theta), np.arange(n))
     before, place = history.before, history.place
     np.testing.assert_allclose(before + before.T + np.eye(n), 1.0, rtol=0, atol=1e-12)
-    # Each item has one place, each place one item; the mean place counts those before.
+    # Each item has one position. The mean position is the mean number of earlier items.
     np.testing.assert_allclose(place.sum(axis=1), 1.0, rtol=0, atol=1e-8)
     np.testing.assert_allclose(place.sum(axis=0), 1.0, rtol=0, atol=1e-8)
     np.testing.assert_allclose(place @ np.arange(n), before.sum(axis=0), rtol=0, atol=1e-7)
@@ -205,7 +205,7 @@ def test_questions_about_a_sample_take_components():
     arrivals = sample_arrivals(theta, sample)
     assert arrivals.attrs["method"] == "components"
     assert arrivals.attrs["draws"] == 0
-    # Positions are those of a permutation.
+    # The positions are a permutation.
     assert arrivals["position_mean"].sum() == pytest.approx(28 * 29 / 2, rel=1e-9)
     exact = order_matrix(theta, sample[:3], given=sample, method="exact")
     np.testing.assert_array_equal(exact.probability, orders.probability)
@@ -229,7 +229,7 @@ def test_lattice_and_components_agree_where_both_fit():
 
 
 def test_an_inaccurate_history_gives_way(monkeypatch):
-    """If the error bound is exceeded, the lattice is used instead."""
+    """If the estimated error is too large, the lattice is used instead."""
     theta = sparse_theta(16)
     X = np.ones((1, 16), dtype=int)
     monkeypatch.setattr(ComponentHistory, "is_accurate", property(lambda _: False))

@@ -105,7 +105,7 @@ def test_rates_out_of_range_are_an_infinite_loss(entry):
 
 
 def test_one_set_out_of_range_is_enough():
-    """Item 1 is out of range for whoever has item 0; the other samples alone are in range."""
+    """The rate of item 1 is out of range in samples with item 0, but not in the others."""
     theta = np.zeros((3, 3))
     theta[0, 1], theta[1, 1] = 400.0, 400.0
     assert np.isfinite(objective_of(table(3, [2], [])).evaluate(theta)[0])
@@ -200,7 +200,7 @@ def test_exact_sets_alone(model):
 
 @pytest.mark.parametrize("rate", [1.0, 0.5])
 def test_reweighted_orders_give_loss_and_gradient_elsewhere(model, rate):
-    """Over many seeds: unbiased to what 400 orders can tell, along random directions.
+    """Over many seeds and random directions, there is no bias that 400 orders could show.
 
     A ratio of means has a bias of about one over the number of orders, far below their spread.
     """
@@ -218,7 +218,7 @@ def test_reweighted_orders_give_loss_and_gradient_elsewhere(model, rate):
     assert 0 < np.std(losses) < 0.05
     assert scipy.stats.ttest_1samp(losses, 0.0).pvalue > FALSE_ALARM
     assert scipy.stats.ttest_1samp(np.array(slopes), 0.0).pvalue.min() > FALSE_ALARM
-    # The loss at the start is another number, which the ratio of weights has to make up for.
+    # The loss at the start has another value; the ratio of weights must correct for this.
     assert abs(exact_loss(start, X, rate)[0] - expected) > 0.1
 
 
@@ -265,7 +265,7 @@ def test_new_orders_carry_the_loss_along(model):
 
 
 def test_the_reported_error_of_the_gradient_is_right(model):
-    """Of entries between items that may come in either order, each from a seed of its own.
+    """For entries between items that can arrive in either order, each with its own seed.
 
     With C chains the difference to the truth over its error is t-distributed with C - 1 degrees of
     freedom; see test_sampled.

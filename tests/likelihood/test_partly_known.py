@@ -151,7 +151,7 @@ def test_complete_samples_among_others_keep_their_values():
 
 
 def test_items_that_matter():
-    """0 acts on 1, which acts on 2; 3 acts on nothing, 4 acts on 3; 0, 1, 3 and 4 are missing."""
+    """Item 0 acts on 1, 1 acts on 2, and 4 acts on 3. Items 0, 1, 3 and 4 are missing."""
     support = np.eye(6, dtype=bool)
     for i, j in [(0, 1), (1, 2), (4, 3), (2, 3)]:
         support[i, j] = True

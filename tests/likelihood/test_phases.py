@@ -200,7 +200,7 @@ def test_shape_1_is_exponential_and_a_large_shape_of_the_tail_nearly_so(seed, n)
     value, gradient = log_likelihood(gamma, X, return_gradient=True)
     assert value == pytest.approx(plain, abs=1e-12)
     np.testing.assert_allclose(gradient, slope, atol=1e-12)
-    # By phases, too, not only because shape 1 has a constant rate.
+    # This also holds when phases are used, not only for the constant rate of shape 1.
     near, near_slope = log_likelihood(
         Model(theta, observation=Gamma(1.0 + 1e-13, mean=2.0)), X, return_gradient=True
     )

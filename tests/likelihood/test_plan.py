@@ -148,7 +148,7 @@ def test_sets_beyond_any_lattice_are_sampled_and_cost_nothing():
     for ways in (for_any_theta(plan), plan.ways(Parameters(dense))):
         assert sorted(plan.distinct.sizes[ways == Way.EXACT]) == [1, 3]
         assert set(ways[plan.distinct.sizes > 3]) == {"relocation"}
-    # Where items do not interact, they are exact after all.
+    # If items do not interact, their sets are exact.
     ways = plan.ways(Parameters(np.diag(np.full(n, -3.0))))
     assert set(ways[plan.distinct.sizes > 3]) == {"components"}
 
@@ -189,7 +189,7 @@ def test_the_largest_sets_are_sampled_first():
 
 
 def test_the_total_counts_what_interacts_and_no_more():
-    """The same sets at two thetas: with few interactions they are cheap enough."""
+    """The same sets at two thetas: with few interactions they are within the budget."""
     n = 40
     X = table(n, range(8), range(4, 12), range(20, 26))
     sparse = Parameters(np.diag(np.full(n, -1.0)))
@@ -244,7 +244,9 @@ def test_sets_of_at_most_one_item_stay_exact_whatever_the_total():
 def test_a_choice_for_any_theta_is_that_for_a_dense_one(problem, share):
     _, X, budget = problem
     n = X.shape[1]
-    X = np.maximum(X, np.eye(1, n, dtype=int))  # nothing acts in an empty set, whatever theta
+    X = np.maximum(
+        X, np.eye(1, n, dtype=int)
+    )  # in an empty set no item acts on another, for every theta
     total = works(plan_for(X, budget), dense(n)).sum()
     for limited in (budget, Budget(work=budget.work, total_work=max(share * total, 1.0))):
         plan = plan_for(X, limited)
@@ -262,7 +264,7 @@ def test_what_is_exact_for_any_theta_is_exact_at_each(problem):
 
 
 def test_a_choice_for_any_theta_does_not_follow_theta():
-    """Between two evaluations at thetas for which the choice differs, it is the same."""
+    """The choice is the same at two thetas, although a choice for each of them would differ."""
     n = 30
     X = table(n, range(8), range(3))
     plan = plan_for(X, Budget(work=Budget.exact_work(8, 10)))
@@ -314,7 +316,7 @@ def test_the_total_takes_nothing_from_known_times():
 
 
 def test_one_item_at_a_known_time_does_not_end_the_search():
-    """It costs more than a pair at an unknown time, and stays; the pair must not stay with it."""
+    """It costs more than a pair at an unknown time but stays exact; the pair must be sampled."""
     n = 4
     assert Budget.exact_work(1, n, timed=True) > Budget.exact_work(3, n)
     plan = plan_for(

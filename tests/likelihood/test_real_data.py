@@ -102,7 +102,7 @@ def test_the_densest_tumours_are_evaluated_by_components(glioblastoma):
 
 
 def test_true_times_are_likelier_than_shuffled_ones():
-    """500 draws from a known model with their observation times; 200 items tell the time."""
+    """500 draws from a known model with observation times; 200 items show the time."""
     table = pd.read_csv(need("synthetic", "synth2.csv"))
     theta = pd.read_csv(need("synthetic", "synth2_theta.csv"), index_col=0)
     items = [name for name in table.columns if name not in ("sample", "time")]

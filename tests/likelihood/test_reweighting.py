@@ -22,7 +22,7 @@ quick = settings(max_examples=30, deadline=None, derandomize=True, database=None
 
 @st.composite
 def cases(draw):
-    """Two models, one near the other, a set of both, and a rate of observation."""
+    """Two similar models, a set of their items, and a rate of the observation."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     k = draw(st.integers(2, 4))
     n = k + draw(st.integers(0, 3))
@@ -32,7 +32,7 @@ def cases(draw):
 
 
 def holding(theta, S, rate, orders):
-    """These orders (chains, kept, k) as if they had been drawn at theta, where log p is known."""
+    """Return these orders (chains, kept, k) as if drawn at theta, where log p is known."""
     columns = Parameters(theta, Exponential(rate)).columns(S)
     drawn = DrawnOrders(items=S, weight=1.0)
     chains = [(listed[-1].copy(), listed) for listed in orders]
@@ -87,7 +87,7 @@ def test_weights_are_ratios_of_probabilities():
     found = drawn.weigh(np.log([[0.1, 0.4, 1.8]]))
     np.testing.assert_allclose(found.shares, [[1 / 9, 2 / 9, 6 / 9]], rtol=1e-14)
     assert found.log_p == pytest.approx(-1.0 + math.log(3.0), rel=1e-14)
-    # As many orders of equal weight would tell as much as (sum of weights)^2 / sum of squares.
+    # The number of effective orders is (sum of weights)^2 / (sum of squared weights).
     assert found.effective == pytest.approx(81 / 41 / 3, rel=1e-14)
     far = drawn.weigh(np.log([[0.1, 0.4, 1.8]]) + 1e4)
     np.testing.assert_allclose(far.shares, found.shares, rtol=1e-9)

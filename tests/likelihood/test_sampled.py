@@ -24,7 +24,7 @@ from sequela.likelihood import Likelihood, evaluate, sample_posteriors
 
 FALSE_ALARM = 1e-5
 
-# Half the points along the path are enough for these, and leave time for more seeds.
+# For these tests half the points along the path are enough, and more seeds can be used.
 RELOCATION = Sampling(nodes=6)
 # Independent proposals need many draws before they have seen the orders that matter, so these run
 # on weak interactions only.
@@ -152,7 +152,7 @@ def test_sampled_sets_at_known_times(method):
 
 
 def test_persistent_chains_go_on_and_stay_right():
-    """Gradients at one theta after another, the chains kept, no value in between."""
+    """Gradients at several thetas in turn with the same chains, without a value in between."""
     theta, S = model(12, 16, 0.5)
     X = table(16, S)
     near = theta + np.random.default_rng(1).normal(0, 0.05, theta.shape)
@@ -179,7 +179,7 @@ def test_every_evaluation_has_new_draws():
     likelihood = Likelihood(table(16, S), method="relocation", random_state=1)
     found = [likelihood.evaluate(theta) for _ in range(3)]
     assert len({one.value for one in found}) == 3
-    # And the same ones again from the beginning.
+    # From the beginning, the same draws again.
     again = Likelihood(table(16, S), method="relocation", random_state=1)
     for one in found:
         other = again.evaluate(theta)
@@ -348,7 +348,7 @@ def test_items_without_interactions_have_errors_in_proportion_to_their_rates():
         assert error[0] > 0
         np.testing.assert_allclose(time, time[0], rtol=1e-10)
         np.testing.assert_allclose(error, error[0], rtol=1e-10)
-    # With an effect that is next to nothing they are columns of their own, on the same draws.
+    # With a negligible effect they become separate columns, with the same draws.
     near = np.where(theta == 0.0, 1e-200, theta)
     columns = evaluate(near, table(n, range(k)), method="relocation", random_state=1)
     np.testing.assert_allclose(columns.gradient, found.gradient, rtol=0, atol=1e-11)
@@ -372,7 +372,7 @@ def test_more_chains_are_less_error():
         ).value_se
         for chains in (16, 256)
     )  # fmt: skip
-    assert 0.12 < many / few < 0.5  # a quarter, up to the error of the error
+    assert 0.12 < many / few < 0.5  # a quarter, up to the error of the estimated error
 
 
 def test_a_single_chain_has_an_unknown_error():

@@ -121,7 +121,7 @@ def test_a_block_of_all_items_is_an_exact_draw(k, sparsity):
     rng = np.random.default_rng(k)
     counts = collections.Counter()
     for _ in range(6000):
-        order = np.arange(k)  # always from the same one: what comes out must not depend on it
+        order = np.arange(k)  # always from the same order: the distribution must not depend on it
         case.relocate(order, rng, block=k, burn_in=1)
         counts[case.items(order)] += 1
     if k > 2:
@@ -165,7 +165,7 @@ def test_relocation_finds_the_posterior_from_afar(k, block):
 @quick
 @given(cases(), st.integers(0, 2**32))
 def test_a_block_of_all_items_gives_the_exact_gradient(case, seed):
-    """The conditional expectation given nothing: no sampling error is left."""
+    """A block of all items has no fixed items, so there is no sampling error."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(case.k)
     G, terms, _ = case.relocate(order, rng, block=8, sweeps=3, every=1)
@@ -243,7 +243,7 @@ def test_orders_are_kept_after_every_sweep_but_burn_in():
     )
     np.testing.assert_array_equal(np.sort(kept, axis=1), np.tile(np.arange(6), (5, 1)))
     np.testing.assert_array_equal(kept[-1], order)
-    # Keeping them changes nothing, and without room only the first are kept.
+    # Storing the draws does not change them. If the array is full, only the first draws are stored.
     _, _, fewer = case.relocate(
         again, np.random.default_rng(1), block=3, burn_in=2, sweeps=5, keep=2
     )
@@ -286,12 +286,12 @@ def test_informed_proposals_of_two_items_are_always_accepted(case, seed):
     _, accepted = case.metropolis(
         np.arange(2), np.random.default_rng(seed), informed=True, draws=200, burn_in=5
     )
-    # A ratio of 1 is computed as 1 - 1e-16 now and then, which one draw in 1e16 would notice.
+    # A ratio of 1 is sometimes computed as 1 - 1e-16; this changes one draw in 1e16.
     assert accepted == 200
 
 
 def test_informed_proposals_of_three_items_are_not_always_accepted():
-    """The test above can fail."""
+    """This shows that the test above can fail."""
     _, accepted = dense_case(3).metropolis(
         np.arange(3), np.random.default_rng(1), informed=True, draws=500
     )
@@ -404,7 +404,7 @@ def test_first_orders_are_those_of_independent_items(t):
         }
         total = scipy.special.logsumexp(list(logs.values()))
         exact = {sigma: math.exp(value - total) for sigma, value in logs.items()}
-    # The time is drawn from a grid of 400 points, which is far below what 3,000 draws can see.
+    # The time is drawn from a grid of 400 points, with a much smaller error than 3,000 draws.
     assert p_value(counts, exact) > FALSE_ALARM
 
 

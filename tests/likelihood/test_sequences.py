@@ -132,7 +132,7 @@ def test_timed_gradient_against_differences_in_mpmath(model, t):
             up, sigma, t
         ) - ref.mp_log_p_sequence_given_time(down, sigma, t)
         width = up[i, j] - down[i, j]
-        # The twin rounds its result to a double, which is what the tolerance allows for.
+        # The tolerance covers that the reference implementation rounds its result to a double.
         assert gradient[i, j] == pytest.approx(difference / width, rel=1e-5, abs=1e-7)
 
 
@@ -240,7 +240,7 @@ def waiting_model(steps, fast):
     """
     n = steps + 1
     theta = np.zeros((n, n))
-    others = n - 1  # the last item is never seen; it tops up the exit rate
+    others = n - 1  # the last item never arrives; it only increases the exit rate
     outside = fast + 1.0 - np.arange(steps, 0, -1.0)
     theta[others, others] = math.log(outside[0])
     for a in range(steps - 1):
@@ -306,7 +306,7 @@ def test_log_rates_beyond_a_double_are_right_or_refused():
         )
     except InputError:
         return
-    # By time 1 all have arrived, in any order alike.
+    # By time 1 all items have arrived, and all orders have the same probability.
     assert value == pytest.approx(-math.lgamma(n + 1), rel=1e-9)
     assert np.isfinite(gradient).all()
 

@@ -212,7 +212,7 @@ def test_huge_theta_is_right(model, t):
 
 
 def test_a_chain_that_lingers_where_it_should_not():
-    """The digits of differences of exit rates are lost in doubles: value off by 13%, and more."""
+    """Differences of exit rates lose their digits: in doubles the value is wrong by 13%."""
     theta = np.array([[25.0, 0.0, 30.0], [0.0, -20.0, -28.0], [-30.0, 4.5, 24.3]])
     for S in ([0, 1], [0, 1, 2]):
         value, gradient = at_time(theta, S, 0.5)
@@ -226,7 +226,7 @@ def test_a_chain_that_lingers_where_it_should_not():
 def test_large_sets_that_doubles_cannot_hold_are_refused(want_gradient):
     n = LARGEST_CAREFUL_SET + 2
     theta = np.diag(np.linspace(-3.0, 3.0, n))
-    theta[-1, -1] = 30.0  # is not there, though it was due e^30 times
+    theta[-1, -1] = 30.0  # absent, although e^30 arrivals were expected
     theta[0, -1] = 1e-9
     X = table(n, range(n - 1))
     with pytest.raises(InputError, match="rates times the time are too large"):
@@ -279,7 +279,7 @@ def test_the_full_set_is_certain_after_a_very_long_time(t):
 
 @pytest.mark.parametrize("outside", [20.0, 25.0, 30.0])
 def test_huge_gradients_have_small_relative_errors(outside):
-    """An item that did not arrive though it was due exp(30) times: log p is about -exp(30)."""
+    """An item is absent although exp(30) arrivals were expected: log p is about -exp(30)."""
     theta = np.array([[0.0, 0.3], [0.0, outside]])
     for S in ([], [0]):
         value, gradient = at_time(theta, S, 1.0)

@@ -1,4 +1,4 @@
-"""The report in a real browser: every view opens, works, asks nobody, and shows labels as text."""
+"""The report in a real browser: every view works, sends no request, shows labels as text."""
 
 import csv
 import io
@@ -56,7 +56,7 @@ def write(folder, model, samples, *, labels=None, pairs=True):
 
 
 def guessed_times(data):
-    """Times that look like pseudo-times; computing 8,000 of them is not what is tested here."""
+    """Times that look like pseudo-times; the test does not need 8,000 computed ones."""
     mean = (1.0 + data.set_sizes) / (1.0 + data.set_sizes.mean())
     return pd.DataFrame({"mean": mean, "q05": 0.4 * mean, "q95": 2.0 * mean})
 
@@ -166,7 +166,7 @@ def test_the_table_sorts_searches_and_filters(browser, usual):
         assert "Nothing found" in rows.first.inner_text()
         page.fill("#verdicts input[type=search]", "")
         page.locator("#verdicts .table select").select_option(label=item)
-        assert rows.count() == 7  # of eight items, those with this one
+        assert rows.count() == 7  # of the pairs of eight items, those with this item
         assert "7 of 28 orders" in page.locator("#verdicts .count").inner_text()
 
 
@@ -293,7 +293,7 @@ def test_a_posterior_is_shown_with_its_uncertainty(browser, everything):
         chosen.fill("0")
         opacities = [float(e.get_attribute("opacity")) for e in section.locator(".edge").all()]
         assert min(opacities) < 0.9
-        # A patient: the mean over the draws.
+        # The answers for a patient are means over the draws.
         section = show(page, "patient")
         section.get_by_label("Remove all items").click()
         labels = list(posterior.items[:3])
@@ -424,7 +424,7 @@ def test_figures_and_tables_are_downloaded(browser, usual):
             root = ET.fromstring(saved.read_bytes())  # noqa: S314 - our own page
             assert root.tag.endswith("svg")
             assert len(list(root.iter())) > 5
-        # In the dark as well, figures are saved for paper.
+        # Figures are saved in light colours, also if the page is dark.
         page.click("nav button")
         saved = downloaded(page, page.locator("[data-figure=theta]").get_by_label("as SVG"))
         assert 'fill="rgb(255, 255, 255)"' in saved.read_text()

@@ -90,7 +90,7 @@ def test_closest_names_tell_case_apart_and_are_few():
         find_item(model, "Abc")
     with pytest.raises(InputError) as error:
         find_item(model, "item")
-    assert str(error.value).count("'item") == 6  # what was asked for, and five
+    assert str(error.value).count("'item") == 6  # the label that was given, and five suggestions
 
 
 # --- Several --------------------------------------------------------------------------------------

@@ -308,13 +308,13 @@ def test_pseudo_times_are_the_posteriors_of_the_rows():
     for row, values in zip(table.itertuples(index=False), data.values, strict=True):
         one = questions.time_posterior(model, values)
         assert list(row[:4]) == [values.sum(), one.mean, np.sqrt(one.variance), 0.0]
-        # The table reads them off the integrand over time, the posterior inverts a transform.
+        # The table takes quantiles from the integrand over time; the posterior inverts a transform.
         assert row[4:6] == pytest.approx(one.quantile([0.025, 0.5])["time"].to_list(), rel=1e-8)
         assert row[6] == "exact"
 
 
 def test_pseudo_times_of_many_small_sets():
-    """Sets with small components are done together, others alone: all as one by one."""
+    """Sets that are computed together have the same times as sets one by one."""
     rng = np.random.default_rng(5)
     n = 14
     theta = np.diag(rng.normal(-0.5, 1.5, n))

@@ -1,4 +1,4 @@
-"""How much clock is in the data, against enumeration and the closed form of identical items."""
+"""How well the items show the time, against enumeration and the closed form of identical items."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def test_identical_independent_items_are_a_clock_of_precision_one_over_m():
     )  # fmt: skip
     truth = []
     for m in sizes:
-        # k items: each step of the race won by an item, the last one by the observation.
+        # k items: each step but the last is an arrival, and the last is the observation.
         D = [1 + w * (m - k) for k in range(m + 1)]
         p = [math.prod(w * (m - j) / D[j] for j in range(k)) / D[k] for k in range(m + 1)]
         assert sum(p) == pytest.approx(1)
         truth.append(sum(p[k] * identical_items_posterior(w, m, k)[1] for k in range(m + 1)))
         assert abs(found.loc[m, "variance"] - truth[-1]) < 5 * found.loc[m, "se"]
-    # Falls with m, at the end nearly as 1 / m.
+    # It decreases with m, for large m nearly as 1 / m.
     assert found["variance"].is_monotonic_decreasing
     ratio = found.loc[20, "variance"] / found.loc[80, "variance"]
     error = ratio * np.hypot(*(found.loc[m, "se"] / found.loc[m, "variance"] for m in (20, 80)))
@@ -141,7 +141,7 @@ def test_items_against_all_sets(rate):
         z.append((found["explained"].to_numpy() - truth[:, 0]) / found["se"].to_numpy())
         np.testing.assert_allclose(found["time_present"], truth[:, 1], rtol=0.25)
         np.testing.assert_allclose(found["time_absent"], truth[:, 2], rtol=0.25)
-    # Means of 25 squares with 19 degrees of freedom: five spreads.
+    # Means of 25 squares with 19 degrees of freedom: five standard deviations.
     assert np.all(np.abs(np.mean(np.square(z), axis=0) - 1) < 1.8)
     assert np.all(np.mean(np.square(z), axis=0) > 0.25)
     assert np.abs(np.mean(z, axis=0)).max() < 1

@@ -72,9 +72,9 @@ def test_posteriors_are_compared_draw_by_draw():
 
 
 def test_equal_cohorts_differ_as_rarely_as_the_level_says():
-    """Two normal clouds around estimates of one truth: 90% of the intervals hold zero.
+    """Two normal distributions around estimates of one truth: 90% of intervals contain zero.
 
-    Each estimate has the error that its cloud shows. Of 20 x 6 interactions 12 are expected to be
+    The widths are the errors of the estimates. Of 20 x 6 interactions 12 are expected to be
     called different; the probability of more than 24 is below 0.001 if they are independent.
     """
     rng = np.random.default_rng(3)

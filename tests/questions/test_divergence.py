@@ -114,7 +114,7 @@ def test_labels_decide_which_items_are_compared():
         for second in (two, turned):
             found = questions.sequence_divergence(one, second, given_as)
             assert found.value == pytest.approx(truth, rel=1e-9)
-    # By default the items that both have; the others stay hidden.
+    # By default the items that both models have; the others are hidden.
     part = Model(other, ["x", "b", "y", "d"])
     found = questions.sequence_divergence(one, part)
     assert found.value == pytest.approx(divergence_by_enumeration(theta, other, [1, 3]), rel=1e-9)
@@ -172,7 +172,7 @@ def test_simulation_of_equal_models_is_about_zero():
     )
     assert abs(found.value) < 5 * found.se
     assert found.se < 0.005
-    # Counting alone would be above zero by about 15 / 500, six spreads of this mean.
+    # Counting alone would be above zero by about 15 / 500, six standard deviations of this mean.
     values = [
         questions.sequence_divergence(
             theta, theta, method="simulation", draws=500, random_state=seed

@@ -45,7 +45,7 @@ def test_all_orders_against_enumeration(model, data):
     assert len(found) == math.factorial(size) == found["order"].nunique()
     expected = [truth[order] for order in found["order"]]
     np.testing.assert_allclose(found["probability"], expected, rtol=1e-8)
-    # The best first, up to rounding where orders tie.
+    # The best order first; orders of equal probability may differ by rounding.
     assert (np.diff(np.log(found["probability"])) <= 1e-9).all()
     np.testing.assert_allclose(found["cumulative"], np.cumsum(expected), rtol=1e-9)
     assert found["cumulative"].iloc[-1] == pytest.approx(1.0, abs=1e-9)
@@ -93,7 +93,7 @@ def test_ties():
 
 @pytest.mark.parametrize("spread", [0.0, 1e-15])
 def test_ties_are_not_all_begun(monkeypatch, spread):
-    """9! orders of the same probability, some by rounding only: five of them take few steps."""
+    """9! orders have the same probability, up to rounding; finding five of them takes few steps."""
     pushed = []
 
     def counted(heap, entry):
@@ -133,7 +133,7 @@ def test_beyond_the_budget_within_its_errors():
         )
         assert found.attrs == {"method": "relocation", "draws": 480, "seed": seed}
         exact = np.array([truth[order] for order in found["order"]])
-        # What is sampled is the probability of the set: one factor for all orders.
+        # Only the probability of the set is sampled; it is one factor for all orders.
         assert np.ptp(np.log(found["probability"] / exact)) < 1e-9
         np.testing.assert_allclose(
             found["se"] / found["probability"], found["se"][0] / found["probability"][0]

@@ -93,7 +93,7 @@ def test_items_within_a_time(case, time):
     assert sorted(found.index) == labels(j for j in range(len(theta)) if j not in state)
     assert found["probability"].is_monotonic_decreasing
     for item, row in found.iterrows():
-        # One in ten thousand simulated items is off by more than five errors.
+        # Of ten thousand simulated items, at most one is wrong by more than five standard errors.
         error = 1e-9 if row["method"] == "exact" else 5.5 * row["se"]
         assert row["probability"] == pytest.approx(truth[int(item)], abs=error, rel=1e-9)
     exact = (found["method"] == "exact").all()
@@ -132,7 +132,7 @@ def test_simulation_is_right_within_calibrated_errors(monkeypatch):
         z.append(
             [(found.loc[j, "probability"] - truth[int(j)]) / found.loc[j, "se"] for j in "0234"]
         )
-    # Means of 40 squares have the spread 0.22: five of them.
+    # Means of 40 squares have a standard deviation of 0.22; the limit is five of them.
     assert np.all(np.abs(np.mean(np.square(z), axis=0) - 1) < 1.1)
     assert np.abs(z).max() < 5.5
 

@@ -71,7 +71,7 @@ def test_observed_is_that_of_the_dense_solve(model):
 @quick
 @given(models(min_items=3), st.data())
 def test_a_part_of_the_items(model, data):
-    """On the lattice of what acts on them, in the order asked for."""
+    """Uses the lattice of the items that act on them; the result has the requested order."""
     theta, z = theta_and_rate(model)
     asked = data.draw(st.permutations(range(len(theta))))[: data.draw(st.integers(2, 3))]
     found = order_matrix(model, asked)
@@ -124,7 +124,7 @@ def blocks_of(sizes, seed=0):
 
 
 def test_blocks_share_their_clock():
-    """Items of different blocks act on each other in no way, but wait for the same observation."""
+    """Items of different blocks do not interact, but have the same observation time."""
     theta = blocks_of([3, 3, 3, 3, 3, 3, 3, 3])
     found = order_matrix(observed(theta, 0.7), method="exact", budget=Budget(work=1e4))
     for one, two in itertools.combinations(range(8), 2):
@@ -148,7 +148,7 @@ def test_pairs_share_lattices(monkeypatch):
     budget = Budget(work=Budget.exact_work(8, 8))
     found = order_matrix(theta, method="exact", budget=budget, n_threads=1)
     assert sorted(sizes) == [4, 4, 4]
-    # Without functions of time: each two blocks on a lattice, which is less than one of all.
+    # Without functions of time: one lattice for each two blocks, not one for all.
     monkeypatch.setattr(module, "_SMALL_LATTICE", 12)
     whole = order_matrix(theta, method="exact")
     assert sizes[3:] == [8, 8, 8]
@@ -201,7 +201,7 @@ def test_target_is_reached_and_can_be_repeated():
     )
     assert found == again
     assert found.method == "simulation"
-    # Not many more draws than that takes.
+    # It does not use many more draws than are needed.
     assert found.se > 0.003
 
 
@@ -223,7 +223,7 @@ def test_threads_do_not_change_a_bit():
 
 def test_pairs_beyond_the_budget_are_simulated_and_the_others_exact():
     theta = blocks_of([2, 2, 2, 2])
-    budget = Budget(work=Budget.exact_work(3, 3))  # a block, but not two
+    budget = Budget(work=Budget.exact_work(3, 3))  # enough for one block, but not for two
     found = order_matrix(theta, budget=budget, random_state=2)
     truth = order_matrix(theta, method="exact")
     inside = np.kron(np.eye(4), np.ones((2, 2))) > 0
@@ -292,7 +292,7 @@ def test_given_a_sample_against_enumeration(model, data):
     one = order_probability(model, sample[1], sample[0], given=set(sample))
     assert float(one) == pytest.approx(truth[1, 0], rel=1e-8, abs=1e-14)
     assert one.method == "exact"
-    # Without items: those of the sample, in the order of the model.
+    # Without an argument `items`: the items of the sample, in the order of the model.
     whole = order_matrix(model, given=sample)
     assert list(whole.probability) == [str(i) for i in sorted(sample)]
 

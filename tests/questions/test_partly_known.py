@@ -66,7 +66,7 @@ def test_times():
     assert found.variance == pytest.approx(second - expected**2, rel=1e-9)
     table = q.pseudo_times(MODEL, SAMPLE)
     assert table["mean"].iloc[0] == pytest.approx(expected, rel=1e-10)
-    # The median is where the distribution function is a half.
+    # At the median the distribution function is one half.
     median = float(table["q50"].iloc[0])
     grid = np.linspace(1e-6, 60.0, 40001)
     density = found.density(grid)["density"].to_numpy()

@@ -41,7 +41,7 @@ def test_reversed_pair_keeps_its_sets_and_turns_its_order(theta, rate):
         set_distribution(turned, rate), set_distribution(theta, rate), rtol=1e-9
     )
     before, after = first_of_two(theta, rate), first_of_two(turned, rate)
-    if abs(before - 0.5) > 1e-9:  # a draw has no reverse
+    if abs(before - 0.5) > 1e-9:  # if both orders are equally probable, there is no reverse
         assert (before > 0.5) == (after < 0.5)
     assert min(after, 1.0 - after) == pytest.approx(0.02, abs=1e-9)
 
@@ -107,7 +107,7 @@ def test_evidence_is_the_likelihood_lost_by_turning_the_arrow():
         for theta in (refit(MODEL, SETS, tol=1e-6).model.theta, turned)
     )
     lost = here - there
-    assert not row["optimum"]  # learning goes back to the first order, so the arrow is held
+    assert not row["optimum"]  # a fit would return to the first order, so the interaction is fixed
     assert row["evidence"] == pytest.approx(lost, abs=0.1)
 
 

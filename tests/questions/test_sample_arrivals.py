@@ -52,7 +52,7 @@ def test_exact_against_enumeration(model, data):
     assert found["arrival_mean"].is_monotonic_increasing
     truth = truth.loc[found.index]
     np.testing.assert_allclose(found[MEANS], truth[MEANS], rtol=1e-9)
-    # Roots of differences: what is close to 0 has half the digits.
+    # Square roots of differences: values close to 0 have only half of the digits.
     for name in ("position_sd", "arrival_sd"):
         np.testing.assert_allclose(found[name], truth[name], rtol=1e-6, atol=1e-6)
     assert (found[ERRORS] == 0.0).all(axis=None)
@@ -149,7 +149,7 @@ def test_target_is_reached_and_can_be_repeated():
 
 
 def test_draws_are_what_was_drawn():
-    """Chains draw as many each: the number that is reported gives the same answer again."""
+    """A second call with the reported number of draws gives the same answer."""
     theta = random_theta(21, 6, 2.0)
     found = sample_arrivals(theta, range(6), budget=TINY, draws=100, random_state=2)
     assert found.attrs["draws"] == 112

@@ -139,7 +139,7 @@ def test_weights_are_those_of_a_nested_simulation():
     assert abs(row["probability"] - slow.mean()) < 4.0 * error
     share = (slow >= 0.9).mean()
     assert abs(row["right"] - share) < 4.0 * np.sqrt(0.25 / len(slow))
-    # Nothing new: what is known now, without the chain of the truth.
+    # Without new samples: the present probability, without the chain of the true model.
     ahead = posterior.draws.orders[:, :, 0] > 0.5
     now = [(np.delete(ahead, c, axis=0) == ahead[c, d]).mean() for c in range(4) for d in range(2)]
     assert plan.loc[(0, 0), "probability"] == pytest.approx(np.mean(now))
@@ -215,7 +215,7 @@ def test_two_items_agree_with_integration_over_the_prior():
     assert plan.now == pytest.approx((now @ ahead) / now.sum(), abs=0.05)
     assert row["probability"] == pytest.approx(np.mean(found), abs=0.03)
     assert row["right"] == pytest.approx(np.mean(called), abs=0.06)
-    # It is not what is known now: the study helps.
+    # It differs from the present probability: the study helps.
     assert row["probability"] > max(plan.now, 1.0 - plan.now) + 0.05
 
 
@@ -256,7 +256,7 @@ def test_the_pair_may_be_given_either_way(pair, plan):
     turned = questions.plan_study(
         draws, data, "a", "b", samples=[0, 100], clocks=[0, 40], random_state=1, n_threads=1
     )
-    assert turned.table.equals(plan.table)  # and threads do not matter
+    assert turned.table.equals(plan.table)  # and for any number of threads
     assert turned.now == pytest.approx(1.0 - plan.now)
     assert (plan.first, plan.second) == ("b", "a")
     assert len(plan.sentences()) == 4

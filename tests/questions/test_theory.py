@@ -213,7 +213,7 @@ def test_a_model_lies_in_its_family(theta):
     s = math.exp(theta[0, 0])
     low, high = family.interval
     assert low <= s <= high
-    # s is a double: near an end of the interval it holds few digits of the small effect.
+    # Near an end of its interval, the double s has few digits for the small effect.
     digits = 1e-13 / min(s - low, high - s) * high
     np.testing.assert_allclose(family.theta(s), theta, atol=1e-9 + 2 * digits)
 

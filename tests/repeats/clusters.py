@@ -1,4 +1,4 @@
-"""A Dask cluster of processes of its own, whose parts a test may kill."""
+"""A Dask cluster of separate processes, which a test may kill."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Cluster:
         while self.address is None:
             assert time.monotonic() < end, "the scheduler does not start"
             time.sleep(0.05)
-            # Dask does not write it whole or not at all.
+            # Dask does not write this file in one step, so it may be incomplete.
             with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
                 self.address = json.loads(file.read_text())["address"]
         if workers:
@@ -68,6 +68,6 @@ class Cluster:
 
 @contextlib.contextmanager
 def cluster_of(folder, workers, allowed_failures=3):
-    """Start a cluster; a repeat may kill so many workers before Dask gives it up."""
+    """Start a cluster; after a repeat has killed this many workers, Dask gives it up."""
     with contextlib.ExitStack() as stack:
         yield Cluster(folder, workers, allowed_failures, stack)

@@ -1,4 +1,4 @@
-"""Tasks for the tests of repeats: small, and some of them misbehave."""
+"""Small tasks for the tests of repeats; some of them fail on purpose."""
 
 import os
 import signal
@@ -112,7 +112,7 @@ def kill_the_worker(number, seed):
 
 
 def be_stopped(number, seed):
-    """A fit that gets a signal while it is under way."""
+    """A fit that gets a signal while it runs."""
     with graceful_stop():
         if number == 1:
             os.kill(os.getpid(), signal.SIGINT)

@@ -20,7 +20,7 @@ from sequela.repeats.work import Work
 
 pytest.importorskip("distributed", reason="Dask is an extra: pip install 'sequela[cluster]'")
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # what distributed warns of is not ours
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of distributed are not about sequela
 
 TASKS = "repeats.tasks"
 
@@ -60,7 +60,7 @@ def test_workers_use_one_thread_each_and_no_more_work_at_once_than_there_are(pai
 
 
 def test_a_cluster_of_one_core_does_the_work_and_not_this_process(tmp_path):
-    """joblib would take a cluster with one core for no cluster."""
+    """joblib would ignore a cluster with a single core."""
     with cluster_of(tmp_path, 1) as single:
         table = run(
             plan_of("threads", [{}] * 3), tmp_path / "a", backend="dask", cluster=single.address
@@ -124,7 +124,7 @@ def test_a_repeat_that_kills_its_workers_is_a_failed_repeat(tmp_path):
         pytest.raises(RepeatsError, match="KilledWorker") as no,
     ):
         run(plan, tmp_path / "a", backend="dask", cluster=own.address)
-    # Dask may also give up one that waited at the same worker each time.
+    # Dask may also give up a repeat that waited at the same worker each time.
     assert 2 in no.value.failures
     assert missing(plan, tmp_path / "a") == sorted(no.value.failures)
     assert len(no.value.failures) <= 3
@@ -170,7 +170,7 @@ def test_an_event_loop_that_starts_late_is_tried_again(tmp_path, monkeypatch):
 
 
 class Client:
-    """What `prepare_hosts` asks of a client; the workers answer as told."""
+    """The part of a Dask client that `prepare_hosts` uses; its workers give fixed answers."""
 
     def __init__(self, answers, threads=1):
         self.answers = answers
@@ -185,7 +185,7 @@ class Client:
         return dict.fromkeys(self.answers, self.threads)
 
     def submit(self, _function, _work, workers, pure):
-        assert not pure  # else Dask would do it once for all machines
+        assert not pure  # otherwise Dask would run it once for all machines
         self.ready += workers
         return SimpleNamespace(result=lambda: None)
 
@@ -250,7 +250,7 @@ def test_a_wait_for_what_can_come_is_not_ended():
 
 
 class LeavingPool:
-    """A pool whose chosen workers leave: then any worker will do."""
+    """A pool whose chosen workers leave; then any other worker may be used."""
 
     workers = 1
     client = SimpleNamespace(status="running")

@@ -133,7 +133,7 @@ def test_kinds_multiply(data):
 
 def test_cases_are_small_and_the_samples_are_in_one_file(boots, data):
     table = (boots / "000000.json").read_text()
-    assert "step 1" not in table  # labels stand with the samples
+    assert "step 1" not in table  # labels are stored with the samples
     assert all(set(case) == {"bootstrap", "penalty"} for case in plan_fits(
         data, bootstraps=50, seed=1).cases)  # fmt: skip
     assert (boots / "data.npz").stat().st_size < 20_000
@@ -198,7 +198,9 @@ def test_seeds_are_random_starts(data, tmp_path):
     with pytest.warns(ConvergenceWarning):
         learner.fit(data)
     assert np.array_equal(learned[1].theta, learner.theta_)
-    assert not fit_table(tmp_path / "a")["converged"].any()  # a value, and no warning
+    assert not fit_table(tmp_path / "a")[
+        "converged"
+    ].any()  # the value is returned without a warning
 
 
 def test_options_reach_the_fit_and_times_too(tmp_path):
@@ -228,7 +230,7 @@ def test_orders_are_those_of_the_models(data, tmp_path):
         orders = order_matrix(model, ["step 2", "step 1", "left"])
         for row in found[found["repeat"] == repeat].itertuples():
             assert row.probability == orders.probability.loc[row.first, row.second]
-    # Only the items that took part; one alone has no order.
+    # Only the items of the fit; a single item has no order.
     few = plan_fits(data, item_subsets=[1, 10], orders=["step 2", "step 1"], seed=3)
     run(few, tmp_path / "b", backend="threads")
     assert pair_orders(tmp_path / "b")["repeat"].tolist() == [1]
@@ -247,7 +249,7 @@ def test_other_workers_give_the_same_bits(backend, data, boots, tmp_path):
 
 
 def test_an_interrupted_fit_is_not_recorded(data, monkeypatch):
-    """The first signal ends a fit with the best so far: that is no repeat."""
+    """The first signal ends a fit with the best model so far, which is not a finished repeat."""
     from sequela.learning import fitting
 
     class Asked:
@@ -337,7 +339,7 @@ def old_stream(seed, *key):
 
 
 def test_what_a_plan_draws_has_not_changed_since_version_0_1(data):
-    """A folder that was begun then goes on with the same samples, and is read with its items."""
+    """A folder of that version is continued with the same samples, and read with its items."""
     n = data.n_samples
     for number in (0, 7):
         drawn, _ = _split(data, 5, FitCase(0.05, bootstrap=number))
@@ -419,7 +421,7 @@ def test_a_plan_of_version_0_1_goes_on(backend, data, tmp_path):
         assert found[at] == learner.model_
     table = fit_table(tmp_path / "old")
     assert table["objective"].tolist() == [learner.objective_ for learner in learned]
-    # That rate is not the default's: the fits would differ.
+    # This rate is not the default, so the fits would differ.
     default = SetChain(0.05, tol=1e-3).fit(data.select_items(found[1].items))
     assert np.abs(default.theta_ - found[1].theta).max() > 0.5
 

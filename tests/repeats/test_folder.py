@@ -59,7 +59,7 @@ def test_other_data_are_refused(data, tmp_path):
     other = data.without_times()
     with pytest.raises(InputError, match="another plan: its data differ"):
         run(plan_of(other), tmp_path / "a", backend="threads")
-    # The plan is the right one, the file is not.
+    # The plan is correct, but the file is damaged.
     (tmp_path / "b").mkdir()
     keep_data(other, tmp_path / "b")
     (tmp_path / "b" / "data.npz").replace(tmp_path / "a" / "data.npz")

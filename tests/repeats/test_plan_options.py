@@ -1,4 +1,4 @@
-"""The options of plans: typed keywords, checked once; and a front door that loads nothing."""
+"""The options of plans are checked once; the package loads its names on first use."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_an_unknown_item_is_named_with_the_one_that_may_be_meant():
 
 
 def test_repeats_keep_what_they_were_given_only_once():
-    """Sizes and penalties may be generators; cases are asked for more than once."""
+    """Sizes and penalties may be generators, although the cases are needed more than once."""
     kinds = Repeats(item_subsets=(n for n in [2, 3]), penalties=(p for p in [0.1, 0.2]))
     first = kinds.cases(DATA, kinds.penalties)
     assert first == kinds.cases(DATA, kinds.penalties)

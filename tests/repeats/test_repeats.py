@@ -1,4 +1,4 @@
-"""Repeats: the same numbers whichever way they ran, and nothing is done or lost twice."""
+"""Repeats give the same numbers on every backend; none is lost, and none runs twice."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_killed_process_costs_nothing(tmp_path):
     marks.mkdir()
     plan = plan_of("kill_the_worker_once", [{"folder": str(marks), "number": i} for i in range(8)])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of loky, that a worker stopped
+        warnings.simplefilter("ignore")  # a warning of loky that a worker stopped
         table = run(plan, tmp_path / "a", workers=2)
     assert (marks / "killed").exists()
     expected = run(plan, tmp_path / "b", backend="threads")
@@ -139,7 +139,7 @@ def test_a_repeat_that_kills_its_process_is_named_and_the_others_are_done(tmp_pa
             run(plan, tmp_path / "a", workers=2)
     left = missing(plan, tmp_path / "a")
     assert 2 in left
-    # Those that stood beside it or behind it may have to be done again, no others.
+    # Only repeats that ran at the same time or waited after it may run again.
     assert len(left) <= 5
 
 
@@ -174,7 +174,7 @@ def test_a_repeat_that_is_interrupted_is_not_recorded(tmp_path):
 
 
 def test_a_single_worker_leaves_interrupts_to_this_process(tmp_path):
-    """joblib takes no process for a single worker: here Ctrl-C must go on to work."""
+    """joblib starts no process for a single worker, so Ctrl-C must still work in this process."""
     run(plan_of("draw", [{"n": 1}] * 2), tmp_path / "a", backend="processes", workers=1)
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
@@ -196,7 +196,7 @@ def test_workers_do_not_crowd_the_cores(backend, tmp_path):
     assert most_at_once(table) <= 2
     from sequela.support.threads import resolve_threads
 
-    assert resolve_threads(2) == 2  # asked for by name it is still given
+    assert resolve_threads(2) == 2  # it is still used if it is requested by name
 
 
 def test_without_a_number_there_are_as_many_workers_as_cores(tmp_path):

@@ -1,4 +1,4 @@
-"""Writing files: the old content or the new one, never half of it."""
+"""A file that is written has either its old content or its complete new content."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""Folders that appear whole, or under another name what there is."""
+"""A folder gets its name when it is complete; until then it has another name."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ def test_what_is_worth_keeping_is_kept_beside_an_earlier_folder(tmp_path, caplog
     with new_folder(earlier, force=True, keep_with="model") as made:
         (made / "model").write_text("whole")
     assert (earlier / "model").read_text() == "whole"
-    assert (tmp_path / "a.incomplete" / "model").exists()  # not ours to delete any more
+    assert (
+        tmp_path / "a.incomplete" / "model"
+    ).exists()  # it now belongs to another process and must not be deleted
 
 
 def test_a_folder_of_others_is_never_replaced(tmp_path):

@@ -20,7 +20,7 @@ from sequela.support import jit as _jit
 
 @pytest.fixture(autouse=True)
 def nothing_compiled_yet(monkeypatch):
-    """Forget what other tests compiled."""
+    """Reset the record of what other tests compiled."""
     monkeypatch.setattr(_jit, "_progress", _jit._Progress())
 
 
@@ -55,7 +55,7 @@ def uncached(monkeypatch):
 
 
 def refuse(monkeypatch, times):
-    """Let njit fail as it does where nothing can be written; return what it was asked for."""
+    """Let njit fail as if no folder could be written; return the calls that it received."""
     asked = []
 
     def njit(**options):

@@ -76,7 +76,7 @@ def test_plain_lines_in_a_log(monkeypatch):
     monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
     monkeypatch.setattr(_progress, "_BETWEEN_LINES", 1e9)
     with lines_in_log(), WorkProgress("counting sheep", 2_000) as bar:
-        # The line comes while the first piece is still under way.
+        # The line is printed before the first piece is done.
         assert log.written.wait(60)
         bar.reach(1_500)
         bar._write_line()

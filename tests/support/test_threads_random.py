@@ -245,7 +245,7 @@ def test_streams_depend_on_every_part_of_their_index():
 
 
 def test_the_number_of_a_purpose_is_part_of_what_a_seed_means():
-    """Another number here, and every result that was recorded with its seed is lost."""
+    """If a number changed, results that were recorded with their seed could not be repeated."""
     assert {purpose.name: int(purpose) for purpose in Purpose} == {
         "FITTED_ORDERS": 1,
         "RANDOM_START": 2,
@@ -261,7 +261,7 @@ def test_the_number_of_a_purpose_is_part_of_what_a_seed_means():
         "STUDY": 13,
         "FIT_CHECK": 14,
     }
-    # A name for a number that another has would be an alias, and not listed above.
+    # A name with the number of another name would be an alias, and would not be listed above.
     assert len(Purpose.__members__) == len(Purpose)
 
 
