@@ -29,9 +29,14 @@ from sequela.kernels.sample_orders import sum_sample_orders
 from sequela.observation import Exponential
 from sequela.posteriors import Laplace, NotConvergedWarning
 from sequela.posteriors.diagnostics import effective_size, r_hat
+from sequela.posteriors.priors import as_prior
 from sequela.posteriors.problem import Problem
 
-PRIORS = {"learned scale": Laplace(), "fixed scale": Laplace(0.4)}
+PRIORS = {
+    "default": as_prior(None),
+    "Laplace, learned scale": Laplace(),
+    "Laplace, scale 0.4": Laplace(0.4),
+}
 LIMITS = (1.01, 400.0)
 # The cascade with a fixed scale needs more draws than the default limit of 4,000.
 MOST_DRAWS = 20_000
@@ -203,10 +208,13 @@ def main():
     parser.add_argument("--summary", action="store_true")
     options = parser.parse_args()
     options.output.mkdir(exist_ok=True, parents=True)
+    # `log_density` is written for Laplace priors only.
     samplers = {"sequela": sample} | ({"NUTS": sample_nuts} if options.nuts else {})
     for table in [] if options.summary else options.only:
         for prior in options.prior:
             for name, sampler in samplers.items():
+                if name == "NUTS" and not isinstance(PRIORS[prior], Laplace):
+                    continue
                 path = options.output / f"{table}, {prior}, {name}, {options.seed}.json"
                 if path.exists():
                     continue

@@ -134,7 +134,7 @@ def test_a_prior_survives_json(prior):
 
 
 def test_names_stand_for_learned_scales():
-    assert as_prior(None) == Laplace(scale=LearnedScale())
+    assert as_prior(None) == StudentT(df=2.0, scale=LearnedScale())
     for name, shape in KINDS.items():
         assert as_prior(name) == shape()
         assert isinstance(as_prior(name).scale, LearnedScale)

@@ -208,7 +208,7 @@ def _time_full(data: Dataset, method: str, time_limit: float, needed: int) -> di
 def cases(settings: Settings) -> list[dict[str, Any]]:
     """Return the only case; simultaneous measurements would disturb each other."""
     if settings.quick:
-        sizes = {"sizes": [10, 15], "full_sizes": [10, 15], "iterations": 30, "time_limit": 3.0}
+        sizes = {"sizes": [10, 15], "full_sizes": [10, 15], "iterations": 30, "time_limit": 12.0}
     else:
         sizes = {
             "sizes": [10, 15, 20, 50, 100], "full_sizes": [10, 15, 20],

@@ -36,7 +36,7 @@ _MAX_ROWS = 20
 )
 @click.option(
     "--prior", type=click.Choice(["student-t", "laplace", "normal"]),
-    help="Shape of the prior of the interactions. Default: laplace.",
+    help="Shape of the prior of the interactions. Default: student-t.",
 )  # fmt: skip
 @click.option(
     "--scale", type=click.FloatRange(min=0, min_open=True),
@@ -109,9 +109,9 @@ def read_prior(name: str | None, scale: float | None) -> Prior | str | None:
     """Return the prior that the options describe; None is the default."""
     if scale is None:
         return name
-    from sequela.posteriors.priors import KINDS, Laplace
+    from sequela.posteriors.priors import KINDS, as_prior
 
-    shape = Laplace if name is None else KINDS[name]
+    shape = type(as_prior(None)) if name is None else KINDS[name]
     chosen: Prior = shape(scale=scale)
     return chosen
 

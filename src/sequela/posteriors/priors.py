@@ -226,9 +226,10 @@ def _check_scale(prior: Any) -> None:
 def as_prior(prior: Prior | str | None) -> Prior:
     """Return a prior; a name stands for the shape with a learned scale.
 
-    None is the default, a Laplace prior with a learned scale. Of the priors that were compared,
-    Student's t predicted held-out samples a little better, but its chains take three times as long
-    to converge (see the documentation).
+    None is the default, Student's t with 2 degrees of freedom and a learned scale. Of the priors
+    that were compared, it predicted held-out samples best, and its orders were right most often
+    (see the documentation). Laplace's distribution expects many small interactions, and spreads
+    the effect of one item over many.
 
     Examples
     --------
@@ -236,7 +237,7 @@ def as_prior(prior: Prior | str | None) -> Prior:
     Laplace(scale=LearnedScale(median=0.5, spread=1.0), base_rates=BaseRates(mean=-1.0, sd=3.0))
     """
     if prior is None:
-        return Laplace()
+        return StudentT()
     if isinstance(prior, str):
         if prior not in KINDS:
             raise InputError(

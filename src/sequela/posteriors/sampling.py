@@ -91,7 +91,8 @@ def posterior(
     data : Dataset, DataFrame, array or list of sets
         The samples, at unknown times.
     prior : Prior, "laplace", "student-t", "normal" or None
-        The prior of the interactions; a name stands for a learned scale. None: Laplace's.
+        The prior of the interactions; a name stands for a learned scale. None: Student's t
+        with 2 degrees of freedom.
     observation : Observation or None
         How samples are observed; None: at an exponential time with rate 1.
     continue_from : Posterior, path or None
