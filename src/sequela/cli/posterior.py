@@ -111,7 +111,7 @@ def read_prior(name: str | None, scale: float | None) -> Prior | str | None:
         return name
     from sequela.posteriors.priors import KINDS, as_prior
 
-    shape = type(as_prior(None)) if name is None else KINDS[name]
+    shape = KINDS[as_prior(name).kind]
     chosen: Prior = shape(scale=scale)
     return chosen
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sequela.learning.carried_newton import CarriedNewton
 from sequela.learning.fixed import apply_fixed
 from sequela.learning.penalties import OffDiagonalL1, OnSupport, with_fixed
 from sequela.learning.refitting import PRIOR_SD, WarmFits, WithRidge
@@ -39,11 +40,17 @@ __all__ = ["HeldFits", "Hold", "Visited", "move_order", "order_log_odds"]
 # Strength of the spring, in nats per squared log-odds. If the log-likelihood decreases by 12 nats
 # per unit of the log-odds, the pair ends half a unit from its target.
 _STIFFNESS = 25.0
-# Fits along a profile are approximate. Their tolerance is this share of the penalty, within these
-# bounds; the error of the value is then about 0.03 nats.
+# Fits with the penalty are approximate, because they only choose supports and starts. Their
+# tolerance is this share of the penalty, within these bounds.
 _HELD_SHARE = 0.2
 _TIGHTEST, _LOOSEST = 2e-4, 2e-3
 _HELD_ITERATIONS = 60
+# Fits on a support end when one more step would gain fewer nats, and no entry of the gradient has
+# more nats per unit.
+_LEAST_GAIN = 0.02
+_STEEPEST = 0.15
+# With more free entries, a dense Hessian would take longer than the likelihood.
+_MOST_FREE = 1000
 # Larger entries at the start could leave the range of a double.
 _LARGEST_START = 8.0
 # Larger log-odds would make one order impossible, and the solver could not return from there.
@@ -148,6 +155,39 @@ class _HeldObjective(WithRidge):
 
 
 @dataclass(frozen=True)
+class _PriorAndSpring:
+    """The prior of the interactions and a spring, in nats, on some entries of theta."""
+
+    theta: NDArray[np.float64]
+    places: NDArray[np.int64]
+    spring: _HeldObjective | None
+    n_samples: float
+
+    def evaluate(
+        self, x: NDArray[np.float64]
+    ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        """Return value, gradient and Hessian (of the spring: by Gauss and Newton)."""
+        n = len(self.theta)
+        weight = np.where(self.places % (n + 1) == 0, 0.0, 1.0 / PRIOR_SD**2)
+        value, gradient = 0.5 * float(weight @ (x * x)), weight * x
+        hessian = np.diag(weight)
+        if self.spring is not None:
+            theta = self.theta.copy()
+            theta.ravel()[self.places] = x
+            energy, slope = self.spring.spring(theta)
+            value += self.n_samples * energy
+            gradient = gradient + self.n_samples * slope.ravel()[self.places]
+            i, j = self.spring.hold.pair
+            parts = np.zeros_like(theta)
+            parts[[i, j, i, j], [i, j, j, i]] = order_log_odds(theta, i, j, self.spring.stop_rate)[
+                1
+            ]
+            row = parts.ravel()[self.places]
+            hessian += self.n_samples * self.spring.stiffness * np.outer(row, row)
+        return value, gradient, hessian
+
+
+@dataclass(frozen=True)
 class Visited:
     """A fitted theta and its objective over all samples, in nats.
 
@@ -191,6 +231,8 @@ class HeldFits:
         self._limits = Limits(tol=tol, max_iter=_HELD_ITERATIONS)
         nothing = np.zeros((fits.objective.n, fits.objective.n))
         self.stop_rate = Parameters(nothing, fits.observation).stop_rate
+        # The unit of an entry is the fourth root of its variance per sample.
+        self._newton = CarriedNewton(self.n_samples * fits.unit**-4.0)
 
     @property
     def seconds(self) -> float:
@@ -222,6 +264,10 @@ class HeldFits:
         solver = ProximalNewton(penalty, fits.unit)
         start = np.clip(theta, -_LARGEST_START, _LARGEST_START)
         start = apply_fixed(start, fits.fixed)
+        if support is not None:
+            fits.objective.prepare(solver.free_at_first(start))
+            if not fits.objective.is_sampled and np.count_nonzero(support) <= _MOST_FREE:
+                return self._fit_on_support(start, objective, penalty)
         first = begin(solver, objective, start)
         if not np.isfinite(first[0].loss):
             return None
@@ -233,6 +279,39 @@ class HeldFits:
         if isinstance(objective, _HeldObjective):
             loss -= objective.spring(state.theta)[0]
         return Visited(state.theta, -self.n_samples * loss, 0.0)
+
+    def _fit_on_support(
+        self, start: NDArray[np.float64], objective: WithRidge, penalty: Penalty
+    ) -> Visited | None:
+        """Return the optimum on a support, with the prior and perhaps a spring, to 0.02 nats."""
+        free = np.isfinite(penalty.weights(len(start)))
+        if self.fits.fixed is not None:
+            free &= np.isnan(self.fits.fixed)
+        places = np.flatnonzero(free)
+        theta = np.where(free | np.eye(len(start), dtype=bool), start, 0.0)
+        theta = apply_fixed(theta, self.fits.fixed)
+        spring = objective if isinstance(objective, _HeldObjective) else None
+
+        def loss(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            trial = theta.copy()
+            trial.ravel()[places] = x
+            value, gradient = self.fits.objective.evaluate(trial)
+            return self.n_samples * value, self.n_samples * gradient.ravel()[places]
+
+        known = _PriorAndSpring(theta, places, spring, self.n_samples)
+        found = self._newton.minimise(
+            loss, known, places, theta.ravel()[places], tol=_LEAST_GAIN, steepest=_STEEPEST,
+            max_iter=_HELD_ITERATIONS,
+        )  # fmt: skip
+        if found is None:
+            return None
+        self.evaluations += found.evaluations
+        end = theta.copy()
+        end.ravel()[places] = found.x
+        value = found.value
+        if spring is not None:
+            value -= self.n_samples * spring.spring(end)[0]
+        return Visited(end, -value, 0.0)
 
     def value_of(self, theta: NDArray[np.float64], *, on_support: bool = False) -> Visited:
         """Return theta with its value, with the penalty or, on a support, with the prior."""

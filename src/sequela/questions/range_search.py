@@ -28,8 +28,9 @@ __all__ = ["PairRange", "Point", "RangeSearch", "SearchLimits", "range_of"]
 _RISE = 1e-3  # a model that is better by fewer nats does not replace the current one
 _STEP = 1.25  # log-odds between two points of a profile
 _MOST_STEPS = 5
+_EVIDENCE = 3.0  # a profile goes on for this many nats beyond the range to reach the opposite order
 _RIVAL = 1.0  # log-odds at which the opposite order is first held
-_EDGE = 0.02  # a profile ends where P(a before b) is within this distance of 0 or 1
+_EDGE = 0.02  # a profile ends within this distance of the probability to which it moves, 0 or 1
 # Profiles also begin from the best other optima: at most this many, within this many nats.
 _MOST_OPTIMA = 2
 _NEARBY = 5.0
@@ -183,6 +184,8 @@ class RangeSearch:
         self._given = self.current.value
         self._optima: list[Visited] = [self.current]
         self._rivals: dict[Pair, Visited] = {}
+        # Optima that were learned again on the support of the last pair, by their id.
+        self._relearned: dict[int, Visited] = {}
         self._most = np.zeros(2)
         self._stopped: Callable[[], bool] = lambda: False
 
@@ -343,8 +346,7 @@ class RangeSearch:
         best = -np.inf
         tops: list[Visited] = []
         for start, target in starts:
-            hold = Hold(pair, target) if target else None
-            top = self._fit(start.theta, hold, support)
+            top = self._top(start, target, pair, support)
             if top is None or any(np.abs(top.theta - t.theta).max() <= SAME for t in tops):
                 continue
             tops.append(top)
@@ -353,6 +355,22 @@ class RangeSearch:
                 paths.append(self._follow(top, pair, direction, (support, best)))
                 best = max(best, *(value for _, value in paths[-1]))
         return paths
+
+    def _top(
+        self, start: Visited, target: float, pair: Pair, support: NDArray[np.bool_]
+    ) -> Visited | None:
+        """Return where a profile begins: a model that is learned again on the support.
+
+        An optimum is the start for several pairs, whose supports are similar. So its fit begins
+        where it ended for the previous pair.
+        """
+        if target:
+            return self._fit(start.theta, Hold(pair, target), support)
+        near = self._relearned.get(id(start), start)
+        top = self._fit(np.where(support, near.theta, 0.0), None, support)
+        if top is not None:
+            self._relearned[id(start)] = top
+        return top
 
     def _follow(
         self,
@@ -366,9 +384,14 @@ class RangeSearch:
         path = [(self.held.probability(top.theta, pair), top.value)]
         model = top
         target = self.held.log_odds(top.theta, pair)
+        # A path away from 0.5 cannot cross it.
+        crossed = (path[0][0] >= 0.5) == (direction > 0.0)
         for _ in range(_MOST_STEPS):
             p, value = path[-1]
-            if best - value > self.within or not _EDGE < p < 1.0 - _EDGE:
+            towards = p if direction > 0.0 else 1.0 - p
+            # Beyond the range, only the drop at the opposite order is of interest (the evidence).
+            most = self.within if crossed else self.within + _EVIDENCE
+            if best - value > most or towards > 1.0 - _EDGE:
                 break
             target += direction * _STEP
             start = self.held.moved(model.theta, pair, target)
@@ -378,4 +401,5 @@ class RangeSearch:
             model = further
             best = max(best, model.value)
             path.append((self.held.probability(model.theta, pair), model.value))
+            crossed = crossed or (path[-1][0] >= 0.5) != (path[0][0] >= 0.5)
         return path

@@ -1,0 +1,194 @@
+"""Minimise many similar smooth functions: quasi-Newton steps with a Hessian that is kept.
+
+Profiles of orders need hundreds of fits that differ little: the next target, another pair, a few
+more interactions. All of them share the log-likelihood. So an estimate of its Hessian is improved
+by every step (BFGS, damped as by Powell 1978) and kept from fit to fit. A known quadratic part
+(`Quadratic`), such as a prior or a spring, is added exactly.
+
+A fit ends when one more step would improve the function by less than a tolerance, which is in units
+of the function, because profiles compare values. A small gradient alone would not be enough: along
+directions that the data hardly determine, the value can still be far from its optimum. The gradient
+must be small as well, because a Hessian that is too large predicts too small an improvement.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from sequela.support.linear_algebra import blas_on_one_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+__all__ = ["CarriedNewton", "Found", "Quadratic"]
+
+# The step of a damped update has at least this share of the curvature of the old estimate.
+_DAMPING = 0.2
+_SUFFICIENT = 1e-4
+_SHORTEST = 1e-6
+# Largest change of a parameter in one step.
+_LONGEST = 5.0
+
+
+class Quadratic(Protocol):
+    """A part of the function with a known Hessian, or a good approximation of it."""
+
+    def evaluate(
+        self, x: NDArray[np.float64]
+    ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
+        """Return value, gradient and a positive semidefinite Hessian."""
+        ...
+
+
+@dataclass(frozen=True)
+class Found:
+    """The end of a minimisation.
+
+    Attributes
+    ----------
+    x : array
+        The parameters.
+    value : float
+        The whole function there.
+    left : float
+        The predicted improvement by one more step.
+    evaluations : int
+        Number of evaluations of the expensive part.
+    """
+
+    x: NDArray[np.float64]
+    value: float
+    left: float
+    evaluations: int
+
+
+class CarriedNewton:
+    """An estimate of a Hessian that is kept, and minimisations that use and improve it.
+
+    Parameters
+    ----------
+    information : array
+        First estimate of the diagonal of the Hessian, for all parameters.
+
+    Examples
+    --------
+    >>> class Prior:
+    ...     def evaluate(self, x):
+    ...         return 0.5 * float(x @ x), x, np.eye(x.size)
+    >>> newton = CarriedNewton(np.ones(3))
+    >>> def loss(x):
+    ...     return 2.0 * float((x - 1.0) @ (x - 1.0)), 4.0 * (x - 1.0)
+    >>> found = newton.minimise(
+    ...     loss, Prior(), np.array([0, 2]), np.zeros(2), tol=1e-9, steepest=1e-4
+    ... )
+    >>> found.x.round(3).tolist()
+    [0.8, 0.8]
+    """
+
+    def __init__(self, information: NDArray[np.float64]) -> None:
+        self._information = np.maximum(information.ravel(), 1e-12)
+        self._places = np.zeros(0, dtype=np.int64)
+        self._hessian = np.zeros((0, 0))
+
+    def minimise(
+        self,
+        loss: Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]],
+        known: Quadratic,
+        places: NDArray[np.int64],
+        start: NDArray[np.float64],
+        *,
+        tol: float,
+        steepest: float,
+        max_iter: int = 60,
+    ) -> Found | None:
+        """Minimise `loss` plus `known` over the parameters at `places`.
+
+        Parameters
+        ----------
+        loss : callable
+            Returns value and gradient of the expensive part; an infinite value is out of range.
+        known : Quadratic
+            The part with a known Hessian.
+        places : array of int
+            Which of all parameters are free, in ascending order.
+        start : array
+            Their first values.
+        tol : float
+            The end: one more step would improve the function by less, ...
+        steepest : float
+            ... and no entry of the gradient is larger.
+        max_iter : int
+            Largest number of steps.
+
+        Returns
+        -------
+        Found or None
+            None if the start is out of range.
+        """
+        with blas_on_one_thread():
+            hessian = self._on(places)
+            x = start.copy()
+            value, slope = loss(x)
+            evaluations = 1
+            if not np.isfinite(value):
+                return None
+            more, pull, stiff = known.evaluate(x)
+            left = np.inf
+            for _ in range(max_iter):
+                gradient = slope + pull
+                step = -np.linalg.solve(hessian + stiff, gradient)
+                left = -0.5 * float(gradient @ step)
+                if left <= tol and np.abs(gradient).max() <= steepest:
+                    break
+                longest = float(np.abs(step).max())
+                length = min(1.0, _LONGEST / longest)
+                moved = None
+                while length * longest > _SHORTEST:
+                    trial = x + length * step
+                    new_value, new_slope = loss(trial)
+                    evaluations += 1
+                    new_more, new_pull, new_stiff = known.evaluate(trial)
+                    gain = value + more - new_value - new_more
+                    if gain >= 2.0 * _SUFFICIENT * length * left:
+                        moved = trial
+                        break
+                    length *= 0.3
+                if moved is None:
+                    break
+                _update(hessian, moved - x, new_slope - slope)
+                x, value, slope = moved, new_value, new_slope
+                more, pull, stiff = new_more, new_pull, new_stiff
+            self._places, self._hessian = places.copy(), hessian
+        return Found(x, value + more, left, evaluations)
+
+    def _on(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the estimate on these parameters; new ones begin with the diagonal."""
+        hessian = np.diag(self._information[places])
+        both, here, there = np.intersect1d(
+            places, self._places, assume_unique=True, return_indices=True
+        )
+        if both.size:
+            hessian[np.ix_(here, here)] = self._hessian[np.ix_(there, there)]
+        return hessian
+
+
+def _update(
+    hessian: NDArray[np.float64], step: NDArray[np.float64], change: NDArray[np.float64]
+) -> None:
+    """Update the estimate by a step and the change of the gradient along it, in place."""
+    image = hessian @ step
+    expected = float(step @ image)
+    actual = float(step @ change)
+    if not expected > 0.0:
+        return
+    if actual < _DAMPING * expected:
+        # Powell's damping: the loss is not convex, but the estimate stays positive definite.
+        share = (1.0 - _DAMPING) * expected / (expected - actual)
+        change = share * change + (1.0 - share) * image
+        actual = float(step @ change)
+    hessian += np.outer(change, change) / actual - np.outer(image, image) / expected
