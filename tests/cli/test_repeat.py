@@ -134,7 +134,7 @@ def test_a_second_run_goes_on_and_another_plan_is_refused(untimed, tmp_path):
     ("arguments", "message"),
     [
         ((), "nothing is repeated"),
-        (("--bootstraps", 2, "--penalty", 0.1, "--penalties", "0.1"), "exclude each other"),
+        (("--bootstraps", 2, "--penalty", 0.1, "--penalties", "0.1"), "cannot be used together"),
         (("--penalties", "0.1;0.2"), "expected numbers separated by commas"),
         (("--item-subsets", "two"), "expected whole numbers"),
         (("--item-subsets", "99"), "more than the 10 items"),

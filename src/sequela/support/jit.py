@@ -125,7 +125,7 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 
 class _Progress:
-    """Tells the user that kernels are compiled: one line at first, then ever more rarely.
+    """Tells the user that kernels are compiled: a line at first, then lines at growing intervals.
 
     A command may compile twenty kernels; a line for each would hide the other output.
     """
