@@ -145,7 +145,10 @@ def test_a_second_run_goes_on_and_another_plan_is_refused(untimed, tmp_path):
         (("--bootstraps", 2, "--index", 0), "--index needs --of"),
         (("--bootstraps", 2, "--of", 3), "--of needs --index"),
         (("--bootstraps", 2, "--index", 8, "--of", 8, "--seed", 1), "--array=0-7"),
-        (("--bootstraps", 2, "--cluster", "tcp://a:1", "--backend", "threads"), "exclude"),
+        (
+            ("--bootstraps", 2, "--cluster", "tcp://a:1", "--backend", "threads"),
+            "cannot be used together",
+        ),
         (("--bootstraps", 2, "--cluster", "tcp://a:1", "--workers", 2), "Leave one out"),
     ],
 )
