@@ -379,7 +379,7 @@ def _separated(rates: Sequence[Any]) -> list[Any]:
 
 
 def _until_stable(evaluate: Callable[[], Any], digits: int = 70) -> Any:
-    """Evaluate with more and more digits until two results agree to so many of them."""
+    """Evaluate with more and more digits until two results agree to the given number of digits."""
     previous = mp.nan
     for doubling in range(8):
         with mp.workdps((digits + 30) * 2**doubling):

@@ -52,8 +52,8 @@ def test_the_two_exact_methods_end_at_the_same_optimum(table):
 def test_what_was_cut_off_is_extrapolated(table):
     rows = table[table["finished"] == "extrapolated"]
     assert {(PAPER, 10), (PAPER, 15), (SWEEPS, 15)} <= set(rows.index)
-    # The published program's 3000 iterations, after 50 of base rates; either has a gradient more,
-    # where it begins.
+    # The published program has 3000 iterations, after 50 iterations of base rates. Each phase
+    # computes one more gradient at its start.
     assert (rows.loc[PAPER, "evaluations"] == 3052).all()
     np.testing.assert_allclose(rows["seconds"], rows["seconds_a_gradient"] * rows["evaluations"])
     assert (rows["seconds"] > rows["spent"]).all()

@@ -468,7 +468,7 @@ def test_a_fit_with_effects_on_the_observation_says_what_the_data_cannot_tell(tm
 
 
 def test_orders_of_a_model_that_does_not_fit_are_not_trusted(tmp_path):
-    """200 more samples without any item: the order would be told, but the model does not fit."""
+    """With 200 more empty samples the data would tell the order, but the model does not fit."""
     theta = np.diag([0.0, -4.0] + 20 * [-2.5])
     theta[0, 1] = 4.0
     drawn = sequela.simulate(theta, 500, random_state=1).to_dataset()

@@ -53,7 +53,9 @@ def refused(read, path, words, **options):
     with pytest.raises(InputError) as caught:
         read(path, **options)
     message = str(caught.value)
-    assert message.count("\n") <= 9  # a heading, eight kinds of mistakes, and how many more
+    assert (
+        message.count("\n") <= 9
+    )  # a heading, eight kinds of mistakes, and the number of the others
     assert all(len(line) < 700 for line in message.splitlines()), message
     assert "Traceback" not in message
     for word in words:

@@ -47,7 +47,7 @@ def autoregressive(rng, correlation, draws):
 
 
 def test_draws_to_forget_follow_from_the_correlation():
-    """Of independent, of correlated, and of constant shares; chains that disagree are slow."""
+    """Test independent, correlated and constant shares; chains that disagree are slow."""
     rng = np.random.default_rng(2)
     series = np.stack(
         [

@@ -1,4 +1,4 @@
-"""The bar for long work: silent where nobody watches, and where it is over in a moment."""
+"""The progress bar: it is not shown without a terminal, or if the work is short."""
 
 import io
 import re

@@ -42,7 +42,8 @@ __all__ = ["plan"]
 )  # fmt: skip
 @click.option(
     "--clock-frequency", type=float,
-    help="Share of the samples that have a clock item. Default: the median of the other items.",
+    help="Share of the samples that have a clock item. "
+    "Default: the median share of the other items.",
 )  # fmt: skip
 @click.option(
     "--method", type=click.Choice(["auto", "reweight", "check"]), default="auto",
