@@ -294,7 +294,7 @@ def test_no_permission(tmp_path, read, monkeypatch):
 
     monkeypatch.setattr(
         Path, "open", denied
-    )  # the superuser can read every file, whatever its permissions
+    )  # the superuser can read every file, with any permissions
     refused(read, path, ["Permission denied", "locked.csv"])
 
 

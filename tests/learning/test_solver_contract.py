@@ -55,7 +55,7 @@ every_solver = pytest.mark.parametrize("name", solvers(1))
 
 
 def frozen_copy(state):
-    """The same state with arrays of its own that cannot be written to."""
+    """A copy of the state with read-only arrays."""
 
     def copied(value):
         if isinstance(value, tuple):

@@ -3,8 +3,8 @@
 The check needs no converged chain. If theta is drawn from the prior, data from the model at theta,
 and latent orders with the data, then theta is a draw of its posterior given these data. If the
 moves leave the posterior invariant, theta stays such a draw. Over many such data sets theta is
-again distributed as the prior, which is a standard normal distribution in the coordinates z,
-whatever the prior.
+again distributed as the prior, which is a standard normal distribution in the coordinates z for
+every prior.
 """
 
 from __future__ import annotations

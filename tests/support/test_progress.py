@@ -92,7 +92,7 @@ def test_a_bar_shows_while_the_first_piece_is_under_way(monkeypatch):
     monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
     with WorkProgress("counting sheep", 4):
         assert terminal.written.wait(60)
-        # A notice stands above the bar, in a line of its own.
+        # A notice is printed above the bar, in a separate line.
         say_line("compiling [bold]something[/bold]")
     shown = terminal.getvalue()
     line = next(x for x in re.split(r"[\r\n]", shown) if "compiling" in x)

@@ -1,4 +1,4 @@
-"""The same bits for any number of threads and for the same seed, whatever is computed."""
+"""All results are the same, bit for bit, for any number of threads and the same seed."""
 
 from __future__ import annotations
 
