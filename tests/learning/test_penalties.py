@@ -175,7 +175,7 @@ def test_nothing_is_changed_that_was_given(kind, case):
 @quick
 @given(case=cases())
 def test_without_a_step_nothing_moves(kind, case):
-    """AdaGrad has no step where there was no gradient yet."""
+    """AdaGrad does not move entries whose gradient has always been zero."""
     theta, support, strength, seed = case
     penalty = made(kind, support, strength)
     assert np.array_equal(penalty.prox(theta, 0.0), theta)

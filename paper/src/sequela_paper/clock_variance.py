@@ -1,4 +1,4 @@
-"""Figures 6 to 8: clocks that are not alike, or not independent, still tell the time (appendix C).
+"""Figures 6 to 8: clock items with different rates, or in pairs, still show the time (appendix C).
 
 Samples are drawn with `simulate`. Their posteriors are exact up to a quadrature rule: given the
 time, the items (or the pairs of items) are independent, and each is a chain of two (or four)
