@@ -262,8 +262,8 @@ def test_values_of_exchangeable_items(n, k, effect):
     assert found.value == pytest.approx(log_p_exchangeable(theta, k), abs=1e-6)
 
 
-# A regression test. With a fixed number of points, the rule along the path had an error of 2e-3
-# here (0.1 for interactions of size 5), although the reported standard error was 1e-14.
+# A regression test: the rule along the path had an error of 2e-3 here (0.1 for interactions of size
+# 5), although the reported standard error was 1e-14.
 @pytest.mark.parametrize("effect", [-2.0, -1.0, 1.0, 2.0])
 @pytest.mark.parametrize(("n", "k"), [(12, 12), (30, 16)])
 def test_the_rule_along_the_path_is_as_good_as_it_says(n, k, effect):
