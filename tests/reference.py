@@ -379,7 +379,7 @@ def _separated(rates: Sequence[Any]) -> list[Any]:
 
 
 def _until_stable(evaluate: Callable[[], Any], digits: int = 70) -> Any:
-    """Evaluate with more and more digits until two results agree to so many of them."""
+    """Evaluate with more and more digits until two results agree to the given number of digits."""
     previous = mp.nan
     for doubling in range(8):
         with mp.workdps((digits + 30) * 2**doubling):
@@ -480,8 +480,9 @@ def log_p_set_independent(
             arrived = mp.fsum(mp.log(-mp.expm1(-w[i] * t)) for i in S)
             return u + mp.log(stop_rate) - outside * t + arrived
 
-        # Panels of half a unit of log-time, as far as the integrand is above exp(-80) of its peak.
-        # To the left of all time scales it falls like exp(u) or faster, hence the 100.
+        # Use panels of half a unit of log-time where the integrand is above exp(-80) times its
+        # maximum. Before all time scales it decreases like exp(u) or faster, so 100 units are
+        # enough.
         last = math.log(10 * (len(S) + 100) / stop_rate)
         first = -float(mp.log(outside + mp.fsum(w[i] for i in S))) - 100
         grid = np.linspace(first, last, 2 * math.ceil(last - first) + 1)
@@ -540,7 +541,8 @@ def posterior_arrival_moments(
 ) -> dict[int, tuple[float, float]]:
     """Mean and variance of the arrival time of each item of S given S (|S| <= 7).
 
-    As `posterior_time_moments`, with the holding times of the prefixes before the item only.
+    The computation is that of `posterior_time_moments`, but only with the holding times before the
+    arrival of the item.
     """
     orders = posterior_orders(theta, S, stop_rate=stop_rate)
     return {

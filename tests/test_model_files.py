@@ -375,7 +375,7 @@ def test_foreign_files(tmp_path):
 
 
 class Trap:
-    """Unpickling this would call a function of the writer's choice."""
+    """Unpickling this would call any function that the author of the file chose."""
 
     def __reduce__(self):
         return (os.mkdir, ("sprung",))

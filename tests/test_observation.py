@@ -162,7 +162,7 @@ def test_rates_that_are_none(rate):
 
 @pytest.mark.parametrize("rate", [2, np.int64(2), np.float32(2.0), 2.0])
 def test_rates_are_numbers_of_python(rate):
-    """So that they can be written to files."""
+    """Parameters are plain numbers, so that they can be written to files."""
     assert type(Exponential(rate).rate) is float
     assert Exponential(rate) == Exponential(2.0)
     assert Exponential(rate).to_json() == {"kind": "exponential", "rate": 2.0}

@@ -250,7 +250,7 @@ def test_full_sequences_sum_to_one_and_are_what_observation_at_a_late_time_sees(
 
 @pytest.mark.parametrize("bound", [30.0, 300.0])
 def test_extreme_theta_in_mpmath(bound):
-    """Rates up to exp(1500): recursions against a sum over orders, gradients by differences."""
+    """With rates up to exp(1500), compare recursions with sums over orders, and gradients."""
     rng = np.random.default_rng(int(bound))
     theta, S = rng.uniform(-bound, bound, (5, 5)), (0, 1, 3)
     with mp.workdps(120):
@@ -416,7 +416,7 @@ def test_simulation_against_exact_distributions(stop_rate):
 
 
 def test_simulation_given_time_against_expm():
-    """Sets of draws whose observation time falls in a thin slice, against p(S | t) in its middle.
+    """Compare draws whose observation time is in a short interval with p(S | t) at its middle.
 
     Over a width of 0.1, p(S | t) is linear up to an error far below that of a thousand draws.
     """

@@ -1,6 +1,6 @@
 """Make tests/learning/omhn_values.json: values of mhn's oMHN, to compare with ours.
 
-Run with a Python that has the package mhn (1.2.3), in an environment of its own:
+Run with a Python that has the package mhn (1.2.3), in a separate environment:
 
     python tools/make_omhn_values.py tests/learning/omhn_values.json
 """

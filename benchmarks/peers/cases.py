@@ -19,8 +19,9 @@ PENALTY = 0.01
 
 # The items of simulated data that act on each other; all others are clocks.
 INTERACTING = 6
-# Mean number of clock items that arrive in a unit of time. It does not depend on n: a large number
-# determines the time well, a small number keeps sets small, so that N and n can grow.
+# Mean number of clock items that arrive per unit of time, which does not depend on n. With the
+# larger number, the time of a sample is well determined. With the smaller number, sets stay small,
+# so that N and n can grow.
 _CLOCK_RATES = {"sim": 2.5, "grow": 1.0}
 
 

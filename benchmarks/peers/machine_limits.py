@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.engine import best_of, gemm_peak, thetas
 from sequela import Budget, Likelihood
 
-# Larger than any cache.
+# Number of bytes to copy, larger than any cache.
 _COPY_BYTES = 1 << 28
 # Number of sets of each size per call. Work that is done once per call (the exponentials of theta,
 # the plan of blocks) is not part of the kernel, and fits have hundreds of sets.

@@ -7,35 +7,34 @@ function without a remark is new in the profile and should be examined.
 from __future__ import annotations
 
 _START = (
-    "The model without interactions, where a fit starts: one grid of times for all samples, matrix "
-    "products, L-BFGS in units of each item's curvature, linear algebra held to one thread (more "
-    "cost small matrices far more than they save). Paid once a fit, so it shows in fits that are "
-    "over at once."
+    "The model without interactions, at which a fit starts. All samples share one grid of times. "
+    "The minimiser is L-BFGS, in units of the curvature of each item. Linear algebra is limited to "
+    "one thread, because more threads make small matrices slower. This is done once per fit, so "
+    "its share is large only in short fits."
 )
 _LATTICES = (
-    "The exact lattices. Equal samples are evaluated once; exit rates and gradient are matrix "
-    "products over a split of the subsets; items that nothing in the set acts on are one sum "
-    "for all sets; blocks of equal work go to the threads. In the recursions rows of as many "
-    "items are solved side by side, because each state waits for those before it; in the "
-    "gradient steps read the lattice shifted, on whole vectors. Inside: the table of phases "
-    "above."
+    "The exact lattices. Equal samples are evaluated once. Exit rates and gradients are matrix "
+    "products, because a subset is split into two parts. Items on which no item of a set acts are "
+    "one sum for all sets. Threads get blocks of equal work. In the recursions, rows with the same "
+    "number of items are computed together, because each state needs the previous ones. The table "
+    "of phases above shows the parts."
 )
 _ORDERS = (
-    "Orders of the sets beyond the budget, drawn by block relocation. They are drawn again "
-    "only when fewer than half of the old ones still count, and more of them only at the end."
+    "Orders of the sets beyond the budget, drawn by block relocation. New orders are drawn only "
+    "when fewer than half of the old ones are effective, and more orders only at the end of a fit."
 )
 _WEIGHTS = (
-    "The same orders at another theta: importance weights in place of new draws, compiled, one "
-    "piece for each chain."
+    "The same orders at another theta: importance weights instead of new draws, in compiled code, "
+    "one piece of work per chain."
 )
 _VALUES = (
-    "Values of the sets beyond the budget, once at the end of a fit, along a path from the model "
-    "without interactions."
+    "Values of the sets beyond the budget, computed once at the end of a fit, along a path from "
+    "the model without interactions."
 )
 _AROUND = (
-    "What Python does around each gradient. The plan of blocks is kept, distinct observations "
-    "are sorted as numbers, and a budget is asked once a size; it shows where fits take "
-    "milliseconds."
+    "Python code around each gradient. The plan of blocks is kept, distinct observations are "
+    "sorted as numbers, and the budget is computed once per set size. Its share is large only in "
+    "fits that take milliseconds."
 )
 _REMARKS: dict[str, str] = {
     "ExactWork._together": _LATTICES,
@@ -46,15 +45,18 @@ _REMARKS: dict[str, str] = {
     "ChainRun": _VALUES,
     "independent_fit.py": _START,
     "_model_minimum": (
-        "The quadratic model of the solver, by compiled coordinate descent on the entries that are "
-        "not zero or want to leave it."
+        "The quadratic model of the solver, minimised by compiled coordinate descent over the "
+        "entries that are not zero or that leave zero."
     ),
     "Objective.evaluate": _AROUND,
     "Likelihood.evaluate": _AROUND,
     "ProximalNewton.step": (
-        "Steps that are tried along a direction; nearly always the first is taken."
+        "The steps that are tried along a direction; the first one is nearly always accepted."
     ),
-    "_add_up": "Sums of the blocks' gradients, in a fixed order, so that threads change no bit.",
+    "_add_up": (
+        "Sums of the gradients of blocks, in a fixed order, so that results do not depend on the "
+        "number of threads."
+    ),
     # Names of the same functions in records of version 0.1.
     "ExactSets.work": _LATTICES,
     "Problem._advance": _ORDERS,

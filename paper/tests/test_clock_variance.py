@@ -85,7 +85,7 @@ def blocks(m, gamma, diagonal):
 
 
 def generator(diagonal, gamma):
-    """Of one pair: none, the first, the second, both."""
+    """Probabilities of the four sets of one pair: none, the first, the second, both."""
     a, b = math.exp(diagonal), math.exp(diagonal + gamma)
     return np.array([[-2 * a, a, a, 0], [0, -b, 0, b], [0, 0, -b, b], [0, 0, 0, 0]])
 

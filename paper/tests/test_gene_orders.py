@@ -98,5 +98,6 @@ def test_evidence_against_the_starts_is_said():
         ),
     }  # fmt: skip
     text = find_experiment("fig3").judge(tables).text
-    assert text.count("against most starts") == 1
-    assert "-4.0 with 100 others (against most starts; their order is ahead by +1.5" in text
+    assert text.count("disagrees with most starts") == 1
+    assert "-4.0 nats with 100 other items), which disagrees with most starts" in text
+    assert "the order of most starts is better by +1.5 nats" in text

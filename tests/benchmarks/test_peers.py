@@ -293,7 +293,9 @@ def test_every_remark_is_on_a_place_that_there_is():
     named = {name for name in remarks._REMARKS if name.count(".") == 1 and ".py" not in name}
     assert named - there == {"ExactSets.work", "Problem._advance", "Problem._weigh"}
     assert len(named & there) >= 6
-    assert remarks.remark("Objective.evaluate (objective.py)").startswith("What Python does")
+    assert remarks.remark("Objective.evaluate (objective.py)").startswith(
+        "Python code around each gradient"
+    )
     assert remarks.remark("nowhere (else.py)") == "No remark yet."
 
 

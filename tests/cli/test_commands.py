@@ -31,7 +31,7 @@ def run():
 
 
 def run_apart(*arguments: str, **options) -> subprocess.CompletedProcess[str]:
-    """Run ``python -m sequela`` in a process of its own."""
+    """Run ``python -m sequela`` in a separate process."""
     return subprocess.run(  # noqa: S603 - our own command
         [sys.executable, "-m", "sequela", *arguments],
         capture_output=True, text=True, check=False, timeout=300, **options,
@@ -142,7 +142,7 @@ class TestDemo:
         share, count = found["expected_share"], found["samples_with_both"]
         # Five standard errors: a false alarm in 2 million seeds, and the seed is fixed.
         assert abs(found["simulated_share"] - share) < 5 * (share * (1 - share) / count) ** 0.5
-        # first and second alone, with alpha = 4: the odds are e^4, whatever else happened.
+        # first and second alone, with alpha = 4: the odds are e^4 in any case.
         for seen in found["looked_at"]:
             assert seen["early_before_late"] == pytest.approx(1 / (1 + 2.718281828459045**-4))
             assert sorted(seen["simulated_order"]) == sorted(seen["items"])
@@ -274,7 +274,7 @@ class TestProcess:
             assert "\x1b" not in done.stdout
             assert all(line == line.rstrip() for line in done.stdout.splitlines())
             if arguments[0] == "demo":
-                # Without a terminal, each row is one line, whatever the width.
+                # Without a terminal, each row is one line, for any width.
                 assert re.search(r"^second +\d+ +0\.\d+ +0\.018  first x 54\.6$", done.stdout, re.M)
 
     def test_an_error_has_no_traceback(self):

@@ -120,7 +120,7 @@ def test_shares_of_an_array_and_collect(untimed, tmp_path):
 def test_a_second_run_goes_on_and_another_plan_is_refused(untimed, tmp_path):
     folder = tmp_path / "a"
     command = threads("repeat", untimed, "-o", folder, "--bootstraps", 3, "--penalty", 0.05)
-    run(*command)  # a seed of its own
+    run(*command)  # a new seed
     (folder / "000001.json").unlink()
     kept = (folder / "000000.json").stat().st_mtime_ns
     assert "3 of 3" in run(*command).stdout
@@ -134,7 +134,7 @@ def test_a_second_run_goes_on_and_another_plan_is_refused(untimed, tmp_path):
     ("arguments", "message"),
     [
         ((), "nothing is repeated"),
-        (("--bootstraps", 2, "--penalty", 0.1, "--penalties", "0.1"), "exclude each other"),
+        (("--bootstraps", 2, "--penalty", 0.1, "--penalties", "0.1"), "cannot be used together"),
         (("--penalties", "0.1;0.2"), "expected numbers separated by commas"),
         (("--item-subsets", "two"), "expected whole numbers"),
         (("--item-subsets", "99"), "more than the 10 items"),
@@ -145,7 +145,10 @@ def test_a_second_run_goes_on_and_another_plan_is_refused(untimed, tmp_path):
         (("--bootstraps", 2, "--index", 0), "--index needs --of"),
         (("--bootstraps", 2, "--of", 3), "--of needs --index"),
         (("--bootstraps", 2, "--index", 8, "--of", 8, "--seed", 1), "--array=0-7"),
-        (("--bootstraps", 2, "--cluster", "tcp://a:1", "--backend", "threads"), "exclude"),
+        (
+            ("--bootstraps", 2, "--cluster", "tcp://a:1", "--backend", "threads"),
+            "cannot be used together",
+        ),
         (("--bootstraps", 2, "--cluster", "tcp://a:1", "--workers", 2), "Leave one out"),
     ],
 )

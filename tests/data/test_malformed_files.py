@@ -53,7 +53,9 @@ def refused(read, path, words, **options):
     with pytest.raises(InputError) as caught:
         read(path, **options)
     message = str(caught.value)
-    assert message.count("\n") <= 9  # a heading, eight kinds of mistakes, and how many more
+    assert (
+        message.count("\n") <= 9
+    )  # a heading, eight kinds of mistakes, and the number of the others
     assert all(len(line) < 700 for line in message.splitlines()), message
     assert "Traceback" not in message
     for word in words:
@@ -292,7 +294,7 @@ def test_no_permission(tmp_path, read, monkeypatch):
 
     monkeypatch.setattr(
         Path, "open", denied
-    )  # the superuser can read every file, whatever its permissions
+    )  # the superuser can read every file, with any permissions
     refused(read, path, ["Permission denied", "locked.csv"])
 
 

@@ -199,7 +199,7 @@ def test_it_stops_when_nothing_moves():
 
 
 def test_it_ends_after_max_iter():
-    """With one gradient for every step, and one to begin with."""
+    """There is one gradient per step, and one at the start."""
     rng = np.random.default_rng(0)
     state, info, message = run(lambda _: rng.normal(size=(2, 2)), np.zeros((2, 2)), max_iter=17)
     assert not info.status.converged

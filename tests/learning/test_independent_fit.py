@@ -148,7 +148,7 @@ def test_gradient_of_a_set_of_eighteen_items():
 
 
 def test_gradient_of_a_set_of_sixty_items():
-    """By differences on the diagonal, by components, and by sampling: 5 standard errors."""
+    """Compare with differences on the diagonal, components, and sampling (5 standard errors)."""
     rng = np.random.default_rng(9)
     n, k = 64, 60
     log_rates = rng.normal(-0.5, 1.0, n)

@@ -39,7 +39,7 @@ def ours(log_theta, items=None):
 
 
 def brute_force(theta, omega):
-    """P(S) of all sets: sum over the last step, with the rate of observation of each state."""
+    """P(S) of all sets: a recursion over the last step, with the observation rate of each state."""
     n = len(theta)
     sets = all_sets(n)
     reached = np.zeros(1 << n)

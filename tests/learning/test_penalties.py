@@ -83,7 +83,7 @@ def test_value_is_that_of_the_weights(kind, case):
 @quick
 @given(case=cases())
 def test_prox_is_the_minimiser(kind, case):
-    """Against every point of a fine grid, entry by entry: the problem is a sum over entries."""
+    """Compare each entry with every point of a fine grid; the problem is a sum over entries."""
     theta, support, strength, seed = case
     steps = steps_from(seed, theta.shape)
     found = made(kind, support, strength).prox(theta, steps)
@@ -106,7 +106,7 @@ def test_prox_is_the_minimiser(kind, case):
 @quick
 @given(case=cases())
 def test_nothing_near_the_proximal_step_costs_less(kind, case):
-    """With the value of the penalty itself, in directions that change all entries or one."""
+    """Compare with values of the penalty, in directions that change all entries or one."""
     theta, support, strength, seed = case
     penalty = made(kind, support, strength)
     steps = steps_from(seed, theta.shape)
@@ -129,9 +129,9 @@ def test_nothing_near_the_proximal_step_costs_less(kind, case):
 @quick
 @given(case=cases())
 def test_the_distance_is_zero_exactly_where_the_proximal_step_stays(kind, case):
-    """At thetas of finite penalty: theta = prox(theta + step * gradient) where nothing is left.
+    """If the penalty is finite and the distance is 0, theta = prox(theta + step * gradient).
 
-    An entry moves by the step times its distance, unless it meets zero on the way.
+    An entry moves by the step times its distance, unless it reaches zero before.
     """
     theta, support, strength, seed = case
     penalty = made(kind, support, strength)
@@ -175,7 +175,7 @@ def test_nothing_is_changed_that_was_given(kind, case):
 @quick
 @given(case=cases())
 def test_without_a_step_nothing_moves(kind, case):
-    """AdaGrad has no step where there was no gradient yet."""
+    """AdaGrad does not move entries whose gradient has always been zero."""
     theta, support, strength, seed = case
     penalty = made(kind, support, strength)
     assert np.array_equal(penalty.prox(theta, 0.0), theta)

@@ -1,7 +1,7 @@
 """Fits with sampled sets are optimal within their reported error, and reproducible to the bit.
 
 Statistical checks have fixed seeds. The floor is 4 standard errors of the largest of n^2 entries,
-so a right program exceeds tolerance plus floor in less than 1 of 200 fits.
+so a correct program exceeds the tolerance plus the floor in fewer than 1 of 200 fits.
 """
 
 import numpy as np

@@ -21,7 +21,7 @@ LIMITS = Limits(tol=1e-6, max_iter=200)
 
 
 def curved(seed, n):
-    """A convex loss that is no quadratic, so that a solver takes a number of steps."""
+    """A convex loss that is not quadratic, so that a solver needs several steps."""
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(n * n, n * n)) / n
     b = rng.normal(size=n * n)
@@ -55,7 +55,7 @@ every_solver = pytest.mark.parametrize("name", solvers(1))
 
 
 def frozen_copy(state):
-    """The same state with arrays of its own that cannot be written to."""
+    """A copy of the state with read-only arrays."""
 
     def copied(value):
         if isinstance(value, tuple):
@@ -365,7 +365,7 @@ def test_a_run_that_had_ended_ends_the_same_way_again(state, status):
 @pytest.mark.parametrize("beyond", [np.nan, 0.0, np.inf], ids=["nan", "zero", "infinite"])
 @pytest.mark.parametrize("edge", [3.0, 0.4, 1e-3])
 def test_a_line_search_shortens_a_step_into_the_infinite(edge, beyond):
-    """The whole step ends beyond the edge, whatever the gradient is said to be there."""
+    """The full step leads to an infinite loss; the gradient there must not matter."""
     centre = np.full((2, 2), 5.0)
 
     def function(theta):
@@ -389,7 +389,7 @@ def test_a_line_search_shortens_a_step_into_the_infinite(edge, beyond):
 @quick
 @given(seed=st.integers(0, 2**31), n=st.integers(1, 4), edge=st.floats(0.05, 2.0))
 def test_a_run_along_the_edge_ends_inside(seed, n, edge):
-    """The best point may lie beyond the edge; then there is no ascent, and never an exception."""
+    """The minimum may be where the loss is infinite; then the run ends without an exception."""
     smooth = curved(seed, n)
 
     def function(theta):

@@ -82,13 +82,13 @@ def test_a_budget_that_no_set_fits(memory):
         Budget(memory=memory)
 
 
-# Failed at e457645: np.int64 is no int (np.float64 is a float, and is taken).
+# A regression test: np.int64 was refused, because it is not an int of Python.
 @pytest.mark.parametrize("number", [np.int64(10**8), np.float64(1e8)])
 def test_numbers_of_numpy(number):
     assert Budget(memory=number, work=number).exact_fits(10, 10)
 
 
-# Failed at e457645 with AttributeError and with OverflowError.
+# A regression test: these calls raised an AttributeError and an OverflowError.
 def test_what_is_no_budget_is_refused():
     with pytest.raises(InputError):
         log_likelihood(np.zeros((2, 2)), [[1, 1]], budget="200MB")
@@ -168,7 +168,7 @@ def test_few_interactions_make_a_set_cheaper():
     assert evaluate(dense, X, budget=budget, random_state=1).methods[0] == "relocation"
 
 
-# Failed at e457645 for one item with "negative dimensions not allowed", from inside the kernel.
+# A regression test: for one item, the kernel raised "negative dimensions not allowed".
 @pytest.mark.parametrize("S", [[], [1], [0, 2]])
 @pytest.mark.parametrize("times", [None, [1.0]])
 def test_tiny_sets_beyond_the_budget(S, times):

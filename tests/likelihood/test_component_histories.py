@@ -24,7 +24,7 @@ FALSE_ALARM_Z = 4.5
 
 
 def assert_same(theta, items, rate=1.0):
-    """Compare moments with relative, probabilities with absolute tolerance 1e-9."""
+    """Compare moments with a relative and probabilities with an absolute tolerance of 1e-9."""
     parameters = Parameters(np.asarray(theta, dtype=float), Exponential(rate))
     items = np.array(sorted(items), dtype=np.int64)
     history = ComponentHistory(parameters, items)

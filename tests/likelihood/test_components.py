@@ -174,7 +174,7 @@ def test_a_common_child_outside_couples_its_parents():
 
 
 def test_components_are_the_same_in_every_set():
-    """Whatever acts on a child that is present belongs to the same component as the child."""
+    """All items that act on a child that is present belong to the same component as the child."""
     theta = np.diag(np.full(6, -1.0))
     theta[0, 1] = theta[2, 3] = theta[4, 3] = 1.0
     children = acting(theta != 0.0)

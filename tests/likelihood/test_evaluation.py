@@ -218,7 +218,7 @@ def test_a_model_has_the_items_of_the_data_in_any_order():
         evaluate(model, [[1, 0]])
 
 
-# Failed at e457645 with a number: of the two rows and columns named A the first is taken.
+# A regression test: the first of the two rows and columns named A was used, without an error.
 def test_labels_that_occur_twice():
     frame = pd.DataFrame(np.diag([1.0, 2.0, 3.0]), index=list("AAB"), columns=list("AAB"))
     with pytest.raises(InputError):
@@ -253,7 +253,7 @@ def test_bad_theta_is_refused(theta, message):
         sample_posteriors(theta, [[1, 1]])
 
 
-# Failed at e457645: NumPy drops the imaginary parts with a warning (an error in these tests).
+# A regression test: NumPy ignores imaginary parts with a warning, which is an error in these tests.
 def test_complex_theta_is_refused():
     with pytest.raises(InputError):
         log_likelihood(np.zeros((2, 2)) + 1j, [[1, 1]])

@@ -61,7 +61,7 @@ def assert_same(found, value, gradient, rtol=1e-12):
 
 
 def log_p_of_equal_items(effect, n, k):
-    """log p of k of n items with all entries of theta alike: k! times that of any order."""
+    """log p of k of n items if all entries of theta are equal: k! times p of any order."""
     total = scipy.special.gammaln(k + 1)
     for a in range(k + 1):
         # log D = log(1 + (n - a) exp(effect (a + 1))), all rates being equal
@@ -71,7 +71,7 @@ def log_p_of_equal_items(effect, n, k):
 
 
 def with_fast_items(theta, rng, count):
-    """Give some items a base rate that never takes the shared-sum shortcut."""
+    """Give some items a base rate that is too large for the shared-sum shortcut."""
     for j in rng.choice(len(theta), min(count, len(theta)), replace=False):
         theta[j, j] = math.log(SHORTCUT_LIMIT) + rng.uniform(0.01, 3.0)
     return theta
@@ -206,7 +206,7 @@ def test_no_effects_and_equal_rates_have_a_closed_form(k):
 @pytest.mark.parametrize("k", LAYOUTS)
 @pytest.mark.parametrize("effect", [-1.0, 0.8])
 def test_exchangeable_items_have_a_closed_form(k, effect):
-    """All entries alike: p(S) is k! times the probability of one order, at any size."""
+    """If all entries are equal, p(S) is k! times the probability of one order, for any size."""
     n = 15
     theta = np.full((n, n), effect)
     np.fill_diagonal(theta, -0.5)
@@ -284,7 +284,7 @@ def test_log_kernel_is_that_of_the_dense_solve(k):
     "offset", [0.0, 1e-12, -1e-12, 2.0, 8.0], ids=["at", "just above", "just below", "e2", "e8"]
 )
 def test_base_rates_around_the_shortcut_limit(outside, active, offset):
-    """Inside or outside the set, with or without an effect from it: four ways through the sums."""
+    """Items inside and outside the set, with and without effects, are summed differently."""
     n, S = 6, [0, 2, 3]
     theta = ref.random_theta(np.random.default_rng(4), n, 0.5)
     j = 5 if outside else 2
@@ -328,7 +328,7 @@ def test_extreme_theta_is_finite_and_right(model):
 @pytest.mark.parametrize("k", [12, 14])
 @pytest.mark.parametrize("sign", [-1.0, 1.0, 0.0])
 def test_extreme_theta_in_a_large_set(k, sign):
-    """Exchangeable, so p(S) = k! p(sigma) is the truth; or random signs, at least finite."""
+    """Exchangeable items have p(S) = k! p(sigma); with random signs, results must be finite."""
     n = k + 2
     theta = np.full((n, n), 30.0 * sign)
     if sign == 0.0:
@@ -341,9 +341,8 @@ def test_extreme_theta_in_a_large_set(k, sign):
         assert found.value == pytest.approx(exact, rel=1e-13)
 
 
-# Fails at 6c530ab for the first three, with a gradient of 0 instead of -1 and -2: in
-# lattice.gradient f * t underflows before it is multiplied by scale, and `fits_double` bounds F but
-# not F * T. It passed while the compiler happened to reassociate. f * (t * scale) would do.
+# A regression test: in the first three cases the gradient was 0 instead of -1 and -2, because F * T
+# underflowed in `lattice.gradient` before it was divided by the total.
 @pytest.mark.parametrize(
     ("theta", "S"),
     [
@@ -374,9 +373,9 @@ def test_rates_of_observation_far_from_one(stop_rate, k):
     assert_same(found, expected, gradient)
 
 
-# Failed at e457645: the constant rate of the items that are no columns is found by subtraction
-# (columns.choose_columns: rest = constant - ...), which leaves up to 1e-15 where it should be 0.
-# That is nothing beside an observation rate of 1, and 1e-5 of one of 1e-10.
+# A regression test: the constant rate of the items that are not columns was computed by
+# subtraction, which gave up to 1e-15 instead of 0. This is negligible for an observation rate of 1,
+# but a relative error of 1e-5 for a rate of 1e-10.
 @pytest.mark.parametrize("stop_rate", [1e-6, 1e-8, 1e-10, 1e-15, 1e-100])
 @pytest.mark.parametrize("seed", range(6))
 def test_tiny_rates_of_observation(stop_rate, seed):

@@ -57,9 +57,9 @@ def answers(*expressions):
     return [line if line == "refused" else float(line) for line in out.split()]
 
 
-# Failed at b589670, where contour.transient_chain doubled `bend` for ever once the integrand is NaN
-# (every comparison with NaN is false). NaN it is as soon as an exit rate times t is above 1e16:
-# `tilt + (exits - smallest)` may be reassociated (fastmath), and then the tilt is lost.
+# A regression test: `contour.transient_chain` doubled `bend` in an endless loop if the integrand
+# was NaN, because every comparison with NaN is false. The integrand was NaN if an exit rate times t
+# was above 1e16, because the tilt was lost by rounding.
 @pytest.mark.parametrize(
     ("log_rate", "t", "sigma"), [(30.0, 1e3, []), (30.0, 1e3, [0]), (40.0, 1.0, [0])]
 )
@@ -82,7 +82,7 @@ def test_sampled_sets_with_exit_rates_beyond_1e16():
         assert value == pytest.approx(ref.mp_log_p_set_given_time(theta, [0, 1], 1.0), rel=1e-12)
 
 
-# Fails at 6c530ab for 1e-310 (any t up to 1e-307): (k + 1) / t is infinite, and the loop endless.
+# A regression test: for t up to 1e-307, (k + 1) / t is infinite, and a loop did not end.
 @pytest.mark.parametrize("t", ["1e-310", "1e20", "1e300"])
 def test_times_at_the_ends_of_the_range(t):
     """As t goes to 0 the logarithm is that of t; as it grows, that of the exit rate of {0}."""

@@ -152,7 +152,7 @@ def test_sampled_sets_out_of_range_are_an_infinite_loss(entry):
 
 @pytest.fixture
 def model():
-    """A start without interactions, a theta nearby, and samples of which the large are drawn."""
+    """A start without interactions, a theta nearby, and samples; large ones have drawn orders."""
     rng = np.random.default_rng(4)
     n = 8
     start = np.diag(rng.normal(-0.5, 0.5, n))

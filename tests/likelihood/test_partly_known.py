@@ -164,7 +164,7 @@ def test_items_that_matter():
 
 
 def test_items_that_nothing_missing_interacts_with_cost_nothing():
-    """40 missing items without effects: a lattice of them would never fit."""
+    """40 missing items without effects are left out; their lattice would be far too large."""
     n = 45
     theta = np.diag(np.full(n, -1.0))
     theta[0, 1] = 1.0

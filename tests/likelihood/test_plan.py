@@ -316,7 +316,7 @@ def test_the_total_takes_nothing_from_known_times():
 
 
 def test_one_item_at_a_known_time_does_not_end_the_search():
-    """It costs more than a pair at an unknown time but stays exact; the pair must be sampled."""
+    """A set at a known time stays exact, although it costs more than a pair that is sampled."""
     n = 4
     assert Budget.exact_work(1, n, timed=True) > Budget.exact_work(3, n)
     plan = plan_for(

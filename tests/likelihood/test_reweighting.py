@@ -97,9 +97,9 @@ def test_weights_are_ratios_of_probabilities():
 @quick
 @given(cases())
 def test_orders_in_exact_proportion_give_the_exact_answer(case):
-    """Shares of the posterior at theta, weighed at the other theta: log p(S) there, no error.
+    """The weighted mean of all orders gives log p(S) at the other theta without an error.
 
-    Orders cannot be drawn in exact proportion, but the mean of their ratios can be taken so.
+    Use all orders with their exact posterior shares instead of drawn orders.
     """
     theta, other, S, rate = case
     orders = every_order(len(S))

@@ -195,7 +195,7 @@ def test_sampled_posteriors_are_right_within_their_errors():
 
 
 def test_sampled_moments_converge_to_the_exact_ones():
-    """One long run: means and variances of times and arrivals, which have no errors of their own.
+    """Compare means and variances from one long run; they have no reported errors.
 
     The tolerance is from 20 runs with other seeds: their largest relative deviation was 2.7%, of
     an arrival's variance.
@@ -220,7 +220,8 @@ def test_a_single_chain_has_an_unknown_error():
     assert np.isnan(found.before_se(0)).all()
 
 
-# Failed at e457645 for one item with "negative dimensions not allowed": `relocate` needs two.
+# A regression test: for one item, `relocate`, which needs two, raised "negative dimensions not
+# allowed".
 @pytest.mark.parametrize("S", [[], [1]])
 def test_tiny_sets_beyond_the_budget(S):
     theta = ref.random_theta(np.random.default_rng(6), 3, 0.5)

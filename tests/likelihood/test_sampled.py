@@ -4,8 +4,8 @@ Statistical checks have fixed seeds. With a random seed, each comparison would f
 program with probability FALSE_ALARM. With C chains the difference to the truth over its standard
 error is t-distributed with C - 1 degrees of freedom; its normal score, norm.ppf(t.cdf(z)), is then
 N(0, 1), so that the scores of M seeds have a sum that is N(0, M) and a sum of squares that is
-chi-square with M degrees of freedom. Only one number a seed is used: those of one run depend on
-each other.
+chi-square with M degrees of freedom. Only one number per seed is used, because the numbers of one
+run depend on each other.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ FALSE_ALARM = 1e-5
 
 # For these tests half the points along the path are enough, and more seeds can be used.
 RELOCATION = Sampling(nodes=6)
-# Independent proposals need many draws before they have seen the orders that matter, so these run
-# on weak interactions only.
+# Independent proposals need many draws until the important orders occur, so they are tested with
+# weak interactions only.
 METROPOLIS = Sampling(draws=100, draws_burn_in=50, nodes=5)
 METHODS = {
     "relocation": (RELOCATION, 70, [(12, 16, 0.5), (14, 30, 0.5), (16, 20, 0.4)]),
@@ -67,8 +67,8 @@ def model(k, n, scale):
 def open_pairs(theta, S):
     """Pairs of items of S whose order is open: the entries of the gradient that really vary.
 
-    An entry that depends on rare orders alone has a skewed sample, and no error can be told from a
-    few chains that have not seen them.
+    An entry that depends only on rare orders has a skewed distribution, and its error cannot be
+    estimated from a few chains that did not draw these orders.
     """
     before = sample_posteriors(theta, table(len(theta), S)).before(0)
     return [(S[a], S[b]) for a, b in np.argwhere((before > 0.15) & (before < 0.85))]
@@ -77,8 +77,8 @@ def open_pairs(theta, S):
 # --- Unbiased, with the right error ---------------------------------------------------------------
 
 
-# How many seeds it takes: with relocation, standard errors that are wrong by a factor of 1.4 either
-# way must show (checked by breaking them on purpose).
+# The number of seeds: with relocation, the test must fail if standard errors are wrong by a factor
+# of 1.4 in either direction (checked by changing them on purpose).
 
 
 @pytest.mark.slow
@@ -262,9 +262,8 @@ def test_values_of_exchangeable_items(n, k, effect):
     assert found.value == pytest.approx(log_p_exchangeable(theta, k), abs=1e-6)
 
 
-# Failed at e457645: sampled.py says that the rule's error is under 1e-7 even for interactions of
-# size 2, and the standard error leaves it out. With all interactions of that size it is 2e-3 here
-# (and 0.1 at size 5), with a reported error of 1e-14.
+# A regression test: the rule along the path had an error of 2e-3 here (0.1 for interactions of size
+# 5), although the reported standard error was 1e-14.
 @pytest.mark.parametrize("effect", [-2.0, -1.0, 1.0, 2.0])
 @pytest.mark.parametrize(("n", "k"), [(12, 12), (30, 16)])
 def test_the_rule_along_the_path_is_as_good_as_it_says(n, k, effect):
@@ -336,7 +335,7 @@ def test_errors_shrink_with_the_share_of_a_sample():
 
 
 def test_items_without_interactions_have_errors_in_proportion_to_their_rates():
-    """Their gradient is -rate * time, so that all share one error, that of the time."""
+    """Their gradient is -rate * time, so their only error is that of the time."""
     n, k = 20, 12
     theta = np.diag(np.linspace(-3.0, 1.0, n))
     theta[0, 1] = theta[2, 3] = theta[4, 0] = 0.8
@@ -405,8 +404,8 @@ def test_extreme_theta_is_finite(method, seed):
     assert np.isfinite(found.gradient).all()
 
 
-# Failed at e457645 with NaN everywhere, and no error: the range of log-rates is checked one by one
-# (within +-600), but the weights of a row of `relocate` are products of four of them.
+# A regression test: the result was NaN without an error. Each log-rate was within its limit of 600,
+# but the weights in a row of `relocate` are products of four rates.
 @pytest.mark.parametrize("effect", [-30.0, -20.0])
 def test_strong_inhibition_is_finite_or_refused(effect):
     theta = exchangeable(12, effect)
@@ -418,8 +417,8 @@ def test_strong_inhibition_is_finite_or_refused(effect):
     assert np.isfinite(found.gradient).all()
 
 
-# Failed at 95ba32e: see test_samplers.test_informed_proposals_with_one_very_fast_item. At 40 the
-# gradient is what the memory held, the same for all chains (standard error 0); at 60 it is NaN.
+# A regression test, as test_samplers.test_informed_proposals_with_one_very_fast_item: at 40 the
+# gradient was uninitialised memory, the same for all chains, and at 60 it was NaN.
 @pytest.mark.parametrize("fast", [30.0, 40.0, 60.0])
 def test_a_very_fast_item_by_metropolis(fast):
     theta = np.array([[0.0, 0.3], [0.0, fast]])

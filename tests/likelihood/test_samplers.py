@@ -116,7 +116,7 @@ def dense_case(k, n=None, scale=1.0, seed=0, sparsity=0.0):
 @pytest.mark.parametrize("k", [2, 3, 4, 5])
 @pytest.mark.parametrize("sparsity", [0.0, 0.8])
 def test_a_block_of_all_items_is_an_exact_draw(k, sparsity):
-    """From any order, in one step: chi-square over all k! orders."""
+    """One step from any order gives an exact draw, by a chi-square test over all k! orders."""
     case = dense_case(k, sparsity=sparsity, seed=4)
     rng = np.random.default_rng(k)
     counts = collections.Counter()
@@ -134,7 +134,7 @@ def test_a_block_of_all_items_is_an_exact_draw(k, sparsity):
 @pytest.mark.parametrize(("k", "block"), [(4, 2), (4, 3), (5, 2), (5, 3), (5, 4)])
 @pytest.mark.parametrize("sparsity", [0.0, 0.8])
 def test_relocation_leaves_the_posterior_as_it_is(k, block, sparsity):
-    """An exact draw, then one sweep of small blocks: still an exact draw."""
+    """After an exact draw and one sweep of small blocks, the order is still an exact draw."""
     case = dense_case(k, sparsity=sparsity, seed=5)
     rng = np.random.default_rng([k, block])
     counts = collections.Counter()
@@ -148,7 +148,7 @@ def test_relocation_leaves_the_posterior_as_it_is(k, block, sparsity):
 
 @pytest.mark.parametrize(("k", "block"), [(4, 2), (5, 3), (6, 4)])
 def test_relocation_finds_the_posterior_from_afar(k, block):
-    """From the least likely order, ten sweeps: mixing, not just stationarity."""
+    """Ten sweeps from the least likely order are enough: chains mix."""
     case = dense_case(k, scale=0.6, seed=6)
     exact = case.exact_orders()
     worst = min(exact, key=exact.get)
@@ -175,7 +175,7 @@ def test_a_block_of_all_items_gives_the_exact_gradient(case, seed):
 
 
 def conditional_gradient(case, order, free):
-    """Mean gradient over all places of the `free` items, the others' relative order kept."""
+    """Mean gradient over all places of the `free` items; the others keep their relative order."""
     chain = [i for i in order if i not in free]
     orders = [
         sigma
@@ -196,7 +196,7 @@ def conditional_gradient(case, order, free):
 @pytest.mark.parametrize(("k", "block"), [(3, 2), (4, 2), (5, 2), (5, 3)])
 @pytest.mark.parametrize("sparsity", [0.0, 0.7])
 def test_every_term_is_the_expectation_given_the_chain(k, block, sparsity):
-    """By enumeration: the first term must belong to one of the possible blocks, exactly."""
+    """The first term equals the exact term of one of the possible blocks, by enumeration."""
     case = dense_case(k, seed=7, sparsity=sparsity)
     rng = np.random.default_rng([k, block])
     seen = set()
@@ -331,9 +331,9 @@ def test_one_draw_of_metropolis_is_the_gradient_of_its_order(informed):
         np.testing.assert_allclose(case.gradient(G), expected, rtol=0, atol=1e-12)
 
 
-# Failed at e457645: propose_informed subtracts an item's own rate from a sum that contains it; from
-# exp(37) on what is left is 0 or negative, log Q is NaN, nothing is ever accepted, and G is filled
-# from memory that was never written: zeros with a standard error of 0, or NaN.
+# A regression test: `propose_informed` subtracted the rate of an item from a sum that contained it.
+# For rates above exp(37) the difference was 0 or negative, log Q was NaN, no proposal was accepted,
+# and G was filled from uninitialised memory.
 @pytest.mark.parametrize("fast", [36.0, 40.0, 60.0])
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_informed_proposals_with_one_very_fast_item(fast, place):
@@ -411,7 +411,7 @@ def test_first_orders_are_those_of_independent_items(t):
 @pytest.mark.parametrize("informed", [True, False])
 @pytest.mark.parametrize("t", [np.nan, 0.7])
 def test_a_resumed_chain_keeps_its_distribution(informed, t):
-    """Started from exact orders, it stays exact: one step, many chains; false alarm 1e-6."""
+    """One step of many chains from exact orders gives exact orders (false alarm 1e-6)."""
     case = dense_case(4)
     rng = np.random.default_rng(8)
     orders = case.exact_orders()

@@ -199,7 +199,7 @@ def test_all_complete_sequences_add_up_to_one():
 
 
 def test_mean_over_many_sequences_of_different_lengths():
-    """More sequences than blocks of work, empty ones among them."""
+    """There are more sequences than blocks of work, and some sequences are empty."""
     rng = np.random.default_rng(5)
     n = 9
     theta = ref.random_theta(rng, n, 0.8)
@@ -264,10 +264,10 @@ def test_sequences_at_known_times_have_a_closed_form(steps, late):
     assert value == pytest.approx(log_waiting(steps, fast, t), rel=1e-11)
 
 
-# Failed at e457645: contour.transient_chain cuts the integral off where exp(-spread u^2) is small,
-# but along the parabola the other factor can grow nearly as fast (with many exit rates far above
-# the smallest the decay is 2 * sum(s^2), s = tilt / (tilt + exit - smallest), not sum(s)). The
-# error in log p is 4e-8 at 30 steps, 3e-6 at 50, 5e-4 at 200. Metropolis at known times uses it.
+# A regression test: `contour.transient_chain` ended the integral where exp(-spread u^2) was small,
+# but along the parabola another factor can grow nearly as fast if many exit rates are far above the
+# smallest one. The error of log p was 4e-8 at 30 steps, 3e-6 at 50 and 5e-4 at 200.
+# Metropolis-Hastings at known times uses the same function.
 @pytest.mark.parametrize("steps", [30, 50, 100, 200, 400])
 @pytest.mark.parametrize("late", [0.9, 1.3])
 def test_long_sequences_at_known_times(steps, late):
@@ -295,8 +295,8 @@ def test_long_marginal_sequences():
     assert np.isfinite(gradient).all()
 
 
-# Failed at e457645 with log p = +118.7 and an infinite gradient: sequence.sequence_gradient cuts
-# log-rates off at 690 without a word. An error would do as well as the number.
+# A regression test: log p was +118.7 and the gradient infinite, because log-rates above 690 were
+# replaced by 690 without an error. Both the right number and an error are accepted here.
 def test_log_rates_beyond_a_double_are_right_or_refused():
     n = 26
     theta = np.full((n, n), 30.0)
@@ -377,13 +377,13 @@ def test_bad_sequences_are_refused(sequences, options, message):
         sequence_log_likelihood(np.zeros((2, 2)), sequences, **options)
 
 
-# Failed at e457645 with NumPy's own ValueError, which names neither the argument nor the sequence.
+# A regression test: the error was a ValueError of NumPy, which does not name the argument.
 def test_times_that_are_no_numbers_are_refused():
     with pytest.raises(InputError, match="times"):
         sequence_log_likelihood(np.zeros((2, 2)), [[0]], times=["soon"])
 
 
-# Failed at e457645 with a TypeError from sorting text and numbers (_validation._in_order).
+# A regression test: sorting text and numbers together raised a TypeError.
 def test_labels_that_are_numbers():
     theta = pd.DataFrame(np.zeros((2, 2)), index=[1, 2], columns=[1, 2])
     assert sequence_log_likelihood(theta, [[2]], items=[1, 2]) == sequence_log_likelihood(

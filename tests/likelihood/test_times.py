@@ -132,7 +132,7 @@ def test_larger_sets_against_uniformisation(k, t):
 
 @pytest.mark.parametrize("k", [7, 10])
 def test_gradient_of_larger_sets_along_random_directions(k):
-    """Central differences of sums of positive terms, in one call for all n x n entries."""
+    """Gradients by central differences of sums of positive terms, for all n x n entries."""
     rng = np.random.default_rng(k)
     n, S, t, step = k + 2, range(k), 0.9, 1e-5
     theta = ref.random_theta(rng, n, 0.5, sparsity=0.3)
@@ -146,7 +146,7 @@ def test_gradient_of_larger_sets_along_random_directions(k):
 @pytest.mark.parametrize("k", [8, 12])
 @pytest.mark.parametrize("slow", [-6.0, -2.0])
 def test_fast_arrivals_and_then_a_long_wait(k, slow):
-    """One item stops all others: exit rates in two clusters, the hardest case for the contour."""
+    """One item stops all others: exit rates form two clusters, which is hard for the contour."""
     theta = np.zeros((k + 4, k + 4))
     np.fill_diagonal(theta, np.linspace(0.5, 1.5, k + 4))
     theta[0] = slow
@@ -158,7 +158,7 @@ def test_fast_arrivals_and_then_a_long_wait(k, slow):
 
 @pytest.mark.parametrize("t", [1e-3, 0.5, 3.0, 40.0])
 def test_independent_items_have_a_closed_form(t):
-    """p(S | t) is a product, at n beyond 64 and with all items at different rates."""
+    """For independent items p(S | t) is a product; here n is above 64 and all rates differ."""
     n, S = 80, [0, 5, 63, 64, 65, 79]
     log_w = np.linspace(-4.0, 1.0, n)
     w = np.exp(log_w)
@@ -171,7 +171,7 @@ def test_independent_items_have_a_closed_form(t):
 
 
 def test_it_integrates_to_the_marginal_likelihood():
-    """Integral of exp(-t) p(S | t) dt = p(S), eq. (1): two kernels that share nothing."""
+    """The integral of exp(-t) p(S | t) is p(S), eq. (1); the two kernels share no code."""
     theta = ref.random_theta(np.random.default_rng(3), 6, 0.8)
     S = [0, 2, 3, 5]
     nodes, weights = np.polynomial.laguerre.laggauss(60)
@@ -268,8 +268,8 @@ def test_the_full_set_is_certain_in_the_end(t):
     np.testing.assert_allclose(gradient, 0.0, atol=1e-9)
 
 
-# Failed at e457645, for the same reason as test_exact.test_tiny_rates_of_observation: the exit rate
-# of the full set is not 0 but what a subtraction left, here 2e-16, and 2e-16 * 1e9 is not nothing.
+# A regression test, as test_exact.test_tiny_rates_of_observation: after a subtraction, the exit
+# rate of the full set was 2e-16 instead of 0. Times 1e9 this is not negligible.
 @pytest.mark.parametrize("t", [1e9, 1e12])
 def test_the_full_set_is_certain_after_a_very_long_time(t):
     theta = np.full((3, 3), -0.3)
@@ -288,8 +288,8 @@ def test_huge_gradients_have_small_relative_errors(outside):
         np.testing.assert_allclose(gradient, expected, rtol=1e-10, atol=1e-4)
 
 
-# Failed at e457645 with NaN: contour.transient_set works with z0 = tilt - smallest, which loses the
-# tilt when every exit rate is above 1e16 / t (transient_chain has tilt + (exit - smallest)).
+# A regression test: the result was NaN. If all exit rates are above 1e16 / t, the tilt was lost by
+# rounding in the difference of the tilt and the smallest exit rate.
 @pytest.mark.parametrize(
     ("outside", "effect", "t"), [(30.0, 0.0, 1e3), (30.0, 30.0, 1e4), (40.0, 0.0, 1.0)]
 )

@@ -161,7 +161,7 @@ def test_a_fixed_scale_gets_no_score():
 @pytest.mark.parametrize("power", [1.0, 0.4])
 @pytest.mark.parametrize("largest", [1, ALL_LATTICE])
 def test_the_error_of_the_energy_falls_with_the_third_power_of_the_step(scale, power, largest):
-    """It does if the force is the gradient of the energy, and with the first power if it is not.
+    """The error has order 3 if the force is the gradient of the energy, and order 1 otherwise.
 
     The force has all parts: prior, lattice sets, latent orders, power and scale. Trajectories of
     one step; what is averaged is 1 - acceptance, which is proportional to the error.
@@ -244,7 +244,7 @@ def test_orders_of_samples_are_those_of_sample_posteriors(case):
 
 @pytest.mark.parametrize("fast", [10.0, 25.0, 39.0])
 def test_a_very_fast_item_does_not_blur_the_others(fast):
-    """An item that has come has no rate any more, however large its rate was."""
+    """The rate of an item that is present is 0, even if its rate was very large."""
     theta = np.array([[fast, 1.0, -1.0], [0.5, -1.0, 0.7], [0.3, -0.4, -0.5]])
     X = np.array([[1, 1, 1]], dtype=bool)
     before, good = before_of(problem_of(X), theta)

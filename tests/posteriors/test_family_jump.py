@@ -224,7 +224,7 @@ def test_a_jump_of_the_only_two_items_keeps_the_likelihood():
 
 
 def test_a_share_at_the_end_of_its_range_is_not_left():
-    """Rounding would decide there. Rare items whose orders are both possible do jump."""
+    """There, rounding would decide. Rare items jump if both of their orders are possible."""
     target, _ = twins.target_of([], WIDE, 2)
     beyond = np.array([[-1.0, 0.0], [-40.0, 1.0]])
     assert 0.0 < shares(beyond)[4] / shares(beyond)[3] < 1e-12
@@ -237,7 +237,7 @@ def test_a_share_at_the_end_of_its_range_is_not_left():
 
 
 def test_jumps_of_several_pairs_lead_back_in_the_opposite_sequence():
-    """Hence a proposal of several pairs is as likely as the way back, up to the returned gain."""
+    """So a proposal of several pairs is as likely as its reverse, up to the returned gain."""
     n = 4
     rng = np.random.default_rng(3)
     theta = ref.random_theta(rng, n)

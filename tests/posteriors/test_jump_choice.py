@@ -47,7 +47,7 @@ def autoregressive(rng, correlation, draws):
 
 
 def test_draws_to_forget_follow_from_the_correlation():
-    """Of independent, of correlated, and of constant shares; chains that disagree are slow."""
+    """Test independent, correlated and constant shares; chains that disagree are slow."""
     rng = np.random.default_rng(2)
     series = np.stack(
         [
@@ -99,7 +99,7 @@ def test_pairs_that_jump_together_differ_and_belong_to_three_items(count):
         assert count == 1 or len(frozenset.union(*chosen)) == 3
         seen[tuple(rows)] += 1
     assert sum(seen.values()) > 3500
-    # Every sequence of rows is as likely as any other, thus as its reverse.
+    # All sequences of rows have the same probability, so a sequence is as likely as its reverse.
     assert scipy.stats.chisquare(list(seen.values())).pvalue > 1e-3
     assert len(seen) == {1: 5, 2: 10, 3: 12}[count]
 

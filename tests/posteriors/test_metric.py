@@ -121,7 +121,7 @@ def some_metric():
 @pytest.mark.parametrize("before", [unit_metric(3), some_metric()])
 @pytest.mark.parametrize("power", [1.0, 0.4])
 def test_draws_of_a_normal_distribution_give_its_covariance(before, power, monkeypatch):
-    """Exactly, from few draws and whatever the metric before, if they are trusted alone."""
+    """The result is exact from few draws and for any previous metric, if the draws alone count."""
     for name, value in (("_TRUST", 1e-10), ("_LEAST_FACTOR", 1.0), ("_LEAST_INFORMATION", 0.0)):
         monkeypatch.setattr(metric_module, name, value)
     covariance, x, forces = normal_draws(1, 14)

@@ -1,9 +1,10 @@
 """Every move leaves its target as it is.
 
 The check needs no converged chain. If theta is drawn from the prior, data from the model at theta,
-and latent orders with the data, then theta is a draw of its posterior given these data. Moves that
-leave the posterior as it is keep it one. Over many such data sets theta is again distributed as
-the prior, which is a standard normal distribution in the coordinates z, whatever the prior.
+and latent orders with the data, then theta is a draw of its posterior given these data. If the
+moves leave the posterior invariant, theta stays such a draw. Over many such data sets theta is
+again distributed as the prior, which is a standard normal distribution in the coordinates z for
+every prior.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ LEARNED = [
     Laplace(LearnedScale(0.5, 0.6), BASE),
     StudentT(4.0, LearnedScale(0.4, 0.6), BASE),
 ]
-# Seeds are fixed. Were they drawn anew, a right program would fail each check with at most this
+# Seeds are fixed. With a random seed, a correct program would fail each check with at most this
 # probability.
 FALSE_ALARM = 1e-4
 
@@ -75,7 +76,7 @@ def assert_standard_normal(ends, *, learned):
 
 
 def assert_moves(counts, moves, *, learned):
-    """The check could not fail if nothing moved, or if everything were accepted unseen."""
+    """Some moves are accepted and some are rejected; otherwise the checks could not fail."""
     shares = [("shifts tried", "shifts accepted")]
     if moves in ("trajectories", "all"):
         shares.append(("trajectories", "acceptance"))
@@ -149,7 +150,7 @@ def test_latent_orders_of_larger_sets_follow_their_distribution():
 
 
 def test_the_check_sees_a_wrong_target():
-    """Data of other models: a posterior mean that is off by a fraction of a unit is found."""
+    """With data of other models, a wrong posterior mean is detected."""
     prior = FIXED[2]
     rng = np.random.default_rng(11)
     how = twins.trajectory(N, 0.45)

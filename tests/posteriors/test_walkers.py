@@ -17,8 +17,8 @@ from sequela.posteriors.problem import Problem
 from sequela.posteriors.walkers import Plan, Walkers
 
 BASE = BaseRates(-1.0, 1.5)
-# Means of chains are compared within so many standard errors, which a right program exceeds with a
-# probability of 1e-6 per number. Seeds are fixed.
+# Means of chains are compared within this many standard errors. A correct program exceeds them with
+# a probability of 1e-6 per number. Seeds are fixed.
 LIMIT = 5.0
 
 
@@ -62,8 +62,8 @@ PRIORS = [
     Normal(LearnedScale(0.7, 0.8), BASE),
     StudentT(3.0, LearnedScale(0.5, 0.8), BASE),
 ]
-# What the quasi-random integral itself is uncertain by, measured against one of more points. Five
-# standard errors of a chain are ten times as much.
+# The error of the quasi-random integral, measured by comparison with an integral with more points.
+# Five standard errors of a chain are ten times as large.
 INTEGRAL = 2e-3
 
 
@@ -243,7 +243,7 @@ def test_warm_up_reaches_the_wanted_acceptance(replicas):
 
 
 def test_the_gap_of_the_powers_is_chosen_by_how_often_replicas_are_exchanged():
-    """The gap widens where exchanges are too easy, until it is found or at its limit."""
+    """The gap grows while exchanges are accepted too often, up to its limit."""
     problem = small_problem(12)
     plan = Plan(chains=4, replicas=3, warm_up=300, thin=1, jumps=2)
     walkers = Walkers.begin(problem, plan, 5)

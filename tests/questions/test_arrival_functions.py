@@ -58,7 +58,7 @@ def blocks(n, size):
 
 
 def test_a_matrix_of_blocks_is_that_of_one_lattice(monkeypatch):
-    """Four blocks of four: lattices of 2^4 states instead of 2^16."""
+    """Four blocks of four items need lattices of 2^4 states instead of 2^16."""
     model = Model(blocks(16, 4), [f"i{k}" for k in range(16)], observation=Exponential(1.7))
     seen = []
     on_lattice = order.arrivals_on_lattice
@@ -84,7 +84,7 @@ def _one_lattice(acting, missing, budget):
 
 
 def test_more_items_than_any_lattice_are_exact():
-    """Sixty items in blocks of three: no simulation."""
+    """Sixty items in blocks of three need no simulation."""
     found = order_matrix(Model(blocks(60, 3), [f"i{k}" for k in range(60)]))
     assert found.draws == 0
     assert (found.method.to_numpy() == "exact").all()

@@ -18,7 +18,7 @@ quick = settings(max_examples=25, deadline=None, derandomize=True, database=None
 
 
 def phases(*orders):
-    """Return the inverse of an even mixture of sums of exponential phases, one chain for each."""
+    """Return the inverted transform of sums of exponential phases, with one chain per sum."""
     exits = [np.asarray(rates, dtype=float) for rates in orders]
     means = [np.sum(1 / rates) for rates in exits]
     second = [np.sum(1 / rates**2) + mean**2 for rates, mean in zip(exits, means, strict=True)]

@@ -110,7 +110,7 @@ def test_ties_are_not_all_begun(monkeypatch, spread):
 
 
 def test_a_large_set_with_a_known_best_order():
-    """Each item promotes the next: of 16! orders the best one is the cascade."""
+    """If each item promotes the next, the cascade is the best of all 16! orders."""
     n = 16
     theta = np.diag(np.full(n, -8.0))
     theta[0, 0] = 0.0

@@ -101,7 +101,7 @@ def test_relabelling_items_relabels_answers(model, data):
 @quick
 @given(models(max_items=5), st.integers(0, 1000))
 def test_items_that_act_on_nothing_change_nothing(model, seed):
-    """40 more items, far beyond the lattice, that are acted upon but do not act."""
+    """40 more items that act on no item do not change the answer, and need no lattice."""
     theta, z = theta_and_rate(model)
     n = len(theta)
     rng = np.random.default_rng(seed)
@@ -135,7 +135,7 @@ def test_blocks_share_their_clock():
 
 
 def test_pairs_share_lattices(monkeypatch):
-    """66 pairs of three blocks of four: a lattice for each block, and none for two of them."""
+    """The 66 pairs of three blocks of four items need one lattice per block."""
     sizes = []
     solve = module.arrivals_on_lattice
 
@@ -340,7 +340,8 @@ def test_orders_that_all_agree_have_an_error():
 def test_only_exact_of_a_sample():
     theta = np.zeros((40, 40))
     given_items = ["0", "1", "2"]
-    # 37 items that nothing acts on cost nothing: what "auto" does exactly, "exact" must not refuse.
+    # 37 items without effects do not increase the cost: "exact" must accept what "auto" computes
+    # exactly.
     budget = Budget(work=Budget.exact_work(3, 3))
     assert (order_matrix(theta, given=given_items, budget=budget).method == "exact").all(axis=None)
     order_matrix(theta, given=given_items, budget=budget, method="exact")

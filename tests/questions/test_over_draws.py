@@ -66,7 +66,7 @@ def test_each_draw_has_a_seed_of_its_own_that_thinning_does_not_change():
 
 
 def test_pieces_of_a_question_show_no_progress_of_their_own(monkeypatch):
-    """Two bars at once on one terminal are an error of the library that draws them."""
+    """Only one progress bar is shown, because two bars on one terminal raise an error in rich."""
     monkeypatch.setattr("sequela.support.progress.somebody_watches", lambda: True)
     how = Settings(random_state=1, n_threads=2)
     asked = ask_draws(

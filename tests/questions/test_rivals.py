@@ -66,8 +66,9 @@ def test_two_items_alone_cannot_tell(seed):
     model = fit(data, penalty=0.005)
     found = rival_orders(model, data, least_effect=0.2, search=False, tol=1e-6, random_state=1)
     assert len(found.table) == 1
-    # The likelihood is the same along the whole family: no evidence, whatever the penalty says.
-    # What is left is the weak prior of refits, which shrinks the two by different amounts.
+    # The likelihood is the same along the whole family, so there is no evidence for any penalty.
+    # The remaining difference comes from the weak prior of refits, which shrinks the two by
+    # different amounts.
     row = found.table.iloc[0]
     assert abs(row["evidence"]) < 0.3
     assert row["rival_probability"] < row["probability"] - 0.1

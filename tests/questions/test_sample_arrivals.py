@@ -76,7 +76,7 @@ def test_items_come_before_the_observation(model, data):
 
 @pytest.mark.parametrize("z", [1.0, 0.4])
 def test_mean_arrival_by_quadrature(z):
-    """E[A | S] = integral of P(A > s | S): in a set without c at s, in S when observed."""
+    """E[A | S] is the integral of P(A > s | S), the probability that item c is absent at s."""
     theta = random_theta(11, 4, 2.0)
     sample = [0, 1, 2]
     Q = reference.restricted_generator(theta, sample)

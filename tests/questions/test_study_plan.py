@@ -38,7 +38,7 @@ def with_clocks(theta, clocks, rate):
 
 @pytest.mark.parametrize("stop_rate", [1.0, 2.5])
 def test_clock_items_are_items(stop_rate):
-    """The number of clock items has the probability of all sets with so many of them."""
+    """P(number of clock items) is the sum over all sets with this number of clock items."""
     rng = np.random.default_rng(3)
     theta = rng.normal(0.0, 1.5, (4, 4))
     items = np.array([2, 0, 3])
@@ -85,7 +85,7 @@ def few_models(seed=2, chains=4, draws=2):
 
 
 def nested(posterior, size, clocks, rate, studies, seed):
-    """Return the posterior probability of the truth in simulated studies, the slow way.
+    """Return the posterior probability of the truth in simulated studies, by a slow method.
 
     Clock items are columns of a larger model, samples are simulated with all their times, and
     likelihoods are those of the product. Draws of the chain of the truth are left out.
@@ -123,7 +123,7 @@ def nested(posterior, size, clocks, rate, studies, seed):
 
 
 def test_weights_are_those_of_a_nested_simulation():
-    """Eight models, each the truth in turn: the same mean of the probability of the true order."""
+    """The mean probability of the true order agrees, with each of eight models as the truth."""
     posterior = few_models()
     rate = 0.25
     frequency = rate / (1.0 + rate)

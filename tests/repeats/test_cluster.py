@@ -35,7 +35,7 @@ def numbers(table):
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
-    """A scheduler and two workers of one thread, each a process of its own."""
+    """A scheduler and two workers of one thread, each in a separate process."""
     with cluster_of(tmp_path_factory.mktemp("cluster"), 2) as made:
         yield made
 
@@ -117,7 +117,7 @@ def test_the_death_of_the_scheduler_is_an_error_with_a_resumable_state(tmp_path)
 
 
 def test_a_repeat_that_kills_its_workers_is_a_failed_repeat(tmp_path):
-    """joblib would wait for it for ever."""
+    """joblib would wait for it forever."""
     plan = plan_of("kill_the_worker", [{"number": i} for i in range(5)])
     with (
         cluster_of(tmp_path, 2, allowed_failures=1) as own,

@@ -46,7 +46,7 @@ if __name__ == "__main__":
 
 
 def compilations(backend, folder, cache, how="warm"):
-    """Run a plan in a fresh process with a cache folder of its own; return who compiled what."""
+    """Run a plan in a new process with an empty cache; return which process compiled what."""
     script = folder / "script.py"
     script.write_text(SCRIPT.replace("{rows}", repr(ROWS)))
     done = subprocess.run(  # noqa: S603 - our own script

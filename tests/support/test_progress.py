@@ -1,4 +1,4 @@
-"""The bar for long work: silent where nobody watches, and where it is over in a moment."""
+"""The progress bar: it is not shown without a terminal, or if the work is short."""
 
 import io
 import re
@@ -92,7 +92,7 @@ def test_a_bar_shows_while_the_first_piece_is_under_way(monkeypatch):
     monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
     with WorkProgress("counting sheep", 4):
         assert terminal.written.wait(60)
-        # A notice stands above the bar, in a line of its own.
+        # A notice is printed above the bar, in a separate line.
         say_line("compiling [bold]something[/bold]")
     shown = terminal.getvalue()
     line = next(x for x in re.split(r"[\r\n]", shown) if "compiling" in x)

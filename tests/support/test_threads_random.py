@@ -1,4 +1,4 @@
-"""The same bits for any number of threads and for the same seed, whatever is computed."""
+"""All results are the same, bit for bit, for any number of threads and the same seed."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_posteriors(model, n_threads):
 
 
 def test_several_threads_of_the_user_at_once(model):
-    """Kernels run without the interpreter lock: callers must not get into each other's way."""
+    """Kernels run without the interpreter lock; simultaneous calls must not disturb each other."""
     theta, X, _ = model
     alone = evaluate(theta, X, n_threads=1)
     found = [None] * 6
@@ -294,7 +294,7 @@ def test_simulations_keep_the_draws_of_their_seeds():
 
 
 def test_plans_keep_the_draws_of_their_seeds():
-    """Those of version 0.1, in which a folder may have been begun that is gone on with today."""
+    """The keys are those of version 0.1: a folder may have been started with it."""
     keys = {PlanDraw.BOOTSTRAP: (1, 4), PlanDraw.FOLDS: (2, 5), PlanDraw.SUBSET: (3, 10, 2)}
     assert set(keys) == set(PlanDraw)
     for draw, expected in keys.items():
@@ -391,7 +391,7 @@ def test_pieces_of_any_kind_come_back_in_their_order(n_threads):
 
 
 def test_pieces_run_side_by_side():
-    """Each waits for the other: on one thread the first would wait in vain."""
+    """Each piece waits for the other; on one thread the first would wait forever."""
     barrier = threading.Barrier(2)
 
     def meet():
@@ -403,7 +403,7 @@ def test_pieces_run_side_by_side():
 
 
 def test_one_thread_is_the_thread_of_the_caller():
-    """So that a debugger, a profiler and an interrupt find the work where it was asked for."""
+    """With one thread, the work runs in the calling thread: debuggers and interrupts work."""
     here = threading.get_ident()
     assert run_all([threading.get_ident] * 3, 1) == [here] * 3
     assert run_all([threading.get_ident], 4) == [here]
@@ -423,7 +423,7 @@ def test_an_error_in_a_piece_is_raised(n_threads):
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.parametrize("failure", [KeyError, KeyboardInterrupt])
 def test_after_an_error_the_pieces_that_wait_are_dropped(monkeypatch, n_threads, failure):
-    """Those under way hold on until the others have been dropped: one for each thread at most."""
+    """Running pieces wait until the others are cancelled; at most one per thread is finished."""
     dropped = threading.Event()
     begun = []
 

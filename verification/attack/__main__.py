@@ -241,7 +241,7 @@ class Attack:
                     self.tally.findings.append(f"{kind}, {what}: {result.output!a:.300}")
 
     def by_hand(self) -> None:
-        """Files that are wrong in ways of their own, through commands."""
+        """Pass the files that were written by hand to commands."""
         from click.testing import CliRunner
 
         folder = self.folder / "by_hand"

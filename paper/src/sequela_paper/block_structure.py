@@ -239,12 +239,13 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
         "objective": float(fit["objective"].iloc[0]),
     }
     text = (
-        f"{_MOST:.0%} of the interaction of {n} items ({len(table)} effects) lies among the "
-        f"{block} most frequent, {share[at]:.0%} among the first {at + 1}; with the items in "
-        f"random order it takes {numbers['random_median_block']} of them (at least {smallest} in "
-        f"{_ORDERS} orders), and the first {at + 1} would hold "
-        f"{numbers['random_share_first_20']:.1%}. {silent} items ({silent / n:.0%}) have no "
-        f"interaction at all; {int(behind.sum())} effects lie outside the block altogether."
+        f"The {block} most frequent of {n} items have {_MOST:.0%} of the interaction (the sum of "
+        f"the {len(table)} absolute effects) among them, and the first {at + 1} have "
+        f"{share[at]:.0%}. If the items are in random order, {numbers['random_median_block']} "
+        f"items are needed for {_MOST:.0%} (median; at least {smallest} in {_ORDERS} random "
+        f"orders), and the first {at + 1} have {numbers['random_share_first_20']:.1%} on average. "
+        f"{silent} items ({silent / n:.0%}) have no interactions. {int(behind.sum())} effects are "
+        "between two items outside the block."
     )
     return Verdict(bool(block < n / 2 and block < smallest), text, numbers)
 

@@ -1,4 +1,4 @@
-"""Figures 6 to 8: clocks that are not alike, or not independent, still tell the time (appendix C).
+"""Figures 6 to 8: clock items with different rates, or in pairs, still show the time (appendix C).
 
 Samples are drawn with `simulate`. Their posteriors are exact up to a quadrature rule: given the
 time, the items (or the pairs of items) are independent, and each is a chain of two (or four)
@@ -291,12 +291,14 @@ def _judge_diagonal(tables: Mapping[str, pd.DataFrame]) -> Verdict:
     reached = _is_one_over(beyond)
     text = (
         f"The slope of log variance against log m is {_range(beyond)} from m = {_BEYOND[0]} to "
-        f"{_BEYOND[1]} (standard errors up to {worst:.2f}), {'so' if reached else 'not'} 1/m; from "
-        f"m = 50 to 100, the end of the paper's range, it is {_range(within)} (up to "
+        f"{_BEYOND[1]} (standard errors up to {worst:.2f}), so the variance "
+        f"{'decreases' if reached else 'does not decrease'} as 1/m. From m = 50 to 100, the end "
+        f"of the range in the paper, the slope is {_range(within)} (standard errors up to "
         f"{max(error for _, error in within.values()):.2f}). At m = 100 the variance times m is "
         + ", ".join(f"{value:.1f} ({name})" for name, value in scaled.items())
-        + f". The mixed rates lie {'between' if between else 'not always between'} the lines of "
-        "their ends."
+        + ". The variance for items of different rates (theta in [-3, -1]) lies "
+        f"{'between' if between else 'not always between'} the variances for theta = -3 and "
+        "theta = -1."
     )
     numbers = {
         "slope_50_100": {name: list(x) for name, x in within.items()},
@@ -317,15 +319,15 @@ def _judge_attractive(tables: Mapping[str, pd.DataFrame]) -> Verdict:
     halved = abs(same) < 0.1 + 2.0 * error < 0.4
     text = (
         f"The variance at gamma = 12, m = 100 is {math.exp(same):.2f} ± "
-        f"{math.exp(same) * error:.2f} times that of 50 independent items. Over m = 20, 50, 100 "
-        "attraction raises the variance to "
+        f"{math.exp(same) * error:.2f} times that of 50 independent items. On average over "
+        "m = 20, 50 and 100, attraction multiplies the variance by "
         + ", ".join(
             f"{math.exp(x):.2f} ± {math.exp(x) * e:.2f} (gamma = {gamma:g})"
             for gamma, (x, e) in effects.items()
         )
-        + f" times that without it. Slopes from m = {_BEYOND[0]} to {_BEYOND[1]}: "
-        f"{_range(beyond)}. Every item is as frequent as at theta = -2, up to "
-        f"{_frequency_error(table):.1g}."
+        + f". The slope of log variance against log m is {_range(beyond)} from m = {_BEYOND[0]} "
+        f"to {_BEYOND[1]}. The frequency of every item is the same as for theta = -2 (largest "
+        f"difference {_frequency_error(table):.1g})."
     )
     numbers = {
         "ratio_12_100_to_0_50": [math.exp(same), math.exp(same) * error],
@@ -354,16 +356,17 @@ def _judge_repulsive(tables: Mapping[str, pd.DataFrame]) -> Verdict:
         if gamma < 0.0
     )
     text = (
-        "Over m = 20, 50, 100 repulsion changes the variance by factors of "
+        "On average over m = 20, 50 and 100, repulsion multiplies the variance by "
         + ", ".join(
             f"{math.exp(x):.2f} ± {math.exp(x) * e:.2f} (gamma = {gamma:g})"
             for gamma, (x, e) in effects.items()
             if gamma < 0.0
         )
-        + f", attraction of gamma = {_ATTRACTIVE[-1]:g} by {math.exp(attraction):.2f} ± "
-        f"{math.exp(attraction) * attraction_error:.2f}. Slopes from m = {_BEYOND[0]} to "
-        f"{_BEYOND[1]}: {_range(beyond)}. Every item is as frequent as at theta = -2, "
-        f"up to {_frequency_error(table):.1g}."
+        + f", and attraction with gamma = {_ATTRACTIVE[-1]:g} multiplies it by "
+        f"{math.exp(attraction):.2f} ± {math.exp(attraction) * attraction_error:.2f}. The slope "
+        f"of log variance against log m is {_range(beyond)} from m = {_BEYOND[0]} to "
+        f"{_BEYOND[1]}. The frequency of every item is the same as for theta = -2 (largest "
+        f"difference {_frequency_error(table):.1g})."
     )
     numbers = {
         "effect": {f"{gamma:g}": math.exp(x) for gamma, (x, _) in effects.items()},

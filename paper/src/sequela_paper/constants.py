@@ -165,12 +165,13 @@ def _judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
         "The rate with the smallest C2 is "
         + ", ".join(f"{w:.2f} at t* = {t:g}" for t, w in zip(C2["t"], C2["w"], strict=True))
         + f", and the smallest C2 grows from {C2['value'].iloc[0]:.2f} to "
-        f"{C2['value'].iloc[-1]:.1f}. In draws of {int(last['m'].max()):,} items the best of four "
-        f"rates falls alike ({', '.join(f'{w:.2f}' for w in measured)}). Both bounds of Theorem 1 "
-        f"held in {'all' if held == 1.0 else f'{held:.1%} of the'} draws where m is large enough "
-        f"for the theorem (where it is not: in as few as {fewer:.0%}). C2 is not tight: m times "
-        f"the variance is {of_bound.min():.2f} to {of_bound.max():.2f} C2, and "
-        f"{ratio.min():.3f} to {ratio.max():.3f} times (exp(w t*) - 1) / w^2."
+        f"{C2['value'].iloc[-1]:.1f}. In simulations with {int(last['m'].max()):,} items, the "
+        f"best of four rates decreases in the same way ({', '.join(f'{w:.2f}' for w in measured)})."
+        f" Both bounds of Theorem 1 hold in {'all' if held == 1.0 else f'{held:.1%} of the'} draws "
+        "in which m is large enough for the theorem. If m is smaller, they hold in as few as "
+        f"{fewer:.0%} of the draws. The bound with C2 is not tight: m times the variance is "
+        f"{of_bound.min():.2f} to {of_bound.max():.2f} times C2, and {ratio.min():.3f} to "
+        f"{ratio.max():.3f} times (exp(w t*) - 1) / w^2."
     )
     numbers = {
         "best_w_C2": dict(zip(map(str, C2["t"].tolist()), C2["w"].tolist(), strict=True)),

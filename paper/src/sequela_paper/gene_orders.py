@@ -276,9 +276,9 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
         mine = part[(part["pair"] == pair) & (part["others"] <= 100)].sort_values("others")
         last = mine.iloc[-1]
         text = (
-            f"{pair}: {PAIRS[pair][0]} first in {last['first_in']} of {last['repetitions']} "
-            f"repetitions with {last['others']} others (share {last['mean']:.2f} +- "
-            f"{last['sd']:.2f})"
+            f"{pair}: with {last['others']} other items, {PAIRS[pair][0]} comes first in "
+            f"{last['first_in']} of {last['repetitions']} repetitions (mean probability "
+            f"{last['mean']:.2f} +- {last['sd']:.2f})"
         )
         found: dict[str, Any] = {"mean": float(last["mean"]), "others": int(last["others"])}
         nats = None
@@ -289,18 +289,21 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
             nats = float(here["evidence"])
             found |= {"evidence": nats, "evidence_at_most": float(final["evidence"])}
             text += (
-                f", evidence {nats:+.1f} nats, {final['evidence']:+.1f} with {final['others']} "
-                "others"
+                f", and the evidence that it comes first is {nats:+.1f} nats "
+                f"({final['evidence']:+.1f} nats with {final['others']} other items)"
             )
             if abs(nats) > _DECIDED and (nats > 0) != (last["mean"] > 0.5):
                 text += (
-                    f" (against most starts; their order is ahead by {here['penalised']:+.1f} nats "
-                    "with the penalty)"
+                    ", which disagrees with most starts (with the penalty, the order of most "
+                    f"starts is better by {here['penalised']:+.1f} nats)"
                 )
         agrees = _agrees(pair, mine, nats)
         verdicts.append(agrees)
         numbers[pair] = {**found, "agrees": agrees}
-        texts.append(f"{text}: {'as' if agrees else 'not as'} in the paper")
+        what = "The order of most repetitions"
+        if pair == "MDM2(A)/CDK4(A)":
+            what = "An undecided order" if agrees else "A decided order"
+        texts.append(f"{text}. {what} {'agrees' if agrees else 'does not agree'} with the paper")
     small = part["others"].max() < 100
     return Verdict(None if small else all(verdicts), ". ".join(texts) + ".", numbers)
 

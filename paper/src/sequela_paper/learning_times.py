@@ -301,15 +301,16 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
     until = ""
     if pd.notna(reached):
         numbers["our_seconds_to_paper_objective"] = float(reached)
-        until = f", and reaches the objective with which the paper's ended in {_say(reached)}"
+        until = f". It reaches the final objective of the paper's solver after {_say(reached)}"
     marks = {m: " (extrapolated)" if m in numbers["extrapolated"] else "" for m in METHODS}
     text = (
         f"At n = {n} the method over all sets takes {_say(seconds[SWEEPS])}{marks[SWEEPS]} as "
         f"published and {_say(seconds[SUBSTITUTION])}{marks[SUBSTITUTION]} by substitution. The "
-        f"paper's solver takes {_say(seconds[PAPER])}{marks[PAPER]}, a factor of "
-        f"{_factor(numbers['paper_solver_factor'])}; this package takes {_say(seconds[OURS])}, "
-        f"factors of {_factor(numbers['our_factor'])} and "
-        f"{_factor(numbers['our_factor_against_substitution'])}{until}."
+        f"paper's solver takes {_say(seconds[PAPER])}{marks[PAPER]}: it is "
+        f"{_factor(numbers['paper_solver_factor'])} times faster than the published method. This "
+        f"package takes {_say(seconds[OURS])}: it is {_factor(numbers['our_factor'])} times faster "
+        f"than the published method and {_factor(numbers['our_factor_against_substitution'])} "
+        f"times faster than substitution{until}."
     )
     if n < CLAIM_SIZE:
         return Verdict(None, f"{text} The claim is about n = {CLAIM_SIZE}.", numbers)

@@ -24,16 +24,17 @@ if TYPE_CHECKING:
 __all__ = ["page_text", "write_page"]
 
 _HEAD = """\
-# The paper's results, made again
+# The paper's results, reproduced
 
-Gotovos, Burkholz, Quackenbush and Jegelka, "Scaling up Continuous-Time Markov Chains Helps Resolve
-Underspecification" (2021): each figure and table, what the paper says of it, and what came out
-here. This page is written by `make results` from the tables in `paper/results`, which the commands
-below made; every verdict is computed from its table. "Work" is the time of all repeats added up,
-each on one core.
+This page compares every figure and table of the paper (Gotovos, Burkholz, Quackenbush and Jegelka,
+"Scaling up Continuous-Time Markov Chains Helps Resolve Underspecification", 2021) with our results.
+Each section has the claim of the paper, whether we can confirm it, and the command that reproduces
+it. `make results` writes this page from the tables in `paper/results`, which these commands made;
+every verdict is computed from these tables. "Work" is the total time of all repeats, each on one
+core. As in the paper, n is the number of items, and m is the number of clock items.
 
-Data: the glioblastoma tables are TCGA's (PanCancer Atlas, through cBioPortal); where they are
-needed, the command takes `--data FOLDER`.
+Data: the glioblastoma tables are from TCGA (PanCancer Atlas, through cBioPortal). A command that
+needs them takes `--data FOLDER`.
 """
 
 
@@ -83,7 +84,7 @@ def _section(one: Experiment, record: dict[str, Any], verdict: Verdict, named: s
         "",
     ]
     if one.differs:
-        lines += [f"Where ours differs: {_escaped(one.differs)}", ""]
+        lines += [f"Differences from the paper: {_escaped(one.differs)}", ""]
     lines += [
         f"`{_command(one, record)}`: {spent['repeats']:,} "
         f"repeat{'s' if spent['repeats'] > 1 else ''}, "
@@ -118,7 +119,7 @@ def _claim(one: Experiment) -> str:
 
 
 def _slips() -> str:
-    lines = ["## Slips in the text", ""]
+    lines = ["## Errors in the text of the paper", ""]
     lines += [f"- **{where}.** {_escaped(text)}" for where, text in slips()]
     return "\n".join(lines) + "\n"
 

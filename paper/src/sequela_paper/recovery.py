@@ -233,8 +233,9 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
         main = ours if not ours.empty else theirs
         first, last = main.iloc[0], main.iloc[-1]
         text = (
-            f"{_TITLES[dataset]}: {first['mean']:.3f} at m = {first['m']}, {last['mean']:.3f} +- "
-            f"{last['se']:.3f} at m = {last['m']}, dashed line {dashed:.4f} (paper "
+            f"With {_TITLES[dataset]} that interact, the mean divergence is {first['mean']:.3f} at "
+            f"m = {first['m']} and {last['mean']:.3f} +- {last['se']:.3f} at m = {last['m']}; for "
+            f"models learned from known times (dashed line) it is {dashed:.4f} (in the paper "
             f"{_DASHED[dataset]})"
         )
         near = dashed + max(0.01, 0.25 * dashed)
@@ -249,9 +250,12 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
             # Without clocks no method can tell the order, so this case is left out.
             holds &= bool((both["ours"] <= both["paper"] + 0.005)[both["m"] > 0].all())
             means = list(zip(both["m"], both["ours"], both["paper"], strict=True))
-            pairs = ", ".join(f"{a:.3f} against {b:.3f} at m = {m}" for m, a, b in means)
+            pairs = ", ".join(f"{a:.3f} and {b:.3f} at m = {m}" for m, a, b in means)
             count = both["count"].max()
-            text += f"; beside the paper's solver on the same {count} repetitions: {pairs}"
+            text += (
+                f". On the {count} repetitions that both solvers have, the mean divergences of our "
+                f"solver and of the paper's solver are {pairs}"
+            )
             numbers[dataset]["against_paper_solver"] = {
                 str(m): [float(a), float(b)] for m, a, b in means
             }

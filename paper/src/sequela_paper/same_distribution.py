@@ -134,10 +134,11 @@ def _judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
     holds = bool(deviation < 1e-9 and opposite)
     text = (
         f"{len(members)} members of the family give the four sets the same probabilities up to a "
-        f"factor of 1 ± {deviation:.1g}, while the chance that item 1 came before item 2 runs from "
-        f"{least:.2%} to {most:.2%} (true model: {truth['first']:.2%}). The family is s from "
-        f"{ends['low']:.5f} to {ends['high']:.5f}; the paper prints 0 to "
-        f"{ends['printed_high']:.5f}, where rates may be negative."
+        f"factor of 1 ± {deviation:.1g}, while the probability that item 1 came before item 2 "
+        f"ranges from {least:.2%} to {most:.2%} (in the true model it is {truth['first']:.2%}). "
+        f"The coordinate s of the family ranges from {ends['low']:.5f} to {ends['high']:.5f}. "
+        f"The paper prints 0 to {ends['printed_high']:.5f}, an interval in which rates may be "
+        "negative."
     )
     numbers = {
         "deviation": float(deviation),

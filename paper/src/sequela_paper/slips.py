@@ -39,7 +39,7 @@ def slips() -> list[tuple[str, str]]:
             'The Jacobian of y = exp(-w t) is missing: alpha is 1/w + (1 - r) m, without "+ 1". '
             f"With w = {w}, m = {m} and {k} items present the posterior has mean {right[0]:.5f} "
             f"and variance {right[1]:.5f}; as printed they would be {printed[0]:.5f} and "
-            f"{printed[1]:.5f}. The limits of Theorem 1 stay as they are.",
+            f"{printed[1]:.5f}. The limits of Theorem 1 do not change.",
         ),
         (
             "Proposition 1",
@@ -50,14 +50,16 @@ def slips() -> list[tuple[str, str]]:
         ),
         (
             "Algorithm 1",
-            "It adds the item that arrives after the observation. An item counts only if it "
-            "arrives before, and the loop also ends when no item is left.",
+            "The algorithm adds the item that arrives after the observation. Only items that "
+            "arrive before the observation should be added, and the loop must also end when no "
+            "item is left.",
         ),
         (
             "Algorithm 2",
             "The value of the proposal starts at 1, not at 0, and v_j in the last line is u_j. "
-            "It is exact for all sets of at most two items, not only if there are but two items; "
-            "its worst ratio to the target can be worse than that of the uniform proposal.",
+            "The proposal is exact for all sets of at most two items, even if the model has more "
+            "items. Its largest ratio to the target can be worse than that of the uniform "
+            "proposal.",
         ),
         (
             "Section 4.2",
@@ -67,7 +69,7 @@ def slips() -> list[tuple[str, str]]:
         (
             "Proof of Theorem 1",
             "log((1 - r) exp(-w t)) should read log((1 - r) exp(+w t)), as the next line uses, and "
-            "the printed m_3 is not sufficient (w = 1, t = 2: it gives 1.02 where 1,614 are "
-            "needed).",
+            "the printed m_3 is not sufficient: for w = 1 and t = 2 it is 1.02, but 1,614 items "
+            "are needed.",
         ),
     ]

@@ -329,22 +329,26 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
         numbers["paper_solver_starts"] = len(others)
         numbers["paper_solver_starts_at_best"] = ended_there
         numbers["paper_solver_ends"] = int(others["group"].nunique())
-        beside = f" {ended_there} of {len(others)} starts of the paper's solver ended at the best."
+        beside = (
+            f" {ended_there} of {len(others)} starts of the paper's solver ended at the best "
+            "optimum."
+        )
     orders = reached["order"]
     ahead = float(reached["behind"].iloc[1:].min()) if len(reached) > 1 else 0.0
-    refitted = f"the next is {ahead:.1f} nats behind" if ahead > 0.0 else ""
+    refitted = f"the next optimum is {ahead:.1f} nats worse" if ahead > 0.0 else ""
     if best["behind"] > 0.0:
-        refitted = f"it is {best['behind']:.1f} nats behind another"
+        refitted = f"it is {best['behind']:.1f} nats worse than another optimum"
     text = (
-        f"{len(ended)} starts ended at {len(reached)} different optima, {at_best} of them at the "
-        f"best, whose objective is {best['objective']:.6f}; of those from [-0.2, 0.2], as in the "
-        f"paper, {at_best_narrow} of {len(narrow)}. The mhn package, with a smoothed "
-        f"penalty, reaches {MHN_OBJECTIVE} on the same table ({MHN_ROUNDED_OBJECTIVE} once its "
-        f"theta is rounded): practically this optimum. P({FIRST} before {SECOND}) is "
-        f"{best['order']:.2f} there and {orders.min():.2f} to {orders.max():.2f} over the optima"
-        + (f"; refitted without penalty {refitted}" if refitted else "")
-        + f". Effects range by up to {widest['range']:.2f} ({widest['from']} -> {widest['to']})."
-        + beside
+        f"{len(ended)} starts ended at {len(reached)} different optima. {at_best} of them ended "
+        f"at the best optimum, whose objective is {best['objective']:.6f}; of the starts with "
+        f"interactions from [-0.2, 0.2], as in the paper, {at_best_narrow} of {len(narrow)} ended "
+        f"there. The mhn package, whose penalty is smoothed, reaches {MHN_OBJECTIVE} on the same "
+        f"table ({MHN_ROUNDED_OBJECTIVE} after its theta is rounded), which is practically the "
+        f"same optimum. P({FIRST} before {SECOND}) is {best['order']:.2f} at the best optimum; "
+        f"over all optima it ranges from {orders.min():.2f} to {orders.max():.2f}"
+        + (f". After refits without penalty, {refitted}" if refitted else "")
+        + f". The effect that differs most between the starts is {widest['from']} -> "
+        f"{widest['to']}, with a range of {widest['range']:.2f}." + beside
     )
     return Verdict(bool(len(reached) > 1) if len(ended) > 1 else None, text, numbers)
 

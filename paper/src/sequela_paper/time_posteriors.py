@@ -306,9 +306,10 @@ def _judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
         f"{a:.3f} at m = {m}" for m, a in zip(table["m"].tolist(), auc.tolist(), strict=True)
     )
     text = (
-        "The chance that a sample with both items looks later than one with item 1 alone is "
-        f"{steps} (standard error of the last {error[-1]:.3f}; with the true times {known:.3f}); "
-        f"the overlap of the two groups goes from {overlap[0]:.3f} to {overlap[-1]:.3f}."
+        "The probability that the time inferred for a sample with both items is later than that "
+        f"for a sample with item 1 alone is {steps}. The standard error of the last number is "
+        f"{error[-1]:.3f}; with the true times the probability is {known:.3f}. The overlap of the "
+        f"two groups decreases from {overlap[0]:.3f} to {overlap[-1]:.3f}."
     )
     numbers = {
         "auc": dict(zip(map(str, table["m"].tolist()), auc.tolist(), strict=True)),

@@ -18,7 +18,7 @@ __all__ = ["cite"]
 def cite(bibtex: bool, as_json: bool) -> None:
     """Print what to cite: the paper, the model family, and sequela itself."""
     if bibtex and as_json:
-        raise click.UsageError("--bibtex and --json exclude each other; choose one.")
+        raise click.UsageError("--bibtex and --json cannot be used together; choose one.")
     if as_json:
         print_json({"references": [_plain(reference) for reference in REFERENCES]})
     elif bibtex:

@@ -75,7 +75,9 @@ def demo(
         print_json(truth.to_json()) if as_json else demo_known.show(truth)
         return
     if samples is not None:
-        raise click.UsageError("--samples is for --known; the other example has 400 samples")
+        raise click.UsageError(
+            "--samples needs --known; the demo without --known always has 400 samples"
+        )
     written = read_output(figures, force=force)
     from sequela.report import run_demo
 
@@ -98,8 +100,8 @@ def show(found: Demo) -> None:
     )
     folder = found.fit.folder
     console.print(
-        f'\nNext: ask `sequela order {folder} "EGFR(A)" PTEN`, or which orders are probable if all '
-        f"plausible models count: `sequela posterior {_samples(found)} -o {folder}-certainty "
+        f'\nNext: ask `sequela order {folder} "EGFR(A)" PTEN`, or compute probabilities that '
+        f"include all plausible models: `sequela posterior {_samples(found)} -o {folder}-certainty "
         "--most-frequent 20` (some minutes). To cite: `sequela cite`",
         soft_wrap=True,
     )

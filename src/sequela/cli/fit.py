@@ -153,7 +153,7 @@ def fit(
         if data is None:
             raise click.UsageError("Missing argument 'DATA'.")
         if "cv" in chosen and "penalty" in chosen:
-            raise click.UsageError("--penalty and --cv exclude each other")
+            raise click.UsageError("--penalty and --cv cannot be used together")
         from sequela.report import FitRunOptions, run_fit
 
         if "drop" in chosen:

@@ -185,7 +185,9 @@ def check_output(path: Path | None, *, force: bool) -> None:
         raise InputError(f"{str(path)!r} exists; choose another file, or replace it with --force")
     parent = path.absolute().parent
     if not parent.is_dir():
-        raise InputError(f"there is no folder {str(parent)!r} to write {path.name!r} in")
+        raise InputError(
+            f"the folder {str(parent)!r}, in which {path.name!r} should be written, does not exist"
+        )
     if not os.access(parent, os.W_OK):
         raise InputError(f"the folder {str(parent)!r} cannot be written to")
 

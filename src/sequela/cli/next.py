@@ -76,7 +76,7 @@ def _present(model: Model, folder: Path, state: list[str], sample: str | None) -
             )
         return state
     if state:
-        raise click.UsageError("--state and --sample exclude each other")
+        raise click.UsageError("--state and --sample cannot be used together")
     data = as_samples(model, folder_sample(folder, sample))
     if data.missing is not None:
         names = ", ".join(model.items[j] for j in data.missing[0].nonzero()[0][:5])

@@ -42,7 +42,8 @@ __all__ = ["plan"]
 )  # fmt: skip
 @click.option(
     "--clock-frequency", type=float,
-    help="Share of the samples that have a clock item. Default: the median of the other items.",
+    help="Share of the samples that have a clock item. "
+    "Default: the median share of the other items.",
 )  # fmt: skip
 @click.option(
     "--method", type=click.Choice(["auto", "reweight", "check"]), default="auto",
@@ -80,7 +81,7 @@ def plan(
     """Predict how well a larger study would tell whether FIRST or SECOND came first.
 
     POSTERIOR is the folder of `sequela posterior`, and DATA the table that it was made from. Each
-    model that is drawn from POSTERIOR is assumed to be true in turn, and larger studies are
+    model that is drawn from POSTERIOR is in turn assumed to be the true one, and larger studies are
     simulated from it. The output shows how often the right order and the wrong order would be
     called, and the expected evidence in nats. Clock items are independent of all other items.
     """

@@ -53,8 +53,8 @@ _MAX_ROWS = 20
 @click.option("--chains", type=click.IntRange(min=1), help="Number of chains. Default: 4.")
 @click.option(
     "--replicas", type=click.IntRange(min=1),
-    help="Number of replicas per chain; heated replicas help it to leave a mode. Default: 1, none "
-    "is heated.",
+    help="Number of replicas per chain. All but one are heated, which helps the chain to move "
+    "between modes. Default: 1, without heated replicas.",
 )  # fmt: skip
 @most_frequent_option
 @drop_option

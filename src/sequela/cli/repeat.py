@@ -185,7 +185,7 @@ def _plan(samples: Any, seed: int, given: dict[str, Any]) -> Plan:
     from sequela.repeats import plan_fits
 
     if given["penalty"] is not None and given["penalties"] is not None:
-        raise click.UsageError("--penalty and --penalties exclude each other")
+        raise click.UsageError("--penalty and --penalties cannot be used together")
     kinds = ("bootstraps", "seeds", "folds", "penalties", "item_subsets")
     if all(given[name] is None for name in kinds):
         raise click.UsageError(

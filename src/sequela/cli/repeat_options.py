@@ -67,7 +67,7 @@ def take_run_arguments(given: dict[str, Any]) -> dict[str, Any]:
     backend, workers, cluster, index, of = (given.pop(name) for name in names)
     if cluster is not None and backend not in (None, "dask"):
         raise click.UsageError(
-            f"--cluster {cluster} and --backend {backend} exclude each other; leave one out"
+            f"--cluster {cluster} and --backend {backend} cannot be used together; leave one out"
         )
     if cluster is not None and workers is not None:
         raise click.UsageError(

@@ -59,7 +59,7 @@ def read_one_table(given: dict[str, Any], selection: dict[str, Any]) -> Imported
 
     for name in ("samples", "header"):
         if given[name] and given[f"no_{name}"]:
-            raise click.UsageError(f"--{name} and --no-{name} exclude each other")
+            raise click.UsageError(f"--{name} and --no-{name} cannot be used together")
     samples: str | bool | None = False if given["no_samples"] else given["samples"]
     header = True if given["header"] else False if given["no_header"] else None
     return read_table(

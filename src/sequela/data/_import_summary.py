@@ -71,7 +71,8 @@ class ImportSummary:
         New name to the old names that were found.
     many_items : tuple of ManyItems
         Samples with very many items, the largest first: at least 15, and more than five robust
-        standard deviations above the median. They appear to be observed late, whatever the cause.
+        standard deviations above the median. They appear to be observed late, even if they were
+        not.
     notes : tuple of str
         Other notes for the user.
     missing : tuple of MissingCells

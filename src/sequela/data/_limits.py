@@ -68,6 +68,6 @@ def refuse_size(size: int, first: list[str], name: str) -> None:
 
 
 def refuse_lines(lines: int, name: str) -> None:
-    """Raise if a file has far more lines than rows are allowed, comments and the like included."""
+    """Raise if a file has far more lines, with comments, than the allowed number of rows."""
     if lines > 2 * max(ROWS.default, ROWS.most):
         ROWS.refuse(lines, name, about=True)

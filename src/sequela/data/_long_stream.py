@@ -226,8 +226,8 @@ class _OneFile:
         samples = self._found.samples
         if path.name in samples:
             raise InputError(
-                f"{self._name} has no column with sample ids, so that its name is the sample id "
-                f"{path.name!r:.80}, which another file has too. Rename one of them."
+                f"{self._name} has no column with sample ids, so its name is the sample id "
+                f"{path.name!r:.80}, which another file also has. Rename one of them."
             )
         self._note("the sample ids are the names of the files.")
         return samples.setdefault(path.name, len(samples))

@@ -281,7 +281,7 @@ def _stream_one(path: str | os.PathLike[str], state: _Reading, encoding: str | N
 def _bounded(
     lines: Iterator[tuple[int, str]], header: str, path: str | os.PathLike[str]
 ) -> Iterator[tuple[int, str]]:
-    """Yield the lines after the header; refuse too many, by the size of the file if that tells."""
+    """Yield the lines after the header; raise an error if the file has too many lines."""
     name, most = file_name(path), ROWS.most
     first = list(islice(lines, 20))
     refuse_size(stored_size(path), [header, *(line for _, line in first)], name)

@@ -148,7 +148,7 @@ def _add(found: PanelGenes, panel: str, genes: frozenset[str], where: str) -> No
 
 
 def _read_list(path: Path, found: PanelGenes) -> None:
-    """Read one panel as cBioPortal has it: stable_id, description and gene_list."""
+    """Read one panel in the format of cBioPortal: stable_id, description and gene_list."""
     name = file_name(path)
     values: dict[str, tuple[int, str]] = {}
     for number, line in enumerate(text_lines(path), 1):

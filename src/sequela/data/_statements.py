@@ -198,8 +198,8 @@ def find_cycle(pairs: Iterable[tuple[str, str]]) -> list[str]:
 def closed(statements: Sequence[OrderStatement], kept: Iterable[str]) -> tuple[OrderStatement, ...]:
     """Return the statements about the items in `kept`, with those that follow from other items.
 
-    Statements of probability 1 can be combined through an item that is not kept: from a before b
-    and b before c follows a before c. An uncertain statement about the same pair then adds nothing.
+    Statements of probability 1 can be combined through an item that is not kept: a before b and b
+    before c imply a before c. An uncertain statement about the same pair then adds nothing.
     """
     labels = set(kept)
     later: dict[str, set[str]] = {}

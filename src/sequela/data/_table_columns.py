@@ -115,14 +115,16 @@ def _is_id_name(label: str) -> bool:
 
 
 def _refuse_missing_label(labels: list[str], asked: Asked, where: str) -> None:
-    """Refuse a header with too few labels, if not only the label of the ids is missing."""
+    """Refuse a header with too few labels, unless only the label of the ids is missing."""
     if _is_id_name(labels[1]):
         raise InputError(
             f"{where} has {len(labels) - 1} labels, but the rows have {len(labels)} cells; the "
             "label of an item is missing. Label all columns."
         )
     if asked.samples is False:
-        raise InputError(f"{where} has one label less than the rows have cells. Label all columns.")
+        raise InputError(
+            f"{where} has one label fewer than the rows have cells. Label all columns."
+        )
 
 
 def _refuse_special_items(

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["MISSING_CODE", "UNFIT", "RowCheck", "refuse_ragged"]
 
-# The codes of a cell that are not 0 or 1.
+# The codes of cells whose value is neither 0 nor 1.
 MISSING_CODE, UNFIT = 2, 3
 
 
 def refuse_ragged(rows: Iterable[tuple[int, list[str]]], width: int, name: str) -> None:
-    """Refuse the first row with another number of cells than `width`."""
+    """Raise an error for the first row whose number of cells is not `width`."""
     for line, row in rows:
         if len(row) != width:
             raise InputError(_wrong_width(line, row, width, name))
@@ -75,8 +75,8 @@ class RowCheck:
         if blank is not None and len(labels) == 1:
             self.problems.add(
                 ("blank", blank),
-                f"{self._name}, line {blank}: no value (column {labels[0]!r:.80}), so that all "
-                "cells of the sample are missing. Remove the sample, or fill in the value.",
+                f"{self._name}, line {blank}: no value (column {labels[0]!r:.80}), so all cells "
+                "of the sample are missing. Remove the sample, or fill in the value.",
             )
         if len(row) == len(labels):
             return True
@@ -91,7 +91,7 @@ class RowCheck:
         if not values.strip(bytes([MISSING_CODE])):
             self.problems.add(
                 "empty",
-                f"{self._name}, line {line}{self._sample(row)}: all cells are missing, so that the "
+                f"{self._name}, line {line}{self._sample(row)}: all cells are missing, so the "
                 "sample has no information. Remove it, or fill in the known cells.",
             )
 

@@ -248,7 +248,7 @@ def _on_panel(draft: Draft, study: Study, profile: str) -> Draft:
         return draft
     what = "mutations" if profile == "mutations" else "copy numbers"
     mask = np.array([label in used.of for label in draft.samples], dtype=np.bool_)
-    draft.keep_samples(mask, f"{what} not profiled with a panel that was asked for")
+    draft.keep_samples(mask, f"{what} not profiled with the chosen panel")
     if study.genes is None or not draft.samples:
         return draft
     draft.panels = [used.of[label] for label in draft.samples]

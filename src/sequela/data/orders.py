@@ -172,9 +172,9 @@ def orders_from_fractions(
     """Return the orders of the items of each sample that follow from cell fractions.
 
     A mutation that is in more of the cells came first: all descendants of a cell have its
-    mutations, so that a later mutation has at most the same fraction. A pair becomes a statement if
-    the probability that the first fraction is larger is at least `threshold`; the statement has
-    this probability. Pairs that follow from two other statements are left out, because they add no
+    mutations, so a later mutation has at most the same fraction. A pair becomes a statement if the
+    probability that the first fraction is larger is at least `threshold`; the statement has this
+    probability. Pairs that follow from two other statements are left out, because they add no
     evidence.
 
     Parameters

@@ -283,9 +283,9 @@ class Trajectory(NamedTuple):
 
 
 class Jumps(NamedTuple):
-    """Pairs of items that jumps are tried for, and what else moves with each of them.
+    """Pairs of items for jumps, and the shifts of other coordinates that belong to each pair.
 
-    A jump chooses a row of ``pairs`` at random, so that repeated rows are tried more often.
+    A jump chooses a row of ``pairs`` at random, so repeated rows are tried more often.
     ``slots`` has for each row the row of ``shifts`` that belongs to the pair, or -1. ``shifts``
     (slots, n * n) are the differences between the mean coordinates of theta where the first item
     of the pair mostly comes first and where it does not; those of the pair itself are 0.
@@ -299,9 +299,9 @@ class Jumps(NamedTuple):
 class JumpWay(NamedTuple):
     """How a jump of a pair of items changes theta; see `sequela.kernels.family_jump`.
 
-    The share of the orders "1 first" is reflected if ``reflect``, and its logit moves by a normal
-    step of the standard deviation ``width``. The effects of other items on the two follow if
-    ``follow``. ``shift`` (n * n, or empty) moves with a change of the order.
+    If ``reflect``, the share w of the orders "1 first" becomes 1 - w. The logit of the share moves
+    by a normal step with the standard deviation ``width``. If ``follow``, the effects of other
+    items on the two items change, too. ``shift`` (n * n, or empty) is added if the order changes.
     """
 
     reflect: bool

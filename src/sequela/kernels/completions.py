@@ -2,7 +2,7 @@
 
 Given all other items of a completed sample, the probabilities of all states of a few missing items
 are forward weights of one lattice (see `lattice`): the lattice of the present items and of these
-few. The few items are drawn together, which mixes faster than one by one.
+few. These items are drawn together, because chains then mix faster than with one item at a time.
 """
 
 import numpy as np

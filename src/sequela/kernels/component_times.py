@@ -37,8 +37,9 @@ def component_arrivals(first, second, before, P, rates, exits, slowest, half, so
     The source is the posterior of the observation time divided by the probability of the component
     at this time (`components.component_gradient`), so that P[R](s) L[R](s) is the probability of
     state R at the moment s. An item that arrives after s is absent at s. So the mean arrival time
-    is the integral of the probability of absence, and the second moment the integral of 2 s times
-    it. ``before[b, c]`` is the probability that c arrives while b is present.
+    is the integral over s of the probability that the item is absent, and the second moment is the
+    integral of 2 s times this probability. ``before[b, c]`` is the probability that c arrives while
+    b is present.
 
     Return the largest deviation of P(an item arrives) from 1.
     """

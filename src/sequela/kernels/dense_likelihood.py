@@ -102,10 +102,11 @@ def order_log_likelihood(theta, target, orders, gradient, want_gradient):
 
 @inlined
 def evaluate(theta, target, orders, values, gradient, want_gradient):
-    """Fill the two log-likelihoods, and the gradient of their sum with the power of the target.
+    """Fill the log-likelihoods of lattice sets and large samples, and the gradient of their sum.
 
-    Return False if theta is out of range. Callers pass `want_gradient` as a variable, because Numba
-    would compile another copy of all called functions for each literal.
+    The lattice sets count with the power of the target. Return False if theta is out of range.
+    Callers pass `want_gradient` as a variable, because Numba would compile another copy of all
+    called functions for each literal.
     """
     n = theta.shape[0]
     collected = np.empty((n + 1, padded_width(n)))

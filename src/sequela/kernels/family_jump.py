@@ -11,10 +11,11 @@ step of logit w needs no correction.
 With `follow`, the effects of every other item k on the two change as well, such that a chain in
 which k is present from the start keeps its marginal probabilities of item 1 and of item 2.
 
-With a `shift`, all other coordinates of theta move by a constant vector where the jump changes
-which item mostly comes first, and by its opposite on the way back. It is learned in the warm-up:
-the difference of the means of the two orders. So a jump can change several interactions together,
-as needed in real data: an item that comes first also takes over the effects of the other one.
+With a `shift`, all other coordinates of theta move by a constant vector if the jump changes which
+item mostly comes first, and by minus this vector in the reverse jump. The vector is learned in the
+warm-up: it is the difference between the means of the two orders. So a jump can change several
+interactions together, as needed in real data: an item that comes first also takes over the effects
+of the other one.
 
 Several pairs can jump together, one after the other, before the proposal is accepted or rejected:
 in a cascade a, then b, then c, all orders are reversed together or none.

@@ -1,10 +1,10 @@
 """Hamiltonian Monte Carlo in the coordinates of `prior_transform`.
 
-The log-density is that of a normal distribution (the reference: the precision of the prior, plus
-the information of the data as a part of low rank) and a rest. Motion under the reference alone is a
-rotation, which is computed exactly; only the rest is integrated in finite steps. Most directions
-are known from the prior alone, so that the rest is small, and steps are long (Shahbaba et al. 2014,
-"Split Hamiltonian Monte Carlo").
+The log-density is that of a normal distribution (the reference) plus a remainder. The precision of
+the reference is that of the prior plus a low-rank matrix with the information of the data. Motion
+under the reference alone is a rotation, which is computed exactly; only the remainder is integrated
+in finite steps. The data have little information about most directions, so the remainder is small
+and steps can be long (Shahbaba et al. 2014, "Split Hamiltonian Monte Carlo").
 """
 
 import math
@@ -37,7 +37,7 @@ def draw_velocities(size, trajectory, rng):
 
 @helper
 def fill_force(force, gradient, slope, theta, z, scale, spread):
-    """Fill the gradient of the log-density in the coordinates; that of a fixed scale is 0."""
+    """Fill the gradient of the log-density in the coordinates; for a fixed scale it is 0."""
     n = theta.shape[0]
     pull = 0.0
     for i in range(n):
@@ -50,7 +50,7 @@ def fill_force(force, gradient, slope, theta, z, scale, spread):
 
 @helper
 def kick(v, time, force, q, trajectory):
-    """Change the velocities by the force minus that of the reference, over a time.
+    """Change the velocities during a time by the force minus the force of the reference.
 
     `v` has the coordinates that move.
     """

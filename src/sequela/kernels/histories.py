@@ -4,8 +4,8 @@ A history is an order of a completed set. Each item in turn is removed from it a
 place that is drawn given all others; a missing item may also stay absent. With the exit rates
 ``e(q)`` of the states without the item, ``e'(q)`` with it, and its rate ``r(q)``, the weight of the
 place p relative to absence is ``r(p) / e'(p)`` times the product over q > p of
-``W[item, c(q)] e(q) / e'(q)``, where c(q) is the item of step q. The rates of all states are kept,
-so that an item that stays absent takes few operations: most missing items are absent.
+``W[item, c(q)] e(q) / e'(q)``, where c(q) is the item of step q. The rates of all states are
+stored, so an item that stays absent needs few operations. Most missing items stay absent.
 """
 
 import math
@@ -94,7 +94,7 @@ def log_place_weights(weights, rates, exits, order, length, item, tables):
 
 @helper
 def replace_item(order, length, item, may_be_absent, room, tables, rng):
-    """Draw the place of an item anew; return the new length, or -1 if rates are out of range."""
+    """Draw a new place of an item; return the new length, or -1 if rates are out of range."""
     weights, rates, exits = room
     at = -1
     for q in range(length):
@@ -197,7 +197,7 @@ def slopes_of_histories(slopes, effects, orders, lengths, tables):
 
 @kernel
 def weigh_histories(gradient, log_p, shares, orders, lengths, tables):
-    """Fill the log-probabilities of histories; add to `gradient` theirs, each times its share.
+    """Fill the log-probabilities of histories; add their gradients, each times its share.
 
     Without shares (an empty array) no gradient is added.
     """
@@ -227,7 +227,7 @@ def weigh_histories(gradient, log_p, shares, orders, lengths, tables):
         log_p[h] = total
         if shares.shape[0] == 0:
             continue
-        # The sum over the states from q on is what the item that came at q - 1 takes part in.
+        # The item that arrived at step q - 1 is present in all states from q on.
         for j in range(n):
             running[j] = 0.0
         for q in range(length, -1, -1):

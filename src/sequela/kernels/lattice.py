@@ -234,7 +234,7 @@ def scatter(sums, weight, G, tables, room, m, k):
     columns = room.columns
     mark = room.mark
     n = rate.shape[0]
-    back = room.above  # reuse this array: its values are not needed any more
+    back = room.above  # reuse this array, because its values are no longer needed
     for c in range(m):
         j = columns[c]
         back[c] = rate[j] if shared[j] else 0.0

@@ -1,8 +1,9 @@
 """The paper's sampler of orders: independent Metropolis-Hastings (appendix E).
 
-Kept for comparison, by name; `relocation` needs far fewer operations for the same error. The
-uniform proposal draws any permutation. The informed one is Algorithm 2, with its two slips mended
-(Q_val starts at 1, and its last line divides by the sum of u); it samples exactly for two items.
+It is used only if a user asks for it, for comparison: `relocation` needs far fewer operations for
+the same error. The uniform proposal draws all permutations with the same probability. The informed
+proposal is Algorithm 2 with two errors corrected: Q_val starts at 1, and the last line divides by
+the sum of u. For two items it samples exactly.
 """
 
 import math
@@ -17,7 +18,7 @@ from sequela.support.jit import helper, kernel
 
 @kernel
 def propose_informed(order, given, columns, rates, u, left, rng):
-    """Draw `order` by Algorithm 2, or take it as `given`; return log Q of it.
+    """Draw `order` by Algorithm 2, or use the `given` order; return its log Q.
 
     `columns` are `SetColumns`; `rates`, `u` and `left` are scratch.
     """
@@ -37,7 +38,8 @@ def propose_informed(order, given, columns, rates, u, left, rng):
         for at in range(remaining):
             v = left[at]
             own = Wc[v]
-            # Leave out v, and do not subtract it later: its rate may be nearly the whole sum.
+            # Leave out v here: if v had nearly the whole sum, subtracting it later would lose
+            # digits.
             kept = rates[v]
             rates[v] = 0.0
             d = constant + lane_dot(rates, own, m)
@@ -75,8 +77,8 @@ def propose_informed(order, given, columns, rates, u, left, rng):
 def order_weight(h, hold, exits, order, columns, t):
     """Fill rates and mean times spent along `order`; return its log-probability.
 
-    At an unknown time (t is NaN) eq. (6), without the factor of the observation's own rate; at a
-    known time t the probability of section 4.2.
+    At an unknown time (t is NaN), this is eq. (6) without the factor for the rate of the
+    observation. At a known time t, it is the probability of section 4.2.
     """
     Wc = columns.Wc
     rate = columns.rate
@@ -106,7 +108,7 @@ def order_weight(h, hold, exits, order, columns, t):
 
 @helper
 def add_order_gradient(G, times, h, hold, order, later):
-    """Add the gradient of log p of one order to G (layout of `lattice.gradient`), `times` times."""
+    """Add `times` times the gradient of log p of one order to G, as in `lattice.gradient`."""
     k = order.shape[0]
     m = later.shape[0] - 1
     for c in range(m + 1):
@@ -124,10 +126,11 @@ def add_order_gradient(G, times, h, hold, order, later):
 
 @kernel
 def metropolis(G, order, columns, t, informed, resume, burn_in, draws, rng):
-    """Run the chain from `order`, add the gradients of `draws` states to G; return acceptances.
+    """Run the chain, add the gradients of `draws` states to G; return the number of acceptances.
 
-    With `resume` the chain goes on from `order`; otherwise it starts from a draw of the proposal,
-    and what `order` holds on entry is not used. A known time t (not NaN) conditions on it as well.
+    With `resume` the chain continues from `order`. Otherwise it starts from a draw of the proposal,
+    and the content of `order` is not used. If the time t is known (not NaN), the orders are drawn
+    given t.
     """
     k, m = columns.Wc.shape
     proposal = np.empty(k, np.int64)
@@ -143,7 +146,9 @@ def metropolis(G, order, columns, t, informed, resume, burn_in, draws, rng):
     current = -np.inf
     accepted = 0
     stayed = 0.0
-    drawn = columns.rest < 0.0  # False, but no literal: Numba would compile another copy for it
+    drawn = (
+        columns.rest < 0.0
+    )  # False as a variable: for a literal, Numba would compile another copy
     if resume:
         log_q = 0.0
         if informed:

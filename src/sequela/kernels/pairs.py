@@ -5,7 +5,7 @@ from sequela.support.jit import kernel
 
 @kernel
 def count_pairs(counts, first, last, indptr, sequence, wanted):
-    """Add to ``counts[a, b]`` the number of sequences with a before b, to [a, a] those with a.
+    """Add the number of sequences with a before b to ``counts[a, b]``, and with a to ``[a, a]``.
 
     Only the draws `first` to `last` are counted. ``wanted[j]`` is the row of item j, or -1 for an
     item that is not counted.

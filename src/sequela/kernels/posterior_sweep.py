@@ -143,7 +143,7 @@ def choose_rows(rows, pairs, rng):
                     c = item
                 else:
                     fits = False
-            # Twice the same pair would lead back.
+            # Two jumps of the same pair would lead back to the start.
             fits = fits and same < 2
         if rows.shape[0] == 3:
             one = pairs[rows[1], 0] + pairs[rows[1], 1]
@@ -179,8 +179,8 @@ def jump_pairs(state, target, jumps, count, counts, rng):
             at = rows[k]
             reflect = rng.random() < 0.5 or several
             width = _FAR if rng.random() < _FAR_SHARE else _NEAR
-            # A learned shift includes the effects of all other items, so that these need not
-            # follow, and no other pair needs to jump.
+            # A learned shift includes the effects of all other items, so these need not follow, and
+            # no other pair needs to jump.
             shifted = rng.random() < _SHIFTED and reflect and not several and jumps.slots[at] >= 0
             shift = jumps.shifts[jumps.slots[at]] if shifted else nothing
             way = JumpWay(reflect, width, not shifted and rng.random() < 0.5, shift)

@@ -5,8 +5,8 @@ prior (Laplace, Student t, ...). In the coordinates z the prior is a standard no
 whatever its shape: it has no kink at 0 and no heavy tails, which Hamiltonian trajectories need.
 With a Laplace prior they take steps that are five times as long as in theta itself.
 
-h is an odd function, given by values and slopes at equidistant nodes and cubic between them. What
-it implies is a proper prior for any nodes: the density of theta is that of z divided by the slope.
+h is an odd function, given by values and slopes at equidistant nodes and cubic between them. It
+defines a proper prior for any nodes: the density of theta is the density of z divided by the slope.
 """
 
 import math

@@ -1,16 +1,16 @@
 """Orders of a large set, sampled by relocating small random blocks exactly.
 
-All items of S but `block` of them keep their relative order: the chain. The free ones may stand
-anywhere, so a state is (a, X): the first a chain items and the subset X of the free ones are
-present; (k - block + 1) * 2^block states in all. On them run the same recursions as on the full
-lattice, which give an exact draw of the free items' places given the rest, and the exact
-conditional expectation of the gradient over those places (Rao-Blackwell).
+In each step, `block` items of S are free, and the others (the chain) keep their relative order. A
+state is (a, X): the first a items of the chain and the subset X of the free items are present.
+There are (k - block + 1) * 2^block states. The recursions are the same as on the full lattice. They
+give an exact draw of the places of the free items given the chain, and the exact conditional
+expectation of the gradient over these places (Rao-Blackwell).
 
-Rates factorise as on the lattice, ``r_c(a, X) = h[a, c] l[c, X]``, with h along the chain. For the
-forward pass and the draw only the *moving* columns have such tables, those on which some item of S
-has an effect; the others are steady, and in a large set of a sparse model they are most. The
-tables have one more row and column for them, of effects 1. A sweep relocates every item once, in a
-random partition into blocks.
+Rates factorise as on the lattice, ``r_c(a, X) = h[a, c] l[c, X]``, where h depends on the chain. A
+column is *moving* if an item of S has an effect on it, and *steady* otherwise. In a large set of a
+sparse model most columns are steady. The forward pass and the draw need tables of the moving
+columns only, with one more row and column of ones for the steady columns. A sweep divides the items
+into random blocks and relocates every item once.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ def shuffle(order, rng):
 def free_tables(l, lT, free, size, Wc, own, m):
     """Fill ``l[c, X]`` and its transpose: effect of the free items of X on column c.
 
-    ``own[i]`` is the column of item i itself, which stops once i is present.
+    ``own[i]`` is the column of item i itself, whose rate is 0 once i is present.
     """
     for c in range(m):
         lT[0, c] = 1.0
@@ -67,9 +67,10 @@ def chain_rates(h, chain, length, Wc, own, rate, m):
 
 @helper
 def step_rates(next_rate, free_rate, h, chain, length, free, size, own, rate, moving):
-    """Collect the rates of the steps without the free items' effects.
+    """Fill the rates of the steps, without the effects of the free items.
 
-    ``next_rate[a]`` is that of the chain's item a in row a, ``free_rate[a, b]`` that of free b.
+    ``next_rate[a]`` is the rate of item a of the chain in row a, and ``free_rate[a, b]`` the rate
+    of free item b in row a.
     """
     for a in range(length):
         c = own[chain[a]]
@@ -82,9 +83,10 @@ def step_rates(next_rate, free_rate, h, chain, length, free, size, own, rate, mo
 
 @helper
 def forward(F, I, scale, next_rate, free_rate, l, chain, length, free, size, own):
-    """Fill F over (a, X); ``scale[a]`` is the largest of row a, by which row a + 1 is divided.
+    """Fill F over (a, X); row a + 1 is divided by ``scale[a]``, the largest entry of row a.
 
-    Inside a row as on the lattice: four states at once, then the finished half joins its sibling.
+    Inside a row, four states are computed at a time, as on the lattice; then the finished half is
+    added to the other half.
     """
     full = 1 << size
     l0 = l[own[free[0]]]
@@ -156,7 +158,7 @@ def backward(T, F, I, scale, next_rate, free_rate, l, chain, length, free, size,
 
 @helper
 def draw(order, F, scale, next_rate, free_rate, l, chain, length, free, size, own, rng):
-    """Draw the free items' places given the chain, backwards from the full set; fill `order`."""
+    """Draw the places of the free items given the chain, backwards from the full set."""
     a = length
     X = (1 << size) - 1
     for place in range(length + size - 1, -1, -1):
@@ -194,9 +196,9 @@ def draw(order, F, scale, next_rate, free_rate, l, chain, length, free, size, ow
 
 @helper
 def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m, k):
-    """Add to G (layout of `lattice.gradient`) its expectation over the free items' places.
+    """Add to G the expected gradient over the places of the free items.
 
-    Here h and the tables l, lT are those of all columns.
+    G has the layout of `lattice.gradient`. The tables h, l and lT must have all columns.
     """
     full = 1 << size
     zero = m - m
@@ -224,7 +226,7 @@ def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m
         U[a, m] = time
         for c in range(m):
             U[a, c] *= h[a, c]
-        # Probabilities of the steps: of the free items, and of the chain's next one.
+        # Probabilities of the steps of the free items, and of the next item of the chain.
         for b in range(size):
             c = free[b]
             for X in range(full):
@@ -239,7 +241,7 @@ def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m
                 g = F[a, X] * (r * l[c, X]) * T[a + 1, X]
                 U[a, c] += g
                 V[X, c] += g
-    # A chain item is present in all later rows: sums from the end.
+    # An item of the chain is present in all later rows, so add up the rows from the end.
     for a in range(length, 0, -1):
         u = U[a]
         before = U[a - 1]
@@ -259,7 +261,7 @@ def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m
 
 @helper
 def mean_holding_times(I, h, l, chain, length, free, size, own, rate, moving, rest, stop_rate):
-    """Fill ``I[a, X]``: one over the exit rate, of the moving columns and the steady ones left."""
+    """Fill ``I[a, X]``, 1 / exit rate: moving columns, and steady items that are still absent."""
     full = 1 << size
     zero = full - full
     one = zero + 1
@@ -285,9 +287,10 @@ def mean_holding_times(I, h, l, chain, length, free, size, own, rate, moving, re
 
 @helper
 def moving_columns(moving, own, Wc):
-    """List the columns on which an item of S has an effect, and all outside S; return how many.
+    """List the moving columns, and all columns outside S; return their number.
 
-    ``own[i]`` receives the place of item i in that list, or its length if i is steady.
+    ``own[i]`` receives the position of item i in this list, or the length of the list if i is
+    steady.
     """
     k, m = Wc.shape
     count = 0
@@ -309,7 +312,7 @@ def moving_columns(moving, own, Wc):
 
 @helper
 def choose_block(free, chain, order, partition, start, is_free):
-    """Take the items of `partition` from `start` on, around its end, as free; the rest in order."""
+    """Choose the free items: those of `partition` from `start` on (cyclic); fill the chain."""
     k = order.shape[0]
     size = free.shape[0]
     for b in range(size):
@@ -326,12 +329,12 @@ def choose_block(free, chain, order, partition, start, is_free):
 
 @kernel
 def relocate(G, kept, order, columns, block, burn_in, sweeps, every, rng):
-    """Run `burn_in` and then `sweeps` sweeps from `order`; return how many terms G received.
+    """Run `burn_in` and then `sweeps` sweeps from `order`; return the number of terms added to G.
 
-    `order` holds columns (places in the set, at least two) and is left at the chain's last state.
+    `order` holds at least two columns (positions in the set); it is changed to the last order.
     `columns` are `SetColumns`. Every `every`-th block adds its conditional expectation of the
-    gradient to G, layout as in `lattice.gradient`. The orders after the sweeps go into the rows of
-    `kept`, as far as it has any.
+    gradient to G, which has the layout of `lattice.gradient`. The rows of `kept`, if it has any,
+    receive the orders after the sweeps.
     """
     Wc = columns.Wc
     rate = columns.rate

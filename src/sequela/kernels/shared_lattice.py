@@ -1,6 +1,6 @@
 """The likelihood of many sets at once, on the union of their lattices.
 
-The probability of being observed in a state does not depend on which sample is asked about:
+The probability of being observed in a state is the same for all samples:
 
     time(R) = (sum over b in R of time(R - b) rate_b(R - b)) / (stop rate + all rates in R),
     P(R) = stop rate * time(R),
@@ -111,7 +111,7 @@ def forward(times, holding, rates, factors, lattice, stop_rate, width):
 
 @helper
 def close_state(total, to, below, row, rates, flow, width):
-    """Add what was found in a state, and in those below it, to its item's row and to its parent.
+    """Add the sums of a state and of the states below it to its item's row and to its parent.
 
     Four entries are read before any is written: the compiler cannot know that the rows do not
     overlap, and would not use vectors otherwise.
@@ -158,8 +158,8 @@ def backward(collected, times, holding, rates, factors, lattice, absence):
     of j while i is present, minus the expected integral of the rate of j. With `absence` = 0 the
     integral is left out (use 1 for the derivative).
 
-    What was found in a state and in those below it in the tree is added to the row of its lowest
-    item and to its parent, when the state is closed.
+    When the walk leaves a state, the sums of this state and of the states below it in the tree are
+    added to the row of its lowest item and to its parent.
     """
     states = times.shape[0]
     n = collected.shape[0] - 1

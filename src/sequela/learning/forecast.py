@@ -73,7 +73,7 @@ def fit_seconds(plan: Plan, n_starts: int) -> float:
     """Predict the duration of a fit on one core, in seconds; the same number on every machine.
 
     The first start is the model without interactions. In the other starts all items interact at
-    first, so that large sets have no small components.
+    first, so large sets have no small components.
     """
     first = evaluation_seconds(plan, dense=False)
     others = evaluation_seconds(plan, dense=True) if n_starts > 1 else 0.0

@@ -172,12 +172,12 @@ class ComponentFunction:
         return np.ascontiguousarray(self.rates.T)
 
     def scaled_at(self, grid: TimeGrid, t: float) -> float:
-        """Return the probability at one time, times exp(slowest t), after `solve`."""
+        """Return the probability at time t, multiplied by exp(slowest t); call `solve` first."""
         panel, polynomials = grid.polynomials(np.array([t]))
         return float(polynomials[0] @ self.P[-1][:, panel[0]])
 
     def log_at(self, grid: TimeGrid, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the log-probability at any times, after `solve`."""
+        """Return the log-probability at the given times; call `solve` first."""
         panel, polynomials = grid.polynomials(times)
         values = np.einsum("tn,nt->t", polynomials, self.P[-1][:, panel])
         log_p: NDArray[np.float64] = np.log(np.maximum(values, 1e-300)) - self.slowest * times
@@ -195,7 +195,7 @@ class ComponentFunction:
         return relative
 
     def source(self, grid: TimeGrid, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return weights of observation times, divided by the probability, as coefficients."""
+        """Return the coefficients of the weights of times divided by the probability."""
         largest = max(float(weights.max(initial=0.0)), 1e-300)
         return grid.project(np.where(weights > 1e-30 * largest, weights, 0.0) / self.scaled)
 

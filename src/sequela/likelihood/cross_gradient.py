@@ -238,9 +238,9 @@ class _Products:
             self._add_time(place, total)
 
     def _add_time(self, place: int, total: NDArray[np.float64]) -> None:
-        """Add the products at one time, for all sets together or one by one, which is faster.
+        """Add the products at one time: for all sets together, or set by set if that is faster.
 
-        All sets together need every pair of components once, but also pairs that no set has.
+        For all sets together, every pair of components is computed once, even if no set has it.
         """
         cross = self.cross
         sets = np.nonzero(cross._pooled[:, self.portion[place]])[0]  # noqa: SLF001 - part of it
@@ -320,7 +320,7 @@ def _add_products(
 
 
 def _present_share(wt: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean share of [0, t] for which an isolated item is present, given that it is at t.
+    """Return the mean share of [0, t] with an isolated item, given that it is present at t.
 
     It is 1 / (1 - exp(-wt)) - 1 / wt.
     """

@@ -149,7 +149,7 @@ class Objective:
             self._seconds_each = self._predict_seconds()
 
     def _prepare_exact(self, support: NDArray[np.bool_]) -> None:
-        """Choose the way of every set on a support, and prepare the sets that are exact."""
+        """Choose how every set is evaluated on a support, and prepare the sets that are exact."""
         self._support = support.copy()
         ways = self._ways = self.plan.ways_on_support(support, self._phases)
         self._children = acting(support)

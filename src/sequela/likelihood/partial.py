@@ -1,14 +1,15 @@
 """Samples with missing cells, or with known orders of some items.
 
 With the present items S and the missing items M of a sample, its probability is the sum of p(T)
-over all sets T between S and S + M. The lattice of S + M passes all of them, so that one pass
-gives the sum. Not all missing items need to be on it. An item *matters* if it acts, directly or
-through other missing items, on an item that is not missing: on one that is present, or on one that
-is absent, whose rate is among those that the sample escaped. Given the items that matter, all
-others may have any history: they are summed out by leaving them and their rates away.
+over all sets T between S and S + M. The lattice of S + M contains all of them, so one pass gives
+the sum. Not all missing items need to be on it. A missing item *matters* if it acts, directly or
+through other missing items, on an item that is not missing (present or absent). Given the items
+that matter, the history of all other missing items has no effect on the known cells. They are
+summed out by leaving out these items and their rates.
 
-These items have no effects at this theta. The derivative with respect to such an effect is not
-zero; it needs a lattice with the item and with the missing items that act on it.
+At this theta, the effects of such an item on known items are zero. The derivative with respect to
+such an effect is not zero. It needs a lattice with the item and with the missing items that act on
+it.
 
 Statements about the order are weights of the steps on the lattice: zero where a certain statement
 forbids a step, the probability of the statement or one minus it where it is uncertain.
@@ -101,7 +102,7 @@ class PartialLattice:
 def lattices_of(
     partial: PartialSet, children: Sequence[tuple[int, ...]], *, full_gradient: bool
 ) -> list[PartialLattice]:
-    """Return the lattices that a sample takes: first that of its value.
+    """Return the lattices that a sample needs; the first one gives its value.
 
     Parameters
     ----------
@@ -180,7 +181,7 @@ def evaluate_partial(
 ) -> tuple[float, NDArray[np.float64] | None]:
     """Return log p of a sample, at time t or an unknown time (NaN), and its gradient.
 
-    The value is NaN where the rates are out of range. The gradient has the rows that `lattices`
+    The value is NaN if the rates are out of range. The gradient has the rows that `lattices`
     give; see `lattices_of`.
     """
     log_p, gradient = np.nan, None

@@ -29,14 +29,14 @@ __all__ = ["PartialPlan", "partial_passage"]
 
 
 def partial_passage(parameters: Parameters, known: PartialSet, budget: Budget) -> Passage:
-    """Return the lattice of what matters of a partly known sample; raise if it is too large."""
+    """Return the lattice of a partly known sample with the missing items that matter."""
     matter = known.that_matter(parameters.children)
     size = known.present.size + len(matter)
     if size > 1 and not budget.exact_fits(size, parameters.n):
         raise BudgetError(
             f"a sample has {known.present.size} items and {len(matter)} missing cells that matter: "
-            "more than the budget allows to be exact, and the times and orders of partly known "
-            "samples are not drawn. Increase the budget, or leave the sample out"
+            "more than the budget allows for an exact answer, and the times and orders of partly "
+            "known samples cannot be drawn. Increase the budget, or leave the sample out"
         )
     return passage_in_range(parameters, known, matter)
 
@@ -86,7 +86,8 @@ class PartialPlan:
         full_gradient : bool
             Whether derivatives by effects that are zero are wanted, too.
         most_work : float
-            Operations for all lattices together; the most expensive samples are drawn beyond it.
+            Largest number of operations for all lattices together. If they need more, the missing
+            cells of the most expensive samples are drawn.
         sample : bool
             Whether the missing cells of samples beyond the budget may be drawn; otherwise such a
             sample is an error.
@@ -103,12 +104,12 @@ class PartialPlan:
     def exact_in_a_fit(
         self, children: Sequence[tuple[int, ...]], limits: tuple[float, float]
     ) -> NDArray[np.bool_]:
-        """Return which partly known samples a fit evaluates on lattices, whatever theta becomes.
+        """Return which partly known samples a fit evaluates on lattices, for every theta.
 
-        As for complete samples, lattices are judged as if all items interacted. Samples whose
-        missing cells cannot be drawn have lattices of what matters on the support (`children`). If
-        all lattices together need more operations than the first of `limits`, those that need more
-        than the second are drawn.
+        As for complete samples, lattices are judged as if all items interacted. If the missing
+        cells of a sample cannot be drawn, its lattice has only the missing items that matter on the
+        support (`children`). If all lattices together need more operations than the first of
+        `limits`, those that need more than the second are drawn.
         """
         if self._in_a_fit is None:
             n = self.data.n_items
@@ -173,13 +174,15 @@ class PartialPlan:
         found = f"{self._name(s)} has {size} items and {matter} missing cells that matter"
         if not sample:
             raise BudgetError(
-                f"{found}: more than the budget allows to be exact. Increase the budget, use "
+                f"{found}: more than the budget allows for an exact answer. Increase the budget, "
+                "use "
                 "method='auto', which draws the missing cells, or leave the sample out"
             )
         if obstacle is not None:
             raise BudgetError(
-                f"{found}: more than the budget allows to be exact, and cells of a sample with "
-                f"{obstacle} are not drawn. Increase the budget, or leave the sample or its "
+                f"{found}: more than the budget allows for an exact answer, and the cells of a "
+                f"sample with {obstacle} cannot be drawn. Increase the budget, or leave the sample "
+                "or its "
                 f"{'order' if 'order' in obstacle else 'time'} out"
             )
 

@@ -1,4 +1,4 @@
-"""The lattice of one set in logarithms (kernels of `passage`): slower, but right for any theta."""
+"""The lattice of one set in logarithms (kernels of `passage`): slow, but correct for any theta."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ class Passage:
         value, G, lost = self._in_doubles(t, want_gradient=want_gradient or risky)
         if risky and not self._is_sound(value, G, lost, t):
             value, G = np.nan, None
-            # Rarely needed, and `decimal` is a part of the memory of a small fit.
+            # Imported here, because it is rarely needed and `decimal` takes memory.
             from sequela.likelihood.careful_times import LARGEST_CAREFUL_SET, careful_set
 
             if self.k <= LARGEST_CAREFUL_SET:

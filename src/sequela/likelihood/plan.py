@@ -186,7 +186,7 @@ class Plan:
         self._parts: tuple[bytes, dict[int, list[Component]]] = (b"", {})
 
     def ways(self, parameters: Parameters, *, full_gradient: bool = True) -> NDArray[np.str_]:
-        """Return the way of every distinct sample at this theta.
+        """Return how every distinct sample is evaluated at this theta.
 
         By components, a complete gradient takes long, but a value alone does not.
         """
@@ -311,7 +311,7 @@ class Plan:
     def ways_on_support(
         self, support: NDArray[np.bool_], phases: PhaseTables | None = None
     ) -> NDArray[np.str_]:
-        """Return the way of every distinct sample for all thetas on a support.
+        """Return how every distinct sample is evaluated, for all thetas on a support.
 
         Between two changes of the support, a fit needs a choice that does not depend on theta. The
         cost of lattices is computed as if all items interacted.
@@ -347,7 +347,7 @@ class Plan:
         return ways
 
     def _ways_of_a_sampled_fit(self, exact_partial: NDArray[np.bool_]) -> NDArray[np.str_]:
-        """Return the ways of a fit that draws missing cells; they are the same on all supports.
+        """Return how samples are evaluated in a fit that draws missing cells, on any support.
 
         Such a fit has a Monte Carlo error in any case. So each complete set is evaluated in the
         faster of two ways, on its lattice or by drawn histories, and none by components.
@@ -361,7 +361,7 @@ class Plan:
         return ways
 
     def _name_partial(self, ways: NDArray[np.str_], exact: NDArray[np.bool_]) -> None:
-        """Fill in the ways of partly known samples; drawn samples have a way by their size."""
+        """Set how partly known samples are evaluated; drawn samples by their size."""
         places = self.partial.places
         known = [self.distinct.known(int(s)) for s in places]
         most = np.array([k.present.size + k.missing.size for k in known if k is not None])

@@ -68,7 +68,7 @@ def plot_order_matrix(
         Write the probabilities into the cells; None: if there are at most 16 items.
     ranges : DataFrame or None
         The table of `order_ranges`: the range that the data allow, and the verdict, of each pair
-        that was checked. Not used for a posterior, which has intervals of its own.
+        that was checked. Not used for a posterior, which has its own intervals.
     ax : Axes or None
         Where to draw; None makes a new figure.
 

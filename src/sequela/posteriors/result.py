@@ -44,7 +44,8 @@ class Draws:
     scale : array (chains, draws)
         The scale of the prior, the same in all draws if it is not learned.
     log_likelihood : array (chains, draws)
-        Of all samples; for samples with latent orders that of the order.
+        Log-likelihood of all samples. For a sample with a latent order, it is the log-probability
+        of this order.
     orders : array (chains, draws, pairs)
         P(a before b), averaged over the samples that have both.
     """
@@ -97,7 +98,7 @@ class Posterior:
     draws : Draws
         The draws.
     pairs : array of int, (m, 2)
-        The pairs of items that at least one sample has both of.
+        The pairs of items that occur together in at least one sample.
     together : array of int, (m,)
         Number of samples that have both.
     prior : Prior
@@ -111,7 +112,7 @@ class Posterior:
     fingerprint : str
         Checksum of the data.
     chain_states : tuple of a dict and a dict of arrays
-        Where the chains stand: what `sequela.posterior(..., continue_from=...)` goes on from.
+        The state of the chains, from which `sequela.posterior(..., continue_from=...)` continues.
     interrupted : bool
         Whether a signal ended the run before its time.
     """
@@ -193,7 +194,7 @@ class Posterior:
         level : float
             Probability of the intervals.
         least_together : int
-            Only pairs that at least this many samples have both items of.
+            Only pairs whose items occur together in at least this many samples.
 
         Returns
         -------
@@ -306,7 +307,7 @@ class Posterior:
     def load(cls, path: str | os.PathLike[str]) -> Posterior:
         """Read a file that `save` wrote."""
         header, arrays = read_file(path)
-        place = Place(path, "Sample anew")
+        place = Place(path, "Sample the posterior again")
         stored = read_fields(_Stored, header, place)
         if "plan" in stored.chain_states:
             read_fields(_StoredStates, stored.chain_states, place.at("chain_states"))
@@ -337,7 +338,7 @@ class Posterior:
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise InputError(
                 f"{str(path)!r} cannot be used as a posterior ({type(error).__name__}: {error}); "
-                "sample anew"
+                "sample the posterior again"
             ) from None
 
     def to_arviz(self) -> Any:

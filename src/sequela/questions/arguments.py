@@ -74,7 +74,7 @@ def find_items(model: Model, labels: Iterable[Any] | str, what: str = "items") -
         return _of_row(model, labels, listed, what)
     places = [find_item(model, label) for label in listed]
     if isinstance(labels, (set, frozenset)):
-        places.sort()  # a set has no order of its own
+        places.sort()  # a set has no order
     twice = sorted({model.items[place] for place in places if places.count(place) > 1})
     if twice:
         raise InputError(f"{what} contains {twice[0]!r} more than once; expected each item once")

@@ -51,7 +51,7 @@ def restricted(model: Model, places: NDArray[np.int64]) -> Model:
 def arrivals_on_lattice(
     theta: NDArray[np.float64], stop_rate: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return P(c is observed) and P(b before c, both observed), exact on all 2^n states.
+    """Return P(c is observed) and P(b before c, both observed), by a sum over all 2^n states.
 
     `stop_rate` is the rate of the observation.
     """

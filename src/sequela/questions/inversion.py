@@ -207,7 +207,7 @@ class Inverse:
             raise _lost()
 
     def _holding(self, t: float) -> _Window | None:
-        """Return a window with this time; None if the probability of an earlier time is 0."""
+        """Return a window that contains this time; None if P(earlier time) is numerically 0."""
         for window in self._windows:
             if window.start <= t <= window.end:
                 return window

@@ -145,7 +145,7 @@ def order_probability(
         if not orders.draws:
             raise InputError(
                 f"the probability that {one!r} and {other!r} are both observed is numerically "
-                "zero, because their base rates are too small, so that their order is undefined"
+                "zero, because their base rates are too small; their order is undefined"
             )
         raise BudgetError(
             f"in {orders.draws:,} draws {one!r} and {other!r} were never observed together; use "
@@ -368,7 +368,7 @@ def _count(drawn: Simulation, places: NDArray[np.int64], threads: int) -> NDArra
 
 
 def _from_joint(joint: NDArray[np.float64], labels: list[str]) -> Orders:
-    """Return exact orders from P(both observed, a first)."""
+    """Return exact orders; `joint[a, b]` is P(both observed, a first)."""
     n = len(labels)
     both = joint + joint.T
     np.fill_diagonal(both, np.diagonal(joint))

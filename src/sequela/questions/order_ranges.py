@@ -122,7 +122,7 @@ class OrderRanges:
     interrupted: bool = False
 
     def with_fit(self, check: FitCheck) -> OrderRanges:
-        """Return the same ranges; if the model does not fit, no order is told.
+        """Return the same ranges; if the model does not fit, their verdicts are "not trusted".
 
         Parameters
         ----------

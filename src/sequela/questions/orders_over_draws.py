@@ -26,7 +26,8 @@ __all__ = ["Method", "Question", "orders_over_draws"]
 
 Method: TypeAlias = Literal["auto", "exact", "simulation"]
 
-# Numbers per model: of simulated sequences, and of drawn orders of a sample beyond the budget.
+# Number of simulated sequences per model, and of drawn orders per model for a sample beyond the
+# budget.
 _SEQUENCES = 10_000
 _ORDERS = 320
 

@@ -147,7 +147,7 @@ def ask_draws(
 def exact_for_all(
     posterior: Posterior, items: NDArray[np.int64], max_models: int | None = None
 ) -> bool:
-    """Return whether lattices of these items and all that act on them take a few seconds only.
+    """Return whether the lattices of these items and of all items that act on them are fast.
 
     A draw of theta has no zeros, so a lattice contains all items: up to 16 for 400 models.
     """

@@ -379,7 +379,7 @@ class RangeSearch:
         direction: float,
         frame: tuple[NDArray[np.bool_], float],
     ) -> list[tuple[float, float]]:
-        """Return the path of one direction: move the target on until the value is too low."""
+        """Return the path in one direction, by steps of the target until the value is too low."""
         support, best = frame
         path = [(self.held.probability(top.theta, pair), top.value)]
         model = top

@@ -243,7 +243,7 @@ def _candidates(
 
 @dataclass(frozen=True)
 class _Rival:
-    """The rival for one order: the evidence against it, and whether it is an optimum.
+    """The rival of one order, with the evidence and whether it is an optimum.
 
     `advantage` is the score of the current model's refit minus that of the rival's refit.
     """

@@ -4,9 +4,9 @@ A draw k of the posterior given the data D is assumed to be true, and a study D'
 it. The posterior given both D and D' consists of the same draws, each with a weight proportional to
 p(D' | theta). So no new chains are needed, and the result is exact up to Monte Carlo error, as long
 as the weights are spread over many draws. The draws of the same chain as k are left out. They are
-close to k, so that the result would be too optimistic.
+close to k, and with them the result would be too optimistic.
 
-New samples have clock items. In the existing samples clock items are added, so that these samples
+New samples have clock items. Clock items are also added to the existing samples, which then
 contribute p(clock items | set, theta).
 """
 

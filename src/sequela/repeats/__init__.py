@@ -1,8 +1,8 @@
 """Many independent repeats: seeds, bootstraps, subsets of items, penalties, folds.
 
-A `Plan` lists the repeats. `run` does them on threads, on processes, on a Dask cluster or as one
-task of a job array, and writes a record of each as it ends. `collect` reads the records. Where the
-repeats run does not change the results.
+A `Plan` lists the repeats. `run` runs them on threads, on processes, on a Dask cluster or as one
+task of a job array, and writes a record of each repeat when it ends. `collect` reads the records.
+The results do not depend on where the repeats run.
 """
 
 import lazy_loader

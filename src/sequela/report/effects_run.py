@@ -30,11 +30,11 @@ __all__ = [
 # The value of `FitRunOptions.observation` that learns effects on the observation.
 EFFECTS = ObservationEffects.kind
 PLAIN_WORDS = (
-    "the data cannot distinguish effects on the observation from other interactions: for all "
-    "effects there is a model without any that gives every set the same probability. Only the "
-    "symmetric penalty chooses between them, and this choice also decides the orders. On two "
-    "cohorts with cell fractions, the orders of oMHN with this penalty ran against the cell "
-    "fractions (AUC 0.33), and those of the plain model ran with them (AUC 0.70)"
+    "the data cannot distinguish effects on the observation from other interactions: for any such "
+    "effects there is a model without them that gives every set the same probability. Only the "
+    "symmetric penalty chooses between them, and this choice also determines the orders. In two "
+    "cohorts with cell fractions, the orders of oMHN with this penalty disagreed with the cell "
+    "fractions (AUC 0.33), and those of the model without effects agreed with them (AUC 0.70)"
 )
 _DRAWS = 20_000
 # Pairs of this many of the most frequent items are compared, as in orders.csv.
@@ -69,7 +69,7 @@ def check_effects_options(options: FitRunOptions, execution: Execution) -> None:
 
 
 def check_observation(options: FitRunOptions, execution: Execution) -> None:
-    """Raise an error before the work if the observation is unknown, or not with these options."""
+    """Raise an error if the observation is unknown, or does not support these options."""
     if options.observation == EFFECTS:
         check_effects_options(options, execution)
     elif options.observation is not None and options.observation not in FAMILIES:
@@ -77,7 +77,7 @@ def check_observation(options: FitRunOptions, execution: Execution) -> None:
 
 
 def compare_with_plain(model: Model, data: Dataset, threads: int | None) -> tuple[str, ...]:
-    """Return notices: what the data cannot tell, and how many orders a plain model turns round.
+    """Return notices: what the data cannot tell, and which orders a model without effects reverses.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ __all__ = ["Environment", "describe_environment"]
 
 @dataclass(frozen=True)
 class Environment:
-    """The conditions, besides its options, that the numbers and the time of a run depend on.
+    """What the numbers and the duration of a run depend on, in addition to its options.
 
     Attributes
     ----------

@@ -271,4 +271,4 @@ def _with_cost(what: str, cost: Forecast, threads: int) -> str:
 
 
 def _say_nothing(_: str) -> None:
-    """Do nothing: nobody asked for announcements."""
+    """Do nothing: the default if the caller wants no announcements."""

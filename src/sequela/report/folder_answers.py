@@ -33,7 +33,7 @@ def folder_sample(folder: str | os.PathLike[str], name: str) -> Dataset:
     place = Path(folder)
     if not (place / RUN_NAME).exists():
         raise InputError(
-            f"{str(place)!r} has no {RUN_NAME}, so that its samples are not known; expected the "
+            f"{str(place)!r} has no {RUN_NAME}, so its samples are not known; expected the "
             "folder of `sequela fit`. Give the items of the sample with --state instead"
         )
     data = read_run_data(Run.read(place), place)

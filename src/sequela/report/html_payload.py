@@ -107,7 +107,7 @@ def build_payload(
     threads: int | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
-    """Return all data of the page; compute those that `content` does not contain.
+    """Return all data of the page; compute the data that `content` does not contain.
 
     Examples
     --------

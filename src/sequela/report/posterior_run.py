@@ -39,7 +39,7 @@ __all__ = ["POSTERIOR_NAME", "PosteriorReport", "PosteriorRunOptions", "run_post
 
 _log = logging.getLogger("sequela")
 _TABLES = ("orders.csv", "interactions.csv")
-# The options that a run that was begun may have in its record.
+# The options that the record of an unfinished run may contain.
 _RECORDED = {
     "prior", "most_frequent", "drop", "draws", "most_draws", "chains", "replicas", "warm_up",
     "thin", "jumps", "largest_lattice", "random_state",
@@ -170,7 +170,7 @@ def run_posterior(
         return PosteriorReport(found, target)
     _write_tables(found, target)
     if found.interrupted:
-        # The options say where the run is to end.
+        # The options determine when the run ends.
         replace(begun, result={"interrupted": True}).write(target)
     else:
         _run(found, chosen, about).write(target)
@@ -207,7 +207,7 @@ def _recorded_options(run: Run, folder: Path, options: PosteriorRunOptions) -> P
     stored = dict(run.options)
     unknown = sorted(set(stored) - _RECORDED)
     if unknown or not isinstance(stored.get("prior", {}), dict):
-        what = f"the option {unknown[0]!r:.60}" if unknown else "a prior that is no object"
+        what = f"the option {unknown[0]!r:.60}" if unknown else "a prior that is not an object"
         raise InputError(
             f"the {RUN_NAME} in {str(folder)!r} has {what}, which `sequela posterior` does not "
             f"write. Restore it from a copy, or start a new run with {option('force', True)}"
@@ -282,7 +282,7 @@ def _proceed(
 
 
 def _planned_draws(run: Run) -> tuple[str, int]:
-    """Return where a run that was stopped was to end: at a number of draws, or at most there."""
+    """Return the number of draws, or the largest number, of a run that was stopped."""
     draws = run.options.get("draws")
     if draws is not None:
         return "draws", draws
@@ -290,14 +290,14 @@ def _planned_draws(run: Run) -> tuple[str, int]:
 
 
 def _more_draws(plan: dict[str, Any], drawn: int, settings: dict[str, Any]) -> tuple[str, int]:
-    """Return how many draws are added to a run that had come to its end."""
+    """Return how many draws are added to a finished run."""
     if not plan["until_converged"] and drawn < plan["draws"]:
-        # Earlier versions recorded a run that a signal had stopped like one that had ended.
+        # Earlier versions recorded a run that a signal had stopped as finished.
         return "draws", plan["draws"] - drawn
     for name in ("draws", "most_draws"):
         if settings.get(name) is not None:
             return name, settings[name]
-    # A command that was killed at its very end, and is run again, must not draw more.
+    # If a command was killed after its last draw and is run again, it must not draw more.
     _log.warning(
         "the run already has all its %d draws per chain; to draw more, use %s or %s",
         drawn, argument("draws"), argument("most_draws"),

@@ -34,7 +34,7 @@ _PACKAGES = ("numpy", "scipy", "numba", "pandas", "scikit-learn")
 
 @dataclass(frozen=True)
 class _StoredFile:
-    """The fields of a run.json about a file that was read: the table, or one besides it."""
+    """The fields of a run.json about a file that was read: the table, or another file."""
 
     path: str
     sha256: Digest
@@ -42,7 +42,7 @@ class _StoredFile:
 
 @dataclass(frozen=True)
 class _StoredOptions:
-    """The options in a run.json that other commands use, besides the repetition of the run."""
+    """The options in a run.json that other commands use."""
 
     seed: Count | None = None
     times: str | None = None
@@ -56,7 +56,7 @@ class _StoredOptions:
 
 @dataclass(frozen=True)
 class _StoredCheck:
-    """What a report reads of whether the model describes the data."""
+    """The fields that a report reads about whether the model describes the data."""
 
     findings: list[str]
     tests: list[dict[str, Any]]

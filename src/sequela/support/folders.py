@@ -54,7 +54,8 @@ def check_folder(path: str | os.PathLike[str], *, force: bool) -> Path:
     parent = target.absolute().parent
     if not parent.is_dir():
         raise InputError(
-            f"there is no folder {str(parent)!r} to make {target.name!r} in; make it first"
+            f"the folder {str(parent)!r}, in which {target.name!r} should be made, does not exist; "
+            "make it first"
         )
     if not os.access(parent, os.W_OK):
         raise InputError(f"the folder {str(parent)!r} cannot be written to")

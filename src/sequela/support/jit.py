@@ -108,7 +108,7 @@ def kernel(function: Callable[..., Any]) -> Any:
 def helper(function: Callable[..., Any]) -> Any:
     """Compile `function` as a part of the kernels that call it.
 
-    It has no wrapper for Python and no cache entry of its own, which saves a tenth of the compile
+    It has no wrapper for Python and no separate cache entry, which saves a tenth of the compile
     time. Python must not call it: Numba does not check this, and the process would crash.
     """
     return numba.njit(**_OPTIONS, **_INSIDE_ONLY)(function)
@@ -125,7 +125,7 @@ def inlined(function: Callable[..., Any]) -> Any:
 
 
 class _Progress:
-    """Tells the user that kernels are compiled: one line at first, then ever more rarely.
+    """Tells the user that kernels are compiled: a line at first, then lines at growing intervals.
 
     A command may compile twenty kernels; a line for each would hide the other output.
     """
