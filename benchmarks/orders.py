@@ -11,7 +11,7 @@ probability that the first arrived before the second in the samples that have bo
 The two guesses are orders, not probabilities. A logistic curve converts them to probabilities. Its
 slope is the best one for all data sets together, which a user would not know.
 
-    python -m benchmarks.orders -o FOLDER [--sets 40]
+    python -m benchmarks.orders -o FOLDER [--sets 60]
     python -m benchmarks.orders -o FOLDER --summary
 
 Log loss is per sample and pair, in nats (0.693: a coin). A decision is right if the item that is
@@ -30,7 +30,10 @@ from pathlib import Path
 import numpy as np
 
 RESULTS = Path(__file__).parent / "results" / "orders.json"
-SIZES = [(6, 300), (8, 200), (6, 600), (8, 400), (10, 300)]
+# Items and samples. With few samples even the true model can hardly be told from a coin.
+SMALL = [(6, 300), (8, 200), (6, 600), (8, 400), (10, 300)]
+LARGE = [(10, 1000), (12, 600), (15, 500), (8, 2000), (12, 1000)]
+SIZES = [size for both in zip(SMALL, LARGE, strict=True) for size in both]
 METHODS = ("posterior", "fit", "mean set size", "frequency")
 # Pairs that occur together in fewer samples are left out.
 LEAST_TOGETHER = 10
@@ -68,11 +71,13 @@ def one_data_set(seed):
 
     began = time.thread_time()
     theta, samples = truth(seed)
+    n = len(theta)
     drawn = simulate(theta, samples, random_state=seed)
     data = Dataset(drawn.to_dataset().without_times().to_frame())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = posterior(data, draws=150, warm_up=100, thin=4, random_state=seed, n_threads=1)
+        length = {"draws": 150, "warm_up": 100} if (n, samples) in SMALL else {"draws": 300}
+        found = posterior(data, **length, thin=4, random_state=seed, n_threads=1)
         fitted = SetChain(0.01, n_starts=5, random_state=seed, progress=False).fit(data)
     actual = np.zeros(theta.shape)
     for s in range(samples):
@@ -93,7 +98,7 @@ def one_data_set(seed):
         if together[a, b] >= LEAST_TOGETHER
     ]  # fmt: skip
     return {
-        "seed": seed, "n": len(theta), "samples": samples, "r_hat": found.convergence.r_hat,
+        "seed": seed, "n": n, "samples": samples, "r_hat": found.convergence.r_hat,
         "effective": found.convergence.effective, "pairs": rows,
         "cpu": time.thread_time() - began,
     }  # fmt: skip
@@ -171,7 +176,7 @@ def main():
     """Run the missing data sets, or summarise the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
-    parser.add_argument("--sets", type=int, default=40)
+    parser.add_argument("--sets", type=int, default=60)
     parser.add_argument("--summary", action="store_true", help="only write the results")
     options = parser.parse_args()
     options.output.mkdir(exist_ok=True, parents=True)
@@ -181,8 +186,14 @@ def main():
             if not path.exists():
                 path.write_text(json.dumps(one_data_set(seed)))
     records = [json.loads(p.read_text()) for p in sorted(options.output.glob("*.json"))]
-    found = summarise(records)
-    show(found)
+    found = {"all": summarise(records)}
+    for name, sizes in (("small", SMALL), ("large", LARGE)):
+        part = [r for r in records if (r["n"], r["samples"]) in sizes]
+        if part:
+            found[name] = summarise(part)
+    for name, part in found.items():
+        print(f"\n{name}:")
+        show(part)
     if options.summary:
         RESULTS.write_text(json.dumps(found, indent=1) + "\n")
 
