@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import sequela
-from sequela import Exponential, Gamma, HeavyTailed, order_matrix
-from sequela.learning import compare_observations
+from sequela import Exponential, Gamma, HeavyTailed, ObservationEffects, order_matrix
+from sequela.learning import compare_observations, fit_observation_effects
 from sequela.questions import Verdict, check_fit, order_ranges
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
     from sequela.questions import OrderRanges
 
-ITEMS, SAMPLES, PENALTY, FOLDS = 7, 500, 0.01, 2
-KINDS = (Exponential(), Gamma(2.0), Gamma(5.0), Gamma(30.0), HeavyTailed(2.0))
+ITEMS, SAMPLES, PENALTY, FOLDS = 7, 500, 0.01, 5
+KINDS = (Exponential(), Gamma(2.0), Gamma(5.0), Gamma(30.0), HeavyTailed(2.0), "effects")
 LEAST_TOGETHER = 20
 CLEAR = 0.75
 
@@ -171,7 +171,11 @@ def one(name: str, seed: int) -> dict[str, Any]:
     chosen = compared.observation
     better, after = plain, check
     if compared.chosen:
-        better = sequela.fit(values, penalty=PENALTY, observation=chosen, **how)
+        better = (
+            fit_observation_effects(values, PENALTY, penalty_kind="l1", **how)
+            if isinstance(chosen, ObservationEffects)
+            else sequela.fit(values, penalty=PENALTY, observation=chosen, **how)
+        )
         after = check_fit(better, values, **how)
     gain = round(float(compared.table["gain"].max()), 1)
     return {
