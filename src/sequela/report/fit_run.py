@@ -246,9 +246,9 @@ def run_fit(
     check_folder(folder, force=force)
     output.check_figures()
     found = read_as_recorded(table, options.to_json())
+    compared, options = _choose_observation(found.data, options, execution)
     if options.starts is None:
         options = replace(options, starts=_default_starts(found.data, options))
-    compared, options = _choose_observation(found.data, options, execution)
     learner, notices = _learn(found.data, options, execution)
     options = replace(options, seed=learner.seed_)
     check = None
