@@ -60,7 +60,7 @@ def plain_words(model: Model) -> str:
     Examples
     --------
     >>> from sequela import Model
-    >>> plain_words(Model([[0.0]], metadata={"penalty_kind": "l1"}))[-30:]
+    >>> plain_words(Model([[0.0]], metadata={"penalty_kind": "l1"}))[-31:]
     'fewest and weakest interactions'
     """
     kind = str(model.metadata.get("penalty_kind"))
