@@ -188,8 +188,8 @@ def parse_observation(text: str) -> Observation:
             raise
         raise InputError(
             f"{argument('observation')} is {text!r}; expected 'exponential', 'gamma:SHAPE' or "
-            "'heavy:SHAPE', such as 'gamma:2' (a fit also takes 'gamma', 'heavy', 'any' and "
-            "'effects')"
+            "'heavy:SHAPE', such as 'gamma:2' (a fit also takes 'gamma', 'heavy', 'any', "
+            "'effects' and 'effects:l1')"
         ) from None
     return made
 

@@ -467,6 +467,31 @@ def test_a_fit_with_effects_on_the_observation_says_what_the_data_cannot_tell(tm
     assert "does not support --cv" in refused.output
 
 
+def test_any_observation_may_choose_effects_and_such_a_run_can_be_repeated(tmp_path):
+    omega = [1.5, -1.5, 1.0, -1.0, 1.2]
+    truth = sequela.Model(
+        np.diag(np.linspace(-1.0, 0.5, 5)), list("abcde"),
+        observation=sequela.ObservationEffects(omega),
+    )  # fmt: skip
+    drawn = sequela.simulate(truth, 700, random_state=1).to_dataset().without_times()
+    table = tmp_path / "samples.csv"
+    drawn.to_frame().to_csv(table)
+    made = tmp_path / "any"
+    options = ("--observation", "any", "--seed", 1, "--figures", "none")
+    shown = json.loads(run("fit", table, "-o", made, "--json", *options).stdout)
+    assert any("fewest and weakest interactions" in notice for notice in shown["notices"])
+    assert not any("AUC 0.33" in notice for notice in shown["notices"])
+    model = sequela.Model.load(made / "model.npz")
+    expected = sequela.learning.fit_observation_effects(drawn, 0.01, penalty_kind="l1",
+                                                        max_iter=1000)  # fmt: skip
+    assert model.observation == expected.observation
+    options_of_run = json.loads((made / "run.json").read_text())["options"]
+    assert options_of_run["observation"] == "effects:l1"
+    assert "fewest and weakest interactions" in (made / "report.html").read_text("utf-8")
+    repeated = run("fit", "-o", tmp_path / "again", "--repeat", made, "--json", "--figures", "none")
+    assert json.loads(repeated.stdout)["same_as_repeated"]
+
+
 def test_orders_of_a_model_that_does_not_fit_are_not_trusted(tmp_path):
     """With 200 more empty samples the data would tell the order, but the model does not fit."""
     theta = np.diag([0.0, -4.0] + 20 * [-2.5])

@@ -21,7 +21,8 @@ from sequela import (
     pseudo_times,
     simulate,
 )
-from sequela.learning import compare_observations, penalty_max
+from sequela.learning import compare_observations, fit_observation_effects, penalty_max
+from sequela.learning.observations import _choose, _read_kinds
 from sequela.observation import parse_observation
 from sequela.questions import item_frequencies, time_posterior
 
@@ -61,6 +62,58 @@ def test_the_comparison_does_not_depend_on_the_number_of_threads():
         for k in (1, 2)
     )
     np.testing.assert_array_equal(one.held_out, two.held_out)
+
+
+def test_effects_are_chosen_where_they_are_true_and_not_elsewhere():
+    """Items that act on the observation alone: without effects, every pair interacts."""
+    effects = ObservationEffects(np.array([1.5, -1.5, 1.0, -1.0, 1.2, -1.2]))
+    kinds = [Exponential(), Gamma(3.0), "effects"]
+    for truth, expected in ((effects, "effects"), (Exponential(), "exponential")):
+        data = drawn(truth, 800, 1, np.diag(np.linspace(-1.0, 0.5, 6)))
+        compared = compare_observations(data, kinds, folds=3, random_state=1)
+        assert compared.observation.kind == expected
+        learned = compared.observations[2]
+        assert isinstance(learned, ObservationEffects)
+        whole = fit_observation_effects(data, 0.01, penalty_kind="l1", tol=1e-3)
+        assert learned == whole.observation
+        # Signs of strong effects are learned if there are any, and no effect is invented.
+        size = np.sign(effects.omega) * learned.omega
+        assert size.min() > 0.2 if truth is effects else np.abs(learned.omega).max() < 0.5
+    assert json.loads(json.dumps(compared.to_json()))["table"][2]["chosen"] is False
+
+
+@pytest.mark.parametrize(
+    ("gains", "error", "expected"),
+    [
+        ((0.0, 4.9, 0.0), 1.0, 0),  # not enough nats
+        ((0.0, 5.1, 0.0), 1.0, 1),
+        ((0.0, 5.1, 0.0), 6.0, 0),  # below its standard error
+        ((0.0, 5.1, 5.9), 1.0, 1),  # effects need six nats
+        ((0.0, 5.1, 6.1), 1.0, 2),
+        ((0.0, -9.0, -7.0), 1.0, 0),
+    ],
+)
+def test_another_kind_needs_enough_nats_and_its_standard_error(gains, error, expected):
+    size = 400
+    noise = np.tile([1.0, -1.0], size // 2)
+    noise *= error / (noise.std(ddof=1) * np.sqrt(size))
+    held_out = np.array([np.full(size, gain / size) + (gain != 0.0) * noise for gain in gains])
+    held_out += np.random.default_rng(1).normal(size=size)  # the same for all kinds
+    assert _choose(held_out, (Exponential(), Gamma(2.0), "effects")) == expected
+
+
+def test_effects_are_not_compared_if_times_are_known():
+    data = drawn(Exponential(), 30, 1)
+    times = np.full(30, np.nan)
+    times[0] = 1.0
+    with pytest.raises(InputError, match="known times"):
+        compare_observations(data, [Exponential(), "effects"], times=times)
+    with pytest.raises(InputError, match="observations has 'effect'"):
+        compare_observations(data, [Exponential(), "effect"])
+    kinds = _read_kinds("any", timed=True)
+    assert "effects" in _read_kinds("any", timed=False)
+    assert "effects" not in kinds
+    assert len(kinds) == len(_read_kinds("any", timed=False)) - 1
 
 
 def test_wrong_comparisons_are_refused():

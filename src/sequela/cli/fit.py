@@ -58,8 +58,9 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     metavar="KIND",
     help="Distribution of the observation times: exponential (default), gamma:SHAPE or "
     "heavy:SHAPE. With gamma, heavy or any, the shape is chosen by held-out likelihood. With "
-    "effects, items change the rate of observation (oMHN); the data cannot distinguish such "
-    "effects from other interactions.",
+    "effects, items change the rate of observation (oMHN, with the symmetric penalty; effects:l1 "
+    "has an L1 penalty); the data cannot distinguish such effects from other interactions. any "
+    "also compares effects:l1.",
 )
 @click.option("--no-check", is_flag=True, help="Do not check which orders the data allow.")
 @times_option

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from sequela.learning.fit_values import Start
 from sequela.learning.learner import Learner, weighted_data
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sequela.data.dataset import DataLike
+    from sequela.learning.observation_effects import PenaltyKind
 
 __all__ = ["EffectsLearner"]
 
@@ -21,7 +22,7 @@ class EffectsLearner(Learner):
     """Learn a model with `fit_observation_effects`; parameters and results are those of `SetChain`.
 
     Only `penalty`, `tol`, `max_iter`, `budget`, `random_state` and `n_threads` are used. There is
-    one start, the model without interactions.
+    one start, the model without interactions. `penalty_kind` is that of `fit_observation_effects`.
 
     Examples
     --------
@@ -30,6 +31,12 @@ class EffectsLearner(Learner):
     >>> learner.model_.observation.kind, learner.converged_
     ('effects', True)
     """
+
+    def __init__(
+        self, penalty: float = 0.01, *, penalty_kind: PenaltyKind = "symmetric", **options: Any
+    ) -> None:
+        super().__init__(penalty, **options)
+        self.penalty_kind = penalty_kind
 
     def fit(
         self,
@@ -42,8 +49,9 @@ class EffectsLearner(Learner):
         """Learn theta and the effects from the samples in `X`; see `SetChain.fit`."""
         data = weighted_data(X, times, sample_weight)
         model = fit_observation_effects(
-            data, self.penalty, tol=self.tol, max_iter=self.max_iter, budget=self.budget,
-            random_state=self._seed(), n_threads=self.n_threads,
+            data, self.penalty, penalty_kind=self.penalty_kind, tol=self.tol,
+            max_iter=self.max_iter, budget=self.budget, random_state=self._seed(),
+            n_threads=self.n_threads,
         )  # fmt: skip
         found = model.metadata
         info = Info(

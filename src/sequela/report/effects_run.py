@@ -8,38 +8,64 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sequela.learning.learner import Learner
-from sequela.learning.observations import FAMILIES
-from sequela.observation import ObservationEffects, parse_observation
+from sequela.learning.observations import FAMILIES, LEARNED_EFFECTS
+from sequela.observation import Gamma, HeavyTailed, ObservationEffects, parse_observation
 from sequela.questions.order import order_matrix
 from sequela.support.errors import InputError
 from sequela.support.naming import argument
 
 if TYPE_CHECKING:
     from sequela.data.dataset import Dataset
+    from sequela.learning.observation_effects import PenaltyKind
     from sequela.model import Model
+    from sequela.observation import Observation
     from sequela.report.fit_options import Execution, FitRunOptions
 
 __all__ = [
     "EFFECTS",
-    "PLAIN_WORDS",
     "check_effects_options",
     "check_observation",
     "compare_with_plain",
+    "name_of_observation",
+    "plain_words",
+    "usable_family",
 ]
 
-# The value of `FitRunOptions.observation` that learns effects on the observation.
-EFFECTS = ObservationEffects.kind
-PLAIN_WORDS = (
+# The values of `FitRunOptions.observation` that learn effects on the observation, and the kind of
+# their penalty.
+EFFECTS: dict[str | None, PenaltyKind] = {
+    ObservationEffects.kind: "symmetric",
+    f"{ObservationEffects.kind}:l1": "l1",
+}
+_UNDETERMINED = (
     "the data cannot distinguish effects on the observation from other interactions: for any such "
     "effects there is a model without them that gives every set the same probability. Only the "
-    "symmetric penalty chooses between them, and this choice also determines the orders. In two "
-    "cohorts with cell fractions, the orders of oMHN with this penalty disagreed with the cell "
-    "fractions (AUC 0.33), and those of the model without effects agreed with them (AUC 0.70)"
+    "penalty chooses between them, and this choice also determines the orders. "
 )
+_ABOUT_THE_PENALTY: dict[str, str] = {
+    "symmetric": "In two cohorts with cell fractions, the orders of oMHN with the symmetric "
+    "penalty disagreed with the cell fractions (AUC 0.33), and those of the model without effects "
+    "agreed with them (AUC 0.70)",
+    "l1": "The L1 penalty of this fit chooses the model with the fewest and weakest interactions",
+}
 _DRAWS = 20_000
 # Pairs of this many of the most frequent items are compared, as in orders.csv.
 _ITEMS = 20
 _SHOWN = 3
+
+
+def plain_words(model: Model) -> str:
+    """Return what the data cannot tell about a model with effects on the observation.
+
+    Examples
+    --------
+    >>> from sequela import Model
+    >>> plain_words(Model([[0.0]], metadata={"penalty_kind": "l1"}))[-31:]
+    'fewest and weakest interactions'
+    """
+    kind = str(model.metadata.get("penalty_kind"))
+    about = _ABOUT_THE_PENALTY.get(kind, _ABOUT_THE_PENALTY["symmetric"])
+    return f"{_UNDETERMINED}{about}"
 
 
 def check_effects_options(options: FitRunOptions, execution: Execution) -> None:
@@ -52,6 +78,16 @@ def check_effects_options(options: FitRunOptions, execution: Execution) -> None:
     Traceback (most recent call last):
     sequela.support.errors.InputError: a fit with effects on the observation does not support cv ...
     """
+    refused = _unsupported(options, execution)
+    if refused is not None:
+        raise InputError(
+            f"a fit with effects on the observation does not support {argument(refused)} yet; "
+            "leave it out, or learn a model without effects"
+        )
+
+
+def _unsupported(options: FitRunOptions, execution: Execution) -> str | None:
+    """Return the name of an option that a fit with effects does not support, if one is given."""
     given = {
         "cv": options.cv,
         "starts": options.starts is not None and options.starts > 1,
@@ -60,17 +96,51 @@ def check_effects_options(options: FitRunOptions, execution: Execution) -> None:
         "solver": options.solver != "auto",
         "checkpoint": execution.checkpoint is not None,
     }
-    refused = next((name for name, there in given.items() if there), None)
-    if refused is not None:
-        raise InputError(
-            f"a fit with effects on the observation does not support {argument(refused)} yet; "
-            "leave it out, or learn a model without effects"
-        )
+    return next((name for name, there in given.items() if there), None)
+
+
+def usable_family(
+    options: FitRunOptions, execution: Execution, *, timed: bool = False
+) -> tuple[Observation | str, ...]:
+    """Return the kinds of the family in the options, without effects if they cannot be learned.
+
+    They cannot be learned with some options, or if samples have known times.
+
+    Examples
+    --------
+    >>> from sequela.report.fit_options import Execution, FitRunOptions
+    >>> usable_family(FitRunOptions(observation="any"), Execution())[-1]
+    'effects'
+    >>> usable_family(FitRunOptions(observation="any", cv=True), Execution())[-1]
+    HeavyTailed(shape=5.0, rate=1.0)
+    """
+    kinds: tuple[Observation | str, ...] = FAMILIES[str(options.observation)]
+    if not timed and _unsupported(options, execution) is None:
+        return kinds
+    return tuple(kind for kind in kinds if kind != LEARNED_EFFECTS)
+
+
+def name_of_observation(observation: Observation) -> str:
+    """Return the value of `FitRunOptions.observation` for the result of a comparison.
+
+    Examples
+    --------
+    >>> from sequela import Gamma
+    >>> name_of_observation(Gamma(2.0)), name_of_observation(ObservationEffects([0.5]))
+    ('gamma:2.0', 'effects:l1')
+    """
+    if isinstance(observation, ObservationEffects):
+        return f"{ObservationEffects.kind}:l1"
+    if isinstance(observation, Gamma):
+        return f"gamma:{observation.shape!r}"
+    if isinstance(observation, HeavyTailed):
+        return f"heavy:{observation.shape!r}"
+    return "exponential"
 
 
 def check_observation(options: FitRunOptions, execution: Execution) -> None:
     """Raise an error if the observation is unknown, or does not support these options."""
-    if options.observation == EFFECTS:
+    if options.observation in EFFECTS:
         check_effects_options(options, execution)
     elif options.observation is not None and options.observation not in FAMILIES:
         parse_observation(options.observation)
@@ -88,6 +158,7 @@ def compare_with_plain(model: Model, data: Dataset, threads: int | None) -> tupl
     threads : int or None
         Number of threads; the result does not depend on it.
     """
+    words = plain_words(model)
     seed = model.metadata["seed"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the plain model is only compared, and not a result
@@ -96,7 +167,7 @@ def compare_with_plain(model: Model, data: Dataset, threads: int | None) -> tupl
         ).fit(data)
     top = list(data.most_frequent(min(_ITEMS, data.n_items)).items)
     if len(top) < 2:
-        return (PLAIN_WORDS,)
+        return (words,)
     ours, theirs = (
         order_matrix(
             each, top, method="simulation", draws=_DRAWS, random_state=seed, n_threads=threads
@@ -120,4 +191,4 @@ def compare_with_plain(model: Model, data: Dataset, threads: int | None) -> tupl
             for k in far
         )
         said += f": for example, {pairs}. The data cannot tell these orders"
-    return (PLAIN_WORDS, said)
+    return (words, said)

@@ -44,7 +44,8 @@ class FitRunOptions:
         "heavy:SHAPE", see `sequela.Gamma` and `sequela.HeavyTailed`. With "gamma", "heavy" or
         "any", the shape is chosen by held-out likelihood
         (`sequela.learning.compare_observations`). With "effects", items change the rate of
-        observation (`sequela.learning.fit_observation_effects`).
+        observation (`sequela.learning.fit_observation_effects`), with the symmetric penalty, and
+        with "effects:l1", with the L1 penalty. "any" may also choose "effects:l1".
     times : str or None
         The column with observation times.
     most_frequent : int or None

@@ -16,9 +16,15 @@ from sequela.learning.observations import FAMILIES, compare_observations
 from sequela.learning.solvers.contract import Status
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.plan import Plan
-from sequela.observation import Exponential, Gamma, parse_observation
+from sequela.observation import parse_observation
 from sequela.questions.order_ranges import order_ranges
-from sequela.report.effects_run import EFFECTS, check_observation, compare_with_plain
+from sequela.report.effects_run import (
+    EFFECTS,
+    check_observation,
+    compare_with_plain,
+    name_of_observation,
+    usable_family,
+)
 from sequela.report.fit_folder import write_fit
 from sequela.report.fit_options import Execution, FitRunOptions, OutputOptions
 from sequela.report.html_folder import write_report
@@ -240,13 +246,13 @@ def run_fit(
     check_folder(folder, force=force)
     output.check_figures()
     found = read_as_recorded(table, options.to_json())
+    compared, options = _choose_observation(found.data, options, execution)
     if options.starts is None:
         options = replace(options, starts=_default_starts(found.data, options))
-    compared, options = _choose_observation(found.data, options, execution)
     learner, notices = _learn(found.data, options, execution)
     options = replace(options, seed=learner.seed_)
     check = None
-    if options.observation == EFFECTS:
+    if options.observation in EFFECTS:
         more = compare_with_plain(learner.model_, found.data, execution.threads)
         notices = (*notices, *more)
     elif options.check and learner.model_.observation.constant_rate is None:
@@ -383,7 +389,7 @@ def _is_resumed(
 
 def _default_starts(data: Dataset, options: FitRunOptions) -> int:
     """Return 5, or fewer if starts are predicted to take long; the same on every machine."""
-    if options.solver == "adagrad" or options.observation == EFFECTS:
+    if options.solver == "adagrad" or options.observation in EFFECTS:
         return 1
     plan = Plan(data, DistinctSamples.of(data, partial=True), "auto", Budget())
     return next((starts for starts, most in _STARTS if fit_seconds(plan, starts) <= most), 1)
@@ -439,13 +445,11 @@ def _choose_observation(
     if execution.announce is not None:
         execution.announce("which observation times the data prefer")
     seed = materialise_seed(options.seed)
+    kinds = usable_family(options, execution, timed=data.times is not None)
     compared = compare_observations(
-        data, options.observation, penalty=options.penalty, random_state=seed,
-        n_threads=execution.threads,
-    )  # fmt: skip
-    chosen = compared.observation
-    name = f"{'gamma' if isinstance(chosen, Gamma) else 'heavy'}:{getattr(chosen, 'shape', 1)!r}"
-    name = "exponential" if isinstance(chosen, Exponential) else name
+        data, kinds, penalty=options.penalty, random_state=seed, n_threads=execution.threads
+    )
+    name = name_of_observation(compared.observation)
     return compared, replace(options, observation=name, seed=seed)
 
 
@@ -459,8 +463,10 @@ def _learn(
         "random_state": options.seed,
         "n_threads": execution.threads,
     }
-    if options.observation == EFFECTS:
-        learner: Learner = EffectsLearner(options.penalty, **shared)
+    if options.observation in EFFECTS:
+        learner: Learner = EffectsLearner(
+            options.penalty, penalty_kind=EFFECTS[options.observation], **shared
+        )
     else:
         shared |= {
             "n_starts": options.starts,

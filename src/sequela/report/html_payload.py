@@ -14,7 +14,7 @@ from sequela.questions.goodness import goodness_of_fit
 from sequela.questions.order import order_matrix
 from sequela.questions.positions import QUANTILES, item_positions
 from sequela.report.citations import citation_texts
-from sequela.report.effects_run import PLAIN_WORDS
+from sequela.report.effects_run import plain_words
 from sequela.report.html_cohorts import comparison_values, survival_values
 from sequela.report.html_posterior import (
     encoded_draws,
@@ -424,7 +424,8 @@ def _warnings(content: ReportContent) -> list[str]:
         return [] if state.converged else [state.message]
     warnings = []
     if isinstance(content.model.observation, ObservationEffects):
-        warnings.append(f"{PLAIN_WORDS[0].upper()}{PLAIN_WORDS[1:]}.")
+        words = plain_words(content.model)
+        warnings.append(f"{words[0].upper()}{words[1:]}.")
     run = content.run
     if run is not None and not run.result.get("converged", True):
         warnings.append(
