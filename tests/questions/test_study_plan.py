@@ -276,7 +276,7 @@ def test_checks_of_fits_see_what_clocks_tell(pair):
     data, draws = pair
     plan = questions.plan_study(
         draws, data, "a", "b", samples=[0], clocks=[0, 12], clock_frequency=0.4, method="check",
-        studies=8, random_state=1,
+        studies=20, random_state=1,
     )  # fmt: skip
     table = plan.table.set_index("clocks")
     assert table["right"].tolist()[0] == 0.0
