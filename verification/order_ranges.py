@@ -9,7 +9,8 @@ counts how often the fit and the baseline (mean sizes of samples) are right.
     python -m verification.order_ranges -o FOLDER --summary
 
 The first command continues from the results in the folder. 200 data sets take about an hour of
-processor time, most of it for those with 20 items. The second command writes the summary and its figure to verification/results.
+processor time, most of it for those with 20 items. The second command writes the summary and its
+figure to verification/results.
 """
 
 from __future__ import annotations
