@@ -99,7 +99,10 @@ def test_shares_then_collect(run, tmp_path):
         (["fig2", "--solver", "sgd"], "adagrad"),
         (["fig4", "--index", "3"], "--of"),
         (["fig4", "--index", "3", "--of", "2"], "0 to 1"),
-        (["fig4", "--cluster", "tcp://127.0.0.1:1", "--backend", "threads"], "exclude"),
+        (
+            ["fig4", "--cluster", "tcp://127.0.0.1:1", "--backend", "threads"],
+            "cannot be used together",
+        ),
     ],
 )
 def test_bad_input_is_explained(run, arguments, said, tmp_path, monkeypatch):

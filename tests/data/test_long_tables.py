@@ -138,7 +138,7 @@ def test_amrfinderplus_without_names_takes_those_of_the_files(tmp_path):
     imported = read_long(paths, preset="amrfinderplus")
     assert imported.data.samples == ("i1", "i2", "none")
     assert imported.data.sets()[2] == set()  # an isolate without hits has a file without lines
-    with pytest.raises(InputError, match="'i1', which another file has"):
+    with pytest.raises(InputError, match="'i1', which another file also has"):
         read_long([paths[0], paths[0]], preset="amrfinderplus")
 
 

@@ -124,7 +124,7 @@ def test_other_data_cannot_be_continued(data, found):
     other = sequela.simulate(THETA, 60, random_state=2).to_dataset().without_times()
     with pytest.raises(sequela.InputError, match="other data"):
         sequela.posterior(other, continue_from=found)
-    with pytest.raises(sequela.InputError, match="has the prior Laplace"):
+    with pytest.raises(sequela.InputError, match="has the prior StudentT"):
         sequela.posterior(data, continue_from=found, prior="normal")
     with pytest.raises(sequela.InputError, match="chains cannot be changed"):
         sequela.posterior(data, continue_from=found, chains=3)

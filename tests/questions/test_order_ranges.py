@@ -130,6 +130,16 @@ def test_pairs_beyond_the_work_are_named_as_not_checked(learner, clocked):
     assert check.sentences() == []
 
 
+def test_pairs_of_an_item_with_a_missing_cell_are_checked():
+    """One missing cell of an item once removed all of its pairs from the check, silently."""
+    table = PAIR.to_frame().astype(float)
+    table.iloc[0, 0] = np.nan
+    data = Dataset(table)
+    check = order_ranges(fit(data, penalty=0.01), data, random_state=1)
+    assert check.table[["first", "second"]].to_numpy().tolist() in ([["a", "b"]], [["b", "a"]])
+    assert check.table["checked"].all()
+
+
 def test_no_interactions_no_rows():
     data = Dataset([[0, 0], [1, 0], [0, 1], [1, 1]], items=["a", "b"])
     check = order_ranges(fit(data, penalty=1.0), data)

@@ -2,7 +2,7 @@
 // each item with its band.
 
 import { h } from "../core/dom.js";
-import { counted, percent } from "../core/text.js";
+import { counted } from "../core/text.js";
 import { pathsFigure } from "./paths.js";
 import { positionsFigure } from "./positions.js";
 import { treeFigure } from "./tree.js";
@@ -24,7 +24,7 @@ export const progression = {
           { class: "lead" },
           "Each sample contributes the order in which its items most probably came, given the model. ",
           left
-            ? `Shown are ${counted(known, "sample")} (${percent(known / orders.length)}); the other ${counted(left, "sample")} have too many items for an exact order.`
+            ? `Shown are ${known} of ${counted(orders.length, "sample")}; the others have missing cells, or too many items for an exact order.`
             : "",
         ),
         h(

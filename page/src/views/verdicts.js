@@ -124,8 +124,8 @@ function answer(data, a, b, name) {
 
 /** Return what evidence in nats means, in words. */
 function weight(evidence) {
-  if (nats(evidence) === "0.0") return ", so both orders fit equally well";
-  return evidence < 0 ? ", so the reverse order fits better" : ` (above ${CLEAR} is clear)`;
+  if (Math.abs(evidence) < 0.5) return ", so both orders fit about equally well";
+  return evidence < 0 ? ", so without the penalty of the fit the reverse order fits better" : ` (above ${CLEAR} is clear)`;
 }
 
 /** Return the commands that check a pair, if the report has them. */

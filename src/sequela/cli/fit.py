@@ -273,6 +273,13 @@ def _show_orders(report: FitReport, console: Any) -> None:
         console.print("\nOrders, among samples with both:", soft_wrap=True)
         for line in told:
             console.print(line, soft_wrap=True, markup=False)
+        items = report.model.n_items
+        console.print(
+            f"These are pairs with strong interactions: {len(check.table)} of "
+            f"{items * (items - 1) // 2} pairs were looked at. The order of other pairs may be "
+            "clearer; orders.csv has their probabilities, and `sequela posterior` their certainty",
+            soft_wrap=True,
+        )
 
 
 def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
@@ -285,14 +292,28 @@ def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
     untold = check.table[check.table["verdict"] == Verdict.CANNOT_TELL]
     if untold.empty:
         return
+    if report.import_summary.missing:
+        console.print(
+            "\nWhere the data cannot tell, do not report an order. `sequela posterior`, which "
+            "gives each order a probability, needs samples without missing cells",
+            soft_wrap=True,
+        )
+        return
     table = shlex.quote(str(data))
     certainty = shlex.quote(f"{report.folder}-certainty")
     options = report.options
+    first = ""
+    if options.missing is not None:
+        # Only a fit reads such a table directly.
+        made = shlex.quote(f"{report.folder}-samples.csv")
+        first = f"  sequela import --table {table} --missing {options.missing} -o {made}\n"
+        first += "    makes a table without empty cells\n"
+        table = made
     items = f" --most-frequent {options.most_frequent}" if options.most_frequent else ""
     items += f" --drop {shlex.quote(','.join(options.drop))}" if options.drop else ""
     pair = " ".join(shlex.quote(str(untold.iloc[0][name])) for name in ("first", "second"))
     console.print(
-        "\nWhere the data cannot tell, do not report an order. The next steps:\n"
+        f"\nWhere the data cannot tell, do not report an order. The next steps:\n{first}"
         f"  sequela posterior {table} -o {certainty}{items}\n"
         "    gives each order a probability that includes all plausible models\n"
         f"  sequela plan {certainty} {table} {pair}\n"

@@ -156,7 +156,7 @@ def _advice(report: dict[str, Any], model_path: Path) -> str:
     left = sum(row["verdict"] == Verdict.NOT_CHECKED for row in report["pairs"])
     if left:
         said += (
-            f" {left} of these pairs were not checked by the fit: check them with `sequela rivals "
+            f" The fit did not check {left} of these pairs. To check a pair, run `sequela rivals "
             f'{model_path} DATA --pair "A,B"`.'
         )
     if any(row["verdict"] == Verdict.NOT_TRUSTED for row in report["pairs"]):

@@ -177,7 +177,8 @@ class RangeSearch:
         self.current = held.value_of(theta)
         self.moves = 0
         self.found: list[PairRange] = []
-        present = data.to_frame().to_numpy(dtype=np.float64)
+        # A missing cell says nothing; its sample may still show other pairs together.
+        present = np.nan_to_num(data.to_frame().to_numpy(dtype=np.float64))
         self._together = (present.T @ present) > 0.0
         self._asked = pairs
         self._max_pairs = max_pairs
