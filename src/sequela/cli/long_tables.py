@@ -33,18 +33,21 @@ def long_options(command: Command) -> Command:
             type=click.Choice(["amrfinderplus", "hamronization", "diagnoses"]),
             help="With --long: the kind of table, which determines its columns.",
         ),
-        click.option("--sample-column", metavar="COLUMN", help="With --long: the sample ids."),
-        click.option("--item-column", metavar="COLUMN", help="With --long: the items."),
+        click.option(
+            "--sample-column", metavar="COLUMN", help="With --long: column with the sample ids."
+        ),
+        click.option("--item-column", metavar="COLUMN", help="With --long: column with the items."),
         click.option(
             "--value-column",
             metavar="COLUMN",
-            help="With --long: whether the item is present (0 or 1, NA where unknown).",
+            help="With --long: column that says whether the item is present (0 or 1, NA where "
+            "unknown).",
         ),
         click.option(
             "--date-column",
             metavar="COLUMN",
-            help="With --long: since when the item is present (a date or a number), which gives "
-            "the order of the items.",
+            help="With --long: column that says since when the item is present (a date or a "
+            "number), which gives the order of the items.",
         ),
         click.option(
             "--orders",
@@ -55,7 +58,8 @@ def long_options(command: Command) -> Command:
         click.option(
             "--present",
             metavar="VALUES",
-            help="With --long: the values that mean present, separated by commas, such as R.",
+            help="With --long: the values that mean that an item is present, separated by commas, "
+            "such as R.",
         ),
         click.option(
             "--groups",

@@ -150,17 +150,17 @@ class _OneFile:
         if asked is not None:
             if asked not in self._labels:
                 raise InputError(
-                    f"{self._where}: {role}={near(asked, self._labels)} is not among the "
-                    f"{len(self._labels)} columns ({', '.join(self._labels[:8])})."
+                    f"{self._where}: {argument(role)} is {near(asked, self._labels)}, which is not "
+                    f"among the {len(self._labels)} columns ({', '.join(self._labels[:8])})."
                 )
             return self._labels.index(asked)
         places = self._all(known)
         if places or not needed:
             return places[0] if places else None
         raise InputError(
-            f"{self._where}: no column is known to hold the {role}s (columns: "
+            f"{self._where}: the column with the {role}s was not found (columns: "
             f"{', '.join(self._labels[:8])}; expected one such as {', '.join(known[:4])}). Name it "
-            f"with {role}=."
+            f"with {option(role)}."
         )
 
     def _settle_conditions(self) -> None:
@@ -301,7 +301,7 @@ class _OneFile:
 
 
 def _read_date(cell: str) -> tuple[str, float]:
-    """Return the kind of a cell ('dates', 'numbers', or '' if it is neither) and its number."""
+    """Return ('dates', day number), ('numbers', value), or ('', NaN) if the cell is neither."""
     try:
         number = float(cell.replace("_", "?"))
         return ("numbers", number) if math.isfinite(number) else ("", math.nan)
