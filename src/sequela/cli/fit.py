@@ -57,10 +57,10 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     "--observation",
     metavar="KIND",
     help="Distribution of the observation times: exponential (default), gamma:SHAPE or "
-    "heavy:SHAPE. With gamma, heavy or any, the shape is chosen by held-out likelihood. With "
-    "effects, items change the rate of observation (oMHN, with the symmetric penalty; effects:l1 "
-    "has an L1 penalty); the data cannot distinguish such effects from other interactions. any "
-    "also compares effects:l1.",
+    "heavy:SHAPE. With gamma or heavy, the shape is chosen by held-out likelihood. With effects, "
+    "items change the rate of observation (oMHN with the symmetric penalty). effects:l1 is the "
+    "same with an L1 penalty. The data cannot distinguish such effects from other interactions. "
+    "any compares gamma, heavy and effects:l1.",
 )
 @click.option("--no-check", is_flag=True, help="Do not check which orders the data allow.")
 @times_option
@@ -130,10 +130,10 @@ def fit(
 ) -> None:
     """Learn a model from DATA, a table of samples and items.
 
-    The output folder contains the model, tables of interactions, orders, pseudo-times and
-    frequencies, figures, report.html that shows all of it in a browser, and a run.json with
-    versions, seed, options and the checksum of the data, from which the run can be repeated
-    exactly. Each order is shown with the range that the data allow, which is the range among models
+    The output folder contains the model, figures, and tables of interactions, orders, pseudo-times
+    and frequencies. report.html shows all of it in a browser. run.json has the versions, seed,
+    options and the checksum of the data, so that the run can be repeated exactly. Each order is
+    shown with the range that the data allow: the smallest and the largest probability among models
     within 2 nats of the best. While the command runs, the folder is called OUTPUT.incomplete. The
     model is written first and is not lost if the command is stopped. Progress, and notices about
     how DATA was read, go to standard error.

@@ -214,7 +214,7 @@ def show(found: Imported, report: dict[str, Any]) -> None:
     """Print the summary, the proposed merges and the names of the files."""
     echo(found.summary.text())
     for name, old in report.get("proposed_merges", {}).items():
-        echo(f"nearly always together: {', '.join(old)} (as {name!r} in a --merge file)")
+        echo(f"nearly always together: {', '.join(old)}; a --merge file can join them to {name!r}")
     echo(f"written: {report['written']}")
     if "written_orders" in report:
         echo(f"written: {report['written_orders']}")

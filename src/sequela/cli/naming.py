@@ -49,7 +49,7 @@ class CommandNames:
         self._reader_name = "" if reader is None else reader.name
 
     def find(self, name: str, value: Any = None) -> str | None:
-        """Return the option for an argument and its value; None if there is no option."""
+        """Return the option that sets an argument to a value; None if there is no such option."""
         wanted = _ALIASES.get(name, name)
         wanted = f"no_{wanted}" if value is False else wanted
         if (self._name, wanted) not in _OTHER_MEANING and wanted in self._own:

@@ -38,7 +38,8 @@ __all__ = ["plan"]
 )  # fmt: skip
 @click.option(
     "--clocks", metavar="M,M,...",
-    help="Numbers of additional clock items in all samples. Default: 0,10,40 (check: 0,20).",
+    help="Numbers of clock items to add to all samples. Default: 0,10,40; with --method check: "
+    "0,20.",
 )  # fmt: skip
 @click.option(
     "--clock-frequency", type=float,
@@ -48,16 +49,16 @@ __all__ = ["plan"]
 @click.option(
     "--method", type=click.Choice(["auto", "reweight", "check"]), default="auto",
     show_default=True,
-    help="reweight: weight the draws of POSTERIOR (up to 4 items). check: fit and check each "
-    "simulated data set.",
+    help="reweight: weight the draws of POSTERIOR. check: fit and check each simulated data set. "
+    "auto: reweight for up to 4 items, otherwise check.",
 )  # fmt: skip
 @click.option(
     "--certainty", type=float, default=0.95, show_default=True,
-    help="Posterior probability that is needed to call an order.",
+    help="With reweight: posterior probability at which an order is called.",
 )  # fmt: skip
 @click.option(
     "--studies", type=click.IntRange(min=2),
-    help="Number of simulated studies of each size. Default: 400 (check: 20).",
+    help="Number of simulated studies of each size. Default: 400; with --method check: 20.",
 )  # fmt: skip
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Also write the table here (CSV)."

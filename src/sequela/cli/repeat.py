@@ -131,7 +131,7 @@ def repeat(
     type=float,
     default=0.9,
     show_default=True,
-    help="Share of the fits between the quantiles.",
+    help="Share of the fits that lie between the lower and the upper quantile.",
 )
 @click.option("--partial", is_flag=True, help="Use the existing records if repeats are missing.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")

@@ -82,7 +82,7 @@ def take_run_arguments(given: dict[str, Any]) -> dict[str, Any]:
         if index >= of:
             raise click.UsageError(
                 f"--index is {index} and --of is {of}; expected an index from 0 to {of - 1}. "
-                f"A SLURM array that fits is --array=0-{of - 1}"
+                f"In a SLURM script use --array=0-{of - 1}"
             )
         share = (index, of)
     if backend is None:

@@ -59,13 +59,13 @@ def rivals(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Test each order in MODEL against its reverse, on the DATA that MODEL was learned from.
+    """Test each order in MODEL against the opposite order, on the DATA that MODEL was learned from.
 
-    The evidence for an order is how much better it fits the data than the reverse order, in nats.
+    The evidence for an order is how much better it fits the data than the opposite order, in nats.
     It is the log-likelihood ratio of two models with the same interactions and a weak prior, but
-    without penalty. One pair is reversed at a time, so the evidence is too large if a whole cascade
-    would have to be reversed; `sequela fit` also checks this case (order_ranges.csv). Below about 2
-    nats the data cannot tell which order is right, however certain the model seems.
+    without penalty. Below about 2 nats the data cannot tell which order is right, however certain
+    the model seems. One pair is reversed at a time. If several pairs would have to be reversed
+    together, the evidence is too large; `sequela fit` also checks this case (order_ranges.csv).
     """
     check_output(output, force=force)
     chosen = []

@@ -40,7 +40,7 @@ def table_options(command: Command) -> Command:
         click.option(
             "--separator",
             metavar="CHARACTER",
-            help="With --table: character between cells. Default: found from the content.",
+            help="With --table: character between cells. Default: detected from the content.",
         ),
         click.option("--encoding", help="With --table: encoding, such as latin-1. Default: UTF-8."),
         click.option(

@@ -114,7 +114,7 @@ def read_table(
         weights : str, optional
             The label of the column with the weights of the samples: numbers of at least 0.
         separator : str, optional
-            The character between cells. Default: found from the content.
+            The character between cells. Default: detected from the content.
         encoding : str, optional
             The encoding of the file. Default: UTF-8, unless a byte order mark says otherwise.
         missing : {"keep", "absent", "refuse"}, optional

@@ -1,4 +1,4 @@
-"""Compare every order of a learned model with its reverse.
+"""Compare every order of a learned model with the opposite order.
 
 Samples of two items alone contain no information about their order (Proposition 1): a whole family
 of models, from "always 1 first" to "always 2 first", has the same distribution of sets. Only the
@@ -58,9 +58,9 @@ _COLUMNS = [
 
 @dataclass(frozen=True)
 class Rivals:
-    """Comparison of the orders of interacting pairs with their reverses.
+    """Comparison of the orders of interacting pairs with the opposite orders.
 
-    A rival is the best model with the reverse order of a pair.
+    A rival is the best model with the opposite order of a pair.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ def rival_orders(
     search: bool = True,
     **options: Unpack[RivalKeywords],
 ) -> Rivals:
-    """Compare every order of a learned model with its reverse.
+    """Compare every order of a learned model with the opposite order.
 
     One pair is reversed at a time. Both orders are compared on the same support: the interactions
     of the two models. If a better rival would need the reversal of several pairs (a cascade), the
@@ -267,7 +267,7 @@ def _rival(
     penalty: OffDiagonalL1,
     pair: tuple[int, int],
 ) -> _Rival:
-    """Learn the model with the reverse order of a pair: as an optimum, or with the order held."""
+    """Learn the model with the opposite order of a pair: as an optimum, or with the order held."""
     i, j = pair
     try:
         start = reverse_order(current.theta, i, j, Parameters.of(current).stop_rate)
@@ -284,7 +284,7 @@ def _rival(
     end, _ = fits.fit(held, OnSupport(support, penalty.strength))
     bound = _with_theta(current, end.theta)
     rival = _weigh(current, current_refit, bound, fits, pair, optimum=False)
-    # The reverse may still be an optimum, which a fit from this closer start finds.
+    # There may still be an optimum with the opposite order; a fit from this closer start finds it.
     free = _with_theta(current, fits.fit(end.theta, penalty)[0].theta)
     if _differ(free, current):
         other = _weigh(current, current_refit, free, fits, pair, optimum=True)

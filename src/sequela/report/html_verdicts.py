@@ -13,8 +13,8 @@ low, high
     Range of the probability: over all models that explain the data almost equally well (kind
     "range"), or the 90% interval of a posterior (kind "posterior").
 evidence
-    How much better this order fits the data than its reverse, in nats; for a posterior the log odds
-    that `first` usually comes first.
+    How much better this order fits the data than the opposite order, in nats; for a posterior the
+    log odds that `first` usually comes first.
 usually_first
     For a posterior: the probability that `first` comes first in more than half of the samples.
 samples

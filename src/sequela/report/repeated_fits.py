@@ -39,7 +39,7 @@ class FitsSummary:
     Attributes
     ----------
     level : float
-        Share of the fits between the quantiles of effects.
+        Share of the fits whose effect lies between the lower and the upper quantile.
     seconds : float
         Total time of the fits in seconds.
     fits : DataFrame
@@ -139,7 +139,7 @@ def describe_repeats(
     folder : path
         Where its records are.
     level : float
-        Share of the fits between the quantiles of effects.
+        Share of the fits whose effect lies between the lower and the upper quantile.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def write_repeat_tables(
     tables : RepeatTables
         Paths of the tables to write.
     level : float
-        Share of the fits between the quantiles of effects.
+        Share of the fits whose effect lies between the lower and the upper quantile.
     partial : bool
         Whether missing repeats may be left out; otherwise they are an error.
 
