@@ -102,8 +102,8 @@ class Budget:
     def exact_work(size: Number, columns: Number, *, timed: bool = False) -> Number:
         """Return the number of floating-point operations for one value and gradient."""
         if timed:
-            # About 32 nodes on the contour, each with a forward and a backward recursion in
-            # complex numbers, and then the sums over the states.
+            # The probability at a known time is a sum over about 32 complex points (the nodes of
+            # `kernels.contour`), each with two recursions. The last term is for the gradient.
             timed_work: Number = 2.0**size * (32 * 20.0 * (size + 1) + 30.0 * columns)
             return timed_work
         work: Number = 2.0**size * (6.0 * columns + 10.0 * size)

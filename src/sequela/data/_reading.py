@@ -79,8 +79,8 @@ def _label(value: Any, where: str) -> str:
     text = "" if unfit else str(value)
     if not text.strip():
         raise InputError(
-            f"{where}: a label must be a string or a number, neither missing nor empty; found "
-            f"{_show(value)}. Give it a name (join several levels to one string)."
+            f"{where}: expected a label, which is a string or a number and not empty; found "
+            f"{_show(value)}. Replace it by a name (join the levels of a MultiIndex to one string)."
         )
     return text
 

@@ -429,8 +429,11 @@ _DATE = re.compile(r"\d{1,2}-(mar|sep|sept|dec|oct|apr|feb|nov)|(mar|sep|dec)-\d
 
 
 def composed_hint(label: str) -> str:
-    """Return a note that a repeated label may have been typed in two ways; empty for ASCII."""
-    return "" if label.isascii() else ", compared in composed form: NFC"
+    """Return a note for a repeated label that may look different in the file; empty for ASCII.
+
+    Unicode can write an accented letter as one character or as two. Both become the same label.
+    """
+    return "" if label.isascii() else ", compared after Unicode normalisation to NFC"
 
 
 def check_labels(labels: Sequence[str], what: str, where: str, first: int = 1) -> list[str]:

@@ -125,8 +125,8 @@ def _draw_some(
         if not is_done:
             raise InputError(
                 f"the missing cells of a sample with {known.present.size} known items could not be "
-                "drawn, because its rates are beyond the range of a double; use a theta with "
-                "smaller entries"
+                "drawn, because its rates are outside the range of floating-point numbers; use a "
+                "theta with smaller entries"
             )
         found.append(drawn)
     return found

@@ -259,7 +259,7 @@ def _add_places(
     weights: NDArray[np.float64],
     members: list[NDArray[np.intp]],
 ) -> None:
-    """Add the contribution of weighted moments to the transform of the positions of all items.
+    """Add weighted moments to `transform`, the Fourier transform of the positions of all items.
 
     The number of items before an arrival is the sum of the numbers in all parts. The parts are
     independent, so the generating function is a product. The products of all other parts come from

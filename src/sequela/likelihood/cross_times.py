@@ -39,7 +39,8 @@ class Precision:
         width of the posterior. The error is about exp(-pi^2 / step) for few items, and
         exp(-2 (pi / step_of_width)^2) for many.
     points : int
-        Points of Gauss's rule on each of the intervals that halve towards both ends of [0, t].
+        Number of Gauss points per interval. The intervals divide [0, t], and their lengths halve
+        towards both ends.
     resolved : float
         The length of the shortest intervals, in mean waiting times of the fastest rate.
     """

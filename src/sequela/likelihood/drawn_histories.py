@@ -114,8 +114,8 @@ class Histories(Draws):
                     known.present, known.missing, parameters.tables, burn_in, rng,
                 ):  # fmt: skip
                     raise InputError(
-                        f"the rates of a sample of {known.present.size} items are beyond the range "
-                        "of a double; use a theta with smaller entries"
+                        f"the rates of a sample of {known.present.size} items are outside the "
+                        "range of floating-point numbers; use a theta with smaller entries"
                     )
 
         starts = range(0, len(partials), _SAMPLES_TOGETHER)

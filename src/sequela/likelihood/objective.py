@@ -158,7 +158,8 @@ class Objective:
         if self._whole is None or self._whole[0].tobytes() != exact.tobytes():
             whole = exact & self.plan.partial.drawable
             self._whole = exact, self.distinct.on_whole_lattices(whole) if whole.any() else None
-        # Samples with missing cells whose lattices were judged with all of them.
+        # The samples as `plan_blocks` counts them: a sample whose cells could be drawn counts with
+        # all its missing items.
         self._on_lattices = self._whole[1] or self.distinct
         self.blocks = plan_blocks(self._on_lattices, np.nonzero(exact)[0], self.n)
         self.by_components = np.nonzero(ways == Way.COMPONENTS)[0]

@@ -151,9 +151,10 @@ class OrderSampler:
             )  # fmt: skip
         if not np.isfinite(G).all():
             raise InputError(
-                f"the weights of a set of {columns.k} items left the range of a double during "
-                f"sampling (log-rates between {columns.lowest:.0f} and {columns.highest:.0f}); use "
-                "a theta with smaller entries, or increase the budget so that the set is exact"
+                f"the weights of a set of {columns.k} items left the range of floating-point "
+                f"numbers during sampling (log-rates between {columns.lowest:.0f} and "
+                f"{columns.highest:.0f}); use a theta with smaller entries, or increase the budget "
+                "so that the set is exact"
             )
         mean: NDArray[np.float64] = G / terms
         return mean

@@ -29,14 +29,14 @@ __all__ = ["PartialPlan", "partial_passage"]
 
 
 def partial_passage(parameters: Parameters, known: PartialSet, budget: Budget) -> Passage:
-    """Return the lattice of a partly known sample with the missing items that matter."""
+    """Return the lattice of a partly known sample with the missing items that affect others."""
     matter = known.that_matter(parameters.children)
     size = known.present.size + len(matter)
     if size > 1 and not budget.exact_fits(size, parameters.n):
         raise BudgetError(
-            f"a sample has {known.present.size} items and {len(matter)} missing cells that matter: "
-            "more than the budget allows for an exact answer, and the times and orders of partly "
-            "known samples cannot be drawn. Increase the budget, or leave the sample out"
+            f"a sample has {known.present.size} items and {len(matter)} missing cells that affect "
+            "the answer: more than the budget allows for an exact answer, and the times and orders "
+            "of partly known samples cannot be drawn. Increase the budget, or leave the sample out"
         )
     return passage_in_range(parameters, known, matter)
 
@@ -171,7 +171,9 @@ class PartialPlan:
         obstacle = self._obstacle(s)
         matter = len(known.that_matter(children))
         size = known.present.size
-        found = f"{self._name(s)} has {size} items and {matter} missing cells that matter"
+        found = (
+            f"{self._name(s)} has {size} items and {matter} missing cells that affect the answer"
+        )
         if not sample:
             raise BudgetError(
                 f"{found}: more than the budget allows for an exact answer. Increase the budget, "

@@ -52,8 +52,8 @@ def out_of_range(columns: Columns, t: float = np.nan) -> InputError:
         )
     return InputError(
         f"theta gives a log-rate of {columns.highest:.0f} for a set of {columns.k} items; expected "
-        f"at most {LARGEST_LOG_RATE:.0f}, because larger rates are beyond the range of a double. "
-        "Use a theta with smaller entries"
+        f"at most {LARGEST_LOG_RATE:.0f}, because sums of larger rates exceed the range of "
+        "floating-point numbers. Use a theta with smaller entries"
     )
 
 

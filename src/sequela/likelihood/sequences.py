@@ -133,8 +133,8 @@ def sequence_log_likelihood(
     if np.isnan(log_p).any():
         row = int(np.nonzero(np.isnan(log_p))[0][0])
         raise InputError(
-            f"theta gives rates beyond the range of a double along sequence {row}; use a theta "
-            "with smaller entries"
+            f"theta gives rates outside the range of floating-point numbers along sequence {row}; "
+            "use a theta with smaller entries"
         )
     value = float(log_p.mean())
     if not return_gradient:

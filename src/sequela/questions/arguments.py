@@ -104,12 +104,12 @@ def one_sample(
 
 
 def _is_mark(x: Any) -> bool:
-    """Return whether x is a mark of presence: true, false, one or zero."""
+    """Return whether x can be a cell of a row: true, false, one or zero."""
     return isinstance(x, (bool, np.bool_, int, float, np.number)) and x in (0, 1)
 
 
 def _is_row(model: Model, labels: Any, listed: list[Any], what: str) -> bool:
-    """Return whether these are marks of presence, one per item, and not labels."""
+    """Return whether `labels` is a row with one true/false value per item, not a list of labels."""
     known = [x for x in listed if not (pd.api.types.is_scalar(x) and pd.isna(x))]
     truths = bool(known) and all(isinstance(x, (bool, np.bool_)) for x in known)
     # Zeros and ones could also be labels, unless an index gives the item of each.

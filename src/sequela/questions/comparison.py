@@ -56,8 +56,9 @@ class Comparison:
         first) with its interval "low" to "high", "larger" (the probability that the effect is
         larger in the second cohort), and "verdict".
     orders : DataFrame
-        The same for P(a before b), given that both are observed: "a", "b", and the columns above.
-        Items are named so that a mostly arrives before b in the first cohort.
+        One row per pair of items, with P(a before b) given that both are observed, in place of
+        the effect: "a", "b", and the other columns of `interactions`. In the first cohort, a
+        usually arrives before b.
     first_orders, second_orders : Orders
         The mean orders of each cohort, for `plots.plot_cohort_comparison`.
     models : tuple of int
@@ -144,8 +145,8 @@ def compare(
         one = "first" if len(sides[0].models) == 1 else "second"
         raise InputError(
             f"{one} is a single model, but the other argument is not; expected two posteriors, two "
-            "lists of models, or two single models, because the certainty of a difference needs "
-            "the certainty of both"
+            "lists of models, or two single models. The certainty of a difference is known only if "
+            "both cohorts have several models"
         )
     shared = _shared(sides[0], sides[1], items)
     theta = [side.theta(shared) for side in sides]

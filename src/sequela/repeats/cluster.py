@@ -125,8 +125,8 @@ def prepare_hosts(client: Any, work: Work) -> None:
         cores = len(set().union(*(answer["cores"] for _, answer in there)))
         if busy > cores:
             _log.warning(
-                "the Dask workers on %s run %d repeats at once on %d cores; fewer would be as fast "
-                "(dask worker ... --nworkers %d --nthreads 1)",
+                "the Dask workers on %s run %d repeats at once on %d cores; one repeat per core "
+                "would be as fast. Start workers with: dask worker ... --nworkers %d --nthreads 1",
                 host, busy, cores, cores,
             )  # fmt: skip
     first = [there[0][0] for there in hosts.values()]

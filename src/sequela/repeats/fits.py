@@ -103,8 +103,8 @@ class Repeats:
             object.__setattr__(self, name, value)
         if self.bootstraps and self.folds:
             raise InputError(
-                "bootstraps and folds are both given; held-out samples would also be fitted to. "
-                "Make two plans"
+                "bootstraps and folds are both given; then a sample could be held out and fitted "
+                "to at the same time. Make two plans"
             )
         if self.folds:
             positive_integer("folds", self.folds, least=2)

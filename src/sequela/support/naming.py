@@ -20,7 +20,7 @@ class OptionNames(Protocol):
     """How a command names the arguments of Python functions."""
 
     def find(self, name: str, value: Any = None) -> str | None:
-        """Return the option for an argument and its value; None if there is no option."""
+        """Return the option that sets an argument to a value; None if there is no such option."""
 
 
 # Not a context variable: the threads of a command must see it too.
