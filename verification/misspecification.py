@@ -4,12 +4,12 @@ Data are simulated from random models, with one wrong assumption at a time. The 
 model with exponential times and checks its fit. Then it compares kinds of observation by held-out
 likelihood, and learns a model with the chosen kind. It counts the right orders in two ways:
 
-- of one model: among the clear pairs, those in which one order has at least 75% of the samples with
-  both items, the pairs that the model has in the right direction;
-- told: the orders that `order_ranges` says the data can tell, and of them those that are still told
-  after the check of the fit (`OrderRanges.with_fit`), as `sequela fit` does. Such an order is right
-  if it is that of more than half of the samples with both items. With `--observation any`, no order
-  is told if another kind than exponential times is chosen.
+- of one model: the clear pairs for which the model has the right order. A pair is clear if at least
+  75% of the samples with both items have the same order;
+- of the reported orders ("told" in the file), for which `order_ranges` says that the data can tell.
+  Those that remain after the check of the fit (`OrderRanges.with_fit`), as in `sequela fit`, are
+  "trusted". An order is right if more than half of the samples with both items have it. With
+  `--observation any`, no order is reported if another kind than exponential times is chosen.
 
 A data set is noticed if its fit is found not to describe the data, or if another kind of
 observation than exponential times is chosen.
@@ -196,7 +196,7 @@ def summarise(rows: list[dict[str, Any]]) -> str:
     first = [["data", "data sets", "warned", "chosen kind", "warned or chosen", "warned after"]]
     second = [["data", "clear pairs", "right, exponential", "right, chosen",
                "clear pairs, not noticed", "of them right"]]  # fmt: skip
-    third = [["data", "told", "of them right", "told and the model fits", "of them right",
+    third = [["data", "reported orders", "of them right", "and the model fits", "of them right",
               "and exponential chosen", "of them right"]]  # fmt: skip
     for name in SCENARIOS:
         own = [row for row in rows if row["scenario"] == name]
