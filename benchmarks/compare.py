@@ -143,7 +143,9 @@ def write_data(sides: Mapping[str, Revision], folder: Path, needed: set[str]) ->
     if "glioblastoma.npz" not in needed or not source.is_dir():
         return
     samples = folder / "glioblastoma.npy"
-    for revision in sides.values():  # use base if it can read the data
+    for (
+        revision
+    ) in sides.values():  # the base first; the other one if the base cannot read the data
         with contextlib.suppress(RunError):
             run(revision, "glioblastoma", str(source), str(samples))
             compare_data.write_samples(folder / "glioblastoma.npz", np.load(samples))

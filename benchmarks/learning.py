@@ -55,7 +55,7 @@ def row(name, X, aim, **options):
 
 
 def real_data(folder):
-    """Fit the data sets that have aims, to a KKT residual of 1e-3."""
+    """Fit the real data sets; "aim, s" is the target of the time, if there is one."""
     frame = glioblastoma(folder)
     few = {n: frame.iloc[:, :n][frame.iloc[:, :n].sum(axis=1) <= 20] for n in (50, 100)}
     schill = pd.read_csv(folder / "gbm" / "schill20.csv")

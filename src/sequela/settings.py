@@ -213,7 +213,8 @@ def read_settings(
             raise TypeError(
                 f"unexpected keyword argument {name!r}.{hint} Settings are: {', '.join(_NAMES)}"
             )
-    # Refuse the keyword only. An object may be used for several functions, some with a posterior.
+    # Refuse `max_models` as a keyword, but not in a Settings object, which may also be used for
+    # functions that take a posterior.
     if not posterior and changes.get("max_models") is not None:
         raise InputError(
             "max_models has no meaning here because this function takes no posterior; leave it out"

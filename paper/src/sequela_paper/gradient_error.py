@@ -161,7 +161,7 @@ class _ExactGradient:
 
 
 def cases(settings: Settings) -> list[dict[str, Any]]:
-    """Return the cases: every size with and without the penalty, repeated from new starts."""
+    """Return the cases: each number of items, with and without the penalty, several times."""
     sizes = [10, 20] if settings.quick else [10, 15, 20]
     draws = [5, 20, 50] if settings.quick else [5, 10, 20, 30, 40, 50]
     repeats = settings.repeats or (3 if settings.quick else 20)

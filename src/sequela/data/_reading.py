@@ -314,7 +314,8 @@ def _readable(cells: Any, where: str) -> npt.NDArray[Any]:
 
         if isinstance(dtype, pd.StringDtype):
             return np.asarray(cells, dtype=object)
-        if pd.api.types.is_numeric_dtype(dtype):  # nullable, sparse or Arrow, booleans included
+        # Nullable, sparse and Arrow types; pandas counts booleans as numeric.
+        if pd.api.types.is_numeric_dtype(dtype):
             return np.asarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))
     raise InputError(
         f"{where} has the type {dtype}; expected booleans or the numbers 0 and 1. Drop it, or say "

@@ -264,7 +264,7 @@ class Likelihood:
             gradient += CrossGradient(solved).gradient(weights, threads)
 
     def skip(self, evaluations: int) -> None:
-        """Continue the chains' streams as if this many evaluations had been made."""
+        """Set the random streams of all chains to their state after this many evaluations."""
         for s in range(len(self.distinct)):
             self._chains[s] = [
                 Chain(steps_taken=evaluations) for _ in range(self.settings.sampling.chains)

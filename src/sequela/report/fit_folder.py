@@ -62,7 +62,7 @@ def write_fit(
     figures : tuple of str
         Formats, such as ("png", "svg"); empty for no figures.
     table_seconds : float or None
-        See `OutputOptions`; None: its default.
+        See `OutputOptions`. None means the default of `OutputOptions`.
     execution : Execution or None
         Number of threads, and the function that announces each part.
     check : OrderRanges or None
