@@ -143,9 +143,8 @@ def write_data(sides: Mapping[str, Revision], folder: Path, needed: set[str]) ->
     if "glioblastoma.npz" not in needed or not source.is_dir():
         return
     samples = folder / "glioblastoma.npy"
-    for (
-        revision
-    ) in sides.values():  # the base first; the other one if the base cannot read the data
+    # The first revision, the base, writes the samples. If it cannot read them, the other does.
+    for revision in sides.values():
         with contextlib.suppress(RunError):
             run(revision, "glioblastoma", str(source), str(samples))
             compare_data.write_samples(folder / "glioblastoma.npz", np.load(samples))
