@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sequela.cli.inputs import force_option, load_model, run_options, split_items
+from sequela.cli.inputs import load_model, run_options, split_items
 from sequela.cli.output import json_option, make_console, print_json, print_notices, print_table
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _SHOWN = 8
     type=click.Path(path_type=Path),
     help="Folder to create, with interactions.csv, orders.csv and orders.png.",
 )
-@force_option
+@click.option("--force", is_flag=True, help="Replace the folder of an earlier comparison.")
 @run_options
 @json_option
 def compare(
