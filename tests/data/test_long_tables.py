@@ -193,7 +193,7 @@ def test_diagnoses_with_a_file_of_groups(tmp_path):
 BAD = {
     "empty": ("", {}, ["empty"]),
     "header only": ("id,item\n", {}, ["no lines below its header"]),
-    "no such column": ("id,item\nx,a\n", {"item": "itm"}, ["line 1", "item=", "did you mean"]),
+    "no such column": ("id,item\nx,a\n", {"item": "itm"}, ["line 1", "item names", "did you mean"]),
     "no ids": ("who,item\nx,a\n", {}, ["line 1", "samples", "sample="]),
     "no items": ("id,thing\nx,a\n", {}, ["line 1", "items", "item="]),
     "twice the same column": ("id,item\nx,a\n", {"item": "id"}, ["'id' occurs twice"]),
@@ -219,7 +219,7 @@ BAD = {
     ),
     "an unknown preset": ("id,item\nx,a\n", {"preset": "amr"}, ["'amr'", "'amrfinderplus'"]),
     "unlisted": ("id,item\nx,a\n", {"unlisted": "zero"}, ["unlisted", "'zero'"]),
-    "where a column is not": ("id,item\nx,a\n", {"where": {"kind": ["b"]}}, ["where='kind'"]),
+    "where a column is not": ("id,item\nx,a\n", {"where": {"kind": ["b"]}}, ["where names 'kind'"]),
     "other samples": ("id,item\nx,a\n", {"profiled": ["y"]}, ["none of its 1 samples"]),
     "nothing counts": ("id,item,kind\nx,a,b\n", {"where": {"kind": ["c"]}}, ["no items are left"]),
 }
@@ -275,7 +275,7 @@ def test_the_command(tmp_path):
     wrong = run("--table", path, "--preset", "amrfinderplus", "-o", out, "--force", code=2)
     assert "--preset belongs to --long, not to --table" in wrong.stderr
     refused = run("--long", path, "--item-column", "Gene", "-o", out, "--force", code=2)
-    assert "item='Gene'" in refused.stderr
+    assert "--item-column names 'Gene'" in refused.stderr
 
 
 def test_dates_become_orders(tmp_path):

@@ -150,8 +150,8 @@ class _OneFile:
         if asked is not None:
             if asked not in self._labels:
                 raise InputError(
-                    f"{self._where}: {argument(role)} is {near(asked, self._labels)}, which is not "
-                    f"among the {len(self._labels)} columns ({', '.join(self._labels[:8])})."
+                    f"{self._where}: {argument(role)} names {near(asked, self._labels)}, which is "
+                    f"not among the {len(self._labels)} columns ({', '.join(self._labels[:8])})."
                 )
             return self._labels.index(asked)
         places = self._all(known)

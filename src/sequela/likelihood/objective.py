@@ -158,8 +158,7 @@ class Objective:
         if self._whole is None or self._whole[0].tobytes() != exact.tobytes():
             whole = exact & self.plan.partial.drawable
             self._whole = exact, self.distinct.on_whole_lattices(whole) if whole.any() else None
-        # The samples as `plan_blocks` counts them: a sample whose cells could be drawn counts with
-        # all its missing items.
+        # Here a sample whose cells could be drawn has all its missing items.
         self._on_lattices = self._whole[1] or self.distinct
         self.blocks = plan_blocks(self._on_lattices, np.nonzero(exact)[0], self.n)
         self.by_components = np.nonzero(ways == Way.COMPONENTS)[0]
