@@ -14,8 +14,16 @@ from hypothesis import strategies as st
 import reference as ref
 from posteriors import twins
 from sequela.kernels.arguments import JumpWay
-from sequela.kernels.family_jump import change_order, follow_effects, log_absent, pair_shares
+from sequela.kernels.family_jump import (
+    change_order,
+    exchange_items,
+    follow_effects,
+    log_absent,
+    pair_shares,
+)
+from sequela.kernels.posterior_sweep import COUNTS, jump_pairs
 from sequela.posteriors import BaseRates, Laplace, Normal
+from sequela.posteriors.problem import no_shifts
 from sequela.questions import two_item_family_of
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
@@ -81,6 +89,11 @@ def test_marginals_with_another_item_and_their_derivatives(theta, x, y):
 @numba.njit(error_model="numpy")
 def follow(theta, z, old, new, i, j, unit, prior):
     return follow_effects(theta, z, old, new, i, j, unit, prior)
+
+
+@numba.njit(error_model="numpy")
+def jump(state, target, jumps, count, counts, rng):
+    jump_pairs(state, target, jumps, count, counts, rng)
 
 
 @numba.njit(error_model="numpy")
@@ -249,7 +262,7 @@ def test_jumps_of_several_pairs_lead_back_in_the_opposite_sequence():
     def moved(theta, sequence):
         after, z, total = theta.copy(), coordinates(theta), 0.0
         for k in sequence:
-            possible, gain = change(after, z, *pairs[k], ways[k], steps[k], WIDE.scale, target)
+            possible, gain, _ = change(after, z, *pairs[k], ways[k], steps[k], WIDE.scale, target)
             assert possible
             total += gain
         np.testing.assert_allclose(z, coordinates(after), atol=1e-6)
@@ -260,3 +273,33 @@ def test_jumps_of_several_pairs_lead_back_in_the_opposite_sequence():
     back, loss = moved(there, (2, 1, 0))
     np.testing.assert_allclose(back, theta, atol=1e-6)
     assert loss == pytest.approx(-gain, abs=1e-5)
+
+
+def test_items_are_exchanged_in_the_latent_orders_that_have_both():
+    """Only a sample with both items changes, and a second exchange leads back."""
+    target, orders = twins.target_of([[3, 1, 0], [2, 0], [1, 2, 0], [0, 1]], WIDE, 4, 1)
+    now = orders.copy()
+    exchange_items.py_func(now, target, 0, 1)
+    assert now.tolist() == [3, 0, 1, 2, 0, 0, 2, 1, 1, 0]
+    exchange_items.py_func(now, target, 1, 0)
+    np.testing.assert_array_equal(now, orders)
+
+
+def test_some_jumps_to_the_opposite_order_exchange_the_items_of_latent_orders():
+    theta = np.array([[0.0, 3.0, 0.0], [0.0, -3.0, 0.0], [0.0, 0.0, 0.0]])
+    target, latent = twins.target_of([[2, 0, 1]], WIDE, 3, 1)
+    z, still = coordinates(theta), twins.trajectory(3, 0.0)
+    exchanged = {True: 0, False: 0}
+    for seed in range(1500):
+        state = twins.state_at(z, 0.0, latent)
+        # Orders are drawn again after the jumps, so the jumps are called alone.
+        counts, rng = np.zeros(len(COUNTS)), np.random.default_rng(seed)
+        twins.sweep(state, target, still, rng=np.random.default_rng(0), sweeps=0)
+        jump(state, target, no_shifts(np.array([[0, 1]]), 3), 1, counts, rng)
+        if counts[4] and logit(pair_of(twins.read(state, target)[0], 0, 1)) < 0.0:
+            exchanged[state.orders.tolist() == [2, 1, 0]] += 1
+        else:
+            assert state.orders.tolist() == [2, 0, 1]
+    # The order 0 before 1 is unlikely after the jump, so most jumps that are accepted exchange.
+    assert exchanged[True] >= 10
+    assert exchanged[True] > exchanged[False]

@@ -10,6 +10,7 @@ import pytest
 import reference as ref
 from posteriors import twins
 from sequela import Dataset
+from sequela.kernels.hamiltonian import stretch, subtract_along
 from sequela.observation import Exponential
 from sequela.posteriors import Laplace, LearnedScale, StudentT
 from sequela.posteriors import metric as metric_module
@@ -192,3 +193,15 @@ def test_the_step_size_with_an_acceptance_of_80_percent_is_found(first):
         acceptance = np.exp(np.log(0.8) * (step.step / 0.5) ** 2)
         step = step.update(float(np.clip(acceptance + 0.05 * rng.standard_normal(), 0.0, 1.0)))
     assert step.finish().step == pytest.approx(0.5, rel=0.08)
+
+
+@pytest.mark.parametrize("rank", [1, 16, 37])
+def test_kicks_in_single_precision_agree_with_double_precision(rank):
+    rng = np.random.default_rng(rank)
+    directions = np.linalg.qr(rng.standard_normal((50, rank)))[0].T.copy()
+    metric = Metric(directions, rng.exponential(size=rank) * 20.0)
+    shrink, x = metric.shrink(1.0), rng.standard_normal(50)
+    wanted = stretch.py_func(x, -shrink, directions)
+    assert np.abs(wanted - x).max() > 0.1
+    subtract_along.py_func(x, shrink, metric.rounded)
+    np.testing.assert_allclose(x, wanted, atol=2e-6)

@@ -169,7 +169,8 @@ def trajectory(n, step, most_steps=6, rng=None, *, learned=False):
     centre = np.zeros(n * n + 1)
     if rng is not None:
         centre[:size] = 0.5 * rng.standard_normal(size)
-    return Trajectory(step, 1, most_steps, centre, directions, shrink)
+    rounded = directions.astype(np.float32)
+    return Trajectory(step, 1, most_steps, centre, directions, shrink, rounded)
 
 
 def shifted_jumps(pairs, n, rng):

@@ -271,7 +271,8 @@ class Trajectory(NamedTuple):
 
     The reference is a normal distribution with the mean ``centre``. Its covariance is the identity
     minus ``directions.T @ diag(shrink) @ directions``; the rows of ``directions`` are orthonormal.
-    The coordinates are those of theta, row by row, followed by that of the scale.
+    The coordinates are those of theta, row by row, followed by that of the scale. ``rounded`` has
+    the directions in single precision.
     """
 
     step: float
@@ -280,6 +281,7 @@ class Trajectory(NamedTuple):
     centre: NDArray[np.float64]
     directions: NDArray[np.float64]
     shrink: NDArray[np.float64]
+    rounded: NDArray[np.float32]
 
 
 class Jumps(NamedTuple):

@@ -17,6 +17,9 @@ warm-up: it is the difference between the means of the two orders. So a jump can
 interactions together, as needed in real data: an item that comes first also takes over the effects
 of the other one.
 
+The latent orders of large samples contradict a model with the opposite order. So half of the jumps
+that change which item mostly comes first also exchange the two items in these orders.
+
 Several pairs can jump together, one after the other, before the proposal is accepted or rejected:
 in a cascade a, then b, then c, all orders are reversed together or none.
 """
@@ -178,7 +181,8 @@ def change_order(theta, z, i, j, way, step, unit, target):
     """Change the share of the orders of i and j in a `JumpWay`, in theta and its coordinates z.
 
     `step` is a standard normal number. Return (possible, log of the ratio of prior densities and
-    Jacobians). The same call with the same step (and its opposite, without `reflect`) leads back.
+    Jacobians, whether another item now mostly comes first). The same call with the same step (and
+    its opposite, without `reflect`) leads back.
     """
     prior = target.prior
     shift = math.log(target.stop_rate)
@@ -187,12 +191,12 @@ def change_order(theta, z, i, j, way, step, unit, target):
     both = f + s
     share = f / both
     if not (_LEAST_SHARE < share < 1.0 - _LEAST_SHARE):
-        return False, 0.0
+        return False, 0.0, False
     logit = math.log(f) - math.log(s)
     logit = (-logit if way.reflect else logit) + way.width * step
     moved = 1.0 / (1.0 + math.exp(-logit))
     if not (_LEAST_SHARE < moved < 1.0 - _LEAST_SHARE):
-        return False, 0.0
+        return False, 0.0, False
     f1 = moved * both
     s1 = (1.0 - moved) * both
     one = math.log((p1 + f1) / p0)
@@ -201,24 +205,43 @@ def change_order(theta, z, i, j, way, step, unit, target):
     _, _, _, _, before = pair_density(old, unit, shift, prior)
     z[i, i], z[j, j], z[i, j], z[j, i], after = pair_density(new, unit, shift, prior)
     gain = after - before
-    if way.shift.shape[0] > 0 and (share > 0.5) != (moved > 0.5):
+    crossed = (share > 0.5) != (moved > 0.5)
+    if crossed and way.shift.shape[0] > 0:
         sign = 1.0 if moved > 0.5 else -1.0
         gain += shift_coordinates(theta, z, way.shift, sign, unit, prior)
     if way.follow:
         found, more = follow_effects(theta, z, old, new, i, j, unit, prior)
         if not found:
-            return False, 0.0
+            return False, 0.0, False
         gain += more
     theta[i, i] = new[0] + shift
     theta[j, j] = new[1] + shift
     theta[i, j] = new[2]
     theta[j, i] = new[3]
-    return True, gain
+    return True, gain, crossed
+
+
+@helper
+def exchange_items(orders, target, i, j):
+    """Exchange the places of two items in all latent orders that have both."""
+    for s in range(target.large_start.shape[0] - 1):
+        first = -1
+        second = -1
+        for at in range(target.large_start[s], target.large_start[s + 1]):
+            if orders[at] == i:
+                first = at
+            elif orders[at] == j:
+                second = at
+        if first >= 0 and second >= 0:
+            orders[first] = j
+            orders[second] = i
 
 
 @inlined
-def accept_jump(state, target, theta, z, gain, level):
-    """Accept a proposed theta with coordinates z, or leave the state; return whether accepted.
+def accept_jump(state, target, theta, z, orders, gain, level):
+    """Accept a proposed theta with coordinates z and latent orders, or leave the state.
+
+    Return whether the proposal was accepted.
 
     `gain` is the log of the ratio of prior densities and Jacobians, `level` the log of a uniform
     random number.
@@ -228,12 +251,13 @@ def accept_jump(state, target, theta, z, gain, level):
     values = np.empty(2)
     unused = np.empty(theta.shape)
     unwanted = theta.shape[0] < 0
-    if not evaluate(theta, target, state.orders, values, unused, unwanted):
+    if not evaluate(theta, target, orders, values, unused, unwanted):
         return False
     gain += target.power * (values[0] - state.values[0]) + values[1] - state.values[1]
     if not level < gain:
         return False
     copy_entries(state.z, z)
+    state.orders[:] = orders
     state.values[0] = values[0]
     state.values[1] = values[1]
     return True

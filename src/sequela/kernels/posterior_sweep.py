@@ -10,7 +10,7 @@ import numpy as np
 
 from sequela.kernels.arguments import JumpWay
 from sequela.kernels.dense_likelihood import evaluate, relocate_orders
-from sequela.kernels.family_jump import accept_jump, change_order
+from sequela.kernels.family_jump import accept_jump, change_order, exchange_items
 from sequela.kernels.hamiltonian import fill_force, hamiltonian_move
 from sequela.kernels.prior_transform import (
     LARGEST_THETA,
@@ -46,6 +46,8 @@ _SHIFTED = 0.6
 # attempts to choose such pairs.
 _SEVERAL = 0.3
 _TRIES = 30
+# The part of the jumps that exchange items in latent orders.
+_EXCHANGING = 0.3
 # Typical shift of a whole row of theta, and step of the coordinate of the scale.
 _SHIFT = 0.5
 _SCALE_STEP = 0.5
@@ -166,6 +168,8 @@ def jump_pairs(state, target, jumps, count, counts, rng):
     for _ in range(count):
         fill_theta(theta, slope, state.z, state.scale, target.prior)
         copy_entries(z, state.z)
+        orders = state.orders.copy()
+        exchanges = rng.random() < _EXCHANGING
         several = n > 2 and rng.random() < _SEVERAL
         rows = np.empty(1, np.int64)
         if several:
@@ -187,10 +191,12 @@ def jump_pairs(state, target, jumps, count, counts, rng):
             i = jumps.pairs[at, 0]
             j = jumps.pairs[at, 1]
             step = rng.standard_normal()
-            possible, more = change_order(theta, z, i, j, way, step, unit, target)
+            possible, more, crossed = change_order(theta, z, i, j, way, step, unit, target)
             gain += more
+            if crossed and exchanges:
+                exchange_items(orders, target, i, j)
         counts[3] += 1.0
-        if possible and accept_jump(state, target, theta, z, gain, level):
+        if possible and accept_jump(state, target, theta, z, orders, gain, level):
             counts[4] += 1.0
 
 

@@ -6,6 +6,7 @@ The metric and a centre define the normal distribution that is the reference of 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,6 +50,11 @@ class Metric:
 
     directions: NDArray[np.float64]
     information: NDArray[np.float64]
+
+    @cached_property
+    def rounded(self) -> NDArray[np.float32]:
+        """The directions in single precision."""
+        return self.directions.astype(np.float32)
 
     def shrink(self, power: float) -> NDArray[np.float64]:
         """Return 1 minus the variance along each direction, for a power of the likelihood."""

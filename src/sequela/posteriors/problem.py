@@ -175,10 +175,11 @@ class Problem:
     def _in_range(self, state: PosteriorState, rng: np.random.Generator) -> bool:
         """Evaluate a state; return whether its rates are in range."""
         size = self.n**2 + 1
-        nowhere = Trajectory(1.0, 1, 1, np.zeros(size), np.zeros((1, size)), np.zeros(1))
-        none = no_shifts(np.empty((0, 2), dtype=np.int64), self.n)
+        none, rounded = np.zeros((1, size)), np.zeros((1, size), dtype=np.float32)
+        nowhere = Trajectory(1.0, 1, 1, np.zeros(size), none, np.zeros(1), rounded)
+        no_pairs = no_shifts(np.empty((0, 2), dtype=np.int64), self.n)
         counts, force = np.zeros(len(COUNTS)), np.empty(0)
-        return bool(call(advance, state, self.target, nowhere, none, 0, 0, counts, force, rng))
+        return bool(call(advance, state, self.target, nowhere, no_pairs, 0, 0, counts, force, rng))
 
 
 def no_shifts(pairs: NDArray[np.int64], n: int) -> Jumps:

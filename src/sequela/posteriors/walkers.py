@@ -218,6 +218,7 @@ class Walkers:
             centre=self.centres[k],
             directions=self.metrics[k].directions,
             shrink=self.metrics[k].shrink(power),
+            rounded=self.metrics[k].rounded,
         )
 
     def _exchange(self) -> None:
