@@ -170,8 +170,7 @@ def check_precision(draws: int | None, target_se: float | None) -> None:
     if draws is not None and target_se is not None:
         raise InputError(
             f"{argument('draws')} ({draws!r}) and {argument('target_se')} ({target_se!r}) were "
-            "both "
-            "given; expected one of them"
+            "both given; expected one of them"
         )
     if draws is not None:
         positive_integer("draws", draws, least=2)

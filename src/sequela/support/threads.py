@@ -47,8 +47,7 @@ def resolve_threads(n_threads: int | None) -> int:
     if isinstance(n_threads, bool) or not hasattr(n_threads, "__index__") or n_threads < 1:
         raise InputError(
             f"{argument('n_threads')} is {n_threads!r}; expected a positive integer, or None for "
-            "all cores "
-            "that this process may use"
+            "all cores that this process may use"
         )
     return int(n_threads)
 
