@@ -1,9 +1,10 @@
-"""Make the embedded example: learn on the glioblastoma data, draw samples from the model.
+"""Make the example that is part of the package, from the glioblastoma data.
 
-Run by hand, where the data are (../shared/data or SEQUELA_DATA): ``python -m tools.make_example``.
-It writes src/sequela/data/example/theta.csv and samples.csv. No sample of the data is in them: what
-is kept is a penalised model of the 50 most frequent alterations, its parameters rounded, and draws
-from it.
+The script learns a model from the data and draws samples from the model. Run it by hand on a
+machine that has the data (in ../shared/data or SEQUELA_DATA): ``python -m tools.make_example``. It
+writes src/sequela/data/example/theta.csv and samples.csv. These files contain no sample of the
+data. The first contains a penalised model of the 50 most frequent alterations with rounded
+parameters, and the second contains draws from this model.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ FOLDER = Path(__file__).parents[1] / "src" / "sequela" / "data" / "example"
 def main() -> None:
     folder = data_folder()
     if folder is None:
-        raise SystemExit("the glioblastoma data are not here: set SEQUELA_DATA")
+        raise SystemExit("the glioblastoma data were not found; set SEQUELA_DATA to their folder")
     frame = glioblastoma(folder).iloc[:, :ITEMS]
     learned = SetChain(PENALTY, random_state=SEED).fit(frame).model_
     theta = np.round(learned.theta, 3) + 0.0  # no negative zeros

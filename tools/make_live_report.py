@@ -1,6 +1,7 @@
 """Write the example report of the documentation, from the example samples.
 
-docs/conf.py calls it when the site is built. It writes to docs/_live, which is not committed.
+docs/conf.py runs this script when the site is built. The report is written to docs/_live, which is
+not committed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Make tests/learning/omhn_values.json: values of mhn's oMHN, to compare with ours.
+"""Make tests/learning/omhn_values.json: values of the oMHN model of the package mhn, for tests.
 
-Run with a Python that has the package mhn (1.2.3), in a separate environment:
+The tests compare our results with these values. Run this script in a separate Python environment
+that has the package mhn (1.2.3):
 
     python tools/make_omhn_values.py tests/learning/omhn_values.json
 """
@@ -22,7 +23,7 @@ N, SAMPLES, PENALTY = 5, 150, 0.02
 
 
 def main(path: str) -> None:
-    """Write parameters, samples, likelihoods and a fit."""
+    """Write parameters, samples, likelihoods and the result of a fit to the file `path`."""
     rng = np.random.default_rng(20)
     log_theta = rng.normal(0.0, 1.0, (N + 1, N))
     log_theta[:N][np.diag_indices(N)] = rng.uniform(-2.0, 0.0, N)

@@ -1,4 +1,4 @@
-"""Draw docs/_static/overview.svg: what goes in, and what comes out with its certainty.
+"""Draw docs/_static/overview.svg: the input, the model and the orders with their certainty.
 
 Run `python -m tools.make_overview` after a change of the example, the fit or the colours, and
 commit the result. The samples are simulated from the made-up model of ten items.
@@ -48,7 +48,7 @@ def make_overview(path: Path) -> None:
 
 
 def draw_samples(ax: plt.Axes, data: sequela.Dataset) -> None:
-    """Draw the first samples as a table of filled cells."""
+    """Draw the first samples as a table in which present items are filled cells."""
     table = data.values[:SHOWN_SAMPLES].astype(int)
     ax.imshow(table.T, cmap=ListedColormap(["#eef2f6", LINE]), aspect="auto", interpolation="none")
     ax.set_yticks(np.arange(data.n_items), data.items, fontsize=7.5)

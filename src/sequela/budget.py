@@ -17,7 +17,8 @@ __all__ = ["LARGEST_COMPLETED_SET", "LARGEST_EXACT_SET", "Budget", "check_budget
 
 # The lattice of a set with n items has 2^n states; beyond 40 items no memory can hold it.
 LARGEST_EXACT_SET = 40
-# If a sample has more known and missing items, its cells are drawn together with their order.
+# If a sample has more present items and missing cells together than this number, its missing cells
+# are drawn together with the order of its items.
 LARGEST_COMPLETED_SET = 20
 
 # A number or an array of numbers.
@@ -54,9 +55,9 @@ class Budget:
         Floating-point operations per set. The default, 2e9, takes about a tenth of a second on
         one core. It allows exact evaluation of sets of 20 items with up to 280 interacting items.
     total_work : float
-        Floating-point operations for all distinct sets of a data set together, for one value and
-        gradient. If they need more, the largest sets are sampled. The default, 1e12, takes about
-        a minute on one core.
+        Floating-point operations for one evaluation of the log-likelihood and its gradient, for
+        all distinct sets of a data set together. If they need more, the largest sets are sampled.
+        The default, 1e12, takes about a minute on one core.
 
     Examples
     --------
@@ -100,7 +101,7 @@ class Budget:
 
     @staticmethod
     def exact_work(size: Number, columns: Number, *, timed: bool = False) -> Number:
-        """Return the number of floating-point operations for one value and gradient."""
+        """Return the number of operations for the log-likelihood of one set and its gradient."""
         if timed:
             # The probability at a known time is a sum over about 32 complex points (the nodes of
             # `kernels.contour`), each with two recursions. The last term is for the gradient.
@@ -116,7 +117,7 @@ class Budget:
     def exact_fits(self, size: int, columns: int, *, timed: bool = False) -> bool:
         """Return whether the lattice of a set is within the budget.
 
-        `size` is the number of items of the set, `columns` the number of items that interact.
+        `size` is the number of items of the set. `columns` is the number of items that interact.
         """
         if size > LARGEST_EXACT_SET:
             return False

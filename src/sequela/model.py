@@ -65,11 +65,12 @@ class Model:
         theta[i, j] is the log-effect of item i on the rate of item j, theta[j, j] the log base
         rate of item j.
     items : sequence of str or None
-        Labels; None uses the labels of a DataFrame, or "0", "1", ...
+        Labels of the items. None uses the labels of a DataFrame, or "0", "1", ...
     metadata : mapping or None
-        How the model was made: penalty, seed, versions. Plain JSON values.
+        A record of how the model was made, such as penalty, seed and versions. The values must be
+        plain JSON values.
     observation : Observation or None
-        The distribution of the observation time; None: exponential with rate 1.
+        The distribution of the observation time. None gives an exponential time with rate 1.
 
     Examples
     --------
@@ -291,7 +292,7 @@ class Model:
         Returns
         -------
         Model
-            Without metadata; samples are observed at an exponential time with rate 1.
+            A model without metadata. Its observation time is exponential with rate 1.
 
         Examples
         --------
@@ -309,11 +310,11 @@ class Model:
     def to_mhn(self, path: str | os.PathLike[str]) -> None:
         """Write the model in the files of the Python package `mhn`.
 
-        In `mhn` theta is the transpose of ours: row i, column j is the effect of j on i. Its unit
-        of time is the mean observation time, so base rates are written relative to the rate of
-        the observation. The metadata are written to ``<name>_meta.json`` in the same folder.
-        Labels are written unchanged, because `mhn` reads them literally: do not open the table in
-        a spreadsheet if you do not trust the labels.
+        In `mhn` theta is the transpose of ours: row i, column j is the effect of j on i. The unit
+        of time in `mhn` is the mean observation time, so base rates are written relative to the
+        rate of the observation. The metadata are written to ``<name>_meta.json`` in the same
+        folder. Labels are written unchanged, because `mhn` reads them literally: do not open the
+        table in a spreadsheet if you do not trust the labels.
 
         Parameters
         ----------
@@ -369,8 +370,8 @@ class Model:
         Returns
         -------
         Model
-            With theta transposed to our convention: rows act on columns. The row "Observation" of
-            an ``oMHN`` becomes the model's `ObservationEffects`.
+            The model, with theta transposed to our convention: rows act on columns. The row
+            "Observation" of an ``oMHN`` becomes the `ObservationEffects` of the model.
 
         Examples
         --------
@@ -419,16 +420,18 @@ class Model:
 def as_model(
     model: ModelLike, items: Sequence[str] | None = None, *, instead: str | None = None
 ) -> Model:
-    """Return a `Model`, from a model, a fitted estimator or theta.
+    """Return a `Model` for a model, a fitted estimator or theta.
 
     Parameters
     ----------
     model : Model, fitted SetChain, DataFrame or array
         With theta alone, the observation time is exponential with rate 1.
     items : sequence of str or None
-        The labels in the order of the items of the result. An array has no labels and gets these.
+        The labels of the items, in the order that the result should have. If `model` is an array,
+        which has no labels, its items get these labels.
     instead : str or None
-        The function to use for a posterior, for the error message that refuses a posterior.
+        The function that a user should call with a posterior instead. It is named in the error
+        message if `model` is a posterior.
 
     Examples
     --------

@@ -43,7 +43,8 @@ __all__ = [
 
 FORMAT = "sequela model"
 _REMEDY = "It was not written by Model.save. Save the model again with Model.save"
-OBSERVATION_ROW = "Observation"  # in tables of mhn: effects of the items on the observation rate
+# The row of a table of mhn that holds the effects of the items on the observation rate.
+OBSERVATION_ROW = "Observation"
 VERSION = 2  # increase it when older versions of sequela would misread the file
 
 
@@ -83,7 +84,7 @@ def content(path: str | os.PathLike[str]) -> bytes:
 
 
 def json_object(content: bytes) -> dict[str, Any]:
-    """Parse a JSON object; anything else is an `InputError`."""
+    """Return the JSON object in `content`; raise an `InputError` if there is no JSON object."""
     try:
         found = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -147,7 +148,7 @@ def unpack(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any]
                 header["observation"] = take_recorded_observation(header["metadata"]).to_json()
     except InputError:
         raise
-    except Exception as error:  # noqa: BLE001 - a damaged archive raises whatever its parts raise
+    except Exception as error:  # noqa: BLE001 - a damaged archive can raise any exception
         raise InputError(
             f"{name} cannot be read as a model ({type(error).__name__}: {error}); it is damaged, "
             "incomplete or not a model file. Copy it again, or save the model again"

@@ -170,7 +170,7 @@ def phases_of(observation: Observation) -> PhaseTables | None:
 
 
 def parse_observation(text: str) -> Observation:
-    """Read an observation as the command line names it: "gamma:2", "heavy:3", "exponential".
+    """Return the observation that an option describes: "gamma:2", "heavy:3" or "exponential".
 
     Examples
     --------
@@ -195,7 +195,7 @@ def parse_observation(text: str) -> Observation:
 
 
 def as_observation(observation: Observation | None) -> Observation:
-    """Return a checked observation; None gives the observation of the paper, exponential, rate 1.
+    """Return a checked observation; None gives `Exponential` with rate 1, as in the paper.
 
     Examples
     --------

@@ -73,8 +73,8 @@ class ObservationEffects:
     def log_density(self, times: ArrayLike) -> NDArray[np.float64]:
         """Raise an error, because the density of the observation time depends on theta."""
         raise InputError(
-            "the density of the observation time depends on theta if items have effects on the "
-            f"observation ({np.size(times)} times given)"
+            f"the density of the observation time cannot be computed at {np.size(times)} times "
+            "without theta, because items have effects on the observation"
         )
 
     def draw_times(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -85,7 +85,7 @@ class ObservationEffects:
         )
 
     def absorb(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the theta that gives all sets and orders the same probability without effects."""
+        """Return the theta that gives the same probabilities without effects on the observation."""
         absorbed: NDArray[np.float64] = theta - np.array(self.omega)[:, None]
         np.fill_diagonal(absorbed, np.diagonal(theta))
         return absorbed

@@ -26,16 +26,17 @@ __all__ = ["Gamma", "HeavyTailed"]
 class Gamma:
     """Observation at a gamma distributed time.
 
-    Shape 1 is exponential. With a shape above 1, fewer samples are observed close to time 0, so
-    there are fewer empty sets. With a shape below 1 there are more. A large shape is close to one
-    fixed time.
+    With shape 1 the time is exponential. With a shape above 1, fewer samples are observed close to
+    time 0, so there are fewer empty sets. With a shape below 1 there are more empty sets. With a
+    large shape, all samples are observed at nearly the same time.
 
     Parameters
     ----------
     shape : float
         The shape.
     mean : float
-        The mean time. The data cannot distinguish it from a common factor of all rates.
+        The mean time. The data cannot distinguish a longer mean time from higher rates of all
+        items.
 
     Examples
     --------
@@ -69,7 +70,7 @@ class Gamma:
         return self.rate if self.shape == 1.0 else None
 
     def rate_in(self, state: NDArray[np.int64]) -> float:  # noqa: ARG002 - it depends on the time
-        """Return the rate for shape 1; otherwise raise, because the rate depends on the time."""
+        """Return the rate for shape 1; raise an error for other shapes."""
         if self.shape == 1.0:
             return self.rate
         raise InputError(
@@ -100,7 +101,7 @@ class Gamma:
         return PhaseTables(self.rate / fraction, weights, stages, self.rate)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a file holds."""
+        """Return the kind and the parameters as plain values for a JSON file."""
         return {"kind": self.kind, "shape": self.shape, "mean": self.mean}
 
 
@@ -108,10 +109,10 @@ class Gamma:
 class HeavyTailed:
     """Observation at a heavy-tailed time: items accumulate faster in some samples than in others.
 
-    The rate of observation of each sample is drawn from a gamma distribution. Its unit is the
-    speed at which items accumulate in the sample. A sample with a small rate has a late time and a
-    large set. The time then has a Lomax (Pareto) distribution. The smaller the shape, the heavier
-    the tail; a large shape is close to an exponential time.
+    The rate of observation differs between samples and has a gamma distribution. It is measured
+    relative to the speed at which items accumulate in the sample. A sample with a small rate has a
+    late time and a large set. The time of all samples has a Lomax (Pareto) distribution. The
+    smaller the shape, the heavier the tail. With a large shape the time is nearly exponential.
 
     Parameters
     ----------
@@ -172,7 +173,7 @@ class HeavyTailed:
         return PhaseTables(self.rate * rates, weights, 0, self.rate)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a file holds."""
+        """Return the kind and the parameters as plain values for a JSON file."""
         return {"kind": self.kind, "shape": self.shape, "rate": self.rate}
 
 
@@ -190,10 +191,11 @@ def _check_positive(observation: Any, name: str, least: float, most: float, exam
 def _beta_rule(shape: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return nodes and weights of the distribution Beta(shape, 1 - shape).
 
-    A gamma time with a shape below 1 is an exponential time multiplied by such a fraction. The
-    trapezoidal rule in the logit v of the fraction converges as exp(-2 pi^2 / step), for any rates
-    of the items: all poles lie at a distance of pi from the real line. The nodes beyond either end
-    form a geometric series; their weight goes to the last node.
+    A gamma time with a shape below 1 is an exponential time multiplied by a fraction that has this
+    distribution. The rule is the trapezoidal rule in the logit v of the fraction. Its error is of
+    the order exp(-2 pi^2 / step) for any rates of the items, because all poles lie at a distance of
+    pi from the real line. The weights of the nodes beyond each end form a geometric series; their
+    sum is added to the last node at this end.
     """
     step = 0.5
     v = np.arange(-30.0, 25.0, step)

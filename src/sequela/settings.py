@@ -35,13 +35,15 @@ class Sampling:
     chains : int
         Number of independent Markov chains per set. Their spread gives the standard error.
     sweeps : int
-        Sweeps per chain for a gradient (relocation). A sweep moves every item once.
+        Number of sweeps per chain for one gradient, if the sampler is relocation. A sweep moves
+        every item once.
     burn_in : int
-        Sweeps that each chain discards at the beginning, after every change of theta.
+        Number of sweeps that each chain discards after every change of theta.
     block : int
         Number of items that are relocated together; 4 gave the smallest error in a given time.
     draws, draws_burn_in : int
-        Number of proposals used and discarded, for Metropolis-Hastings (the paper: 50 and 10).
+        Number of proposals that are used, and number of proposals that are discarded before them,
+        if the sampler is Metropolis-Hastings. The paper uses 50 and 10.
     nodes : int
         Number of points along the path of models over which the log-likelihood is integrated.
         Strong interactions need more.
@@ -62,7 +64,8 @@ class Sampling:
             positive_integer(f"sampling {name}", getattr(self, name), least=0)
         if self.block > 8:
             raise InputError(
-                f"sampling block is {self.block}; expected at most 8 (2^8 states per place)"
+                f"sampling block is {self.block}; expected at most 8, because the "
+                "work grows with 2^block"
             )
 
 
@@ -97,13 +100,13 @@ class Settings:
     Parameters
     ----------
     budget : Budget or None
-        What exact evaluation may cost; sets beyond it are sampled.
+        The largest cost of an exact evaluation. Sets beyond this budget are sampled.
     sampling : Sampling or None
         How sets beyond the budget are sampled.
     draws : int or None
-        Number of draws where an answer is sampled; None: the default of the question.
+        Number of draws if the answer is sampled. None uses the default of the question.
     target_se : float or None
-        Instead of `draws`: the Monte Carlo standard error that is wanted.
+        The Monte Carlo standard error that the answer should have. Give it instead of `draws`.
     random_state : int, Generator or None
         The seed. It is converted to one integer, `seed`, which is recorded with every result.
         None takes a new random seed.
@@ -111,8 +114,8 @@ class Settings:
         Number of threads; None for all cores that this process may use. Results do not depend
         on it.
     max_models : int or None
-        For a posterior: use at most this many of its draws, evenly spread. None: the default of
-        the question, 400 or 100.
+        For a posterior: the largest number of its draws that are used; they are evenly spread over
+        the posterior. None uses the default of the question, 400 or 100.
 
     Attributes
     ----------
@@ -140,7 +143,7 @@ class Settings:
         object.__setattr__(self, "sampling", check_sampling(self.sampling))
         check_precision(self.draws, self.target_se)
         object.__setattr__(self, "seed", materialise_seed(self.random_state))
-        # Keep the seed instead of a generator: `replace` would draw another seed from it.
+        # Keep the seed and not a generator: `replace` would draw another seed from a generator.
         object.__setattr__(self, "random_state", self.seed)
         resolve_threads(self.n_threads)  # raises if this is not a number of threads
         if self.max_models is not None:
@@ -152,7 +155,7 @@ class Settings:
         return resolve_threads(self.n_threads)
 
     def but(self, **changes: Any) -> Settings:
-        """Return these settings with some of them changed; the seed stays.
+        """Return a copy of these settings with some values changed; the seed stays the same.
 
         Examples
         --------
@@ -163,12 +166,11 @@ class Settings:
 
 
 def check_precision(draws: int | None, target_se: float | None) -> None:
-    """Raise unless at most one of `draws` and `target_se` is given, with a valid value."""
+    """Raise an error if `draws` and `target_se` are both given, or if one is not valid."""
     if draws is not None and target_se is not None:
         raise InputError(
             f"{argument('draws')} ({draws!r}) and {argument('target_se')} ({target_se!r}) were "
-            "both "
-            "given; expected one of them"
+            "both given; expected one of them"
         )
     if draws is not None:
         positive_integer("draws", draws, least=2)
@@ -189,9 +191,10 @@ def read_settings(
     Parameters
     ----------
     given : mapping
-        The keywords: settings by name, and optionally "settings", an object that they change.
+        The keyword arguments. Each is the name of a setting, or "settings", a `Settings` object.
+        The other keywords replace values of this object.
     unused : tuple of str
-        Settings that this function does not use; giving one is an error.
+        Names of settings that the function does not use. Giving one of them is an error.
     posterior : bool
         Whether this function takes a posterior, and therefore `max_models`.
 

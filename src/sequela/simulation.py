@@ -56,12 +56,13 @@ class Simulation:
     Attributes
     ----------
     indptr : ndarray of int64, shape (size + 1,)
-        Where each draw begins in the flat arrays, and the end of the last one.
+        The position in the flat arrays where each draw begins, and where the last one ends.
     sequence : ndarray of int32
         Positions of the items in order of arrival.
     arrival_times : ndarray of float64
-        The arrival time of each item of `sequence`. Times never decrease within a draw. Rates
-        above about 1e16 times the observation rate may give equal times; `sequence` has the order.
+        The arrival time of each item of `sequence`. Times never decrease within a draw. With rates
+        above about 1e16 times the observation rate, times may be equal; the order is then given by
+        `sequence` only.
     observation_times : ndarray of float64, shape (size,)
         The observation time of each draw, later than all its arrivals.
     items : tuple of str

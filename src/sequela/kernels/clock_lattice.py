@@ -1,8 +1,8 @@
 """The joint probability of a set and of the number of clock items that are present.
 
-Clock items are independent of all other items and have the same rate. So their number is a Markov
-chain: if j of m are present, the next one arrives at (m - j) times this rate. The lattice of the
-set is repeated for each number, and no integral over time is needed.
+Clock items are independent of all other items and have the same rate. So the number of clock items
+that are present is a Markov chain: if j of m are present, the next one arrives at (m - j) times
+this rate. The lattice of the set is repeated for each number, and no integral over time is needed.
 """
 
 import math

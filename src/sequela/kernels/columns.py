@@ -17,7 +17,7 @@ from sequela.support.jit import helper, kernel
 # error is below 1e-13, because mean times are at most (k + 1) / observation rate.
 SHORTCUT_LIMIT = 16.0
 
-# If a difference is smaller than this share of the sum, the terms are added up again instead.
+# If subtracting leaves less than this share of the sum, the remaining terms are added up again.
 _CANCELLED = 1e-3
 
 
@@ -87,7 +87,7 @@ def fits_double(k, m, tables, room, rest):
     """Return whether all products along orders of S stay in the range of a double.
 
     The weight of an order is a product of rates divided by exit rates. The smallest rates and the
-    largest exit rate give a lower bound of it.
+    largest exit rate give a lower bound of this weight.
     """
     theta = tables.theta
     columns = room.columns

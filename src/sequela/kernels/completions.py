@@ -1,8 +1,9 @@
 """Draw missing cells from their posterior, a few items at a time.
 
-Given all other items of a completed sample, the probabilities of all states of a few missing items
-are forward weights of one lattice (see `lattice`): the lattice of the present items and of these
-few. These items are drawn together, because chains then mix faster than with one item at a time.
+A few missing items are drawn together, because chains then mix faster than with one item at a time.
+The values of all other missing cells stay the same in this step. The probabilities of all states of
+the few items are forward weights of one lattice (see `lattice`). It is the lattice of the items
+that are present and of these few items.
 """
 
 import numpy as np
@@ -51,7 +52,7 @@ def forward_weights(F, exits, rates, items, k, tables, room):
 
 @helper
 def draw_together(state, chosen, scratch, sample, tables, room, rng):
-    """Draw new values of the missing items `chosen`; return False if rates are out of range."""
+    """Draw new values for the items `chosen`; return False if rates are out of range."""
     F, exits, rates, items = scratch
     present, missing = sample
     fixed = present.shape[0]
@@ -91,9 +92,9 @@ def draw_together(state, chosen, scratch, sample, tables, room, rng):
 def draw_completions(kept, states, present, missing, tables, burn_in, rng):
     """Draw the missing cells of one sample by several chains; return False if out of range.
 
-    ``states[chain]`` (0 or 1 for each missing item) is the state of a chain and is updated.
-    ``kept[chain, draw]`` receives the draws, one per sweep over all missing items, after `burn_in`
-    sweeps.
+    ``states[chain]`` is the state of a chain, 0 or 1 for each missing item; it is updated. Each
+    chain first discards `burn_in` sweeps over all missing items. ``kept[chain, draw]`` then
+    receives one draw per sweep.
     """
     n = tables.rate.shape[0]
     count = missing.shape[0]

@@ -16,7 +16,7 @@ from sequela.support.jit import helper, kernel
 
 @helper
 def times_twice(product, y, half, middle):
-    """Fill the coefficients of 2 t y(t), without the one that exceeds the highest degree."""
+    """Fill the coefficients of 2 t y(t), without the coefficient beyond the highest degree."""
     degrees, panels = y.shape
     for n in range(degrees):
         below = n / (2 * n - 1)
@@ -32,7 +32,7 @@ def times_twice(product, y, half, middle):
 
 @kernel
 def component_arrivals(first, second, before, P, rates, exits, slowest, half, source, k):
-    """Fill mean and second moment of the arrival time of each item, and ``before[b, c]``.
+    """Fill the mean and second moment of the arrival time of each item, and ``before[b, c]``.
 
     The source is the posterior of the observation time divided by the probability of the component
     at this time (`components.component_gradient`), so that P[R](s) L[R](s) is the probability of
@@ -103,10 +103,11 @@ def component_arrivals(first, second, before, P, rates, exits, slowest, half, so
 
 @kernel
 def states_at_moments(X, counts, arrivals, P, B, rates, before, after, total, k):
-    """Fill probabilities of a component at moments a before an observation of its full state.
+    """Fill probabilities for the states of a component at moments before its observation.
 
-    ``X[b, a]`` is the probability that item b is present, ``counts[j, a]`` the probability that j
-    items are present, and ``arrivals[b, j, a]`` the density of the arrival of b after j other items
+    The component is observed in its full state, and a is the index of a moment before. ``X[b, a]``
+    is the probability that item b is present, ``counts[j, a]`` the probability that j items are
+    present, and ``arrivals[b, j, a]`` the density of the arrival of b after j other items
     of its component. The other arguments are those of `crossing.presence_and_steps`. Return the
     largest relative error of `total` over the moments.
     """

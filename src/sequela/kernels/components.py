@@ -60,7 +60,7 @@ def add_source(f, rates, P, R, k):
 
 @helper
 def add_later(f, rates, later, R, k):
-    """Add to f the functions of the states that follow R, each times the rate of its step."""
+    """Add to f the functions of the states that follow R, each times the rate of the step to it."""
     degrees, panels = f.shape
     for c in range(k):
         if not R >> c & 1:
@@ -89,7 +89,7 @@ def component_forward(P, rates, exits, slowest, half, k):
 
 @kernel
 def component_gradient(G, P, rates, exits, slowest, half, source, k):
-    """Fill G, the derivative of the integral of source(t) P[full](t) by effects and base rates.
+    """Fill G, the derivatives of the integral of source(t) P[full](t).
 
     ``G[b, c]`` is the derivative by the effect of item b on column c, and ``G[k, c]`` by the log
     base rate of column c. Column m contains times: ``G[b, m]`` is the time for which item b is
@@ -97,7 +97,7 @@ def component_gradient(G, P, rates, exits, slowest, half, source, k):
 
     The adjoint functions L[R] solve -L' = sum of r_c(R) L[R + c] - q L, with the source for the
     full state. Derivatives are integrals of P[R] r_c(R) (L[R + c] - L[R]). L is stored in reversed
-    time, in which its equation is solved forwards.
+    time, because its equation is then solved forwards.
     """
     degrees, panels = P.shape[1:]
     size = degrees * panels
@@ -172,7 +172,8 @@ def integrate_sets(log_p, posterior, components, isolated, lists, drop, times, l
             largest = max(largest, row[i])
         total = 0.0
         for i in range(count):
-            # Smaller numbers than exp(-700) are negligible, and denormal numbers would be slow.
+            # Numbers below exp(-700) are negligible; arithmetic with denormal numbers would be
+            # slow.
             row[i] = math.exp(row[i] - largest) if row[i] - largest > -700.0 else 0.0
             total += row[i]
         for i in range(count):

@@ -11,11 +11,11 @@ point z0 = c - q, at which the mean observation time of the tilted chain is t. T
 maximum there and decreases on both sides, so the trapezoidal rule converges geometrically: halving
 the step squares the error. The *relative* error is small even if p is very small. The narrowest
 parabola, b = c, is best for a few poles. Many poles far to the left can make the integrand increase
-along the path. Then b is doubled until it does not (if b is half the distance to a pole, the factor
-of this pole never increases).
+along the path. Then b is doubled until the integrand decreases. This always ends: if b is half the
+distance to a pole, the factor of this pole never increases.
 
-In contrast to uniformisation, the cost does not grow with the largest rate. In contrast to the
-closed form with its differences of rates, no digits cancel if rates are close.
+The cost of uniformisation grows with the largest rate; the cost of this method does not. The closed
+form contains differences of rates and loses digits if rates are close; this method does not.
 
 All quantities are relative to the saddle point z0 = c - q. With ``arrival`` and ``visit`` of the
 chain tilted by z0 (see `passage`), u(R) = F_z(R) / F_z0(R) and eta(R) = visit(R) T_z(R) / T_z0(R)
@@ -37,7 +37,8 @@ _FIRST_NODES = 16
 _NOTHING = 1e-17
 _GROWTH = 4.0
 _MOST_NODES = 1 << 14
-# Stop when halving the step changes the sum by less; the remaining error is about its square.
+# Stop when halving the step changes the sum by less than this; the remaining error is about the
+# square of the change.
 _CHANGE = 1e-6
 _MOST_ATTEMPTS = 60
 _MOST_BENDS = 40
@@ -75,7 +76,7 @@ def tilted_moments(first, second, steps, log_F, lattice, z):
 
 @helper
 def next_tilt(tilt, mean, variance, t):
-    """Return a better c for the saddle point: a Newton step on log mean against log c."""
+    """Return a better c for the saddle point: a Newton step for log mean as a function of log c."""
     slope = -variance * tilt / mean
     step = (math.log(t) - math.log(mean)) / slope
     return tilt * math.exp(min(max(step, -2.0), 2.0))
@@ -148,10 +149,12 @@ def backward_ratio(eta_re, eta_im, steps, lattice, z0, shift_re, shift_im):
 def transient_set(t, lattice, log_F, steps, room, want_gradient):
     """Return log p(S | t) and the tilt c; NaN if rates leave the range of a double.
 
-    The smallest entry of Q is subtracted from Q in place: the tilt would be lost in a sum with exit
-    rates above 1e16 / t. With `want_gradient` also fill ``times[R]``, the mean time spent in R
-    divided by the tilted mean holding time 1 / (c + Q(R)), and ``crossings[R, c]``, the probability
-    of the step R -> R + c, both given S and t. They are fields of `room`, a `TransientRoom`.
+    The smallest entry of Q is subtracted from Q in place, because adding the tilt to exit rates
+    above 1e16 / t would lose the tilt in rounding.
+
+    With `want_gradient`, two fields of `room` (a `TransientRoom`) are also filled, both given S and
+    t. ``times[R]`` is the mean time spent in R divided by the tilted mean holding time
+    1 / (c + Q(R)). ``crossings[R, c]`` is the probability of the step R -> R + c.
     """
     Q = lattice.Q
     k = lattice.k
@@ -172,7 +175,7 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
     for attempt in range(_MOST_ATTEMPTS):
         log_total = log_forward(log_F, lattice, tilt)
         mean, variance = tilted_moments(first, second, steps, log_F, lattice, tilt)
-        # Every point right of the poles is valid. The saddle point is best, but need not be exact.
+        # Every point to the right of the poles is valid, so the saddle point need not be exact.
         if abs(math.log(mean / t)) < 0.05 or attempt == _MOST_ATTEMPTS - 1:
             break
         tilt = next_tilt(tilt, mean, variance, t)
@@ -246,7 +249,7 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
 
 @kernel
 def transient_gradient(G, room, lattice, tilt):
-    """Fill G as `lattice.gradient` does, from the results of `transient_set` and its changed Q."""
+    """Fill G as `lattice.gradient` does, from results of `transient_set` and the changed Q."""
     low_log = lattice.low_log
     high_log = lattice.high_log
     Q = lattice.Q
@@ -291,8 +294,8 @@ def chain_product(x, bend, spread, hold):
 def transient_chain(t, exits, times):
     """Return the logarithm of the factor of a sequence that depends on its exit rates, given t.
 
-    It is log P(in the last state at t) minus the sum of the log-rates of the steps. ``times[i]``
-    receives the mean time spent in state i.
+    The result is log P(in the last state at t) minus the sum of the log-rates of all steps.
+    ``times[i]`` receives the mean time spent in state i.
     """
     states = exits.shape[0]
     smallest = exits[0]
@@ -307,7 +310,7 @@ def transient_chain(t, exits, times):
             h = 1.0 / (tilt + (exits[i] - smallest))
             mean += h
             variance += h * h
-        # Every point right of the poles is valid. The saddle point is best, but need not be exact.
+        # Every point to the right of the poles is valid, so the saddle point need not be exact.
         if abs(math.log(mean / t)) < 0.05 or attempt == _MOST_ATTEMPTS - 1:
             break
         tilt = next_tilt(tilt, mean, variance, t)

@@ -5,10 +5,10 @@ belong to different components, is the integral over s in [0, t] of
 
     P(i is present at s | t) (density of the arrival of j at s - mean rate of j at s | t),
 
-because the two factors are independent. Both are computed from the probabilities of the states of a
-component, forward from 0 to s and backward from t to s. The sum of the products of these
-probabilities over all states is the probability of the component at t, for every s. The kernels
-return the error of this sum as a check.
+because the two factors are independent. Both factors are computed from the probabilities of the
+states of a component, forward from 0 to s and backward from t to s. The sum of the products of
+these probabilities over all states is the probability of the component at t, for every s. The
+kernels return the error of this sum as a check.
 """
 
 import numpy as np
@@ -75,17 +75,18 @@ def presence_and_steps(X, Y, worst, component, moments, totals, needed):
     """Fill ``X[b, a]`` and ``Y[c, a]`` for moments a before observation times.
 
     X is the probability that item b of the component is present at that moment. Y is the density of
-    the arrival of column c minus its mean rate at that moment. Both are given that the component
-    has exactly its items at the observation time q, which has the probability ``totals[q]``.
-    `component` holds its functions and rates (`CrossTables`), and `moments` the moments between 0
-    and the observation times (`Moments`). Only times that are `needed` are filled. ``worst[q]`` is
-    the largest relative error of the total over the moments before q.
+    the arrival of column c minus its mean rate at that moment. Both are conditional on the event
+    that the component has exactly its items at the observation time q. The probability of this
+    event is ``totals[q]``. `component` holds the functions and rates of the component
+    (`CrossTables`), and `moments` the moments between 0 and the observation times (`Moments`). Only
+    times that are `needed` are filled. ``worst[q]`` is the largest relative error of the total over
+    the moments before q.
     """
     P, B, rates = component.forward, component.backward, component.rates
     m, states = rates.shape
     k = X.shape[0]
     p = np.empty(states)
-    # Twice as long, for steps of items that are present; their rate is 0.
+    # The steps of present items, whose rate is 0, read beyond the states: b is twice as long.
     b = np.zeros(2 * states)
     joint = np.empty(states)
     for q in range(needed.shape[0]):
@@ -103,7 +104,7 @@ def presence_and_steps(X, Y, worst, component, moments, totals, needed):
                 Y[c, a] = -lane_dot(joint, rates[c], states)
             for c in range(k):
                 Y[c, a] += flow_of(p, rates[c], b, 1 << c, states)
-            # The sum of the upper half belongs to the highest item; then add it to the lower half.
+            # The upper half is the states with the highest item. Then add it to the lower half.
             for item in range(k - 1, -1, -1):
                 half = 1 << item
                 contained = 0.0

@@ -9,8 +9,8 @@ def descend(d, z, g, weight, gamma, Q, P, curvature, v, sweeps, accuracy):
     """Minimise ``g d + d B d / 2 + sum weight |z + d|`` over d, one coordinate at a time.
 
     ``B = gamma I - Q P^T`` is the quasi-Newton matrix restricted to the working set, and
-    `curvature` its diagonal. `v` holds Q^T d, so that each coordinate needs one pass over the
-    memory. Return the number of sweeps.
+    `curvature` is its diagonal. `v` holds Q^T d and is updated, so that the step of a coordinate
+    reads one row of each matrix only. Return the number of sweeps.
     """
     size, memory = Q.shape
     for sweep in range(sweeps):

@@ -1,11 +1,13 @@
-"""Missing cells and orders drawn together, for samples with too many items for a lattice.
+"""Draw missing cells and orders together, for samples with too many items for a lattice.
 
-A history is an order of a completed set. Each item in turn is removed from it and inserted at a
-place that is drawn given all others; a missing item may also stay absent. With the exit rates
-``e(q)`` of the states without the item, ``e'(q)`` with it, and its rate ``r(q)``, the weight of the
-place p relative to absence is ``r(p) / e'(p)`` times the product over q > p of
-``W[item, c(q)] e(q) / e'(q)``, where c(q) is the item of step q. The rates of all states are
-stored, so an item that stays absent needs few operations. Most missing items stay absent.
+A history is an order of a completed set. Each item in turn is removed from the order and inserted
+again at a place that is drawn given all other items. A missing item may also stay absent.
+
+After q steps, ``e(q)`` is the exit rate of the state without the item, ``e'(q)`` that of the state
+with the item, and ``r(q)`` the rate of the item. The weight of the place p relative to absence is
+``r(p) / e'(p)`` times the product over q > p of ``W[item, c(q)] e(q) / e'(q)``, where c(q) is the
+item of step q. The rates of all states are stored, so an item that stays absent needs few
+operations. Most missing items stay absent.
 """
 
 import math
@@ -43,8 +45,8 @@ def extend(rates, exits, order, length, first, tables):
 def place_weights(weights, rates, exits, order, length, item, tables):
     """Fill the weights of all places of an absent item, relative to that of leaving it out.
 
-    ``weights[p]``, p from 0 to `length`, is for the place after p others. Return the sum, or NaN if
-    rounding errors are too large.
+    ``weights[p]``, p from 0 to `length`, is the weight of the place after p other items. Return the
+    sum of the weights, or NaN if rounding errors are too large.
     """
     W = tables.W[item]
     begin, end = tables.row_start[item], tables.row_start[item + 1]
@@ -68,9 +70,10 @@ def place_weights(weights, rates, exits, order, length, item, tables):
 
 @helper
 def log_place_weights(weights, rates, exits, order, length, item, tables):
-    """Fill `weights` relative to the largest; products may leave the range of a double.
+    """Fill the weights of all places of an absent item, relative to the largest weight.
 
-    Return the sum, and the weight of leaving the item out in the same units.
+    Unlike in `place_weights`, products may leave the range of a double. Return the sum of the
+    weights, and in the same units the weight of leaving the item out.
     """
     W = tables.W[item]
     n = tables.rate.shape[0]
@@ -131,9 +134,9 @@ def replace_item(order, length, item, may_be_absent, room, tables, rng):
 def draw_histories(kept, lengths, states, sizes, present, missing, tables, burn_in, rng):
     """Draw histories of one sample by several chains; return False if rates are out of range.
 
-    ``states[chain, :sizes[chain]]`` is the state of a chain and is updated. ``kept[chain, draw]``,
-    of length ``lengths[chain, draw]``, receives the draws, one per sweep over all items, after
-    `burn_in` sweeps.
+    ``states[chain, :sizes[chain]]`` is the state of a chain and is updated. Each chain first
+    discards `burn_in` sweeps over all items. ``kept[chain, draw]`` then receives one draw per
+    sweep, which has the length ``lengths[chain, draw]``.
     """
     n = tables.rate.shape[0]
     count = present.shape[0] + missing.shape[0]
@@ -166,9 +169,10 @@ def draw_histories(kept, lengths, states, sizes, present, missing, tables, burn_
 
 @kernel
 def slopes_of_histories(slopes, effects, orders, lengths, tables):
-    """Fill the derivatives of log p of histories if all effects of items are scaled.
+    """Fill the derivatives of log p of histories by a common factor of all effects.
 
-    They are the sums of the gradient times `effects`, which is theta with zeros on the diagonal.
+    Each is the sum over all entries of the gradient times `effects`, which is theta with zeros on
+    the diagonal.
     """
     n = tables.rate.shape[0]
     rates = np.empty(n)

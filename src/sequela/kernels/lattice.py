@@ -15,14 +15,14 @@ Then p(S) = stop_rate * F[S], the posterior mean time spent in R is
 ``E[R] = F[R] T[R] / F[S]`` and the posterior probability of the step R -> R + c is
 ``F[R] r_c(R) T[R + c] / F[S]``.
 
-If a sample has missing cells, S contains the present items and the missing ones. The sample may end
-in any state that contains all present items: ``F[S]`` is then the sum of F over these states, and T
-starts from all of them.
+If a sample has missing cells, S contains the present items and the missing items. The sample may
+end in any state that contains all present items: ``F[S]`` is then the sum of F over these states,
+and T starts from all of them.
 
-The code takes two properties of Numba into account. Some arguments are zeros and ones in variables,
-because Numba compiles another copy of a function for each literal argument. And inner loops that do
-not start at 0 use unsigned integers: an index that might be negative is checked at every access,
-and then the loop is not vectorised (a factor of 4).
+The code takes two properties of Numba into account. Numba compiles another copy of a function for
+each literal argument, so some arguments that are 0 or 1 are variables. Numba also checks an index
+that might be negative at every access, and does not vectorise such a loop, which is then 4 times
+slower. So inner loops that do not start at 0 use unsigned integers.
 """
 
 import math
@@ -86,9 +86,10 @@ def holding_times(I, h, flat, base, table, l, rate, W, columns, m, k, rest, stop
 def fold_rows(G, first_bit, bits, first, last, U, h):
     """Multiply U by h; then add to ``G[first_bit + b]`` the sum of the rows with bit b.
 
-    This is done for the columns `first` to `last`. The sum of the upper half of the rows belongs to
-    the highest bit; then the upper half is added to the lower half, and so on. All bits together
-    cost two passes. Afterwards row 0 of U holds the sum over all rows.
+    Only the columns `first` to `last` are used. The rows of the upper half are those with the
+    highest bit, so their sum is the result for this bit. The upper half is then added to the lower
+    half, and the same is done for the next bit. All bits together cost two passes. Afterwards row 0
+    of U holds the sum over all rows.
     """
     for H in range(1 << bits):
         u = U[H]
@@ -165,7 +166,7 @@ def gradient(
             t = T[row]
             e = E[H]
             u = U[H]
-            # Divide by the total first: F(R) times T could leave the range of a double.
+            # Divide by the total first, because F(R) times T could leave the range of a double.
             for x in range(width):
                 f[x] = weights[x] * scale
                 e[x] = f[x] * t[x]
@@ -174,9 +175,10 @@ def gradient(
             for b in range(low, k):
                 if row >> (b - low) & 1:
                     G[b, m] += time
-            # Items of S: probability of the step minus its expected number. The step of a low item
-            # leads to the state at the distance 2^c. If the item is present, this is a state of
-            # another row, but then the effect is 0 and removes it.
+            # For items of S: the probability of the step minus its expected number. The step of a
+            # low item leads to the state at the distance 2^c. If the item is already present, the
+            # state at this distance belongs to another row, but its term is 0 because the effect
+            # is 0.
             for c in range(k):
                 if c < low:
                     at = row * width + (1 << c)
@@ -194,7 +196,8 @@ def gradient(
                     v[x] += r * d
                     terms[x] = d
                 u[c] = lane_sum(terms, width)
-            # Active items: minus the expected number of steps, by the two matrix products below.
+            # For active items: minus the expected number of steps. It is computed below, by two
+            # matrix products.
             for x in range(width):
                 e[x] = -e[x]
             for c in range(k, m):
@@ -222,9 +225,9 @@ def gradient(
 def scatter(sums, weight, G, tables, room, m, k):
     """Add the gradient of one set to the n x n sum, times `weight`.
 
-    Items that are not columns of this set have the gradient -rate * time. For shared items it is
-    added at the end for all sets together, from ``present``. The columns of this set must not get
-    it, so it is added back to them here.
+    Items that are not columns of this set have the gradient -rate * time. For shared items this
+    term is added at the end, for all items and all sets together, from ``present``. Columns of this
+    set must not get this term, so rate * time is added to them here.
     """
     gradient_sum = sums.gradient
     present_sum = sums.present

@@ -6,7 +6,7 @@ few need some distance from these limits.
 
 __all__ = ["LARGEST_LOG_RATE", "PRODUCT_LOG_RANGE"]
 
-# Largest logarithm of a single rate: thousands of such rates can still be added up.
+# Largest logarithm of a single rate. The sum of thousands of such rates is still in range.
 LARGEST_LOG_RATE = 690.0
 
 # Largest logarithm of a product of rates, and of a ratio of two rates that are multiplied.

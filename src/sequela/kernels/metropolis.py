@@ -38,8 +38,8 @@ def propose_informed(order, given, columns, rates, u, left, rng):
         for at in range(remaining):
             v = left[at]
             own = Wc[v]
-            # Leave out v here: if v had nearly the whole sum, subtracting it later would lose
-            # digits.
+            # Do not add v to the sum: if v were nearly the whole sum, subtracting it later would
+            # lose digits.
             kept = rates[v]
             rates[v] = 0.0
             d = constant + lane_dot(rates, own, m)
@@ -77,7 +77,7 @@ def propose_informed(order, given, columns, rates, u, left, rng):
 def order_weight(h, hold, exits, order, columns, t):
     """Fill rates and mean times spent along `order`; return its log-probability.
 
-    At an unknown time (t is NaN), this is eq. (6) without the factor for the rate of the
+    At an unknown time (t is NaN), the probability is eq. (6) without the factor for the rate of the
     observation. At a known time t, it is the probability of section 4.2.
     """
     Wc = columns.Wc
@@ -126,7 +126,7 @@ def add_order_gradient(G, times, h, hold, order, later):
 
 @kernel
 def metropolis(G, order, columns, t, informed, resume, burn_in, draws, rng):
-    """Run the chain, add the gradients of `draws` states to G; return the number of acceptances.
+    """Run the chain and add the gradients of `draws` states to G; return the number of acceptances.
 
     With `resume` the chain continues from `order`. Otherwise it starts from a draw of the proposal,
     and the content of `order` is not used. If the time t is known (not NaN), the orders are drawn
@@ -148,7 +148,7 @@ def metropolis(G, order, columns, t, informed, resume, burn_in, draws, rng):
     stayed = 0.0
     drawn = (
         columns.rest < 0.0
-    )  # False as a variable: for a literal, Numba would compile another copy
+    )  # a variable that is False, because Numba would compile another copy for a literal
     if resume:
         log_q = 0.0
         if informed:

@@ -1,8 +1,8 @@
 """The quadratic model of a quasi-Newton step, and its minimiser with an L1 penalty.
 
 The Hessian of the model is the compact form of limited-memory BFGS (Byrd, Nocedal and Schnabel
-1994), ``B = gamma I - Q P^T``, restricted to the working set. It is compiled because in NumPy the
-many small operations took longer than the likelihood of a small data set.
+1994), ``B = gamma I - Q P^T``, restricted to the working set. This code is compiled because its
+many small operations took longer in NumPy than the likelihood of a small data set.
 """
 
 import math
@@ -15,9 +15,10 @@ from sequela.support.jit import helper, kernel
 
 # The diagonal of B is at least this share of gamma.
 LEAST_CURVATURE = 1e-3
-# The model is minimised to this share of the KKT residual, or to the root of the residual if it is
-# smaller (Dembo, Eisenstat and Steihaug 1982). More digits need more sweeps, but not fewer
-# evaluations: 37.2 to 37.6 per fit of 20 items for shares from 0.001 to 0.1.
+# The model is minimised to this share of the KKT residual. If the square root of the residual is
+# smaller than this share, the root is used instead (Dembo, Eisenstat and Steihaug 1982). A smaller
+# share needs more sweeps, but saves no evaluations: a fit of 20 items needed 37.2 to 37.6
+# evaluations for shares from 0.001 to 0.1.
 INNER_ACCURACY = 0.03
 
 
@@ -65,7 +66,8 @@ def solve_in_place(A, X):
 def middle_matrix(products, gamma, count):
     """Return the middle matrix of the compact form, from the scalar products of all pairs.
 
-    Its blocks are gamma S^T S, the part of S^T Y below the diagonal, and minus its diagonal.
+    The blocks of the matrix are gamma S^T S, the part of S^T Y below the diagonal, and minus the
+    diagonal of S^T Y.
     """
     middle = np.zeros((2 * count, 2 * count))
     for i in range(count):
@@ -84,9 +86,9 @@ def minimise_model(theta, gradient, weights, unit, free, pairs, products, residu
 
     All arrays over entries are flat. Entries do not change if they are zero and their gradient does
     not exceed the penalty, or if they are not `free` (an empty array means that all are free).
-    `pairs` holds the steps, then the changes of the gradient, both in units, and `products` their
-    scalar products. Return the slope of the loss in the direction of the target, and the largest
-    change of an entry.
+    `pairs` holds the steps and then the changes of the gradient, both in the scale of `unit`;
+    `products` holds their scalar products. Return the slope of the loss in the direction of the
+    target, and the largest change of an entry.
     """
     working = np.empty(theta.shape[0], np.int64)
     size = 0
@@ -136,7 +138,7 @@ def minimise_model(theta, gradient, weights, unit, free, pairs, products, residu
     farthest = 0.0
     for i in range(size):
         at = working[i]
-        # Use z + d and not theta + d * unit, so that entries set to zero are exactly zero.
+        # Use z + d and not theta + d * unit, so that an entry that becomes zero is exactly zero.
         target[at] = (z[i] + d[i]) * unit[at]
         move = target[at] - theta[at]
         slope += gradient[at] * move
@@ -148,8 +150,9 @@ def minimise_model(theta, gradient, weights, unit, free, pairs, products, residu
 def largest_violation(theta, gradient, weights, free):
     """Return the KKT residual: the largest distance of minus the gradient from the subdifferential.
 
-    All arrays are flat, and `gradient` is that of the loss. Entries with an infinite weight never
-    change and do not count, nor do entries that are not `free` (an empty array: all are free).
+    All arrays are flat, and `gradient` is that of the loss. Entries that cannot change do not
+    count: entries with an infinite weight, and entries that are not `free` (an empty array `free`
+    means that all entries are free).
     """
     largest = 0.0
     for i in range(theta.shape[0]):

@@ -1,22 +1,23 @@
-"""Functions of time on panels, and linear differential equations with such a function as source.
+"""Represent functions of time on panels, and solve linear differential equations for them.
 
 A function of the time t >= 0 is a table of Legendre coefficients: ``y[n, j]`` belongs to the
 polynomial of degree n on panel j. Panels begin at 0 and double in length. This is fine enough for
 all time scales between the first and the last panel, because at time t a sum of terms t^a exp(-q t)
 changes only on the scale of t.
 
-The equation y' = f - q y is integrated once, which gives a tridiagonal system for the coefficients
-of each panel (the integral of a Legendre polynomial is the difference of its two neighbours). All
-pivots are positive, for any q. All panels are solved together in vectorised loops, and are then
-connected by their values at the ends.
+The equation y' = f - q y has a function f on panels as its source. It is integrated once. This
+gives a tridiagonal system for the coefficients of each panel, because the integral of a Legendre
+polynomial is the difference of its two neighbours. All pivots are positive, for any q. All panels
+are solved together in vectorised loops, and are then connected by their values at the ends.
 """
 
 import numpy as np
 
 from sequela.support.jit import helper, kernel
 
-# Number of coefficients per panel. The error of functions t^a exp(-q t) on a panel [h, 2h], and of
-# gradients, is then about 1e-13. With 16, the gradient of ten items had an error of 2e-10.
+# Number of coefficients per panel. With this number the error of functions t^a exp(-q t) on a panel
+# [h, 2h] is about 1e-13, and so is that of gradients. With 16 coefficients, the gradient of ten
+# items had an error of 2e-10.
 DEGREES = 20
 
 
@@ -75,9 +76,10 @@ def solve_forward(y, f, q, start, half, room):
 
 @helper
 def reverse_time(reversed_, y, scale):
-    """Fill the coefficients of y(T - t) from those of y, times `scale`, an array like y.
+    """Fill the coefficients of y(T - t), from those of y(t) and multiplied by `scale`.
 
-    The order of the panels is reversed, and polynomials of odd degree change their sign.
+    `scale` is an array like y. The order of the panels is reversed, and polynomials of odd degree
+    change their sign.
     """
     degrees, panels = y.shape
     for n in range(degrees):
@@ -88,7 +90,7 @@ def reverse_time(reversed_, y, scale):
 
 @kernel
 def legendre_at(panel, values, edges, times):
-    """Fill the panel of each time, and the Legendre polynomials at the time, ``values[a, n]``."""
+    """Fill ``panel[a]``, the panel of each time, and ``values[a, n]``, the Legendre polynomials."""
     panels = edges.shape[0] - 1
     degrees = values.shape[1]
     for a in range(times.shape[0]):

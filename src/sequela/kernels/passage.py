@@ -1,13 +1,14 @@
 """The lattice in logarithms: correct for any theta, and the basis for times and posteriors.
 
 The forward weights F of `lattice` are products over whole orders and can leave the range of a
-double. The kernels here use ratios, which cannot: the probability ``arrival_c(R)`` that c was the
-last item to arrive, given that the chain is in R, and the probability ``visit(R)`` that R was
-visited on the way to S, computed backwards from S. Both lie between 0 and 1.
+double. The kernels here use two probabilities, which always lie between 0 and 1. One is
+``arrival_c(R)``, the probability that c was the last item to arrive, given that the chain is in R.
+The other is ``visit(R)``, the probability that R was visited on the way to S; it is computed
+backwards from S.
 
-All kernels here take a rate z as an argument: the rate of the observation for the marginal
-likelihood, and a tilt for the likelihood at a given time (see `contour`). They are slower than
-`lattice`, because they need one exp per step.
+All kernels here take a rate z as an argument. For the marginal likelihood, z is the rate of the
+observation. For the likelihood at a given time, z is a tilt (see `contour`). The kernels are slower
+than `lattice`, because they need one exp per step.
 """
 
 import math
@@ -130,7 +131,7 @@ def log_forward(log_F, lattice, z):
 
 @kernel
 def log_best(best, lattice, z):
-    """Fill the log-weight of the most likely order of each R: `log_forward` with a maximum."""
+    """Fill the log-weight of the most likely order of each R, as `log_forward` with a maximum."""
     Q = lattice.Q
     k = lattice.k
     best[0] = -math.log(z + Q[0])
@@ -157,7 +158,7 @@ def arrival(log_F, lattice, z, R, c):
 def laplace_transform(values, shifts, steps, lattice, z, u):
     """Fill ``values`` = F_{z + shift}(S) / F_z(S) for `LANES` shifts.
 
-    It is the posterior mean of exp(-shift T), where T is the observation time given S.
+    A value is the posterior mean of exp(-shift T), where T is the observation time given S.
     ``steps[R, c]`` is the probability that c arrived last given R (`contour.tilted_moments`).
     `values`, `shifts` and the rows of the scratch `u` hold `LANES` real parts and then `LANES`
     imaginary parts. `LANES` is a constant, so that the loops over it are vectorised.
@@ -249,12 +250,13 @@ def passage_gradient(G, visit, log_F, lattice, z):
 def passage_moments(moments, scratch, log_F, lattice, z):
     """Fill the posterior moments of the times of one set, and the orders of its items.
 
-    The fields of the `SetMoments` are: ``times[:2]``, mean and second moment of the observation
-    time; the same for the arrival of each item; ``before[b, c]`` = P(b before c | S); and
-    ``place[c, p]``, the probability that c arrived after exactly p other needed items. The rows of
-    `scratch` are the probability of visiting each state R, and the first two moments of the time at
-    which R is left, given that the chain visits R. Given the order, holding times are independent
-    and exponential with rate z + Q.
+    In the `SetMoments`, ``times[:2]`` receives the mean and second moment of the observation time,
+    and ``arrival_mean`` and ``arrival_second`` those of the arrival time of each item.
+    ``before[b, c]`` receives P(b before c | S), and ``place[c, p]`` the probability that c arrived
+    after exactly p other needed items. The first row of `scratch` is the probability of visiting
+    each state R. The other two rows are the first two moments of the time at which R is left, given
+    that the chain visits R. Given the order, holding times are independent and exponential with
+    rate z + Q.
     """
     times = moments.times
     arrival_mean = moments.arrival_mean

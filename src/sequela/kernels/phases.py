@@ -6,9 +6,9 @@ states and the diagonal matrix Q of the exit rates,
 
     p = [r (r + Q - T)^-1]^stages  sum_j w_j r_j (r_j + Q - T)^-1 e_0.
 
-So every stage and every node of the mixture needs one pass over the lattice of the set, in which
-all numbers are positive. The gradient needs the same passes backwards, with transposed matrices.
-All nodes of the mixture are computed in one vectorised pass.
+So every stage and every node of the mixture needs one pass over the lattice of the set. All numbers
+in these passes are positive. The gradient needs the same passes backwards, with transposed
+matrices. All nodes of the mixture are computed together in one vectorised pass.
 """
 
 import math
@@ -78,7 +78,7 @@ def mixture_backward(Y, b, q, Q, rates, k):
 
 @helper
 def stage_forward(after, before, q, Q, r, k):
-    """Fill ``after`` = r (r + Q - T)^-1 ``before``: one more exponential time."""
+    """Fill ``after`` = r (r + Q - T)^-1 ``before``, which adds one exponential time."""
     for R in range(1 << k):
         total = r * before[R]
         for c in range(k):
@@ -154,7 +154,10 @@ def gather(G, time, ahead, q, terms, m, k, p):
 
 @kernel
 def evaluate_phases(tables, sets, chosen, sums, phases, want_gradient):
-    """Evaluate the sets `chosen` for a `PhaseTables`, as `lattice.evaluate_block` does."""
+    """Evaluate the sets `chosen` as `lattice.evaluate_block` does, for these `phases` of the time.
+
+    `phases` is a `PhaseTables`.
+    """
     log_p = sums.log_p
     in_range = sums.in_range
     n = tables.rate.shape[0]

@@ -1,7 +1,8 @@
 """The recursions of `lattice`: forward and backward weights over the subsets of one set.
 
-A state is split into low bits (the position in a row) and high bits. The lowest of the high bits
-number the rows of a tile, and the others the tiles. Names and arrays are those of `lattice`.
+A state is split into low bits and high bits. The low bits are the position in a row. The lowest of
+the high bits are the number of the row in a tile, and the other high bits are the number of the
+tile. Names and arrays are those of `lattice`.
 """
 
 import numpy as np
@@ -13,9 +14,9 @@ from sequela.support.jit import helper
 LOW_BITS = 6
 TILE_BITS = 5
 
-# The rows of a tile of b bits sorted by their number of items, and where each number begins. Rows
-# with the same number of items do not depend on each other, so they are computed together. This
-# hides waiting times: inside a row nearly every state needs the result of the previous one.
+# The rows of a tile of b bits, sorted by their number of items, and where each number begins. Rows
+# with the same number of items do not depend on each other, so they are computed together. This is
+# faster, because inside one row nearly every state must wait for the result of the previous state.
 ROW_ORDER = np.zeros((TILE_BITS + 1, 1 << TILE_BITS), np.int64)
 LEVEL_BEGIN = np.zeros((TILE_BITS + 1, TILE_BITS + 2), np.int64)
 for _bits in range(TILE_BITS + 1):
@@ -26,7 +27,7 @@ for _bits in range(TILE_BITS + 1):
 
 @helper
 def split_bits(k):
-    """Return (low, tile, top): the numbers of bits in a row, for the rows of a tile, for tiles."""
+    """Return (low, tile, top), the numbers of bits for a row, for rows of a tile, and for tiles."""
     low = min(max(k, 3), LOW_BITS)
     if k == LOW_BITS + 1:
         low = LOW_BITS - 1  # gives four rows, for which the matrix product is faster than for two
@@ -118,8 +119,9 @@ def forward(F, I, h, base, table, l, rate, W, columns, k):
                 if row == 0:
                     f[0] = 1.0
                 arrive(f, F, row, l, h, H, low, k, present)
-            # Arrivals of low items, inside the rows: compute eight states, then add the finished
-            # half to the other half. So all bits but the lowest three use vectorised loops.
+            # Arrivals of low items stay inside a row. Compute eight states one by one; then add the
+            # finished half to the other half. So all bits but the lowest three use vectorised
+            # loops.
             for x in range(0, width, 8):
                 after = x + 8
                 b = 3

@@ -1,10 +1,10 @@
-"""Orders of a large set, sampled by relocating small random blocks exactly.
+"""Sample orders of a large set by relocating small random blocks of items.
 
 In each step, `block` items of S are free, and the others (the chain) keep their relative order. A
 state is (a, X): the first a items of the chain and the subset X of the free items are present.
-There are (k - block + 1) * 2^block states. The recursions are the same as on the full lattice. They
-give an exact draw of the places of the free items given the chain, and the exact conditional
-expectation of the gradient over these places (Rao-Blackwell).
+There are (k - block + 1) * 2^block states. The recursions are the same as on the full lattice.
+Given the chain, they give an exact draw of the places of the free items, and the exact expectation
+of the gradient over these places (Rao-Blackwell).
 
 Rates factorise as on the lattice, ``r_c(a, X) = h[a, c] l[c, X]``, where h depends on the chain. A
 column is *moving* if an item of S has an effect on it, and *steady* otherwise. In a large set of a
@@ -31,7 +31,7 @@ def shuffle(order, rng):
 def free_tables(l, lT, free, size, Wc, own, m):
     """Fill ``l[c, X]`` and its transpose: effect of the free items of X on column c.
 
-    ``own[i]`` is the column of item i itself, whose rate is 0 once i is present.
+    ``own[i]`` is the column of item i itself. Its rate is 0 once i is present.
     """
     for c in range(m):
         lT[0, c] = 1.0
@@ -85,8 +85,8 @@ def step_rates(next_rate, free_rate, h, chain, length, free, size, own, rate, mo
 def forward(F, I, scale, next_rate, free_rate, l, chain, length, free, size, own):
     """Fill F over (a, X); row a + 1 is divided by ``scale[a]``, the largest entry of row a.
 
-    Inside a row, four states are computed at a time, as on the lattice; then the finished half is
-    added to the other half.
+    Inside a row, four states are computed one by one. Then the finished half is added to the other
+    half, as on the lattice.
     """
     full = 1 << size
     l0 = l[own[free[0]]]
@@ -261,7 +261,7 @@ def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m
 
 @helper
 def mean_holding_times(I, h, l, chain, length, free, size, own, rate, moving, rest, stop_rate):
-    """Fill ``I[a, X]``, 1 / exit rate: moving columns, and steady items that are still absent."""
+    """Fill ``I[a, X]``, 1 / exit rate, from moving columns and steady items that are absent."""
     full = 1 << size
     zero = full - full
     one = zero + 1
@@ -312,7 +312,7 @@ def moving_columns(moving, own, Wc):
 
 @helper
 def choose_block(free, chain, order, partition, start, is_free):
-    """Choose the free items: those of `partition` from `start` on (cyclic); fill the chain."""
+    """Choose the next free items of `partition`, from `start` on (cyclic); fill the chain."""
     k = order.shape[0]
     size = free.shape[0]
     for b in range(size):
@@ -332,9 +332,9 @@ def relocate(G, kept, order, columns, block, burn_in, sweeps, every, rng):
     """Run `burn_in` and then `sweeps` sweeps from `order`; return the number of terms added to G.
 
     `order` holds at least two columns (positions in the set); it is changed to the last order.
-    `columns` are `SetColumns`. Every `every`-th block adds its conditional expectation of the
-    gradient to G, which has the layout of `lattice.gradient`. The rows of `kept`, if it has any,
-    receive the orders after the sweeps.
+    `columns` are `SetColumns`. Of every `every` blocks, one adds its conditional expectation of the
+    gradient to G, which has the layout of `lattice.gradient`. If `kept` has rows, they receive the
+    orders after the sweeps.
     """
     Wc = columns.Wc
     rate = columns.rate

@@ -1,8 +1,8 @@
 """Importance weights of orders that were drawn at one theta, for another theta nearby.
 
 The mean of p(order; theta) / p(order; theta_0) over orders drawn at theta_0 is an estimate of
-p(S; theta) / p(S; theta_0), and a smooth function of theta. An optimiser can use its logarithm and
-gradient between two draws, without noise between evaluations.
+p(S; theta) / p(S; theta_0), and a smooth function of theta. Between two draws, an optimiser can use
+the logarithm of this estimate and its gradient, which have no noise from evaluation to evaluation.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from sequela.support.jit import kernel
 def weigh_orders(G, log_w, shares, orders, columns, t):
     """Fill ``log_w[r]``, the log-probability of order r; add ``shares[r]`` times its gradient to G.
 
-    Without `shares` (length 0) there is no gradient.
+    If `shares` is empty, no gradient is added.
     """
     k, m = columns.Wc.shape
     h = np.empty((k + 1, m))

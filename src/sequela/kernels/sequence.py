@@ -18,7 +18,7 @@ TIMED = 2  # observed at a known time, section 4.2
 def sequence_gradient(gradient, theta, sequence, kind, t, stop_rate, want_gradient, weight):
     """Return log p of `sequence`; add `weight` times its gradient to `gradient`.
 
-    All rates are logarithms, so that any theta is in range.
+    All rates are stored as logarithms, so that no theta is out of range.
     """
     n = theta.shape[0]
     k = sequence.shape[0]
@@ -67,8 +67,8 @@ def sequence_gradient(gradient, theta, sequence, kind, t, stop_rate, want_gradie
         if kind == MARGINAL:
             log_p += math.log(stop_rate)
     if want_gradient:
-        # Go backwards. For every item j, `later` holds the contributions of state a and all later
-        # states, because an item that is present from state a on affects exactly these states.
+        # Go backwards. For every item j, `later` holds the sum of the contributions of state a and
+        # of all later states. An item that is present from state a on affects exactly these states.
         later = np.zeros(n)
         for a in range(k, -1, -1):
             if a < k:

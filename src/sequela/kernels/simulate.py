@@ -1,9 +1,9 @@
-"""Draw sequences from a model: Algorithm 1, with its stopping rule corrected.
+"""Draw sequences from a model by Algorithm 1, with its stopping rule corrected.
 
 The current rates are one vector. An arrival multiplies it by one row of effects (0 for the item
 itself, so the rates of present items stay 0). This takes O(n) operations per step. The vector is
-padded to whole blocks, and the sum of each block is stored. So finding the item that arrives needs
-n / WIDTH + WIDTH numbers instead of n.
+padded to whole blocks, and the sum of each block is stored. So the search for the item that arrives
+reads n / WIDTH + WIDTH numbers instead of n.
 
 If products of rates could leave the range of a double, `base` and `effects` hold logarithms. The
 rates are then stored up to a common factor, such that the largest is 1.
@@ -35,7 +35,7 @@ def sum_blocks(rates, sums):
 
 @helper
 def multiply(rates, row, sums):
-    """Multiply `rates` by the effects in `row`; fill and return sums as `sum_blocks` does."""
+    """Multiply `rates` by the effects in `row`; then fill and return sums as `sum_blocks` does."""
     total = 0.0
     for b in range(sums.shape[0]):
         part = 0.0
@@ -49,10 +49,10 @@ def multiply(rates, row, sums):
 
 @helper
 def rescale(logs, rates):
-    """Fill `rates` from their logarithms, divided by the largest rate; return its inverse.
+    """Fill `rates`, from their logarithms, divided by the largest rate; return 1 / largest rate.
 
-    The result may be out of the range of a double: 0 (arrivals take no time) or infinity (no item
-    arrives any more).
+    The returned number may be out of the range of a double: 0 (arrivals take no time) or infinity
+    (no item arrives any more).
     """
     shift = logs[0]
     for j in range(logs.shape[0]):

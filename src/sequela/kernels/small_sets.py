@@ -14,7 +14,7 @@ from sequela.support.jit import helper
 
 @helper
 def row_rates(q, rate, W, columns, m, k, bits):
-    """Fill ``q[c, R]`` for all columns, by doubling: entry R + 2^b is entry R times one factor."""
+    """Fill ``q[c, R]`` for all columns; entry R + 2^b is entry R times one factor."""
     for c in range(m):
         row = q[c]
         j = columns[c]
@@ -147,10 +147,11 @@ def row_backward(t, inverse, q, width, last, need):
 
 @helper
 def fold(G, column, v, k, bits):
-    """Set ``G[b, column]``, b < k, to the sum of the entries of v with bit b, G[k, column] to all.
+    """Set ``G[b, column]``, b < k, to the sum of the entries of v that have bit b.
 
-    The sum of the upper half belongs to the highest bit; then the upper half is added to the lower
-    half, and so on. Independent sums are computed together.
+    ``G[k, column]`` is set to the sum of all entries. The entries of the upper half are those with
+    the highest bit, so their sum is the result for this bit. The upper half is then added to the
+    lower half, and the same is done for the next bit. Independent sums are computed together.
     """
     for b in range(bits - 1, 2, -1):
         half = 1 << b
@@ -185,8 +186,9 @@ def fold(G, column, v, k, bits):
 def row_gradient(G, F, T, total, scratch, q, m, k, bits):
     """Fill G as `lattice.gradient` does, one column after the other.
 
-    T must be followed by half a row of finite numbers. In a state that has item c, the step of c
-    would lead to another state or beyond the end, but its rate is 0, so the value does not matter.
+    T must be followed by half a row of finite numbers. In a state that has item c, the code reads T
+    at another state or beyond the end for the step of c. The rate of this step is 0, so the value
+    does not matter.
     """
     width = 1 << bits
     scale = 1.0 / total

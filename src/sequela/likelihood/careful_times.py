@@ -1,10 +1,11 @@
-"""The likelihood of a set at a known time in decimal arithmetic, if doubles are not enough.
+"""Compute the likelihood of a set at a known time in decimal arithmetic.
 
-If exit rates are very large for the observation time, the likelihood depends on differences of exit
-rates that are lost in rounding. The closed form of section 4.2 is a sum of exponentials whose
-coefficients cancel. It is evaluated here with as many digits as the cancellation needs. The numbers
-of digits and of terms grow quickly with the size of the set, so this works for small sets only;
-`Passage.timed` decides when it is used.
+This module is for sets for which doubles are not precise enough. If exit rates times the
+observation time are very large, the likelihood depends on differences of exit rates that are lost
+in rounding. The closed form of section 4.2 is a sum of exponentials whose coefficients cancel. It
+is evaluated here with as many digits as the cancellation needs. The numbers of digits and of terms
+grow quickly with the size of the set, so this works for small sets only. `Passage.timed` decides
+when this module is used.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class _Exponentials:
     def gradient(self) -> NDArray[np.float64]:
         """Return G: the derivative of log p by the log-rate of each column.
 
-        Row b is the part from the states that contain b, the last row the total over all states.
+        Row b is the sum over the states that contain b, and the last row the sum over all states.
         The last column is the time spent in these states.
         """
         backward = self._backward()

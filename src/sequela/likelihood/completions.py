@@ -1,9 +1,7 @@
-"""Samples with more missing cells than a lattice can sum over: their missing cells are drawn.
+"""Draw the missing cells of samples with more missing cells than a lattice can sum over.
 
-Completed sets are evaluated exactly.
-
-The same completed set comes from many draws, of the same sample and of others: each distinct one is
-evaluated once.
+Each completed set is then evaluated exactly. Many draws give the same completed set, for the same
+sample and for others, so each distinct completed set is evaluated once.
 """
 
 from __future__ import annotations
@@ -50,12 +48,12 @@ __all__ = [
 
 # Samples per piece of work.
 _TOGETHER = 64
-# Draws per chain for a value and gradient.
+# Draws per chain for the log-likelihood and its gradient.
 _VALUE_DRAWS = 16
 
 
 class CompletedSets(Draws):
-    """Completed sets of samples, each distinct one once.
+    """Completed sets of samples; each distinct completed set is stored once.
 
     Parameters
     ----------
@@ -110,7 +108,7 @@ class CompletedSets(Draws):
 def _draw_some(
     parameters: Parameters, partials: Sequence[PartialSet], kept: int, rng: np.random.Generator
 ) -> list[NDArray[np.uint8]]:
-    """Draw the missing cells of a few samples: arrays (chains, draws, missing items)."""
+    """Return draws of the missing cells of a few samples: arrays (chains, draws, missing items)."""
     found = []
     for known in partials:
         drawn = np.zeros((CHAINS, kept, known.missing.size), dtype=np.uint8)
@@ -138,7 +136,7 @@ def _draw_with_orders(
     drawn: NDArray[np.uint8],
     rng: np.random.Generator,
 ) -> bool:
-    """Fill `drawn` from drawn histories, which may have any number of items."""
+    """Fill `drawn` with the missing cells of drawn histories; samples may have any size."""
     chains, kept, _ = drawn.shape
     n = parameters.n
     states = np.zeros((chains, n), dtype=np.int64)
@@ -165,9 +163,9 @@ def draw_cells(
     key: tuple[int, Purpose, tuple[int, ...]],
     n_threads: int,
 ) -> list[NDArray[np.uint8]]:
-    """Draw the missing cells of samples: arrays (chains, draws, missing items).
+    """Return draws of the missing cells of samples: arrays (chains, draws, missing items).
 
-    `key` is a seed, a purpose and an index for streams.
+    `key` holds the seed, the purpose and the index of the random streams.
     """
     seed, purpose, index = key
     pieces = [
@@ -183,7 +181,7 @@ def draw_cells(
 def completed_rows(
     partials: Sequence[PartialSet], cells: Sequence[NDArray[np.uint8]], n: int
 ) -> NDArray[np.bool_]:
-    """Return the completed sets as rows, sample by sample; `cells` are (draws, missing items)."""
+    """Return the completed sets as rows, sample by sample, from `cells` (draws, missing items)."""
     rows = np.zeros((sum(len(c) for c in cells), n), dtype=np.bool_)
     at = 0
     for known, drawn in zip(partials, cells, strict=True):
@@ -195,14 +193,14 @@ def completed_rows(
 
 
 class SampledCompletions(NamedTuple):
-    """Estimates for samples from drawn cells, at one theta.
+    """Estimates for samples at one theta, computed from drawn cells.
 
     Attributes
     ----------
     log_p, variance : arrays
-        Log-probabilities of the samples (NaN if not wanted) and variances of them.
+        The log-probability of each sample, NaN if it was not requested, and its variance.
     gradient, gradient_variance : arrays (n, n) or None
-        The weighted sum of the gradients of the samples, and its variance.
+        The weighted sum of the gradients of the samples, and the variance of this sum.
     present : list of arrays
         For every sample, the share of the draws in which each missing item is present.
     """
@@ -252,12 +250,14 @@ def _values(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return log p of samples, by importance sampling, and its variance.
 
-    Proposals draw the missing cells independently, with the shares of the cells that were drawn
-    from their posterior; the mean of p(T) over the probability of the proposal is unbiased for p.
+    A proposal T draws each missing cell independently. The probability that the item is present is
+    its share among the draws from the posterior. The mean of p(T) / P(proposal T) is an unbiased
+    estimate of p.
     """
     proposed, log_q = [], []
     for drawn in cells:
-        # One draw of each kind is added, so that no probability of a proposal is 0 or 1.
+        # Count one more draw with the item and one more without it, so that no probability of a
+        # proposal is 0 or 1.
         share = (drawn.sum(axis=0) + 0.5) / (len(drawn) + 1.0)
         new = rng.random(drawn.shape) < share
         proposed.append(new.astype(np.uint8))

@@ -1,4 +1,4 @@
-"""The cost of evaluating a set by components: number of operations and memory."""
+"""Compute the cost of evaluating a set by components: number of operations and memory."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ _COEFFICIENTS = 20 * 16
 def work_of_components(
     parameters: Parameters | None, parts: list[Component], budget: Budget
 ) -> float:
-    """Return the number of operations for a set by components; infinite if beyond the budget.
+    """Return the number of operations for a set by components; infinity if beyond the budget.
 
-    Without parameters only the sizes of the components are tested, not the range of their rates.
+    If `parameters` is None, only the sizes of the components are tested. Otherwise the range of
+    their rates is tested too.
     """
     work = COMPONENT_OVERHEAD
     for part in parts:

@@ -1,12 +1,12 @@
-"""Exact arrival times and orders of the items of a set that consists of small components.
+"""Compute exact arrival times and orders of a set that consists of small components.
 
 Given the observation time t, components are independent. Moments of the arrival times, and orders
 within a component, need one pass over its states. The probability that an item of one component
-arrived before an item of another is a double integral over t and over the moments s before t. Its
-integrand is the probability that the first item is present at s times the arrival density of the
-second. The position of an item among all others needs the distribution of the number of items
-present at s, whose generating function is a product over the components. Isolated items have closed
-forms.
+arrived before an item of another is a double integral over t and over the moments s before t. The
+integrand is the probability that the first item is present at s, times the arrival density of the
+second item. The position of an item among all others depends on the number of items that are
+present at s. The generating function of this number is a product over the components. For isolated
+items there are closed forms.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _SERIES = 0.5
 
 
 class ComponentHistory:
-    """The history of one set, from its components.
+    """The arrival times and orders of one set, computed from its components.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class ComponentHistory:
         self.time_variance = distribution.variance
         self.arrival_mean = np.empty(items.size)
         second = np.empty(items.size)
-        # Orders between components are computed when they are first used.
+        # Orders of items of different components are computed when they are first used.
         self._within = np.full((items.size, items.size), np.nan)
         components, isolated = solved.parts(0)
         for c in components:
@@ -262,8 +262,8 @@ def _add_places(
     """Add weighted moments to `transform`, the Fourier transform of the positions of all items.
 
     The number of items before an arrival is the sum of the numbers in all parts. The parts are
-    independent, so the generating function is a product. The products of all other parts come from
-    products from the left and from the right.
+    independent, so the generating function of the sum is a product. The product over all parts but
+    one is the product of all parts before it times the product of all parts after it.
     """
     k, frequencies = transform.shape
     roots = np.exp(-2j * np.pi * np.arange(frequencies) / k)

@@ -1,4 +1,4 @@
-"""Exact likelihood of sets of any size if theta is sparse: a product of components, integrated.
+"""Compute the exact likelihood of sets of any size by components, if theta is sparse.
 
 Given the observation time t, the components of a set (`decomposition`) are independent, so
 
@@ -55,11 +55,12 @@ __all__ = [
 MOST_PANELS = 56
 # The largest accepted relative error of a probability.
 ACCURACY = 1e-9
-# Points of Gauss's rule on each panel: the smallest number, and how many more per item of the
-# largest set. On [h, 2h] the integrand changes by a factor of up to 2^k.
+# Gauss points per panel: the smallest number, and the number of additional points per item of the
+# largest set. On [h, 2h] the integrand of a set of k items changes by a factor of up to 2^k.
 _LEAST_POINTS = 32
 _POINTS_PER_ITEM = 0.45
-# Number of panels for most data sets, in which rates differ by a factor of a million.
+# Number of panels that is enough for most data sets, in which rates differ by a factor of a
+# million.
 _USUAL_PANELS = 20
 
 
@@ -80,7 +81,7 @@ def points_for(largest_set: int) -> int:
 
 @dataclass(frozen=True)
 class TimeGrid:
-    """Panels of time that begin at 0 and double in length, and Gauss's points on them.
+    """Panels of time that begin at 0 and double in length, with Gauss points on each panel.
 
     Attributes
     ----------
@@ -133,9 +134,10 @@ class TimeGrid:
         return panel, values
 
     def project(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the coefficients of the function that stands for weights at the points.
+        """Return the coefficients of a function that represents weights at the points.
 
-        The integral of this function times a polynomial is the weighted sum over the points.
+        The integral of this function times any polynomial is the weighted sum of the values of the
+        polynomial at the points.
         """
         moments = _gauss(self.points)[2].T @ weights.reshape(-1, self.points).T
         scale = (2.0 * np.arange(DEGREES) + 1.0)[:, None] / (2.0 * self.half)[None, :]
@@ -144,7 +146,7 @@ class TimeGrid:
 
 
 class ComponentFunction:
-    """One component at one theta: the probability of exactly its items, as a function of time."""
+    """The probability of exactly the items of one component at one theta, as a function of time."""
 
     def __init__(self, parameters: Parameters, component: Component) -> None:
         self.component = component
@@ -158,10 +160,10 @@ class ComponentFunction:
         self.scaled: NDArray[np.float64] = np.empty(0)
 
     def solve(self, grid: TimeGrid) -> NDArray[np.float64]:
-        """Solve on the grid; return the log-probability at all points."""
+        """Compute the function on the grid; return the log-probability at all points."""
         self.P = np.empty((1 << self.k, DEGREES, grid.half.size))
         call(component_forward, self.P, self.rates, self.exits, self.slowest, grid.half, self.k)
-        # The bound avoids log(0). Where the probability is that small, its weight is zero anyway.
+        # The bound avoids log(0). The weight of a time with such a small probability is zero.
         self.scaled = np.maximum(grid.values(self.P[-1]), 1e-300)
         log_p: NDArray[np.float64] = np.log(self.scaled) - self.slowest * grid.times
         return log_p
@@ -186,8 +188,8 @@ class ComponentFunction:
     def tails(self, grid: TimeGrid) -> NDArray[np.float64]:
         """Return the size of the last coefficients on each panel, relative to the function.
 
-        If the polynomials approximate the function well, coefficients decrease geometrically. The
-        last coefficients then bound the error of the approximation.
+        If the polynomials approximate the function well, their coefficients decrease
+        geometrically. The last coefficients are then a bound of the error of the approximation.
         """
         last = np.abs(self.P[-1][-2:]).sum(axis=0)
         largest = np.abs(self.scaled.reshape(-1, grid.points)).max(axis=1)
@@ -195,7 +197,7 @@ class ComponentFunction:
         return relative
 
     def source(self, grid: TimeGrid, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the coefficients of the weights of times divided by the probability."""
+        """Return the coefficients of the function: weight of a time divided by the probability."""
         largest = max(float(weights.max(initial=0.0)), 1e-300)
         return grid.project(np.where(weights > 1e-30 * largest, weights, 0.0) / self.scaled)
 
@@ -279,7 +281,7 @@ class ComponentSets:
 
     @cached_property
     def touched(self) -> NDArray[np.bool_]:
-        """Which items (columns) are in a set (row) or are affected by it; others are constant."""
+        """Which items (columns) are in a set (row) or affected by it; other rates are constant."""
         found = np.zeros((len(self.sets), self.parameters.n), dtype=np.bool_)
         for s, items in enumerate(self.sets):
             found[s, items] = True
@@ -336,7 +338,7 @@ class ComponentSets:
         return bool((self.errors <= ACCURACY).all())
 
     def require_accuracy(self) -> None:
-        """Raise if a probability may have a larger error than `ACCURACY`."""
+        """Raise an error if the relative error of a probability may be larger than `ACCURACY`."""
         if not self.is_accurate:
             s = int(np.nanargmax(self.errors))
             raise InputError(
@@ -391,7 +393,10 @@ class ComponentSets:
         return gradient
 
     def _add_free(self, gradient: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
-        """Add the derivatives by the base rates of items with constant rates: -rate * mean time."""
+        """Add the derivatives by the base rates of items with constant rates.
+
+        Each derivative is -rate * mean time.
+        """
         means = weights * (self.posterior @ self.grid.times)
         lasting = np.where(self.touched, 0.0, means[:, None]).sum(axis=0)
         gradient[np.diag_indices(self.parameters.n)] -= self.parameters.rate * lasting

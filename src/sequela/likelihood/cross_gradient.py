@@ -1,14 +1,15 @@
 """The entries of the gradient between different components, which the KKT residual needs.
 
-The corresponding entries of theta are zero, so a step on the present interactions does not need
-them. Each entry is an integral over the observation time and over the moments before it
-(`kernels.crossing`). The contribution of an item depends only on its own component and the time, so
-it is evaluated once for all sets that contain the component. Sets differ only in the weights of the
-times.
+The corresponding entries of theta are zero, so a step that changes only the present interactions
+does not need these derivatives. Each derivative is an integral over the observation time and over
+the moments before it (`kernels.crossing`). The contribution of an item depends only on its own
+component and the time, so it is evaluated once for all sets that contain the component. Sets differ
+only in the weights of the times.
 
-If the column is an isolated item, or an item with a constant rate, the density of its arrival does
-not depend on the moment. The inner integral is then the time during which the row is present, and a
-set needs one small matrix product. Sets of hundreds of items consist almost entirely of such items.
+The entry (i, j) is simpler if j is an isolated item, or an item with a constant rate: the density
+of its arrival does not depend on the moment. The inner integral is then the time during which item
+i is present, and a set needs one small matrix product. Sets of hundreds of items consist almost
+entirely of such items.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
 
 __all__ = ["CROSS_ACCURACY", "CrossGradient"]
 
-# Largest error. It is estimated from the probability of a component at t, which must be the same
-# for every moment before t.
+# Largest accepted error. The error is estimated from the probability of a component at t, which
+# must be the same for every moment before t.
 CROSS_ACCURACY = 1e-8
-# Largest number of bytes for the tables of all components; if they need more, the times are split
-# into portions.
+# Largest number of bytes for the tables of all components. If the tables need more, the times are
+# split into portions.
 _MOST_BYTES = 3e8
 # Largest number of bytes for partial sums of the gradient, and the largest number of partial sums.
 # Both depend only on the problem, so that results are the same for any number of threads.
@@ -52,7 +53,7 @@ _SMALL = 1e-2
 
 
 class CrossGradient:
-    """The missing entries of `ComponentSets.gradient`.
+    """The entries of the gradient that `ComponentSets.gradient` leaves at 0.
 
     Parameters
     ----------
@@ -86,7 +87,8 @@ class CrossGradient:
         times = self._shared.times
         self._pooled = self._shared.pooled(weights)
         self._members = self._membership()
-        # The time for which each item of a component has been present at each time, and the errors.
+        # For each observation time: how long each item of a component has been present, and the
+        # errors.
         self._lasting = np.zeros((self._row_start[-1], times.size))
         self._worst = np.zeros((len(self.solved.functions), times.size))
         n = self.parameters.n
@@ -106,7 +108,7 @@ class CrossGradient:
         return total
 
     def _membership(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return tables of 0 and 1: which set has which component, and which isolated item."""
+        """Return two tables of 0 and 1: the components of each set, and its isolated items."""
         solved = self.solved
         components = np.zeros((len(solved.sets), len(solved.functions)))
         isolated = np.zeros((len(solved.sets), self._isolated.size))
@@ -199,12 +201,13 @@ class CrossGradient:
             same = np.arange(isolated.size)
             entries[same + rows.size - isolated.size, same] = 0.0
             total[np.ix_(rows, self._isolated[isolated])] += entries
-            # For items with constant rates: minus rate times the time for which the row is present.
+            # For columns with constant rates: minus the rate, times how long the row item is
+            # present.
             steady = np.where(solved.touched[s], 0.0, rate)
             total[rows] -= np.multiply.outer(present.sum(axis=1), steady)
 
     def _judge(self) -> None:
-        """Find the largest error of a set, or raise if it is too large."""
+        """Store the largest error of a set; raise an error if it is too large."""
         for s, at in enumerate(self._shared.points):
             found = self._worst[np.ix_(self.solved.parts(s)[0], at)].sum(axis=0)
             self.error = max(self.error, float(found @ self._shared.weights[s]))
@@ -240,7 +243,8 @@ class _Products:
     def _add_time(self, place: int, total: NDArray[np.float64]) -> None:
         """Add the products at one time: for all sets together, or set by set if that is faster.
 
-        For all sets together, every pair of components is computed once, even if no set has it.
+        For all sets together, every pair of components is computed once, even if no set contains
+        both.
         """
         cross = self.cross
         sets = np.nonzero(cross._pooled[:, self.portion[place]])[0]  # noqa: SLF001 - part of it
@@ -320,9 +324,9 @@ def _add_products(
 
 
 def _present_share(wt: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean share of [0, t] with an isolated item, given that it is present at t.
+    """Return the mean share of [0, t] in which an isolated item is present, if present at t.
 
-    It is 1 / (1 - exp(-wt)) - 1 / wt.
+    For an item with the rate w, the share is 1 / (1 - exp(-wt)) - 1 / wt.
     """
     small = np.minimum(wt, _SMALL)
     large = np.maximum(wt, _SMALL)

@@ -1,8 +1,9 @@
-"""Observation times, and moments before them, at which gradients between components are evaluated.
+"""Choose the times at which gradients between components are evaluated.
 
-All sets share one grid over log t, so that quantities which depend only on a component and the time
-are evaluated once. A large set has a narrow posterior and uses every point of the grid. A small set
-uses every second, fourth or 2^m-th point.
+These are observation times and moments before them. All sets share one grid over log t, so that
+quantities which depend only on a component and the time are evaluated once. A large set has a
+narrow posterior and uses every point of the grid. A small set uses every second, fourth or 2^m-th
+point.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Precision:
         Number of Gauss points per interval. The intervals divide [0, t], and their lengths halve
         towards both ends.
     resolved : float
-        The length of the shortest intervals, in mean waiting times of the fastest rate.
+        The length of the shortest intervals, in units of 1 / the fastest rate.
     """
 
     tail: float
@@ -54,13 +55,13 @@ class Precision:
 
 # For results: the error is about 1e-11.
 FINE = Precision(tail=1e-15, step=0.3, step_of_width=0.75, points=10, resolved=1.0)
-# For a solver whose tolerance is 1e-4: the error is about 1e-6 for sets of few items, and 1e-8 for
-# the larger sets that fits evaluate by components.
+# For a solver whose tolerance is 1e-4. The error is about 1e-6 for sets of few items. It is 1e-8
+# for the larger sets that fits evaluate by components.
 COARSE = Precision(tail=1e-10, step=0.45, step_of_width=1.1, points=6, resolved=3.0)
 
 
 class SharedTimes:
-    """The observation times of many sets, on one grid, and the posterior of each set there.
+    """The observation times of many sets on one grid, and the posterior of each set at its times.
 
     Parameters
     ----------
@@ -137,7 +138,7 @@ class SharedTimes:
 
 @lru_cache(maxsize=64)
 def unit_moments(halvings: int, points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return moments in [0, 1] and their weights; intervals halve towards both ends."""
+    """Return points in [0, 1] and their weights, on intervals that halve towards both ends."""
     edges = np.concatenate([[0.0], 2.0 ** np.arange(-halvings - 1.0, 0.0)])
     nodes, weights = np.polynomial.legendre.leggauss(points)
     half = np.diff(edges)[:, None] / 2.0

@@ -97,7 +97,7 @@ def components_of(
 
 @dataclass(frozen=True)
 class Decomposition:
-    """The distinct components and isolated items of many sets, and which set has which.
+    """The distinct components and isolated items of many sets, and those of each set.
 
     Attributes
     ----------
@@ -133,8 +133,8 @@ def decompose(support: NDArray[np.bool_], sets: Sequence[NDArray[np.int64]]) -> 
     Parameters
     ----------
     support : array (n, n) of bool
-        Whether item i acts, or may act, on item j. A support that contains more than the
-        interactions of theta gives larger components; results stay correct.
+        Whether item i acts, or may act, on item j. The support may contain more than the
+        interactions of theta. Components are then larger, but results stay correct.
     sets : sequence of arrays
         The items of the sets.
     """
@@ -144,7 +144,7 @@ def decompose(support: NDArray[np.bool_], sets: Sequence[NDArray[np.int64]]) -> 
 def decompose_by(
     children: Sequence[tuple[int, ...]], sets: Sequence[NDArray[np.int64]]
 ) -> Decomposition:
-    """Return the decomposition as `decompose`, from the items on which each item acts."""
+    """Return the result of `decompose`, given the items on which each item acts (`children`)."""
     places: dict[Component, int] = {}
     isolated_places: dict[int, int] = {}
     component_lists: list[list[int]] = []

@@ -30,7 +30,8 @@ class DistinctSamples:
     Attributes
     ----------
     sets : SetList
-        The items of the distinct samples, concatenated, and their weights: shares of the samples.
+        The items of the distinct samples, concatenated. The weight of a distinct sample is its
+        share of all samples.
     sizes : array of int
         Sizes of the sets.
     times : array
@@ -40,7 +41,7 @@ class DistinctSamples:
     first : array of int
         For every distinct sample, the first sample of the data that is equal to it.
     partial : array of bool
-        Whether cells are missing or an order is (partly) known.
+        Whether the sample has missing cells, or an order that is known, at least in part.
     """
 
     sets: SetList
@@ -70,8 +71,8 @@ class DistinctSamples:
                 f"{int(sizes[sets.inverse[row]])} items; at time 0 no item has arrived yet, so the "
                 "probability is zero. Correct the time, or give NaN if it is unknown"
             )
-        # Pairs (set, time) are complex numbers here, which NumPy sorts much faster than rows. NaN
-        # is not equal to itself, so an unknown time is replaced by -1.
+        # A pair (set, time) is stored as a complex number, because NumPy sorts complex numbers much
+        # faster than rows. NaN is not equal to itself, so an unknown time is replaced by -1.
         groups = 1 if data.is_plain else data.n_samples
         which_set = sets.inverse * groups + (0 if data.is_plain else _other_knowledge(data))
         keys = which_set + 1j * np.where(np.isnan(times), -1.0, times)
@@ -152,10 +153,10 @@ class DistinctSamples:
         return found
 
     def on_whole_lattices(self, chosen: NDArray[np.bool_]) -> DistinctSamples:
-        """Return the samples with the missing items of the chosen ones among their items.
+        """Return the samples after adding missing items to the items of the `chosen` samples.
 
-        The chosen ones no longer count as partly known: the kernel of complete sets sums over
-        missing items that are on the lattice (`SetList`).
+        The chosen samples no longer count as partly known, because the kernel for complete sets
+        sums over missing items that are on the lattice (`SetList`).
         """
         lists = [self.items(s) for s in range(len(self))]
         for s in map(int, np.flatnonzero(chosen)):

@@ -1,8 +1,8 @@
-"""Draw histories of samples with too many items for a lattice, with their missing cells.
+"""Draw missing cells and orders together, for samples with too many items for a lattice.
 
-A draw is an order of a completed set. Its probability and gradient are simple products and sums, so
-sets may have any size. In comparison with `completions` the error is larger, because orders are
-drawn as well.
+A draw is a history: an order of a completed set. The probability and the gradient of a history are
+simple products and sums, so sets may have any size. The error is larger than in `completions`,
+because orders are drawn as well.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 
 __all__ = ["DrawnHistories", "sample_histories"]
 
-# For a value: histories per point of the path, the bounds of the draws per chain, and the number of
-# points.
+# To estimate log p: the number of histories per point of the path, the smallest and largest number
+# of draws per chain, and the number of points.
 _VALUE_HISTORIES = 2e4
 _VALUE_DRAWS = (2, 16)
 _VALUE_NODES = 12
 # In a fit: the largest number of chains' starts and of histories.
 _MOST_COPIES = 2e4
 _MOST_HISTORIES = 6.4e5
-# Histories per piece of work, and samples whose chains share a stream of random numbers. They do
-# not depend on the number of threads, so that sums do not either.
+# Number of histories per piece of work, and number of samples whose chains share a stream of random
+# numbers. Both are independent of the number of threads, so that sums are too.
 _TOGETHER = 4096
 _SAMPLES_TOGETHER = 32
 
@@ -97,7 +97,7 @@ class Histories(Draws):
         key: tuple[int, tuple[int, ...]],
         n_threads: int,
     ) -> Histories:
-        """Return the chains after `kept` draws each; `key` is a seed and an index for streams."""
+        """Return the chains after `kept` draws each; `key` is the seed and index of streams."""
         burn_in = BURN_IN if self.kept.shape[2] else FIRST_BURN_IN
         shape = (len(partials), CHAINS, kept)
         new = Histories(
@@ -129,7 +129,7 @@ class Histories(Draws):
         shares: NDArray[np.float64],
         n_threads: int,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return log p of the chosen draws and, with shares, the sum of their gradients."""
+        """Return log p of the chosen draws and, if shares are given, the sum of their gradients."""
         n = parameters.n
         orders, lengths = self.kept.reshape(-1, n), self.lengths.ravel()
         log_p = np.empty(chosen.size)
@@ -183,9 +183,9 @@ class Histories(Draws):
 class DrawnHistories:
     """The samples of a fit whose histories are drawn, and their likelihood at any theta.
 
-    At another theta than that of the draws, each draw is weighted by the ratio of its probabilities
-    there and at the theta of the draws. A sample that stands for several equal ones has chains for
-    each of them, so that all draws have about the same weight.
+    At a theta that differs from the theta of the draws, each draw is weighted by the ratio of its
+    probabilities at the two thetas. If several samples are equal, there are chains for each of
+    them, so that all draws have about the same weight.
 
     Parameters
     ----------
@@ -309,8 +309,9 @@ def sample_histories(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return log p of samples, their variances, the weighted gradient, and its variance.
 
-    Without effects log p is known. Its derivative along the path on which all effects grow from
-    zero to theta is a mean over drawn histories. The value is the integral along this path.
+    If all effects are zero, log p is known. On a path of models, all effects grow from zero to
+    those of theta. The derivative of log p along this path is a mean over drawn histories, and
+    log p at theta is the integral of this derivative.
     """
     nodes, factors = np.polynomial.legendre.leggauss(_VALUE_NODES)
     log_p = independent_log_p(parameters, partials)

@@ -1,8 +1,8 @@
-"""Draws of the unknown part of samples: the part that missing cells and whole histories share.
+"""Estimate gradients from draws of missing cells (`completions`) or histories (`drawn_histories`).
 
 The unknown part of a sample is drawn from its posterior. By Fisher's identity the gradient of log p
-of the sample is the mean of the gradients of the draws. It is unbiased, and its error is estimated
-from the spread of independent chains.
+of the sample is the mean of the gradients of the draws. This estimate is unbiased. Its error is
+estimated from the spread of independent chains.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 
 __all__ = ["BURN_IN", "CHAINS", "FIRST_BURN_IN", "Draws", "independent_log_p", "over_chains"]
 
-# Independent chains per sample; their spread is the error.
+# Number of independent chains per sample. The error is estimated from their spread.
 CHAINS = 4
-# Sweeps over all items before the first draw of new chains, and of chains that continue.
+# Number of sweeps over all items before the first draw: of a new chain, and of a chain that
+# continues.
 FIRST_BURN_IN = 5
 BURN_IN = 1
-# Samples whose integrals over time are computed together.
+# Number of samples whose integrals over time are computed together.
 _TOGETHER = 512
 
 
@@ -67,10 +68,10 @@ def over_chains(
 def independent_log_p(
     parameters: Parameters, partials: Sequence[PartialSet]
 ) -> NDArray[np.float64]:
-    """Return log p of samples without interactions, for which missing items do not matter.
+    """Return log p of samples in a model without interactions.
 
-    Given the observation time t, items are independent. The integral over t is that of
-    `components`, for all samples at once.
+    In such a model missing cells do not matter. Given the observation time t, items are
+    independent. The integral over t is computed as in `components`, for all samples together.
     """
     rates, stop = parameters.rate, parameters.stop_rate
     present = np.zeros((len(partials), parameters.n))

@@ -1,4 +1,4 @@
-"""The mean log-likelihood of a data set and its gradient, by all methods."""
+"""Compute the mean log-likelihood of a data set and its gradient, by any method."""
 
 from __future__ import annotations
 
@@ -104,16 +104,16 @@ class Likelihood:
     data : Dataset, DataFrame, array or list of sets
         The samples.
     times : array or None
-        Observation times; NaN where unknown. None uses the times of a `Dataset`, if any.
+        Observation times; NaN where unknown. None uses the times of a `Dataset`, if it has any.
     sample_weight : array or None
-        The weight of each sample in the mean; None uses the weights of a `Dataset`, if any.
+        The weight of each sample in the mean. None uses the weights of a `Dataset`, if it has any.
     method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform", \
 "completions", "histories"}
         How sets are evaluated. With "auto", sets within the budget are exact, on their lattice or
-        by components. Other sets are sampled: by block relocation at unknown times, and by
-        Metropolis-Hastings at known times. Missing cells are drawn if a sample has too many of
-        them. "completions" and "histories" draw all missing cells that can be drawn; "histories"
-        also draws orders.
+        by components. Other sets are sampled: by block relocation if the time is unknown, and by
+        Metropolis-Hastings if it is known. If a sample has too many missing cells, they are drawn.
+        "completions" and "histories" draw all missing cells that can be drawn. "histories" also
+        draws orders.
     **settings
         `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 
@@ -153,8 +153,8 @@ class Likelihood:
             theta[i, j] is the log-effect of item i on the rate of item j, theta[j, j] the log
             base rate.
         value, gradient : bool
-            Whether to compute them. Without `value`, the log-likelihoods of sampled sets, which
-            take long, are not computed.
+            Whether to compute the log-likelihood, and whether to compute its gradient. If `value`
+            is False, the log-likelihoods of sampled sets, which take long, are not computed.
         """
         distinct = self.distinct
         read = as_model(model, self.data.items)
@@ -246,7 +246,7 @@ class Likelihood:
         log_p: NDArray[np.float64],
         gradient: NDArray[np.float64] | None,
     ) -> None:
-        """Fill in log p of the sets evaluated by components; add their gradient, if wanted."""
+        """Fill in log p of the sets that use components; add their gradient if requested."""
         chosen = np.nonzero(ways == Way.COMPONENTS)[0]
         if not chosen.size:
             return
@@ -281,7 +281,7 @@ class Likelihood:
     def _prepare_chains(
         self, parameters: Parameters, large: list[int], ways: NDArray[np.str_]
     ) -> list[ChainRun]:
-        """Return the chains of the sets `large`, set by set; each can run separately."""
+        """Return the chains of the sets `large`, set by set. Each chain can run separately."""
         sampling = self.settings.sampling
         runs = []
         for s in large:
@@ -362,7 +362,7 @@ def log_likelihood(
     method: str = "auto",
     **settings: Unpack[SettingsKeywords],
 ) -> float | tuple[float, NDArray[np.float64]]:
-    """Return the mean log-likelihood of the samples in `data`, and its gradient if wanted.
+    """Return the mean log-likelihood of the samples in `data`, and its gradient on request.
 
     Parameters
     ----------
@@ -372,16 +372,17 @@ def log_likelihood(
     data : Dataset, DataFrame, array or list of sets
         The samples.
     times : array or None
-        Observation times; NaN where unknown. None: all unknown, unless `data` is a `Dataset` that
-        has times.
+        Observation times; NaN where unknown. None uses the times of a `Dataset`, if it has any.
+        Otherwise all times are unknown.
     return_gradient : bool
         Also return the n x n gradient with respect to theta.
     method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform", \
 "completions", "histories"}
-        "auto" sums exactly over all orders if the budget allows, on the lattice of a set or by
-        components, and samples other sets. "exact" raises an error for other sets. "components"
-        uses components only. "completions" and "histories" draw missing cells if possible. The
-        remaining methods sample every set of two or more items.
+        How sets are evaluated. With "auto", sets within the budget are exact: the sum over all
+        orders is computed on the lattice of a set or by components. Sets beyond the budget are
+        sampled. "exact" raises an error for sets beyond the budget. "components" uses components
+        only. "completions" and "histories" draw missing cells if possible. The remaining methods
+        sample every set of two or more items.
     **settings
         `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 

@@ -1,4 +1,4 @@
-"""Exact value and gradient of many sets, in blocks whose results are added in a fixed order."""
+"""Evaluate many sets exactly, in blocks whose results are added in a fixed order."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _blocks_one_by_one(
     count = min(_MOST_BLOCKS, max(room, 1), chosen.size)
     # Distribute in order of decreasing size, so that the blocks have about equal work.
     order = chosen[np.argsort(-sizes[chosen], kind="stable")]
-    # Contiguous, because a kernel is compiled for one layout of its arguments.
+    # Make the array contiguous, because a kernel is compiled for one layout of its arguments.
     return [order[start::count].copy() for start in range(count)]
 
 
@@ -100,8 +100,8 @@ class ExactWork:
     want_gradient : bool
         Whether to compute the gradient.
     lattices : callable or None
-        Returns the lattices of a partly known sample (`partial.lattices_of`). None: lattices that
-        give the complete gradient at theta.
+        A function that returns the lattices of a partly known sample (`partial.lattices_of`). None
+        uses lattices that give the complete gradient at theta.
 
     Attributes
     ----------
@@ -213,7 +213,7 @@ class ExactWork:
 
     def _in_logs(self, s: int) -> NDArray[np.float64] | None:
         columns = self.parameters.columns(self.distinct.items(s))
-        # There is no version of phases in logarithms.
+        # Sets at times that are given by phases cannot be evaluated in logarithms.
         if not in_range(columns) or self.parameters.phases is not None:
             return None
         needed = self.distinct.sets.known

@@ -35,13 +35,14 @@ __all__ = ["LONG", "Forecast", "evaluation_seconds", "forecast_histories", "with
 # If a computation takes longer than this many seconds, its predicted time and memory are shown.
 LONG = 60.0
 
-# Sets up to this size take about this many seconds each, for every theta.
+# A set of at most _SMALL_SET items takes about _SMALL_SECONDS, for every theta.
 _SMALL_SET = 9
 _SMALL_SECONDS = 5e-4
-# Operations per second: for arrival times (False) and quantiles of the observation time (True).
+# Operations per second: for arrival times (False), and for quantiles of the observation time
+# (True).
 _COMPONENT_SPEED = {False: 3e9, True: 1e10}
 _LATTICE_SPEED = {False: 5e8, True: 1e8}
-# Seconds per sampled set: a fixed part, and a part per item.
+# Seconds per sampled set, as (a fixed part, a part per item).
 _SAMPLED_SECONDS = {False: (5e-3, 8e-4), True: (2e-2, 1.5e-3)}
 # The work per set is halved until a table is within its limits, but at most this many times,
 # because small sets are always exact.
@@ -98,9 +99,10 @@ def forecast_histories(
     distinct : DistinctSamples
         The samples.
     budget : Budget
-        What exact evaluation may cost.
+        The largest cost of exact evaluation.
     quantiles : bool
-        True: quantiles of the observation time. False: moments of arrival times.
+        True for a table of quantiles of the observation time, False for a table of moments of
+        arrival times.
     """
     small = distinct.sizes <= _SMALL_SET
     counts = np.bincount(distinct.inverse, minlength=len(distinct))
@@ -138,8 +140,8 @@ def within_seconds(
 ) -> tuple[Budget, Forecast, Forecast]:
     """Return a budget with which a table takes at most `seconds` and 400 MB per thread.
 
-    Also return the predictions for the default budget and for the returned one. A smaller budget
-    means that the sets with the most work are sampled.
+    Also return the predictions for the default budget and for the returned budget. With a smaller
+    budget, the sets with the most work are sampled.
     """
     budget = Budget()
     whole = forecast_histories(parameters, distinct, budget, quantiles=quantiles)
@@ -151,27 +153,30 @@ def within_seconds(
         work /= 2.0
         smaller = replace(budget, work=work)
         found = forecast_histories(parameters, distinct, smaller, quantiles=quantiles)
-        # A smaller budget can take longer, because sampling is slower than exact for small sets.
+        # A smaller budget can take longer, because sampling is slower than exact evaluation for
+        # small sets.
         if _excess(found, seconds) < _excess(best, seconds):
             budget, best = smaller, found
     return budget, whole, best
 
 
 def _excess(cost: Forecast, seconds: float) -> float:
-    """Return time and memory of a table relative to their limits, the larger of the two ratios."""
+    """Return the larger of two ratios: time / largest time, and memory / largest memory."""
     return max(cost.seconds / seconds, cost.memory / _MOST_MEMORY)
 
 
 def evaluation_seconds(plan: Plan, *, dense: bool) -> float:
-    """Predict the duration of one value and gradient in a fit, in seconds on one core.
+    """Predict the time of one evaluation of the log-likelihood and its gradient in a fit.
+
+    Return seconds on one core.
 
     Parameters
     ----------
     plan : Plan
         How sets are evaluated.
     dense : bool
-        True: all items may interact, as in a random start. False: the start has no interactions,
-        and few are expected.
+        True if all items may interact, as in a random start. False if the start has no
+        interactions, and few are expected.
     """
     n = plan.data.n_items
     support = np.ones((n, n), dtype=np.bool_) if dense else np.eye(n, dtype=np.bool_)

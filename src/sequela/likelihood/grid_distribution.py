@@ -1,4 +1,4 @@
-"""A distribution of times that is given by weights at the points of a `TimeGrid`."""
+"""Represent a distribution of times by weights at the points of a `TimeGrid`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GridDistribution", "quantiles_on_grid"]
 
-# The probability left out at either end of a grid for plots, and the number of points of the grid.
+# For plots: the probability that is left out at each end of the grid, and its number of points.
 _TAIL = 1e-9
 _POINTS = 200
 
@@ -90,7 +90,7 @@ class GridDistribution:
         )
 
     def grid(self) -> NDArray[np.float64]:
-        """Return times for a plot, between the quantiles 1e-9 and 1 - 1e-9, with 0 in front."""
+        """Return times for a plot: 0, and times between the quantiles 1e-9 and 1 - 1e-9."""
         first, last = self.pooled_quantiles(np.array([_TAIL, 1.0 - _TAIL]))
         return np.concatenate([[0.0], np.linspace(first, last, _POINTS)])
 

@@ -1,7 +1,7 @@
-"""The posterior of the observation time, the arrival times and the order of the items of a sample.
+"""Compute the posterior of the observation time, the arrival times and the orders of samples.
 
-Within the budget it is exact, on the lattice or by components. For larger sets it is estimated from
-sampled orders, with standard errors.
+For sets within the budget the posterior is exact, on the lattice or by components. For larger sets
+it is estimated from sampled orders, with standard errors.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["OrderMoments", "SamplePosteriors", "chain_error", "sample_posteriors
 
 
 class _Orders(Protocol):
-    """The order of the items of one set; by components it is computed when it is first used.
+    """The order of the items of one set; components compute it when it is first used.
 
     ``place[c, p]`` is the probability that item c arrived after exactly p other items.
     """
@@ -55,7 +55,7 @@ class _Orders(Protocol):
 
 @dataclass(frozen=True)
 class _SetPosterior:
-    """Moments of one set: time (mean, variance), arrivals of its items, order of its items."""
+    """Moments of the observation time and arrival times of one set, and orders of its items."""
 
     time: NDArray[np.float64]
     arrival_mean: NDArray[np.float64]

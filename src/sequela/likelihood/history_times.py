@@ -1,4 +1,4 @@
-"""Observation times of one set and moments before them, for integrals over both."""
+"""Choose observation times of one set and moments before them, for integrals over both."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""The likelihood of a set of any size without interactions, by one integral over time.
+"""Compute the likelihood of a set of any size without interactions, by one integral over time.
 
 For a diagonal theta the items do not interact. Given the time t they are independent, and ``p(S) =
 integral of exp(-t) prod_{i in S} (1 - exp(-w_i t)) prod_{j not in S} exp(-w_j t)``. As a function
 of x = log t, the integrand has one maximum and an analytic, concave logarithm. The trapezoidal rule
-between the points where the integrand is exp(-40) times its maximum is exact to rounding.
+is used between the points where the integrand is exp(-40) times its maximum. Its only error is
+rounding.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def draw_independent_order(
         t = float(np.exp(np.interp(rng.random() * weight[-1], weight, x)))
     seen = -np.expm1(-rate * t)
     with np.errstate(divide="ignore"):
-        # For rates near the limit of the double range several arrivals may be 0.
+        # If rates are near the limit of the range of a double, several arrival times may be 0.
         arrivals = -np.log1p(-rng.random(rate.size) * seen) / rate
     order: NDArray[np.int64] = np.argsort(arrivals, kind="stable").astype(np.int64)
     return order

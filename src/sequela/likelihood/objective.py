@@ -52,16 +52,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Objective", "Work"]
 
-# Operations per evaluation for all components together: about 10 ms. Among values from 5e6 to 1e8
-# this one gave the best optima and the shortest fits of the glioblastoma data with 50 to 410 items.
+# Largest number of operations per evaluation for all components together: about 10 ms. This value,
+# among 5e6 to 1e8, gave the best optima and shortest fits of glioblastoma data of 50 to 410 items.
 _QUICK_WORK = 1.5e7
 # Largest number of orders per chain.
 _MOST_KEPT = 64
-# Cost of components if the gradient is needed on the support only, relative to a full gradient:
-# 5.5 ms instead of 15 ms in a measurement with 50 items.
+# Cost of components for a gradient on the support only, divided by the cost for a full gradient. In
+# a measurement with 50 items these costs were 5.5 ms and 15 ms.
 _ON_SUPPORT = 0.35
-# Predicted seconds of an evaluation: the minimum, per distinct sample with a known time, and per
-# distinct sample that is partly known: on a lattice, and drawn.
+# Predicted seconds of an evaluation: the minimum; per distinct sample with a known time; and per
+# distinct sample that is partly known, if it is on a lattice and if it is drawn.
 _LEAST_SECONDS = 1e-3
 _TIMED_SECONDS = 2e-4
 _PARTIAL_SECONDS = 1e-3
@@ -73,8 +73,8 @@ _MOST_OF_ORDERS = 4.0
 class Work(NamedTuple):
     """The work of one evaluation, for each method of evaluating sets.
 
-    `lattices` is the number of operations on lattices if all items interact, and `integrals` that
-    of integrals over time. `sampled` is the number of items in sampled sets times the number of
+    `lattices` is the number of operations on lattices if all items interact. `integrals` is that of
+    integrals over time. `sampled` is the number of items in sampled sets times the number of
     items of the model. `table` is the number of values that are stored for the integrals.
     """
 
@@ -104,7 +104,7 @@ class Objective:
         The smallest effective share of drawn orders at the last evaluation; 1 if no set is
         sampled.
     draws : int
-        How often orders have been drawn in this start.
+        How many times orders have been drawn in this start.
     seconds : float
         Predicted time of all evaluations so far, on one core; the same on every machine.
     """
@@ -158,7 +158,7 @@ class Objective:
         if self._whole is None or self._whole[0].tobytes() != exact.tobytes():
             whole = exact & self.plan.partial.drawable
             self._whole = exact, self.distinct.on_whole_lattices(whole) if whole.any() else None
-        # Here a sample whose cells could be drawn has all its missing items.
+        # A sample whose missing cells could be drawn has all its missing items on its lattice here.
         self._on_lattices = self._whole[1] or self.distinct
         self.blocks = plan_blocks(self._on_lattices, np.nonzero(exact)[0], self.n)
         self.by_components = np.nonzero(ways == Way.COMPONENTS)[0]
@@ -212,13 +212,13 @@ class Objective:
 
     @property
     def is_partial(self) -> bool:
-        """Whether a gradient without `full=True` is complete on the prepared support only."""
+        """Whether a gradient needs ``full=True`` to be complete beyond the prepared support."""
         return bool(self._sets) or self._has_lattices_with_missing
 
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
         """Return whether the sets that use components could be evaluated quickly on a support.
 
-        This means within a fixed amount of work, or within the work of their integrals over time.
+        The work must be below a fixed limit, or below the work of their integrals over time.
         """
         limit = max(_QUICK_WORK, self._integral_work)
         return self.plan.component_work(support, self.by_components) <= limit
@@ -272,7 +272,7 @@ class Objective:
     ) -> tuple[float, NDArray[np.float64]]:
         """Return loss and gradient; the loss is infinite if rates leave the range of a double.
 
-        Without `full`, entries outside the prepared support may be incomplete (`is_partial`).
+        If `full` is False, entries outside the prepared support may be incomplete (`is_partial`).
         Afterwards `effective` is the smallest effective share of the drawn orders.
         """
         nowhere = np.inf, np.zeros((self.n, self.n))
@@ -354,7 +354,7 @@ class Objective:
         )  # fmt: skip
 
     def _lattices_of(self, s: int, known: PartialSet, *, full: bool) -> list[PartialLattice]:
-        """Return the lattices for the derivatives by all entries, or by those of the support."""
+        """Return the lattices for the derivatives by all entries, or by entries of the support."""
         key = (s, full)
         if key not in self._lattices:
             self._lattices[key] = lattices_of(known, self._children, full_gradient=full)

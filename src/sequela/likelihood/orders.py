@@ -34,8 +34,8 @@ __all__ = [
     "sampled_columns",
 ]
 
-# Additional sweeps of burn-in for a chain that starts from the model without interactions. Two or
-# three were enough in trials.
+# Number of additional sweeps of burn-in if a chain starts from the model without interactions. In
+# trials two or three sweeps were enough.
 FIRST_BURN_IN = 8
 
 _LEAST_BLOCK = 2
@@ -48,7 +48,7 @@ def in_sampling_range(columns: Columns) -> bool:
 
 
 def sampled_columns(parameters: Parameters, items: NDArray[np.int64]) -> Columns:
-    """Return the columns of a set that is sampled; raise if its rates are out of range."""
+    """Return the columns of a set to sample; raise an error if its rates are out of range."""
     columns = parameters.columns(items)
     if not in_sampling_range(columns):
         raise InputError(
@@ -81,7 +81,7 @@ class OrderSampler:
     sampling : Sampling
         Block size, number of sweeps and of proposals.
     way : Way
-        Relocation, or one of the paper's proposals.
+        Relocation, or Metropolis-Hastings with one of the paper's proposals.
     t : float
         The observation time; NaN if unknown.
     resume : bool
@@ -126,8 +126,8 @@ class OrderSampler:
     ) -> NDArray[np.float64]:
         """Advance a chain with all effects times `scale`; return its mean gradient.
 
-        The layout is that of `lattice.gradient`. `extra` is a number of additional sweeps to
-        discard.
+        The layout is that of `lattice.gradient`. `extra` is the number of additional sweeps that
+        are discarded.
         """
         columns = self.columns
         sampling = self.sampling
@@ -135,7 +135,8 @@ class OrderSampler:
         G = np.zeros((columns.k + 1, columns.n_columns + 1))
         if self.way == Way.RELOCATION:
             block = min(sampling.block, _largest_block(columns))
-            # About two gradients per sweep are enough: consecutive orders differ by one block only.
+            # About two gradients per sweep are enough, because consecutive orders differ in one
+            # block.
             every = max(1, -(-columns.k // block) // 2)
             none_kept = np.empty((0, columns.k), dtype=np.int64)
             burn_in = sampling.burn_in + extra

@@ -1,4 +1,4 @@
-"""Theta in the forms that the kernels need."""
+"""Convert theta to the forms that the kernels need."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def _row_starts(n: int) -> NDArray[np.int64]:
 class Columns:
     """The entries of theta that one set needs.
 
-    A column is an item whose rate depends on the state. The items of the set come first, then the
-    items outside on which the set acts.
+    A column is an item whose rate depends on the state. The items of the set come first. The items
+    outside the set on which the set acts follow.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Columns:
     k : int
         Size of the set.
     effects : array, (k, m)
-        Log-effect of each item of the set on each column (0 on itself).
+        Log-effect of each item of the set on each column. The effect of an item on itself is 0.
     rate : array, (m,)
         Base rates of the columns.
     rest : float
@@ -57,7 +57,7 @@ class Columns:
     highest, lowest : float
         Bounds of the log-rates of the columns over all states.
     hidden : array of int
-        Missing items that are not on the lattice; their rates are left out everywhere.
+        Missing items that are not on the lattice. Their rates are left out of all sums.
     """
 
     items: NDArray[np.int64]
@@ -94,10 +94,10 @@ class Parameters:
     theta : array (n, n)
         The parameters; the caller has checked them.
     observation : Observation or None
-        The distribution of the observation time; None: exponential with rate 1.
+        The distribution of the observation time. None gives an exponential time with rate 1.
     any_times : bool
-        Whether the caller supports `phases`; otherwise an observation without a constant rate is
-        an error.
+        Whether the caller supports `phases`. If not, an observation without a constant rate is an
+        error.
 
     Attributes
     ----------
@@ -114,10 +114,10 @@ class Parameters:
         any_times: bool = False,
     ) -> None:
         if any_times and isinstance(observation, ObservationEffects):
-            # Sets have the same probabilities and the same derivatives by theta.
+            # The model without effects gives sets the same probabilities and derivatives by theta.
             theta, observation = observation.absorb(theta), None
-        # A read-only array, such as that of a model, is another type for Numba, which would compile
-        # every kernel a second time.
+        # Copy a read-only array, such as that of a model. For Numba it has another type, so every
+        # kernel would be compiled a second time.
         theta = np.require(theta, requirements=("C", "W"))
         n = theta.shape[0]
         self.theta = theta
@@ -206,7 +206,7 @@ class Parameters:
     ) -> None:
         k = columns.k
         m = columns.items.shape[0]
-        full = G[:, m : m + 1] * per_time  # for items that are not columns
+        full = G[:, m : m + 1] * per_time  # the gradient of items that are not columns
         full[:, columns.items] = G[:, :m]
         full[:, columns.hidden] = 0.0
         own = columns.items[:k]
@@ -216,7 +216,7 @@ class Parameters:
 
 
 def _constant_rate(observation: Observation | None) -> float:
-    """Return the rate of the observation; raise if it is not constant, as the kernels require."""
+    """Return the rate of the observation; raise an error if it is not constant."""
     rate = (observation or Exponential()).constant_rate
     if rate is None:
         raise InputError(

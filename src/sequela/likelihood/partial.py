@@ -1,18 +1,19 @@
-"""Samples with missing cells, or with known orders of some items.
+"""Evaluate samples with missing cells, or with known orders of some items.
 
 With the present items S and the missing items M of a sample, its probability is the sum of p(T)
-over all sets T between S and S + M. The lattice of S + M contains all of them, so one pass gives
-the sum. Not all missing items need to be on it. A missing item *matters* if it acts, directly or
-through other missing items, on an item that is not missing (present or absent). Given the items
-that matter, the history of all other missing items has no effect on the known cells. They are
-summed out by leaving out these items and their rates.
+over all sets T between S and S + M. The lattice of S + M contains all these sets, so one pass gives
+the sum. Not all missing items need to be on the lattice. A missing item *matters* if it acts,
+directly or through other missing items, on an item whose cell is known (present or absent). Given
+the items that matter, the history of the other missing items has no effect on the known cells. To
+sum over the other missing items, these items and their rates are simply left out.
 
-At this theta, the effects of such an item on known items are zero. The derivative with respect to
-such an effect is not zero. It needs a lattice with the item and with the missing items that act on
-it.
+A missing item that does not matter has no effects on known items at this theta. But the derivatives
+with respect to these effects are not zero. Each needs a lattice with this item and with the missing
+items that act on it.
 
-Statements about the order are weights of the steps on the lattice: zero where a certain statement
-forbids a step, the probability of the statement or one minus it where it is uncertain.
+Statements about the order are weights of the steps on the lattice. If a statement is certain, the
+steps that it forbids have weight zero. If it is uncertain, a step has as its weight the probability
+of the statement or one minus this probability.
 """
 
 from __future__ import annotations
@@ -46,8 +47,7 @@ class PartialSet:
     missing : array of int
         The items whose cells are missing, ascending.
     statements : tuple of (int, int, float)
-        Two items, and the probability that the statement that the first came before the second
-        is right.
+        Two items a and b, and the probability that the statement "a came before b" is right.
     """
 
     present: NDArray[np.int64]
@@ -84,15 +84,16 @@ class PartialSet:
 
 @dataclass(frozen=True)
 class PartialLattice:
-    """A lattice of a partly known sample: which missing items are on it, and what it is for.
+    """A lattice of a partly known sample: the missing items on it, and its purpose.
 
     Attributes
     ----------
     missing : tuple of int
         The missing items on the lattice.
     row : int or None
-        None: it gives the value, and the derivatives by the effects of all its items. Otherwise
-        it gives the derivatives by the effects of this missing item alone.
+        If it is None, the lattice gives the log-probability, and the derivatives by the effects of
+        all its items. Otherwise the lattice gives only the derivatives by the effects of the
+        missing item `row`.
     """
 
     missing: tuple[int, ...]
@@ -102,16 +103,16 @@ class PartialLattice:
 def lattices_of(
     partial: PartialSet, children: Sequence[tuple[int, ...]], *, full_gradient: bool
 ) -> list[PartialLattice]:
-    """Return the lattices that a sample needs; the first one gives its value.
+    """Return the lattices that a sample needs; the first lattice gives its log-probability.
 
     Parameters
     ----------
     partial : PartialSet
         The sample.
     children : sequence of tuples
-        For every item of the model the items on which it acts.
+        For every item of the model, the items on which it acts.
     full_gradient : bool
-        Whether derivatives by effects that are zero are wanted, too.
+        Whether derivatives by effects that are zero are also needed.
     """
     matter = partial.that_matter(children)
     found = [PartialLattice(tuple(matter))]
@@ -125,7 +126,7 @@ def lattices_of(
 
 
 def columns_of(parameters: Parameters, partial: PartialSet, on_lattice: Iterable[int]) -> Columns:
-    """Return the columns of a lattice: present items, missing ones on it, active absent ones."""
+    """Return the columns of a lattice: present items, its missing items, active absent items."""
     some = np.array(sorted(on_lattice), dtype=np.int64)
     items = np.concatenate([partial.present, some])
     columns = parameters.columns(items)
@@ -149,7 +150,7 @@ def columns_of(parameters: Parameters, partial: PartialSet, on_lattice: Iterable
 def passage_of(
     parameters: Parameters, partial: PartialSet, on_lattice: Iterable[int]
 ) -> Passage | None:
-    """Return the lattice with these missing items on it; None if its rates are out of range."""
+    """Return the lattice with these missing items; None if its rates are out of range."""
     columns = columns_of(parameters, partial, on_lattice)
     if not in_range(columns):
         return None
@@ -181,8 +182,8 @@ def evaluate_partial(
 ) -> tuple[float, NDArray[np.float64] | None]:
     """Return log p of a sample, at time t or an unknown time (NaN), and its gradient.
 
-    The value is NaN if the rates are out of range. The gradient has the rows that `lattices`
-    give; see `lattices_of`.
+    The log-probability is NaN if the rates are out of range. The gradient has the rows that
+    `lattices` give; see `lattices_of`.
     """
     log_p, gradient = np.nan, None
     for lattice in lattices:

@@ -1,4 +1,4 @@
-"""How partly known samples are evaluated: on lattices, or by drawing their missing cells.
+"""Decide how partly known samples are evaluated: on lattices, or by drawing missing cells.
 
 `Plan` uses this module for samples with missing cells or known orders.
 """
@@ -35,8 +35,9 @@ def partial_passage(parameters: Parameters, known: PartialSet, budget: Budget) -
     if size > 1 and not budget.exact_fits(size, parameters.n):
         raise BudgetError(
             f"a sample has {known.present.size} items and {len(matter)} missing cells that affect "
-            "the answer: more than the budget allows for an exact answer, and the times and orders "
-            "of partly known samples cannot be drawn. Increase the budget, or leave the sample out"
+            "the answer. This is more than the budget allows for an exact answer, and the times "
+            "and orders of partly known samples cannot be drawn. Increase the budget, or leave the "
+            "sample out"
         )
     return passage_in_range(parameters, known, matter)
 
@@ -47,11 +48,11 @@ class PartialPlan:
     Parameters
     ----------
     data : Dataset
-        The samples, whose names appear in errors.
+        The samples. Their names appear in error messages.
     distinct : DistinctSamples
-        Its distinct samples.
+        The distinct samples of `data`.
     budget : Budget
-        What exact evaluation may cost, per set and in total.
+        The largest cost of exact evaluation, per set and in total.
     """
 
     def __init__(self, data: Dataset, distinct: DistinctSamples, budget: Budget) -> None:
@@ -82,15 +83,15 @@ class PartialPlan:
         Parameters
         ----------
         children : sequence of tuples
-            For every item the items on which it acts, or may act.
+            For every item, the items on which it acts, or may act.
         full_gradient : bool
-            Whether derivatives by effects that are zero are wanted, too.
+            Whether derivatives by effects that are zero are also needed.
         most_work : float
             Largest number of operations for all lattices together. If they need more, the missing
             cells of the most expensive samples are drawn.
         sample : bool
-            Whether the missing cells of samples beyond the budget may be drawn; otherwise such a
-            sample is an error.
+            Whether the missing cells of samples beyond the budget may be drawn. If not, a sample
+            beyond the budget is an error.
         """
         work = np.array([self._work(int(s), children, full=full_gradient) for s in self.places])
         exact: NDArray[np.bool_] = np.isfinite(work)
@@ -106,10 +107,11 @@ class PartialPlan:
     ) -> NDArray[np.bool_]:
         """Return which partly known samples a fit evaluates on lattices, for every theta.
 
-        As for complete samples, lattices are judged as if all items interacted. If the missing
-        cells of a sample cannot be drawn, its lattice has only the missing items that matter on the
-        support (`children`). If all lattices together need more operations than the first of
-        `limits`, those that need more than the second are drawn.
+        As for complete samples, the cost of lattices is computed as if all items interacted. If the
+        missing cells of a sample cannot be drawn, its lattice has only the missing items that
+        matter on the support (`children`). If all lattices together need more operations than the
+        first of the `limits`, all samples whose lattice needs more operations than the second limit
+        are drawn.
         """
         if self._in_a_fit is None:
             n = self.data.n_items
@@ -176,16 +178,14 @@ class PartialPlan:
         )
         if not sample:
             raise BudgetError(
-                f"{found}: more than the budget allows for an exact answer. Increase the budget, "
-                "use "
-                "method='auto', which draws the missing cells, or leave the sample out"
+                f"{found}. This is more than the budget allows for an exact answer. Increase the "
+                "budget, use method='auto', which draws the missing cells, or leave the sample out"
             )
         if obstacle is not None:
             raise BudgetError(
-                f"{found}: more than the budget allows for an exact answer, and the cells of a "
-                f"sample with {obstacle} cannot be drawn. Increase the budget, or leave the sample "
-                "or its "
-                f"{'order' if 'order' in obstacle else 'time'} out"
+                f"{found}. This is more than the budget allows for an exact answer, and the cells "
+                f"of a sample with {obstacle} cannot be drawn. Increase the budget, or leave out "
+                f"the sample or its {'order' if 'order' in obstacle else 'time'}"
             )
 
     def _name(self, s: int) -> str:

@@ -1,4 +1,4 @@
-"""The lattice of one set in logarithms (kernels of `passage`): slow, but correct for any theta."""
+"""Evaluate the lattice of one set in logarithms, which is slow but correct for any theta."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["Known", "Passage", "in_range", "out_of_range"]
 
 
-# If the largest exit rate times the time is larger, a result in doubles is checked.
+# If the largest exit rate times the time is larger than this, a result in doubles is checked.
 _RISKY = 1e4
-# The check allows this relative error of the total time, and this difference between two results
-# whose exit rates differ by up to 256 units in the last place.
+# The check allows the relative error _LOST of the total time, and the difference _SAME between two
+# results whose exit rates differ by up to the relative size _NUDGE (256 units in the last place).
 _LOST = 1e-10
 _NUDGE = 256 * 2.2e-16
 _SAME = 1e-8
@@ -135,7 +135,7 @@ class Passage:
 
     @classmethod
     def of(cls, parameters: Parameters, items: NDArray[np.int64]) -> Passage:
-        """Return the lattice of the set `items`; raise if its rates are out of range."""
+        """Return the lattice of the set `items`; raise an error if its rates are out of range."""
         columns = parameters.columns(items)
         if not in_range(columns):
             raise out_of_range(columns)
@@ -194,7 +194,8 @@ class Passage:
     ) -> tuple[float, NDArray[np.float64] | None, float]:
         """Return log p(S | t), G, and the relative error of the total time spent in all states.
 
-        The exit rates are changed by up to the relative size `nudge`, up and down.
+        Before the calculation, each exit rate is increased or decreased by up to the relative size
+        `nudge`.
         """
         states = 1 << self.k
         wide = max(self.k, 1)
@@ -207,8 +208,8 @@ class Passage:
             times=np.empty(states),
             crossings=np.empty((states if want_gradient else 1, wide)),
         )
-        # Leave out the constant rate of all other items until the end: with it, differences of exit
-        # rates would be lost in rounding. Q is changed in place, so use a copy.
+        # Add the constant rate of all other items only at the end. Otherwise differences of exit
+        # rates would be lost in rounding. Use a copy of Q, because Q is changed in place.
         lattice = self.lattice._replace(Q=np.empty(states))
         call(exit_rates, lattice, 0.0)
         if nudge:
@@ -226,9 +227,9 @@ class Passage:
     def _is_sound(self, value: float, G: NDArray[np.float64] | None, lost: float, t: float) -> bool:
         """Return whether a result is correct to about nine digits.
 
-        The times spent in all states must add up to t; otherwise the contour of integration was
-        unsuitable. A change of the exit rates by a few units in the last place, which is the size
-        of rounding errors, must not change the result.
+        The times spent in all states must add up to t. If they do not, the contour of integration
+        was unsuitable. Rounding changes exit rates by a few units in the last place; such a change
+        must not change the result.
         """
         if G is None or not lost < _LOST:
             return False

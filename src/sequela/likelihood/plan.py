@@ -1,8 +1,8 @@
 """Decide how a set is evaluated: on its lattice, by components, or sampled.
 
 All code that evaluates sets (likelihoods, fits, posteriors, questions) uses this module, so that
-all make the same decisions. A new way to evaluate a set is a new member of `Way`, whose cost is
-compared here.
+all make the same decisions. To add a way to evaluate a set, add a member to `Way` and compare its
+cost here.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Way(StrEnum):
     """A way to evaluate a set; the value is its name in results and tables."""
 
     EXACT = "exact"  # the sum over the lattice of all subsets
-    COMPONENTS = "components"  # an integral over time of small lattices; exact as well
+    COMPONENTS = "components"  # an integral over time of small lattices; also exact
     RELOCATION = "relocation"  # orders drawn by relocating blocks of items
     METROPOLIS = "metropolis"  # orders drawn by the paper's informed proposal
     METROPOLIS_UNIFORM = "metropolis-uniform"  # orders drawn by the paper's uniform proposal
@@ -65,19 +65,20 @@ class Way(StrEnum):
 METHODS = ("auto", *(way.value for way in Way))
 EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
 
-# If the lattices need more operations per evaluation, a fit uses components instead. This many take
-# about a fifth of a second.
+# If the lattices need more operations per evaluation than this number, a fit uses components
+# instead. These operations take about a fifth of a second.
 _LATTICE_WORK_OF_A_FIT = 3e9
-# A fit that draws some samples draws all whose lattice needs more operations than their draws.
+# If a fit draws some samples, it draws all samples whose lattice needs more operations than this
+# number, which is about the cost of drawing a sample.
 _DRAWN_WORK = 2e6
-# Completed sets are exact for samples with at most this many known items, or with at most this many
-# known and missing items. More would make lattices of millions of states.
+# Completed sets are exact if a sample has at most _LARGEST_COMPLETED known items, or at most
+# _MOST_COMPLETED known and missing items. Larger samples need lattices of millions of states.
 _LARGEST_COMPLETED = 6
 _MOST_COMPLETED = 16
 # The cost of the gradient between the components of a set, as a number of operations on a lattice.
 _CROSS_OVERHEAD = 3e8
-# Times and orders need a lattice in logarithms, and quantiles its transform at many points. They
-# take this many times as long as a value and gradient.
+# Times and orders need a lattice in logarithms; quantiles also need its Laplace transform at many
+# points. They take this many times as long as the log-likelihood and its gradient.
 _HISTORY_FACTOR = 30.0
 # Number of points in time at which the gradient between components is evaluated.
 _CROSS_POINTS = 4000
@@ -96,7 +97,7 @@ def is_exact(ways: NDArray[np.str_]) -> NDArray[np.bool_]:
 
 
 def check_method(method: str) -> str:
-    """Return the name of a method; raise if it is not one of `METHODS`."""
+    """Return the name of a method; raise an error if it is not one of `METHODS`."""
     if method not in METHODS:
         raise InputError(
             f"method is {method!r}; expected one of " + ", ".join(repr(name) for name in METHODS)
@@ -121,12 +122,12 @@ def choose_way(
     items : array of int
         The set.
     budget : Budget
-        What exact evaluation may cost.
+        The largest cost of exact evaluation.
     method : {"auto", "exact"}
         With "exact", a set beyond the budget raises a `BudgetError`.
     components : bool
-        Whether the caller can use components. It then computes times and orders, for which a
-        lattice is slower than for a value and gradient.
+        Whether the caller can use components. Such a caller computes times and orders, for which a
+        lattice is slower than for the log-likelihood and its gradient.
     """
     # A set of at most one item has only one order.
     if items.size <= 1:
@@ -162,13 +163,13 @@ class Plan:
     Parameters
     ----------
     data : Dataset
-        The samples; their labels are used in errors.
+        The samples; their labels are used in error messages.
     distinct : DistinctSamples
         The distinct samples of the data.
     method : str
         One of `METHODS`.
     budget : Budget
-        What exact evaluation may cost, per set and in total.
+        The largest cost of exact evaluation, per set and in total.
     """
 
     def __init__(
@@ -188,7 +189,7 @@ class Plan:
     def ways(self, parameters: Parameters, *, full_gradient: bool = True) -> NDArray[np.str_]:
         """Return how every distinct sample is evaluated at this theta.
 
-        By components, a complete gradient takes long, but a value alone does not.
+        Components take long for a complete gradient, but not for the log-likelihood alone.
         """
         distinct = self.distinct
         if parameters.phases is not None:
@@ -221,7 +222,7 @@ class Plan:
         return ways
 
     def _all_by_components(self, parameters: Parameters) -> NDArray[np.str_]:
-        """Return components for every set, or raise for a set that is beyond the budget."""
+        """Return components for every set; raise an error if a set is beyond the budget."""
         distinct = self.distinct
         children = acting(parameters.theta != 0.0)
         for s in range(len(distinct)):
@@ -242,7 +243,7 @@ class Plan:
         return np.full(len(distinct), Way.COMPONENTS.value)
 
     def _component_sets(self, parameters: Parameters, *, full_gradient: bool) -> NDArray[np.bool_]:
-        """Return which sets are faster by components than on their lattice."""
+        """Return which sets are evaluated faster by components than on their lattice."""
         distinct = self.distinct
         chosen = np.zeros(len(distinct), dtype=np.bool_)
         # Skip sets whose lattice is faster than any components could be.
@@ -272,7 +273,7 @@ class Plan:
         return chosen
 
     def _all_on_lattices(self, phases: PhaseTables) -> NDArray[np.str_]:
-        """Return the lattice for every set, or raise for a set that is beyond the budget.
+        """Return the lattice for every set; raise an error if a set is beyond the budget.
 
         Other methods do not support observation times that are not exponential.
         """
@@ -313,8 +314,8 @@ class Plan:
     ) -> NDArray[np.str_]:
         """Return how every distinct sample is evaluated, for all thetas on a support.
 
-        Between two changes of the support, a fit needs a choice that does not depend on theta. The
-        cost of lattices is computed as if all items interacted.
+        A fit needs a choice that does not depend on theta until the support changes. The cost of
+        lattices is computed as if all items interacted.
         """
         if phases is not None:
             return self._all_on_lattices(phases)
@@ -329,8 +330,8 @@ class Plan:
         exact = self._exact_for_any_theta.copy()
         by_components = np.zeros(len(distinct), dtype=np.bool_)
         children = acting(support)
-        # A lattice gives the complete gradient, components only a part of it. So lattices are
-        # better for a fit if they are not too slow.
+        # A lattice gives the complete gradient, but components give only a part of the gradient. So
+        # lattices are better for a fit if they are not too slow.
         affordable = float(self._work_if_dense[exact].sum()) <= _LATTICE_WORK_OF_A_FIT
         for s in self._candidates():
             if exact[s] and affordable:
@@ -349,8 +350,8 @@ class Plan:
     def _ways_of_a_sampled_fit(self, exact_partial: NDArray[np.bool_]) -> NDArray[np.str_]:
         """Return how samples are evaluated in a fit that draws missing cells, on any support.
 
-        Such a fit has a Monte Carlo error in any case. So each complete set is evaluated in the
-        faster of two ways, on its lattice or by drawn histories, and none by components.
+        Such a fit always has a Monte Carlo error. So each complete set is evaluated in the faster
+        of two ways: on its lattice or by drawn histories. No set is evaluated by components.
         """
         distinct = self.distinct
         can_be_drawn = ~distinct.partial & ~distinct.timed & (distinct.sizes > 1)
@@ -361,7 +362,7 @@ class Plan:
         return ways
 
     def _name_partial(self, ways: NDArray[np.str_], exact: NDArray[np.bool_]) -> None:
-        """Set how partly known samples are evaluated; drawn samples by their size."""
+        """Set how partly known samples are evaluated; for drawn samples, the size decides."""
         places = self.partial.places
         known = [self.distinct.known(int(s)) for s in places]
         most = np.array([k.present.size + k.missing.size for k in known if k is not None])
@@ -413,7 +414,8 @@ class Plan:
             ]
         )
         found: NDArray[np.bool_] = fits[sizes, self.distinct.timed.astype(np.int64)]
-        # Partly known samples are decided elsewhere; treat them as exact here.
+        # Partly known samples are treated as exact here; another method decides how to evaluate
+        # them.
         return found | self.distinct.partial
 
     def _work(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -459,7 +461,8 @@ class Plan:
 
     def _named(self, exact: NDArray[np.bool_]) -> NDArray[np.str_]:
         sampled = np.where(self.distinct.timed, Way.METROPOLIS.value, Way.RELOCATION.value)
-        # The type must be wide enough for all names, which are filled in later.
+        # The type of the array must be wide enough for all names, because other names are filled in
+        # later.
         return np.where(exact, Way.EXACT.value, sampled).astype(f"<U{max(map(len, Way))}")
 
     def _by_name(self) -> NDArray[np.str_]:

@@ -2,8 +2,8 @@
 
 For a set beyond the budget, orders are drawn at some theta_0. The ratio p(S; theta) / p(S; theta_0)
 is then estimated from these orders by importance weights. The estimate is a smooth function with a
-consistent gradient, so line searches and quasi-Newton matrices work. The effective share of the
-orders shows when theta has moved too far and new orders must be drawn.
+consistent gradient, so line searches and quasi-Newton matrices work. If the effective share of the
+orders is small, theta has moved too far from theta_0, and new orders must be drawn.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class DrawnOrders:
     Attributes
     ----------
     items, weight : array, float
-        The set and its share of the samples; its time is unknown.
+        The items of the set, and its share of the samples. The time of the set is unknown.
     states : array (chains, size)
         The current orders of the chains.
     orders : array (chains, kept, size)
@@ -90,7 +90,7 @@ class DrawnOrders:
         return G
 
     def weigh(self, log_weights: NDArray[np.float64]) -> Weighed:
-        """Return the weights from the log-probabilities (chains, kept) at another theta."""
+        """Return the weights of the orders from their log-probabilities at another theta."""
         log_ratio = log_weights - self.drawn
         top = log_ratio.max()
         weight = np.exp(log_ratio - top)
@@ -120,7 +120,7 @@ class DrawnOrders:
         chains: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
         log_p: float | None,
     ) -> None:
-        """Store new orders and log p(S); if `log_p` is None, that of the independent model."""
+        """Store new orders and log p(S); if `log_p` is None, use the model without interactions."""
         self.states = np.stack([state for state, _ in chains])
         self.orders = np.stack([orders for _, orders in chains])
         if log_p is None:

@@ -1,12 +1,13 @@
-"""Sampled sets: drawn orders give the gradient, and an integral along a path gives the value.
+"""Estimate log p of sampled sets and its gradient from drawn orders.
 
 Each sampled set has several independent chains. The spread between their means gives a standard
 error that is right for any correlation within a chain.
 
-The value is the integral of the gradient along the straight path from the model without
-interactions, whose value is known by quadrature, to theta (thermodynamic integration). The
-integrand is smooth. A Gauss-Legendre rule with enough nodes (`path_nodes`) has an error far below
-the reported sampling error.
+The mean gradient of the orders is an estimate of the gradient of log p. Log p itself is an integral
+of this gradient (thermodynamic integration). The path of the integral is the straight line to theta
+from the model without interactions, for which log p is known by quadrature. The integrand is
+smooth. A Gauss-Legendre rule with enough nodes (`path_nodes`) has an error far below the reported
+sampling error.
 """
 
 from __future__ import annotations
@@ -42,17 +43,17 @@ class Chain:
 
 @dataclass(frozen=True)
 class ChainResult:
-    """The result of one chain: a mean gradient (layout of `lattice.gradient`) and a value."""
+    """The result of one chain: log p and a mean gradient (layout of `lattice.gradient`)."""
 
     G: NDArray[np.float64] | None
     log_p: float
 
 
 def path_nodes(columns: Columns, nodes: int) -> int:
-    """Return the number of nodes along the path that gives the value of a set.
+    """Return the number of nodes of the integral along the path that gives log p of a set.
 
-    The integrand has a stronger curvature if interactions can change a log-rate by more. With this
-    many nodes the error of the rule was below 1e-6 in trials with changes of up to 60.
+    The more interactions can change a log-rate, the more the integrand is curved. With the returned
+    number of nodes, the error was below 1e-6 in trials in which log-rates changed by up to 60.
     """
     strength = float(np.abs(columns.effects).sum(axis=0).max(initial=0.0))
     return max(nodes, min(int(2.0 * strength) + 4, _MOST_PATH_NODES))
@@ -71,7 +72,7 @@ class ChainRun:
     index: tuple[int, int]
 
     def __call__(self, *, value: bool, gradient: bool) -> ChainResult:
-        """Advance the chain; return its estimates of the value and of the gradient, if wanted."""
+        """Advance the chain; return its estimates of log p and of the gradient, as requested."""
         sampler = self.sampler
         chain = self.chain
         rng = stream(self.seed, Purpose.SAMPLED_LIKELIHOOD, *self.index, chain.steps_taken)
@@ -80,7 +81,7 @@ class ChainRun:
         if sampler.way != Way.RELOCATION and not sampler.resume:
             chain.order = np.empty(sampler.columns.k, dtype=np.int64)  # the first proposal fills it
         elif value or not chain.order.size:
-            # The estimate of a value starts at the model without interactions, where a chain needs
+            # The path of the integral starts at the model without interactions, where a chain needs
             # no burn-in.
             extra = 0 if value else FIRST_BURN_IN
             chain.order = sampler.start(rng)

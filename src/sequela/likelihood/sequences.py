@@ -1,4 +1,7 @@
-"""Sequences of arrivals, complete or partial, at known or unknown times (sections 4.1 to 4.3)."""
+"""Compute the likelihood of sequences of arrivals (sections 4.1 to 4.3 of the paper).
+
+Sequences may be complete or partial, and observed at known or unknown times.
+"""
 
 from __future__ import annotations
 
@@ -74,10 +77,10 @@ def sequence_log_likelihood(
         Items in the order in which they arrived: labels if the model has labels or `items` is
         given, otherwise positions from 0 to n - 1. Sequences may be empty.
     times : array or None
-        When each sequence was observed (section 4.2). None: at an unknown time, distributed as
-        the model's observation (Proposition 2).
+        When each sequence was observed (section 4.2). If it is None, times are unknown and have
+        the distribution of the model's observation (Proposition 2).
     complete : bool
-        True: every sequence contains all items and is observed after the last arrival, eq. (4).
+        Whether every sequence contains all items and is observed after the last arrival, eq. (4).
     items : sequence of str or None
         Labels of theta's rows and columns.
     return_gradient : bool
@@ -127,7 +130,7 @@ def sequence_log_likelihood(
         )  # fmt: skip
         return gradient
 
-    # Contiguous, because a kernel is compiled for one layout of its arguments.
+    # Make the array contiguous, because a kernel is compiled for one layout of its arguments.
     blocks = [chosen[start::_BLOCKS].copy() for start in range(min(_BLOCKS, chosen.size))]
     parts = run_pieces(work, blocks, resolve_threads(n_threads))
     if np.isnan(log_p).any():

@@ -17,7 +17,7 @@ __all__ = ["replacing"]
 
 
 def _mode(target: Path) -> int:
-    """Return the permissions that the new file gets: those of the old one, or the usual ones.
+    """Return the permissions for the new file: those of the old file, or else the usual ones.
 
     A new temporary file can be read only by its owner, which does not suit a shared folder.
     """
@@ -34,10 +34,10 @@ def _mode(target: Path) -> int:
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file next to `path`, which replaces `path` if the block succeeds.
 
-    The content is on disk (fsync) before the rename, so that a crash leaves the old file or the new
-    file complete. If the block fails, the temporary file is removed and `path` is unchanged. Before
-    a process writes its first file to a folder, it removes temporary files of killed processes
-    there (`owners.sweep`).
+    The content is written to disk (fsync) before the temporary file gets its final name. After a
+    crash, `path` is therefore the complete old file or the complete new file. If the block fails,
+    the temporary file is removed and `path` is unchanged. Before a process writes its first file to
+    a folder, it removes temporary files of killed processes there (`owners.sweep`).
     """
     target = Path(path)
     sweep(target.parent)
@@ -54,7 +54,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    # The rename survives a crash only if the folder is on disk too; not all systems can do that.
+    # The new name survives a crash only if the folder is written to disk too. Some systems cannot
+    # write a folder to disk.
     with contextlib.suppress(OSError):
         folder = os.open(target.parent, os.O_RDONLY)
         try:

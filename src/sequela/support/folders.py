@@ -35,7 +35,7 @@ _OWNER = ".owner"
 def check_folder(path: str | os.PathLike[str], *, force: bool) -> Path:
     """Return the path of an output folder; raise an error if the folder cannot be made.
 
-    Callers use this before the work, so that no result is lost.
+    Callers check the folder before they compute results, so that no result is lost.
     """
     target = Path(path)
     if target.exists() or target.is_symlink():
@@ -43,13 +43,13 @@ def check_folder(path: str | os.PathLike[str], *, force: bool) -> Path:
             raise InputError(f"{str(path)!r} is not a folder; choose another output folder")
         if not force and any(target.iterdir()):
             raise InputError(
-                f"the folder {str(path)!r} exists and is not empty; choose another one, or replace "
-                f"it with {option('force', True)}"
+                f"the folder {str(path)!r} exists and is not empty; choose another folder, or "
+                f"replace it with {option('force', True)}"
             )
         if force and any(target.iterdir()) and not (target / "run.json").exists():
             raise InputError(
                 f"the folder {str(path)!r} holds no run.json, so sequela did not make it and does "
-                "not replace it; choose another one"
+                "not replace it; choose another folder"
             )
     parent = target.absolute().parent
     if not parent.is_dir():
@@ -58,7 +58,9 @@ def check_folder(path: str | os.PathLike[str], *, force: bool) -> Path:
             "make it first"
         )
     if not os.access(parent, os.W_OK):
-        raise InputError(f"the folder {str(parent)!r} cannot be written to")
+        raise InputError(
+            f"you may not write to the folder {str(parent)!r}; choose another output folder"
+        )
     return target
 
 
@@ -70,8 +72,9 @@ def new_folder(
 
     If the block fails, the temporary folder is removed and an existing folder is unchanged. There
     is one exception: if the block has already written the file `keep_with`, the unfinished folder
-    is kept. It is called ``NAME.incomplete`` from the beginning, so that it can be found even if
-    the process is killed. It is removed when a later run to the same folder succeeds.
+    is kept. With `keep_with`, the temporary folder is called ``NAME.incomplete`` from the
+    beginning, so that users find it even if the process is killed. It is removed when a later run
+    that writes to `path` succeeds.
     """
     target = check_folder(path, force=force)
     parent = target.absolute().parent

@@ -1,17 +1,18 @@
-"""Everything about Numba in one place: options, disk cache, and the notice while it compiles.
+"""Compile kernels with Numba: its options, its disk cache, and the notice while it compiles.
 
 Functions that Python calls are decorated with `kernel`. Functions that only kernels call are
-decorated with `helper` or `inlined`. No other decorator of Numba is used, so that an option is
-changed in one line. The options and their reasons:
+decorated with `helper` or `inlined`. No other decorator of Numba is used, so that all options are
+in this module. The options and their reasons:
 
-- ``nogil``: our own threads run kernels at the same time (never ``parallel=True``, which aborts
-  when two threads call it under the workqueue layer, and crashes after a fork under OpenMP);
-- ``cache``: compile once per machine, not once per process;
+- ``nogil``: our own threads run kernels at the same time. We never use ``parallel=True``: it aborts
+  when two threads call it under the workqueue layer, and it crashes after a fork under OpenMP.
+- ``cache``: a kernel is compiled once per machine, not once per process.
 - ``fastmath`` without ``nnan`` and ``ninf``: products may be fused with sums, but NaN and infinity
-  keep their meaning, because range checks rely on them. Also without ``reassoc``: a loop whose sum
-  may be reordered is compiled in a vectorised and a plain version, and the addresses of its arrays
-  decide which one runs, so that the last bit could vary with the threads. Long sums are instead
-  written in several lanes (`gemm.lane_sum`);
+  keep their meaning, because range checks rely on them.
+- ``fastmath`` without ``reassoc``: if Numba may reorder a sum, it compiles the loop twice,
+  vectorised and plain. The addresses of the arrays decide which version runs, so the last bit of
+  the sum could vary with the threads. Long sums are instead written in several lanes
+  (`gemm.lane_sum`).
 - ``error_model="numpy"``: a division by zero gives infinity, not an exception inside a kernel.
 """
 
@@ -39,7 +40,7 @@ __all__ = ["call", "helper", "inlined", "kernel"]
 
 _log = logging.getLogger("sequela")
 
-# Numba makes both at run time, so type checkers do not know them.
+# Numba defines both names at run time, so type checkers do not know them.
 config: Any = numba.config
 typeof: Any = numba.typeof
 
@@ -51,12 +52,13 @@ _OPTIONS: dict[str, Any] = {
 
 _INSIDE_ONLY: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
-# Numba compiles under its own lock; this one makes sure that only one thread reports it.
+# Numba has its own lock for compilation. This lock ensures that only one thread reports it.
 _compiling = threading.Lock()
 
 # Compilation that takes longer than this many seconds is announced.
 _NOTICE_AFTER = 1.0
-# Seconds until the second line about compilation; each later pause is twice as long, to a limit.
+# Seconds between the first two lines about compilation, and the longest time between two lines.
+# The time doubles after each line.
 _FIRST_GAP, _LONGEST_GAP = 10.0, 60.0
 
 
@@ -108,8 +110,9 @@ def kernel(function: Callable[..., Any]) -> Any:
 def helper(function: Callable[..., Any]) -> Any:
     """Compile `function` as a part of the kernels that call it.
 
-    It has no wrapper for Python and no separate cache entry, which saves a tenth of the compile
-    time. Python must not call it: Numba does not check this, and the process would crash.
+    A helper has no wrapper for Python and no separate cache entry, which saves a tenth of the
+    compile time. Python code must not call a helper: Numba does not check this, and the process
+    would crash.
     """
     return numba.njit(**_OPTIONS, **_INSIDE_ONLY)(function)
 
@@ -117,9 +120,9 @@ def helper(function: Callable[..., Any]) -> Any:
 def inlined(function: Callable[..., Any]) -> Any:
     """Copy `function` into the kernels and helpers that call it.
 
-    Use this for functions between a large kernel and its callers. Numba optimises a function
-    together with everything that it calls, so that each layer in between would cost as much compile
-    time as the large kernel itself.
+    Use this for functions that call a large kernel and are called by other kernels. Numba optimises
+    a function together with everything that it calls. Without inlining, each such function would
+    therefore cost as much compile time as the large kernel itself.
     """
     return numba.njit(inline="always", **_OPTIONS, **_INSIDE_ONLY)(function)
 
@@ -144,7 +147,7 @@ class _Progress:
             self._spent += seconds
 
     def tell(self, name: str, seconds: float) -> None:
-        """Log a line about the kernel that is being compiled since `seconds`, if one is due."""
+        """Log a line if it is due: the kernel `name` has been compiling for `seconds`."""
         with self._lock:
             now = time.monotonic()
             if self._due is None:

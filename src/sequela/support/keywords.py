@@ -1,7 +1,7 @@
-"""Typed keyword arguments: unknown names are refused, options that belong together become objects.
+"""Check keyword arguments, and collect options that belong together in one object.
 
-A public function declares its options once, in a TypedDict (``**options: Unpack[Keywords]``), and
-passes them on as frozen dataclasses, which check their own values.
+A public function declares its options once, in a TypedDict (``**options: Unpack[Keywords]``). It
+passes them on as frozen dataclasses, which check their own values. Unknown names are refused.
 """
 
 from __future__ import annotations

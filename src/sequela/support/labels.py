@@ -17,16 +17,18 @@ if TYPE_CHECKING:
 __all__ = ["compose", "compose_all", "find_disguised", "find_unfit", "visible"]
 
 _JOINERS = "\u200c\u200d"  # part of emoji, and of words in Persian and in languages of India
-# Signs before a number in Arabic and Syriac: visible, although Unicode calls them "format".
+# Signs before a number in Arabic and Syriac. They are visible, although Unicode calls their
+# category "format".
 _DRAWN = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2"
 _HIDDEN_KINDS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-# The flags of England, Scotland and Wales: a black flag, invisible letters, and an end.
+# The flags of England, Scotland and Wales. Each is written as a black flag, invisible letters and
+# an invisible end mark.
 _TAGGED_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,30}\U000e007f")
 _SELECTORS = {*map(chr, range(0xFE00, 0xFE10)), *_JOINERS}
 
 
 def compose(text: str) -> str:
-    r"""Return the composed form (NFC), in which an e with an accent is always one character.
+    r"""Return the composed form (NFC) of a text: an e with an accent becomes one character.
 
     Examples
     --------
@@ -90,13 +92,13 @@ def _is_hidden(character: str) -> bool:
 
 
 def _is_no_character(character: str) -> bool:
-    """Tell whether Unicode reserves this code point as never assigned to a character."""
+    """Tell whether Unicode will never assign this code point to a character."""
     code = ord(character)
     return code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
 
 
 def find_unfit(labels: Sequence[str]) -> tuple[int, str] | None:
-    r"""Return the position of the first label that cannot be used, and why; None if all can.
+    r"""Return the first unusable label, as (its position, the reason); None if all can be used.
 
     Examples
     --------

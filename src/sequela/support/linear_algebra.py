@@ -25,7 +25,7 @@ def _libraries() -> tuple[Any, Any]:
 
 @lru_cache(maxsize=2)
 def _found_libraries(with_scipy: bool) -> tuple[Any, Any]:  # noqa: ARG001 - the key of the cache
-    """Find the libraries; cached, because the search takes as long as a small fit."""
+    """Return the libraries. They are cached: the search takes as long as a small fit."""
     import threadpoolctl  # type: ignore[import-untyped]
 
     found = threadpoolctl.ThreadpoolController()
@@ -34,11 +34,11 @@ def _found_libraries(with_scipy: bool) -> tuple[Any, Any]:  # noqa: ARG001 - the
 
 @contextlib.contextmanager
 def blas_on_one_thread() -> Iterator[None]:
-    """Limit linear algebra to one thread in this process until the last such block has ended.
+    """Limit linear algebra in this process to one thread while any such block is running.
 
-    A sum that several threads compute may differ in the last bit. For the small matrices of a fit,
-    threads also cost more than they save: the model without interactions of 20 items took half a
-    second with two threads and 8 ms with one.
+    If several threads compute a sum, its last bit may differ. For the small matrices of a fit,
+    several threads are also slower than one: the fit of a model without interactions between 20
+    items took half a second with two threads and 8 ms with one.
     """
     global _limit, _users
     blas = _libraries()[1]
@@ -57,10 +57,11 @@ def blas_on_one_thread() -> Iterator[None]:
 
 
 def _lift() -> None:
-    """Restore the former number of threads, even if another thread had set the limit."""
+    """Restore the number of threads before the limit, even if another thread set the limit."""
     import threadpoolctl
 
-    # Newer versions let only the thread that set a limit change it, unless the claim is cleared.
+    # In newer versions only the thread that set a limit can change it, unless this function is
+    # called.
     give_up = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
     if give_up is not None:
         give_up(force=True)

@@ -1,8 +1,8 @@
-"""Name an argument in a message as the reader gives it.
+"""Name an argument in a message as the user writes it.
 
 The same function can be called from Python, where an argument is ``drop=``, or by a command, where
-it is the option ``--drop``. A message that tells the reader what to change names the argument with
-the functions of this module, so that it is right in both places.
+it is the option ``--drop``. A message that tells the user what to change gets the name of the
+argument from the functions of this module. So the name is right in Python and in a command.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ __all__ = ["OptionNames", "argument", "either", "names_of_command", "option"]
 
 
 class OptionNames(Protocol):
-    """How a command names the arguments of Python functions."""
+    """The options of a command that stand for the arguments of Python functions."""
 
     def find(self, name: str, value: Any = None) -> str | None:
         """Return the option that sets an argument to a value; None if there is no such option."""
 
 
-# Not a context variable: the threads of a command must see it too.
+# This is not a context variable, because all threads of a command must see the value.
 _commands: list[OptionNames] = []
 
 
 @contextlib.contextmanager
 def names_of_command(names: OptionNames) -> Iterator[None]:
-    """Name arguments as options inside this block."""
+    """Name arguments in messages as options of a command inside this block."""
     _commands.append(names)
     try:
         yield
@@ -50,9 +50,9 @@ def argument(name: str) -> str:
 
 
 def option(name: str, value: Any = None) -> str:
-    """Return an argument as the reader must write it, with its value if there is one.
+    """Return an argument as the user must write it, with its value if there is one.
 
-    If the command has no such option, the text says that it belongs to Python.
+    If the command has no option for the argument, "(in Python)" is added to the text.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def option(name: str, value: Any = None) -> str:
 
 
 def either(python: str, command: str) -> str:
-    """Return the first text in Python, and the second one in a command.
+    """Return the text `python` if Python code runs, and the text `command` if a command runs.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Names of temporary files that identify the process that made them, and their removal.
+"""Name temporary files after the process that made them, and remove those of ended processes.
 
 A process that is killed leaves its temporary files behind. The next process that writes to the same
 folder removes them, but never those of a process that is still running or of another machine.
@@ -39,7 +39,7 @@ def temporary_prefix(name: str) -> str:
 
 
 def is_gone(mark: str) -> bool:
-    """Tell whether the process of an `owner_mark` was on this machine and has ended.
+    """Tell whether the process with this `owner_mark` ran on this machine and has ended.
 
     Examples
     --------
@@ -77,11 +77,11 @@ def _remove_file(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError:
-        return  # it belongs to another user and does no harm
+        return  # the file belongs to another user and does no harm
 
 
 def _remove_folder(path: Path) -> None:
-    """Remove a temporary folder; first restore an old output folder that was not replaced."""
+    """Remove a temporary folder; first restore the old output folder in it if none replaced it."""
     inside = list(path.iterdir())
     if len(inside) == 1 and path.name.startswith(f".{inside[0].name}.old."):
         target = path.parent / inside[0].name

@@ -29,7 +29,7 @@ _BETWEEN_LINES = 10.0
 _lines: ContextVar[bool] = ContextVar("lines", default=False)
 _hidden: ContextVar[bool] = ContextVar("hidden", default=False)
 
-# The bars on the screen, the last one on top; lines are printed above it.
+# The bars on the screen. The last bar of the list is on top, and lines are printed above it.
 _bars: list[Any] = []
 
 
@@ -61,7 +61,8 @@ def somebody_watches() -> bool:
 def shows_lines() -> bool:
     """Tell whether progress is shown as plain lines: inside `lines_in_log`, or in a notebook.
 
-    A notebook shows a bar if ipywidgets is installed; otherwise a bar would be control characters.
+    A notebook shows a bar if ipywidgets is installed. Without ipywidgets it would show the control
+    characters of the bar, so lines are written instead.
     """
     return not somebody_watches() and (_lines.get() or _in_notebook())
 
@@ -75,9 +76,9 @@ def _has_widgets() -> bool:
 
 
 def show_bar(*columns: Any) -> Any:
-    """Start and return a progress bar of rich on standard error, which disappears at its end.
+    """Show a progress bar of the package rich on standard error, and return the bar.
 
-    Close it with `hide_bar`. Until then `say_line` prints above it.
+    `hide_bar` removes it. Until then `say_line` prints above it.
     """
     from rich.console import Console
     from rich.progress import Progress
@@ -101,8 +102,8 @@ def bar_is_shown() -> bool:
 
 
 def say_line(text: str) -> None:
-    """Write a line, escaped, to standard error; above the bar, if there is one."""
-    text = visible(text)  # it may quote text from a file
+    """Write a line to standard error, above the bar if there is one."""
+    text = visible(text)  # escape it, because it may quote text from a file
     if _bars:
         _bars[-1].console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
         return
@@ -119,7 +120,7 @@ class Ticker:
         The function. It is called in its own thread, so that it is also called during a single long
         piece of work.
     between : float or None
-        Seconds between two calls; None: only one call.
+        Seconds between two calls. None means that there is only one call.
     """
 
     def __init__(self, act: Callable[[], None], between: float | None = None) -> None:
@@ -145,8 +146,8 @@ class Ticker:
 class WorkProgress:
     """Counts pieces of work that are done; shows a bar after two seconds.
 
-    Inside `lines_in_log`, without a terminal, it instead writes a line after two seconds and then
-    every ten seconds. Both also appear while the first piece is still running.
+    If there is no terminal, and inside `lines_in_log`, a line is written after two seconds and then
+    every ten seconds instead. The bar or the line also appears while the first piece is running.
 
     Parameters
     ----------

@@ -35,8 +35,8 @@ def materialise_seed(random_state: RandomState) -> int:
     Parameters
     ----------
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        An integer is the seed itself; a generator draws one (and its state advances); None uses
-        fresh entropy from the operating system.
+        An integer is the seed itself. From a generator, a seed is drawn, which changes its state.
+        None takes a new seed from the operating system.
 
     Examples
     --------
@@ -66,20 +66,21 @@ def materialise_seed(random_state: RandomState) -> int:
 class Purpose(IntEnum):
     """The purpose of a stream of random numbers.
 
-    The value is the first part of the key of the stream, so two purposes never share random
-    numbers. Never change or reuse a value: the same seed would then give other results.
+    The value is the first part of the key of a stream, so streams for different purposes never
+    share random numbers. Never change or reuse a value: the same seed would then give other
+    results.
     """
 
     FITTED_ORDERS = 1  # orders of large sets while a model is fitted
     RANDOM_START = 2  # interactions at a random start
     FOLDS = 3  # assignment of samples to the folds of a cross-validation
-    ADAGRAD_SEED = 4  # the seed of the sampler that AdaGrad uses
+    ADAGRAD_SEED = 4  # the seed for the sampler that AdaGrad uses
     SAMPLED_LIKELIHOOD = 5  # orders of large sets for a value and a gradient
     SAMPLED_POSTERIOR = 6  # orders of large sets for posteriors of times and orders
     POSTERIOR_CHAIN = 7  # a Markov chain over theta
     POSTERIOR_SWAP = 8  # exchanges between replicas of a chain over theta
     EXPERIMENT = 10  # draws of an experiment of the paper
-    QUESTION_TO_DRAW = 11  # the seed of a question to one draw of a posterior
+    QUESTION_TO_DRAW = 11  # the seed for the answer of one draw of a posterior to a question
     COMPLETIONS = 12  # missing cells of samples
     STUDY = 13  # a simulated data set of a planned study
     FIT_CHECK = 14  # simulated data sets that are compared with the data of a fit
@@ -95,15 +96,15 @@ def stream(seed: int, purpose: Purpose, *index: int) -> np.random.Generator:
     >>> stream(7, Purpose.FOLDS, 3).random() == stream(7, Purpose.RANDOM_START, 3).random()
     False
     """
-    # At least two numbers: a key of one number belongs to `simulation_stream`.
+    # The key has at least two numbers, because keys of one number belong to `simulation_stream`.
     return _generator(seed, (int(purpose), *(index or (0,))))
 
 
 def simulation_stream(seed: int, chunk: int) -> np.random.Generator:
     """Return the generator of one chunk of simulated draws.
 
-    Its key is only the number of the chunk. No other stream has a key of one number. The key is the
-    one of version 0.1, so that a seed still gives the same draws.
+    The key of the stream is only the number of the chunk. No other stream has a key of one number.
+    Version 0.1 used the same key, so a seed gives the same draws as in version 0.1.
     """
     return _generator(seed, (chunk,))
 
@@ -120,9 +121,9 @@ def plan_stream(plan_seed: int, draw: PlanDraw, *index: int) -> np.random.Genera
     """Return the generator of one draw of a plan of repeats.
 
     The seed of a plan is used only for these draws; each of its fits has its own seed. The keys are
-    those of version 0.1, because a folder may have been started with an older version: the
-    remaining repeats must agree with the recorded ones, and the items of a record are drawn again
-    when it is read.
+    the same as in version 0.1, because a folder may contain repeats that an older version recorded.
+    The remaining repeats must agree with the recorded repeats. Also, the items of a recorded repeat
+    are not stored, but drawn again when the record is read.
     """
     return _generator(plan_seed, (int(draw), *index))
 

@@ -42,7 +42,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class Rule:
-    """A condition that the value of a field must meet, and its description for errors."""
+    """A condition that the value of a field must meet, with its description for error messages."""
 
     test: Callable[[Any], bool]
     words: str
@@ -53,7 +53,7 @@ class _NotFinite:
     """Marks a number that may be infinite or NaN."""
 
 
-# Kinds of fields. A plain `float` is finite: NaN in a file is nearly always damage.
+# Kinds of fields. A plain `float` must be finite, because NaN in a file is nearly always damage.
 AnyNumber = Annotated[float, _NotFinite()]
 Count = Annotated[int, Rule(lambda value: value >= 0, "an integer of at least 0")]
 Digest = Annotated[
@@ -67,19 +67,19 @@ Digest = Annotated[
 
 @dataclass(frozen=True)
 class Place:
-    """The file and the field of a value, and what to do if the value is wrong."""
+    """Where a value was read (file and field), and what users should do if the value is wrong."""
 
     file: str | os.PathLike[str]
     remedy: str
     field: str = ""
 
     def at(self, name: str | int) -> Place:
-        """Return the place of a field, or of an entry of a list, inside this one."""
+        """Return the place of a field of this object, or of an entry of this list."""
         inner = f"[{name}]" if isinstance(name, int) else f".{name}" if self.field else name
         return Place(self.file, self.remedy, f"{self.field}{inner}")
 
     def error(self, found: str, expected: str) -> InputError:
-        """Return the error for this field, from what was found and what was expected."""
+        """Return an error that says what was found in this field and what was expected."""
         where = f"its field {visible(self.field, one_line=True)!r:.120}" if self.field else "it"
         return InputError(
             f"the file {str(self.file)!r} cannot be used: {where} {found}, expected {expected}. "
@@ -87,7 +87,7 @@ class Place:
         )
 
     def wrong(self, value: Any, expected: str) -> InputError:
-        """Return the error for a `value` that is not what was expected."""
+        """Return an error that shows the wrong `value` of this field and what was expected."""
         return self.error(f"is {_shown(value)}", expected)
 
 
@@ -143,7 +143,7 @@ def _depth(value: Any) -> int:
 
 
 def read_fields(kind: type[T], value: Any, place: Place) -> T:
-    """Return `value`, an object of JSON, as a dataclass whose annotations are checked.
+    """Return the JSON object `value` as the dataclass `kind`; check the types of all fields.
 
     Fields with a default may be missing. Unknown fields are ignored, unless the class has
     ``closed = True``.
@@ -214,7 +214,10 @@ def _read_annotated(hint: Any, value: Any, place: Place) -> Any:
 
 
 def _read_union(hint: Any, value: Any, place: Place) -> Any:
-    """Return the value as the first type that fits; with one type besides null, use its error."""
+    """Return the value as the first type of the union that fits.
+
+    If the union has only one type besides null, the error is that of this type.
+    """
     members = [one for one in get_args(hint) if one is not type(None)]
     if value is None and len(members) < len(get_args(hint)):
         return None

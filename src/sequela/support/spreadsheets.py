@@ -6,8 +6,8 @@ import re
 
 __all__ = ["guarded", "unguarded"]
 
-# The beginning of a text that a spreadsheet reads as a formula (also with full-width signs), or
-# that would continue in the next cell.
+# The beginning of a text that a spreadsheet would read as a formula (also with full-width signs),
+# or that it would continue in the next cell.
 _LIVE = r"(?:\s*[=+\-@＝＋－＠]|[\t\r\n])"
 
 
@@ -25,5 +25,5 @@ def guarded(text: str) -> str:
 
 
 def unguarded(text: str) -> str:
-    """Return the original of a text that `guarded` returned."""
+    """Return the original text, given the text that `guarded` made from it."""
     return text[1:] if re.match(f"'+{_LIVE}", text) else text

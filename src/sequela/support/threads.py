@@ -29,8 +29,9 @@ Result = TypeVar("Result")
 def resolve_threads(n_threads: int | None) -> int:
     """Return the number of threads to use: the given number, or as many as this process may use.
 
-    None means the limit of `at_most`. If there is none, it means the number of cores that the batch
-    system (``SLURM_CPUS_PER_TASK``), the CPU affinity and the container allow for this process.
+    If `n_threads` is None, the limit set by `at_most` is used. If there is no such limit, the
+    number of cores is used that the batch system (``SLURM_CPUS_PER_TASK``), the CPU affinity and
+    the container allow for this process.
 
     Examples
     --------
@@ -46,8 +47,7 @@ def resolve_threads(n_threads: int | None) -> int:
     if isinstance(n_threads, bool) or not hasattr(n_threads, "__index__") or n_threads < 1:
         raise InputError(
             f"{argument('n_threads')} is {n_threads!r}; expected a positive integer, or None for "
-            "all cores "
-            "that this process may use"
+            "all cores that this process may use"
         )
     return int(n_threads)
 
@@ -79,9 +79,9 @@ def _container_limit(root: Path = Path("/sys/fs/cgroup")) -> int | None:
 
 @contextlib.contextmanager
 def at_most(threads: int) -> Iterator[None]:
-    """Limit the number of threads used inside this block; a call may still pass its own number.
+    """Limit the number of threads used inside this block, unless a call passes its own number.
 
-    Workers that share the cores with other workers use this.
+    Worker processes that share the cores of a machine use this block.
     """
     token = _most.set(threads)
     try:
@@ -95,11 +95,11 @@ def run_all(
 ) -> list[Result]:
     """Call every piece and return the results in the order of the pieces.
 
-    With a `description`, a bar shows the progress if the work takes long.
+    If there is a `description`, a bar shows the progress of work that takes long.
 
-    The pieces and their order do not depend on the number of threads, so the results do not either.
-    After an interrupt, running pieces are finished, the others are cancelled, and the interrupt is
-    raised.
+    The pieces and their order do not depend on the number of threads, and neither do the results.
+    After an interrupt, pieces that are running are finished, all other pieces are cancelled, and
+    the interrupt is raised.
     """
     done = []
     with WorkProgress(description, len(pieces)) as bar:
@@ -111,7 +111,7 @@ def run_all(
         with ThreadPoolExecutor(min(n_threads, len(pieces))) as pool:
             futures = [pool.submit(piece) for piece in pieces]
             try:
-                # The bar advances when any piece is done; results keep the order of the pieces.
+                # The bar advances when any piece is done. The results keep the order of the pieces.
                 for future in as_completed(futures):
                     if future.exception() is not None:
                         break

@@ -1,4 +1,4 @@
-"""Checks of parameters where they enter; kernels do not check them again."""
+"""Check parameters where users give them; kernels do not check them again."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ if TYPE_CHECKING:
 
 __all__ = ["check_theta", "check_tolerance", "is_number", "positive_integer"]
 
-# A double can hold exp(500), but not exp(710). A rate above e^500 means that something else is
-# wrong, because the expected waiting time would be below 1e-217 of the observation time.
+# A double can hold exp(500), but not exp(710). A rate above e^500 is certainly a mistake, because
+# the expected waiting time would be less than 1e-217 times the observation time.
 LARGEST_THETA = 500.0
 
 
 def check_theta(theta: Any, items: Sequence[str] | None = None) -> NDArray[np.float64]:
     """Return theta as a square C-contiguous array of finite doubles, in the order of `items`.
 
-    The rows and columns of a DataFrame must have the same labels. If `items` is given, they are
-    compared with it: the same labels in another order are rearranged, other labels are an error.
+    The rows and columns of a DataFrame must have the same labels. If `items` is given, the labels
+    are compared with `items`. Labels in another order are rearranged; other labels are an error.
     """
     if is_frame(theta):
         theta = _in_order(theta, items)
     try:
         given = np.asarray(theta)
         if given.dtype.kind == "c":
-            raise InputError("theta is complex; expected real numbers, logarithms of rates")
+            raise InputError(
+                "theta is complex; expected real numbers, which are logarithms of rates"
+            )
         array = np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise InputError(
@@ -60,7 +62,7 @@ def check_theta(theta: Any, items: Sequence[str] | None = None) -> NDArray[np.fl
         i, j = np.argwhere(bad)[0]
         raise InputError(
             f"theta[{i}, {j}] is {array[i, j]} ({int(bad.sum())} such entries); expected finite "
-            "numbers. For 'never' use a large negative log-rate such as -30"
+            "numbers. If an item never arrives, use a large negative log-rate such as -30"
         )
     bad = np.abs(array) > LARGEST_THETA
     if bad.any():
