@@ -22,8 +22,8 @@ __all__ = ["SetChain"]
 class SetChain(Learner, BaseEstimator):
     """A continuous-time Markov chain over sets, learned from samples that were each observed once.
 
-    Maximises the mean log-likelihood minus `penalty` times the sum of the absolute interactions
-    (eq. 3 of the paper).
+    The fit maximises the mean log-likelihood minus `penalty` times the sum of the absolute
+    interactions (eq. 3 of the paper).
 
     Parameters
     ----------
@@ -35,7 +35,8 @@ class SetChain(Learner, BaseEstimator):
         comparison.
     n_starts : int, default 1
         Number of starts. The first is the model without interactions; the others have random
-        interactions. All ends are kept in `starts_`; the best is the result.
+        interactions. The results of all starts are kept in `starts_`. The best of them is the
+        result of the fit.
     start_widths : tuple of float, default (0.2, 2.0)
         Random interactions are uniform in [-width, width]. The starts use these widths in turn;
         the paper uses 0.2.
@@ -88,10 +89,10 @@ class SetChain(Learner, BaseEstimator):
     history_ : DataFrame
         One row per iteration of the best start.
     starts_ : list of Start
-        The end of every start, with its theta.
+        The result of every start, with its theta.
     optima_ : DataFrame
-        The distinct ends of the starts, the best first. A row is an optimum if all its starts
-        converged.
+        The distinct models at which the starts ended, the best first. A row is an optimum if all
+        its starts converged.
     misfit_ : FitCheck
         Whether the model describes the data, and what to try if it does not. It is computed when
         it is first used. See `questions.check_fit`.

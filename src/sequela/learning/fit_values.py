@@ -72,8 +72,8 @@ class Start:
     message : str
         How the start ended, in words.
     width : float
-        The first interactions were random in [-width, width]; 0: the model without interactions;
-        NaN: a given theta.
+        The start began with random interactions in [-width, width]. 0 means that it began at the
+        model without interactions, and NaN that it began at a given theta.
     history : list of tuples
         (evaluations, objective, KKT residual, interactions, seconds) of every iteration.
     """

@@ -1,4 +1,4 @@
-"""The smallest penalty for which all interactions are zero, exactly and for sets of any size.
+"""Compute exactly, for sets of any size, the smallest penalty at which no interaction is left.
 
 For the model without interactions the gradient is known in closed form. Given the observation time
 t, arrival times are independent exponential times truncated at t. The probability that i arrived
