@@ -1,8 +1,8 @@
 """Run the repeats of a plan, or a share of them, on threads, on processes or on a cluster.
 
-joblib schedules them (threads, loky processes, Dask). This module writes records as results arrive
-and skips repeats that have a record. It tries a failed repeat once more, on another worker if there
-is one, before it reports the failure. The other repeats continue.
+joblib schedules the repeats (on threads, loky processes or Dask). This module writes records as
+results arrive, and skips repeats that have a record. It tries a failed repeat once more, on another
+worker if there is one, before it reports the failure. The other repeats continue.
 """
 
 from __future__ import annotations
@@ -182,7 +182,10 @@ class _Outcome:
 
 
 def _try(plan: Plan, place: Path, todo: list[int], work: Work, pool: _Pool) -> None:
-    """Run repeats, a second time if they fail or their workers die; raise if some are missing."""
+    """Run repeats, and run those again that fail or whose workers die; raise if some are missing.
+
+    The error is raised if some repeats are still missing after the second attempt.
+    """
     only: list[str] = []
     outcome = _Outcome()
     for attempt in range(_TRIES):
@@ -210,7 +213,7 @@ def _left(plan: Plan, place: Path, todo: list[int]) -> list[int]:
 def _error(plan: Plan, place: Path, left: list[int], outcome: _Outcome) -> RepeatsError:
     again = (
         f"The other {len(plan) - len(missing(plan, place))} are recorded in {str(place)!r}; run "
-        "again to repeat these"
+        "the plan again to do the missing ones"
     )
     if outcome.collapse:
         return RepeatsError(
@@ -250,7 +253,7 @@ def _attempt(
             with _closing(parallel(calls)) as results:
                 for done in results:
                     if done.error is None:
-                        # From here on, nothing is lost if the run ends.
+                        # After this write, the result is kept even if the run is killed.
                         write_record(place, plan, done.repeat, done.result, done.seconds)
                     else:
                         outcome.failures[done.repeat] = done
