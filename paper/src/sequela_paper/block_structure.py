@@ -266,6 +266,7 @@ EXPERIMENTS = {
         data=GLIOBLASTOMA,
         differs="The paper shows a picture, and we measure the size of the block. Rare items have "
         "no interactions partly because of the penalty: the gradient of an effect of a rare item "
-        "is at most about its frequency, which is only a little above lambda for the last items.",
+        "is at most about the frequency of the item, and for the last items this frequency is only "
+        "a little above lambda.",
     )
 }

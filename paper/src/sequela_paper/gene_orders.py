@@ -338,9 +338,10 @@ EXPERIMENTS = {
         repeats=24,
         data=GLIOBLASTOMA,
         solvers=True,
-        differs="Starts have the width of the paper and ten times this width in turn: from narrow "
-        "starts alone our solver always ends at the same optimum, which hides the others. Shares "
-        "are exact if few items act on the pair. We add the evidence for each order, because "
-        "starts that agree are no evidence, and starts that disagree can still be compared.",
+        differs="Half of the starts have the width of the paper, and half have ten times this "
+        "width. From narrow starts alone, our solver always ends at the same optimum, which hides "
+        "the other optima. Shares are exact if few items act on the pair. We add the evidence for "
+        "each order. If all starts agree, this is no evidence for the order; if they disagree, the "
+        "evidence still compares the two orders.",
     )
 }

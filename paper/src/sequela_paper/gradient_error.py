@@ -300,9 +300,10 @@ EXPERIMENTS = {
         draw=draw,
         judge=judge,
         repeats=20,
-        differs="The paper does not say whether the ascent was penalised: both are shown, and the "
-        "verdict is about the penalised one (step 1, lambda 0.01, as in section 5). We add our "
-        "relocation sampler, with as many sweeps as the others have draws; a sweep takes longer. "
+        differs="The paper does not say whether the ascent was penalised. We show the ascent with "
+        "and without a penalty. The verdict is about the penalised ascent (step 1, lambda 0.01, as "
+        "in section 5). We add our relocation sampler, with as many sweeps as the other samplers "
+        "have draws. A sweep takes longer than a draw. "
         "Algorithm 2 puts an item before all items that it promotes. In sets with other items, "
         "whose positions are free, this is too early.",
     )

@@ -338,8 +338,9 @@ EXPERIMENTS = {
         differs=(
             "The clock items are the first m of the 200 in the synthetic data, so that the four "
             "panels show the same samples. We draw the two groups on either side of the time axis, "
-            "so that neither hides the other. We also measure how well they are separated. The "
-            "highlighted sample has both items and the median true time among these samples."
+            "so that neither hides the other. We also measure how well the two groups are "
+            "separated. The highlighted sample is one of the samples with both items: the one that "
+            "has the median true time."
         ),
     )
 }
