@@ -48,7 +48,7 @@ class SetChain(Learner, BaseEstimator):
         KKT residual at which a start has converged: the largest distance of an entry of the
         gradient from the subdifferential of the penalty.
     observation : Observation or None
-        The distribution of the observation time; None: exponential with rate 1.
+        The distribution of the observation time. None means exponential with rate 1.
     budget : Budget or None
         The largest cost of exact evaluation; sets that need more are sampled.
     chains : int, default 16
@@ -56,8 +56,8 @@ class SetChain(Learner, BaseEstimator):
     random_state : int, Generator or None
         Seed of random starts and sampled sets; recorded as `seed_`.
     n_threads : int or None
-        Number of threads; None for all cores that this process may use. Results do not depend on
-        it.
+        Number of threads. None means all cores that this process may use. Results do not depend on
+        the number of threads.
     fixed : DataFrame, array, list of pairs or None
         Interactions that are not learned. Pairs (from, to) fix interactions at 0; triples (from,
         to, value) fix them at a value. A table of theta, or an array in the order of the items,
@@ -77,9 +77,11 @@ class SetChain(Learner, BaseEstimator):
     model_ : Model
         The learned model: theta with labels, the observation, and metadata of the fit.
     objective_, objective_se_ : float
-        Penalised mean log-likelihood, and its Monte Carlo standard error (0: exact).
+        Penalised mean log-likelihood, and its Monte Carlo standard error. The error is 0 if all
+        sets are evaluated exactly.
     kkt_residual_, kkt_floor_ : float
-        Distance from optimality, and its Monte Carlo error (0: exact).
+        The KKT residual (the distance from an optimum), and its Monte Carlo error. The error is 0
+        if all sets are evaluated exactly.
     n_iter_, n_evaluations_ : int
         Number of iterations and of evaluations in the best start.
     status_, message_ : Status, str

@@ -62,9 +62,11 @@ class Start:
     theta : array
         Theta at the end.
     objective, objective_se : float
-        Penalised mean log-likelihood at the end, and its Monte Carlo standard error (0: exact).
+        Penalised mean log-likelihood at the end, and its Monte Carlo standard error. The error is 0
+        if all sets are evaluated exactly.
     kkt_residual, kkt_floor : float
-        Distance from optimality, and the Monte Carlo error of that distance (0: exact).
+        The KKT residual at the end (the distance from an optimum), and its Monte Carlo error. The
+        error is 0 if all sets are evaluated exactly.
     n_iterations, n_evaluations : int
         Number of iterations and of evaluations.
     status : Status

@@ -127,7 +127,7 @@ def fit_independent(
     weights : array
         Share of the samples that have each set.
     observation : Observation or None
-        The distribution of the observation time; None: exponential with rate 1.
+        The distribution of the observation time. None means exponential with rate 1.
     missing : array (distinct sets, n) or None
         1 where a cell is missing (and 0 in `sets`).
     tol : float

@@ -98,7 +98,7 @@ def penalty_max(
     data : Dataset, DataFrame, array or list of sets
         The samples; the times of a Dataset are used.
     observation : Observation or None
-        The distribution of the observation time; None: exponential with rate 1.
+        The distribution of the observation time. None means exponential with rate 1.
     fixed : DataFrame, array, list of pairs or None
         Interactions that are not learned, as in `SetChain`. Only the derivatives of the other
         interactions count. The derivatives are taken with all fixed interactions at zero.

@@ -63,8 +63,8 @@ class Refit:
     model : Model
         The refitted model.
     log_likelihood, log_likelihood_se : float
-        Log-likelihood of all samples together, in nats, and its Monte Carlo standard error (0:
-        exact).
+        Log-likelihood of all samples together, in nats, and its Monte Carlo standard error. The
+        error is 0 if all sets are evaluated exactly.
     n_interactions : int
         Number of interactions that were free, without the base rates.
     converged : bool

@@ -64,13 +64,14 @@ def run(
     backend : {"threads", "processes", "dask"}
         Where repeats run; "dask" needs ``pip install "sequela[cluster]"``.
     workers : int or None
-        Number of threads or processes; None: one per available core. Each repeat has one thread.
+        Number of threads or processes. None means one per available core. Each repeat uses one
+        thread.
     cluster : str or None
-        With "dask": the address of a scheduler, such as "tcp://node7:8786"; None starts one on this
-        machine. If the plan has data, the workers must see the folder.
+        With "dask": the address of a scheduler, such as "tcp://node7:8786". None starts a scheduler
+        on this machine. If the plan has data, all workers must be able to read the folder.
     share : (index, of) or None
-        Run only every `of`-th repeat, starting at `index`: one task of a job array. The tasks may
-        run at the same time, with the same folder.
+        Run only every `of`-th repeat, starting at `index`, as one task of a job array. The tasks of
+        the array may run at the same time, with the same folder.
 
     Returns
     -------
@@ -80,8 +81,8 @@ def run(
     Raises
     ------
     RepeatsError
-        If repeats failed twice, or the workers are gone. The other repeats are recorded; running
-        again continues from there.
+        If repeats failed twice, or the workers are gone. The other repeats are recorded. When `run`
+        is called again, it does only the missing repeats.
 
     Examples
     --------

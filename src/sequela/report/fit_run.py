@@ -66,9 +66,9 @@ class FitResult:
     Attributes
     ----------
     objective, objective_se : float
-        Penalised mean log-likelihood, and its Monte Carlo standard error (0: exact).
+        Penalised mean log-likelihood, and its Monte Carlo standard error (0 if it is exact).
     kkt_residual, kkt_floor : float
-        Distance from optimality, and its Monte Carlo error (0: exact).
+        The KKT residual (distance from an optimum), and its Monte Carlo error (0 if it is exact).
     converged : bool
         Whether the best start ended at an optimum.
     interactions, optima : int

@@ -75,7 +75,7 @@ class ReportContent:
     certainty : DataFrame or None
         Certainty of interactions: "from", "to", and any of "sign_probability", "low", "high".
     pseudo_times : DataFrame or None
-        The table that `pseudo_times` returns, one row per sample; None: they are not shown.
+        The table that `pseudo_times` returns, one row per sample. If None, times are not shown.
     run : Run or None
         How the model was learned.
     posterior : Posterior or None

@@ -53,7 +53,7 @@ class PosteriorRunOptions:
     Attributes
     ----------
     prior : Prior or None
-        The prior of theta; None: the default.
+        The prior of theta. None means the default prior.
     most_frequent : int or None
         Keep at most this many items, the most frequent first.
     drop : tuple of str

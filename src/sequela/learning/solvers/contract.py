@@ -65,7 +65,7 @@ class Info:
     objective : float
         The penalised mean log-likelihood, which is maximised; NaN if it is not computed.
     residual : float
-        The KKT residual: distance from optimality.
+        The KKT residual: the distance from an optimum.
     floor : float
         The Monte Carlo error of the residual; 0 if all sets are evaluated exactly.
     status : Status

@@ -52,7 +52,7 @@ class NewtonState:
         If sets are sampled: the number of orders per chain in use, and how often new orders were
         drawn.
     free : array (n, n) of bool or None
-        The entries that may change, and for which the gradient is complete; None: all.
+        The entries that may change, and for which the gradient is complete. None means all.
     inner_tol : float
         The KKT residual of the free entries at which the complete gradient is computed again.
     """
