@@ -7,9 +7,9 @@ end, theta, the objective and the number of evaluations of every start must be t
 bit, as those of a fit that was never stopped and had no checkpoint. If a fit ends before all kills
 are done, the next fit begins with an empty folder.
 
-It prints one line per kill: seconds after the start of the process, size of the checkpoint, number
-of finished starts (or why the checkpoint cannot be read), and temporary files left by kills during
-a write. It exits with 1 if any result differs.
+The script prints one line per kill: seconds after the start of the process, size of the checkpoint,
+number of finished starts (or why the checkpoint cannot be read), and the number of temporary files
+that kills during a write have left. It exits with 1 if any result differs.
 """
 
 from __future__ import annotations

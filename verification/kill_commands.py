@@ -1,10 +1,11 @@
 """Check that commands that are stopped by signals give the same result as uninterrupted commands.
 
-Run by hand: ``python -m verification.kill_commands [kills] [command ...] [--seed N]`` (30 kills of
-each of fit, sampled, posterior, repeat and import, if not said). A command is started, a signal is
-sent to it at a random moment (SIGKILL, SIGTERM, SIGHUP or SIGINT), and it is run again, at most
-three times with another signal, until it ends. The result must have the same bits as that of two
-commands that were never stopped. While the commands run and after every signal:
+Run by hand: ``python -m verification.kill_commands [kills] [command ...] [--seed N]``. The default
+is 30 kills of each of the commands fit, sampled, posterior, repeat and import. A command is
+started, and a signal (SIGKILL, SIGTERM, SIGHUP or SIGINT) is sent to it at a random moment. Then
+the command is run again. After at most three signals it runs to its end. The result must have the
+same bits as that of two commands that were never stopped. While the commands run and after every
+signal, the script checks that
 
 - no worker is alive 10 seconds after the command has ended,
 - every file that has its final name is complete (JSON and archives can be read, tables and pages
@@ -12,11 +13,16 @@ commands that were never stopped. While the commands run and after every signal:
 
 At the end no hidden file and no unfinished folder is left.
 
-Moments are of three kinds. A third is uniform in the time of the whole command. A third is uniform
-within a step (reading, learning, the check of the orders, each table, the report), each step as
-often as the others, as the command announces them. A third is when a file is being written. The
-same problems are saved more often than by default, so that each has several checkpoints. It prints
-one line per kill, then how many signals hit each step, and exits with 1 if anything failed.
+There are three kinds of moments, and each kind is chosen for a third of the signals:
+
+- at any time while the command runs,
+- within a step that the command announces (reading, learning, the check of the orders, each table,
+  the report); all steps are chosen equally often,
+- while a file is being written.
+
+The commands save checkpoints more often than by default, so that each run writes several of them.
+The script prints one line per kill, then how many signals hit each step. It exits with 1 if
+anything failed.
 """
 
 from __future__ import annotations
@@ -46,7 +52,7 @@ _STEP = re.compile(r"sequela: (.+) \.\.\.")
 _SAVED = "work, saved at least once"
 _DATES = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.+]+")
 MOST_SIGNALS = 3
-# Commands save every half minute; these short ones would end before.
+# Commands save every half minute by default. The commands of this script end before that.
 _MAIN = "\nfrom sequela.cli import main\nmain(prog_name='sequela')"
 SEQUELA = (sys.executable, "-c", _MAIN)
 FITTING = (
@@ -87,7 +93,7 @@ class Command:
     begin: tuple[str, ...]
     again: tuple[str, ...]
     results: tuple[str, ...] = field(default=())
-    saves: str = ""  # what it saves while it works
+    saves: str = ""  # the pattern of the files that the command saves while it works
 
     def digest(self, folder: Path) -> str:
         found = hashlib.sha256()
@@ -216,7 +222,7 @@ def broken(folder: Path) -> list[str]:
                 assert path.read_text().rstrip(" \r\n").endswith(end.strip())
                 assert path.suffix != ".csv" or path.read_text().endswith(end)
         except FileNotFoundError:
-            continue  # it was replaced, or its folder took its name, in between
+            continue  # meanwhile the file was replaced, or its folder got its final name
         except Exception as error:  # noqa: BLE001 - any failure is a finding
             found.append(f"{path.name}: {type(error).__name__}")
     return found
@@ -335,7 +341,7 @@ def run_whole(command: Command, folder: Path) -> tuple[str, list[tuple[str, floa
 
 
 class Trial:
-    """One command: run whole, then stopped again and again."""
+    """The test of one command: it runs to its end, and then it is stopped many times."""
 
     def __init__(self, name: str, kills: int, root: Path, chance: random.Random) -> None:
         self.name, self.kills, self.root, self.chance = name, kills, root, chance
@@ -354,7 +360,7 @@ class Trial:
         return made
 
     def run(self) -> bool:
-        """Stop the command as often as asked; return whether everything held."""
+        """Stop the command `kills` times, and return whether all conditions held."""
         first, _, _ = run_whole(self.command, self.folder("first"))  # this one compiles
         expected, self.steps, self.seconds = run_whole(self.command, self.folder("whole"))
         print(f"\n{self.name}: {self.seconds:.1f} s uninterrupted; steps", end=" ")
@@ -399,7 +405,7 @@ class Trial:
                 if process.poll() is None:
                     finished = self.stop(process, folder, steps, moment, bad)
                     if self.name == "posterior" and not (folder / "out" / "run.json").exists():
-                        arguments = self.command.begin  # it had not even begun
+                        arguments = self.command.begin  # there is no run to continue yet
                     if finished:
                         return True
                     continue
@@ -458,7 +464,8 @@ def main() -> None:
     parser.add_argument("commands", nargs="*", choices=[*COMMANDS, []])
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))
     given = parser.parse_args()
-    # A job in the background of a shell ignores SIGINT, one of nohup SIGHUP, and so would commands.
+    # A job in the background of a shell ignores SIGINT, and a job of nohup ignores SIGHUP. Without
+    # these lines, the commands would ignore these signals too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     print(f"seed of the moments: {given.seed}")

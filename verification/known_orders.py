@@ -7,8 +7,8 @@ those that have both items get a known order, which is certain or right with pro
 comparison, the same number of samples (with any items) get a known observation time.
 
 For each number of samples, the evidence is the log-likelihood ratio between the best model of the
-family and the best model in which the second item usually comes first. The range contains all
-P(first before second) within 2 nats of the best, as in `order_ranges`.
+family and the best model in which the second item usually comes first. The range contains P(first
+before second) of all models within 2 nats of the best, as in `order_ranges`.
 
     python -m verification.known_orders [DATA_SETS]
 

@@ -4,7 +4,7 @@ There are ten items and 1,000 samples from four panels. One panel covers all ite
 of the samples. Each of the others lacks four items, so that 30% of the cells are missing. The
 script compares the errors of models that are learned from
 
-- samples with missing cells, by the sum over these cells,
+- samples with missing cells, where the likelihood sums over the values of these cells,
 - complete samples with the same number of known cells (700 samples),
 - complete samples with the same information about pairs of items (417 samples, see `EQUAL`),
 - only the samples without missing cells (250 samples),
@@ -31,13 +31,13 @@ ITEMS, INTERACTIONS, SAMPLES = 10, 8, 1000
 LACKING = ((), (0, 1, 2, 3), (2, 3, 4, 5), (0, 1, 4, 5))
 KEPT = [6, 7, 8, 9]
 # Both items of a pair are known in 25%, 50% or all of the samples, depending on the pair. Squared
-# errors are proportional to the inverse of this share. The mean of the inverse over pairs is 2.4,
-# and 1000 / 2.4 = 417.
+# errors are proportional to the inverse of this share. The mean of this inverse over all pairs is
+# 2.4, and 1000 / 2.4 = 417.
 EQUAL = 417
 
 
 def truth(seed: int) -> np.ndarray:
-    """Return a random theta, with base rates around exp(-1) and effects between 1 and 3 in size."""
+    """Return a random theta: base rates around exp(-1), absolute effects between 1 and 3."""
     rng = np.random.default_rng(seed)
     theta = np.diag(rng.normal(-1.0, 1.0, ITEMS))
     for _ in range(INTERACTIONS):

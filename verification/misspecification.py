@@ -4,20 +4,22 @@ Data are simulated from random models, with one wrong assumption at a time. The 
 model with exponential times and checks its fit. Then it compares kinds of observation by held-out
 likelihood, and learns a model with the chosen kind. It counts the right orders in two ways:
 
-- of one model: the clear pairs for which the model has the right order. A pair is clear if at least
-  75% of the samples with both items have the same order;
-- of the reported orders ("told" in the file), for which `order_ranges` says that the data can tell.
-  Those that remain after the check of the fit (`OrderRanges.with_fit`), as in `sequela fit`, are
-  "trusted". An order is right if more than half of the samples with both items have it. With
-  `--observation any`, no order is reported if another kind than exponential times is chosen.
+- among the clear pairs, for one model. A pair is clear if at least 75% of the samples with both
+  items have the same order;
+- among the reported orders ("told" in the file): `order_ranges` says that the data can tell them.
+  Orders that are still reported after the check of the fit (`OrderRanges.with_fit`), as in
+  `sequela fit`, are "trusted". An order is right if more than half of the samples with both items
+  have it. With `--observation any`, no order is reported if a kind other than exponential times is
+  chosen.
 
-A data set is noticed if its fit is found not to describe the data, or if another kind of
-observation than exponential times is chosen.
+A data set counts as noticed if the check finds that the fit does not describe the data, or if a
+kind of observation other than exponential times is chosen.
 
     python -m verification.misspecification 6 docs/misspecification.csv 100
 
-writes one row per data set, as soon as it is done, and prints the tables of docs/when_it_fits.md.
-The last number, 0 by default, is the first seed.
+writes one row per data set as soon as the data set is done. At the end it prints the tables of
+docs/when_it_fits.md. The first number is the number of data sets per assumption. The last number,
+0 by default, is the first seed.
 """
 
 from __future__ import annotations
@@ -228,9 +230,10 @@ def _total(rows: list[dict[str, Any]], column: str) -> int:
 
 
 def _counted(rows: list[dict[str, Any]], whole: str, part: str) -> tuple[str, str]:
-    """Return the total of a column, and the share that another column has of it.
+    """Return the total of column `whole`, and the share of column `part` in it.
 
-    The standard error is that of data sets, because the pairs of a data set are not independent.
+    The standard error is computed over data sets, because the pairs of a data set are not
+    independent.
     """
     sizes = np.array([int(row[whole]) for row in rows], dtype=np.float64)
     parts = np.array([int(row[part]) for row in rows], dtype=np.float64)

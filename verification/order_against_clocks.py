@@ -1,13 +1,14 @@
-"""How many clock items do posterior and fit need to find the right order? (Fig. 2 of the paper.)
+"""How many clock items do a posterior and a fit need to find the right order? (Fig. 2, paper.)
 
 The data are the synthetic data of the paper's second figure: 500 samples of two or five items that
 interact, and of 200 clock items. The script chooses m clock items at random, a few times for each
-m. It infers the order of the pairs with a strong effect (item1 before item2; with five items also
-item4 before item5) by `sequela.posterior` with its default prior, and by a penalised fit with five
-starts.
+m. It infers the order of the pairs with a strong effect: item1 before item2, and with five items
+also item4 before item5. The order is inferred by `sequela.posterior` with its default prior, and by
+a penalised fit with five starts.
 
-It also simulates 20 data sets of the two items without clock items, with 20 seeds. Their verdict
-must be "the data cannot tell", with an interval from below 0.3 to above 0.95.
+The script also simulates 20 data sets of the two items without clock items, with 20 seeds. The
+verdict for each of them must be "the data cannot tell", with an interval from below 0.3 to above
+0.95.
 
     python -m verification.order_against_clocks -o FOLDER
     python -m verification.order_against_clocks -o FOLDER --summary
@@ -54,7 +55,7 @@ def some_clocks(frame: pd.DataFrame, m: int, choice: int) -> Dataset:
 
 
 def infer(data: Dataset, pairs: list[tuple[str, str]], seed: int) -> dict:
-    """Return the answers of posterior and fit about the pairs; each pair is in its true order."""
+    """Return the answers of the posterior and of the fit about pairs in their true order."""
     began = time.thread_time()
     draws = 150 if data.n_items > 10 else 250
     with warnings.catch_warnings():

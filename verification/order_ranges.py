@@ -2,8 +2,8 @@
 
 The data are 200 to 1,000 samples from random models of 5 to 20 items, with as many random
 interactions as items. For every checked pair, the script records whether the range contains the
-true P(a before b), and whether the order of the fit is the true order, by its evidence. It also
-counts how often the fit and the baseline (mean sizes of samples) are right.
+true P(a before b), the evidence for the order of the fit, and whether this order is the true order.
+It also counts how often the fit and the baseline (mean sizes of samples) are right.
 
     python -m verification.order_ranges -o FOLDER [--sets 200]
     python -m verification.order_ranges -o FOLDER --summary

@@ -1,9 +1,10 @@
 """Are the stated probabilities right? Simulation-based calibration of the posterior of theta.
 
-Theta is drawn from the prior, data from theta, and the posterior from the data. If the posterior is
-right, the rank of the true value among the draws is uniform (Talts et al. 2018). This is checked
-for entries of theta, for the order of two items in the samples, and for the time of a sample. Also,
-if the posterior gives an order the probability p, a share p of such orders must be right.
+Theta is drawn from the prior, data are simulated from theta, and the posterior given the data is
+sampled. If the posterior is right, the rank of the true value among the draws is uniform (Talts et
+al. 2018). This is checked for entries of theta, for the order of two items in the samples, and for
+the time of a sample. A second check is about stated probabilities: of all orders to which the
+posterior gives the probability p, a share p must be right.
 
 Three priors are used in turn: Laplace and Student t with a fixed scale, and the default of
 `sequela.posterior`, whose scale is drawn from its own prior. Chains are short, because ranks need
@@ -49,7 +50,7 @@ MIXED = 1.05
 
 
 def draw_theta(prior, n, rng):
-    """Draw theta from the prior, by the quantiles of its shape (the scale first, if learned)."""
+    """Draw theta from the prior by the quantiles of its shape; draw a learned scale first."""
     z = rng.standard_normal((n, n))
     scale = prior.scale
     if isinstance(scale, LearnedScale):
@@ -95,7 +96,7 @@ def rank(truth, draws, rng):
 
 
 def table_size(seed):
-    """Return items, samples and sweeps per draw of a data set: one in ten is large."""
+    """Return items, samples and sweeps per draw of a data set; one data set in ten is large."""
     k = seed // 3
     return LARGE[(k // 10) % len(LARGE)] if k % 10 == 9 else SMALL[k % len(SMALL)]
 

@@ -115,9 +115,10 @@ def sample(data, prior, seed):
 
 
 def log_density(q, problem):
-    """Return the log-posterior and its gradient: base rates and interactions, then log scale.
+    """Return the log-posterior at q, and its gradient.
 
-    With a learned scale, q contains the interactions in units of the scale.
+    q contains base rates, and interactions in units of the scale of the prior. If the scale is
+    learned, the last entry of q is its logarithm, standardised by the prior of the scale.
     """
     n, prior, shape = problem.n, problem.prior, problem.target.prior
     off = ~np.eye(n, dtype=bool)

@@ -2,8 +2,9 @@
 
 Run by hand: ``python -m verification.rival_orders [data sets]``. For the two-item and the five-item
 model, each with 5 and with 20 clock items, it draws data sets of 500 samples, learns a model, and
-asks `sequela.questions.rival_orders` about the first two items. It prints how often the evidence,
-and how often the penalised likelihood, is for the wrong order, and how often by more than two nats.
+asks `sequela.questions.rival_orders` about the first two items. It prints how often the evidence is
+for the wrong order, and how often by more than two nats. It prints the same numbers for the
+penalised likelihood.
 """
 
 from __future__ import annotations

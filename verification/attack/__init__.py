@@ -3,9 +3,9 @@
 Run by hand: ``python -m verification.attack [rounds] [seed]`` (8 and 1 by default; some minutes).
 
 Good files are made first: tables, MAF, tables of cBioPortal, Parquet, models, a checkpoint, a run,
-a plan with records, a posterior. Generators damage them (`damage.py`), further files with special
-mistakes are written by hand (`by_hand.py`), and judges (`judges.py`) check what the reader does.
-For every damaged file:
+a plan with records, a posterior. Generators damage them (`damage.py`). Further files with special
+mistakes are written by hand (`by_hand.py`). The module `judges.py` checks what the reader does. For
+every damaged file:
 
 - only errors of sequela are raised, and they name the file or the field;
 - the printed text has no control characters;

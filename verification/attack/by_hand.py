@@ -1,4 +1,4 @@
-"""Files that are wrong in ways that no generator finds, given to the commands.
+"""Pass files to the commands that are wrong in ways that no generator of damage produces.
 
 Each kind is a command, the file that is written for it, and a list of contents: those that must be
 refused, with exit code 2 and in words, and those that must be read.

@@ -28,7 +28,7 @@ VALUES: list[Any] = [
 
 
 def damaged_bytes(content: bytes, chance: random.Random, count: int) -> Iterator[tuple[str, bytes]]:
-    """Cut, flip, insert, repeat and mix bytes."""
+    """Yield the content with some bytes cut, flipped, inserted, repeated or mixed."""
     for _ in range(count):
         place = chance.randrange(len(content) + 1)
         end = min(len(content), place + chance.choice([1, 7, 100, 5000]))
@@ -49,7 +49,7 @@ def damaged_bytes(content: bytes, chance: random.Random, count: int) -> Iterator
 
 
 def damaged_json(document: Any, chance: random.Random, count: int) -> Iterator[tuple[str, str]]:
-    """Replace, remove, add and repeat fields at random places, and nest deeply."""
+    """Yield the document with fields replaced, removed, added or repeated, or nested deeply."""
     places = list(_places(document))
     for _ in range(count):
         place = chance.choice(places)
@@ -96,7 +96,7 @@ def _name(place: tuple[Any, ...]) -> str:
 def damaged_arrays(
     content: bytes, chance: random.Random, count: int
 ) -> Iterator[tuple[str, bytes]]:
-    """Change type, shape and entries of the arrays of an archive, and its JSON."""
+    """Yield an archive with the type, shape or entries of an array changed, or its JSON."""
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     names = [name for name in arrays if arrays[name].dtype.kind != "U"]
@@ -125,12 +125,12 @@ def _archive(arrays: dict[str, Any]) -> bytes:
 
 
 def hostile_text(content: str, mark: str) -> Iterator[tuple[str, bytes]]:
-    """Replace a label in a text file by hostile texts."""
+    """Yield a text file in which a label is replaced by a hostile text."""
     for text in HOSTILE:
         yield f"label {text!a}", content.replace(mark, text, 1).encode()
 
 
 def unusual_text(content: str, mark: str) -> Iterator[tuple[str, bytes]]:
-    """Replace a label in a text file, everywhere, by unusual but right labels."""
+    """Yield a text file in which a label is replaced everywhere by an unusual but right label."""
     for text in UNUSUAL:
         yield f"label {text!a:.30}", content.replace(mark, text).encode()

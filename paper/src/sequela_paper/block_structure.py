@@ -1,4 +1,4 @@
-"""Figure 11 (appendix G): theta of many items is a small block of interactions, then clocks.
+"""Figure 11 (appendix G): in theta of many items a small block interacts; the others are clocks.
 
 Items are sorted by frequency. The share of all interaction (the sum of absolute effects) among the
 first b items is compared with the share for a random order of the items.
@@ -34,7 +34,7 @@ _SHOWN = 35
 
 
 def task(*, folder: str, n: int, seed: int) -> dict[str, Any]:
-    """Learn a model of the n most frequent items; compare the first b with random orders.
+    """Learn a model of the n most frequent items, and measure how much of it is in a block.
 
     Parameters
     ----------
@@ -48,7 +48,8 @@ def task(*, folder: str, n: int, seed: int) -> dict[str, Any]:
     Returns
     -------
     dict
-        Diagonal and interactions of theta, how the fit ended, and the shares within the first b.
+        Diagonal and interactions of theta, how the fit ended, and the share of all interaction
+        among the first b items, by frequency and in random orders.
     """
     data = glioblastoma(folder).most_frequent(n)
     with warnings.catch_warnings():
@@ -265,6 +266,7 @@ EXPERIMENTS = {
         data=GLIOBLASTOMA,
         differs="The paper shows a picture, and we measure the size of the block. Rare items have "
         "no interactions partly because of the penalty: the gradient of an effect of a rare item "
-        "is at most about its frequency, which is only a little above lambda for the last items.",
+        "is at most about the frequency of the item, and for the last items this frequency is only "
+        "a little above lambda.",
     )
 }

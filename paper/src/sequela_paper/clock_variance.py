@@ -38,12 +38,12 @@ _SAMPLES = 1000
 _NODES = 600
 _REFERENCE = 6.9  # the constant c of the dashed line c / m
 
-_THETA = -2.0  # whose frequency the items in pairs keep
+_THETA = -2.0  # items in pairs have the same frequency as a single item with this theta
 _DIAGONALS = {"theta = -3": -3.0, "theta = -2": -2.0, "theta = -1": -1.0, "theta in [-3, -1]": None}
 _ATTRACTIVE = (0.0, 4.0, 8.0, 12.0)
 _REPULSIVE = (0.0, -4.0, -8.0, -12.0)
 _UNIFORM = (-3.0, -1.0)
-_BATCHES = 20  # draws of a random diagonal
+_BATCHES = 20  # number of random diagonals that are drawn
 
 
 # --- Posterior variances --------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def adjusted_theta(gamma: float, theta: float = _THETA) -> float:
 def _pair_frequency(diagonal: float, gamma: float) -> float:
     """Return the frequency of each of two items that act on one another with gamma, eq. (6)."""
     first, second = math.exp(diagonal), math.exp(diagonal + gamma)
-    one = first / (1.0 + 2.0 * first)  # it comes, and comes first
+    one = first / (1.0 + 2.0 * first)  # the probability that this item comes first
     return one + one * second / (1.0 + second)
 
 
@@ -96,7 +96,7 @@ def pair_log_probabilities(
 
 
 def time_variances(log_likelihood: NDArray[np.float64], nodes: int = _NODES) -> NDArray[np.float64]:
-    """Return the posterior variances of the time from log p(S | t), on the nodes of `time_rule`."""
+    """Return the posterior variances of the time from log p(S | t) at the nodes of `time_rule`."""
     times, log_weights = time_rule(nodes)
     log_joint = log_likelihood + log_weights
     mass = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
@@ -179,7 +179,7 @@ def _pairs_log_likelihood(
 
 
 def _line_cases(settings: Settings, lines: Mapping[str, float | None]) -> list[dict[str, Any]]:
-    """Return the cases of some lines; they take seconds, so there is no quick version."""
+    """Return the cases of some lines. They take seconds, so there is no quick version."""
     del settings
     return [
         {"setting": name, "gamma": gamma, "m": m, "samples": _SAMPLES}

@@ -26,7 +26,7 @@ _SETTINGS = ("quick", "repeats", "solver", "solver_repeats", "data", "seed")
 @click.option("--quick", is_flag=True, help="Run a smaller version, which takes a minute or two.")
 @click.option(
     "--repeats", type=click.IntRange(min=1),
-    help="Number of repetitions. Default: as in the paper, 96, 24 or 20.",
+    help="Number of repetitions. Default: the number in the paper, which is 96, 24 or 20.",
 )  # fmt: skip
 @click.option(
     "--solver", type=click.Choice(["ours", "adagrad", "both"]),
@@ -35,8 +35,8 @@ _SETTINGS = ("quick", "repeats", "solver", "solver_repeats", "data", "seed")
 )  # fmt: skip
 @click.option(
     "--solver-repeats", type=click.IntRange(min=1),
-    help="Number of repetitions of the paper's solver if both run; it is about a hundred times "
-    "slower.",
+    help="Number of repetitions of the paper's solver if both solvers run. The paper's solver is "
+    "about a hundred times slower.",
 )  # fmt: skip
 @click.option(
     "--data", type=click.Path(path_type=Path),

@@ -28,12 +28,13 @@ class Settings:
     quick : bool
         Whether to run a smaller version, which takes a minute or two.
     repeats : int or None
-        Number of repetitions; None: as in the paper, or few if `quick`.
+        Number of repetitions. None means as many as in the paper, or a few if `quick`.
     solver : {"ours", "adagrad", "both"} or None
-        The solver: that of this package, that of the paper, or both; None: both if the claim
+        The solver: that of this package, that of the paper, or both. None means both if the claim
         depends on the solver.
     solver_repeats : int or None
-        Number of repetitions of the paper's solver if both run; it is about a hundred times slower.
+        Number of repetitions of the paper's solver if both solvers run. The paper's solver is about
+        a hundred times slower.
     data : Path or None
         The folder with the real and synthetic data.
     seed : int
@@ -81,7 +82,7 @@ class Verdict:
     Attributes
     ----------
     holds : bool or None
-        Whether the claim holds; None: this run cannot tell.
+        Whether the claim holds. None means that this run cannot tell.
     text : str
         One or two sentences with the numbers.
     numbers : dict
@@ -105,7 +106,7 @@ class Experiment:
     Attributes
     ----------
     name, title, where : str
-        Name on the command line; what it shows; its place in the paper.
+        Name on the command line, title, and place in the paper.
     claim : str
         The claim of the paper.
     task : str

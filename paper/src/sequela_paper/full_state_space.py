@@ -1,8 +1,8 @@
 """The exact method over all 2^n sets (Schill et al. 2019) in NumPy, for a comparison of times.
 
-With observation at rate 1 the distribution over all sets is p = (I - Q)^-1 e_0. Q is the generator,
-whose columns are origins: Q[x + j, x] is the rate of item j in the set x, and Q[x, x] is minus the
-sum of the rates in x. There are two ways to solve the system:
+With observation at rate 1 the distribution over all sets is p = (I - Q)^-1 e_0. Q is the generator.
+A column of Q is the set before an arrival: Q[x + j, x] is the rate of item j in the set x, and
+Q[x, x] is minus the sum of the rates in x. There are two ways to solve the system:
 
 - "substitution": tabulate the rates of all items in all sets, and solve the triangular system by
   increasing set size. It needs n 2^n operations; no method over all sets can need much fewer.
@@ -63,7 +63,7 @@ class Learned:
 
 
 class _OutOfTimeError(Exception):
-    """Raised to stop SciPy's optimiser within an iteration; there is no other way."""
+    """Raised to stop SciPy's optimiser within an iteration, because it has no other way to stop."""
 
 
 class FullStateSpace:
@@ -92,7 +92,7 @@ class FullStateSpace:
         self.method = method
 
     def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Return the mean log-likelihood and its gradient by theta[i, j]."""
+        """Return the mean log-likelihood and its gradient with respect to theta."""
         n = self.n
         weights = np.exp(theta)
         solve: Any = _Sweeps(weights)
@@ -121,8 +121,8 @@ class FullStateSpace:
         penalty : float
             Weight of the L1 penalty.
         tol : float
-            Stop when no entry of the projected gradient is larger; in these coordinates it is the
-            KKT residual.
+            Stop when no entry of the projected gradient is larger. In these coordinates the largest
+            entry is the KKT residual.
         time_limit : float
             Seconds after which the fit stops, with the best theta so far.
         """
@@ -204,7 +204,7 @@ class _Substitution:
         return found
 
     def __call__(self, right: NDArray[np.float64], *, transposed: bool) -> NDArray[np.float64]:
-        """Solve by increasing set size; by decreasing size for the transposed matrix."""
+        """Solve by increasing set size, or for the transposed matrix by decreasing set size."""
         x: NDArray[np.float64] = right / self.total
         if transposed:
             for members, _, lacks in reversed(self.levels[:-1]):
@@ -233,7 +233,7 @@ class _Sweeps:
         return _rates_of(self.weights, j)
 
     def __call__(self, right: NDArray[np.float64], *, transposed: bool) -> NDArray[np.float64]:
-        """Repeat x = (right + R x) / total, where R is Q without its diagonal: n times."""
+        """Repeat n times x = (right + R x) / total, where R is Q without its diagonal."""
         x: NDArray[np.float64] = right / self.total
         for _ in range(len(self.weights)):
             x = (right + self._apply(x, transposed=transposed)) / self.total

@@ -48,7 +48,8 @@ _PENALTY = 0.01
 _WIDTHS = (0.2, 2.0)  # the width of the paper, and one that also reaches more distant optima
 _PAPER_ITERATIONS = 3000
 _QUICK_ITERATIONS = 300
-# Sets of more than 16 to 18 items are sampled: one of 20 would take most of the time of a fit.
+# Sets of more than 16 to 18 items are sampled: the exact evaluation of a set of 20 items would take
+# most of the time of a fit.
 _BUDGET = Budget(work=1e8)
 _DRAWS = 1_000_000
 _OURS, _PAPER, _EVIDENCE = "ours", "adagrad", "evidence"
@@ -57,7 +58,7 @@ _DECIDED = 2.0
 
 
 def cases(settings: Settings) -> list[dict[str, Any]]:
-    """Return the fits: by number of other items and repetition, and one per pair for evidence."""
+    """Return a case for each number of other items and repetition, and for each pair's evidence."""
     common = {
         "folder": str(settings.data),
         "iterations": _QUICK_ITERATIONS if settings.quick else _PAPER_ITERATIONS,
@@ -202,7 +203,7 @@ def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001
 
 
 def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
-    """Draw each pair: shares of sequences above, with their range; evidence for the order below."""
+    """Draw for each pair, above, the shares of sequences with their range; below, the evidence."""
     whole, summary = tables["fig3"], tables["fig3_summary"]
     evidence = tables.get("fig3_evidence")
     figure, axes = panels(2 if evidence is not None else 1, 4, width=2.7, height=2.4)
@@ -266,7 +267,7 @@ def _ticks(ax: Any, *, wide: bool) -> None:
 
 
 def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """Compare each pair with the paper, by repetitions at the largest sizes and the evidence."""
+    """Compare each pair with the paper: the repetitions with the most items, and the evidence."""
     summary = tables["fig3_summary"]
     evidence = tables.get("fig3_evidence")
     solver = _OURS if (summary["solver"] == _OURS).any() else _PAPER
@@ -337,9 +338,10 @@ EXPERIMENTS = {
         repeats=24,
         data=GLIOBLASTOMA,
         solvers=True,
-        differs="Starts have the width of the paper and ten times this width in turn: from narrow "
-        "starts alone our solver always ends at the same optimum, which hides the others. Shares "
-        "are exact if few items act on the pair. We add the evidence for each order, because "
-        "starts that agree are no evidence, and starts that disagree can still be compared.",
+        differs="Half of the starts have the width of the paper, and half have ten times this "
+        "width. From narrow starts alone, our solver always ends at the same optimum, which hides "
+        "the other optima. Shares are exact if few items act on the pair. We add the evidence for "
+        "each order. If all starts agree, this is no evidence for the order; if they disagree, the "
+        "evidence still compares the two orders.",
     )
 }

@@ -2,8 +2,8 @@
 
 theta is the result of 100 epochs of ascent with exact gradients. At this theta the gradient is
 estimated by Metropolis-Hastings with the uniform and the informed proposal (Algorithm 2), with one
-chain per sample, and compared with the exact gradient. The relocation sampler of this package is
-also compared, with as many sweeps as the others have draws.
+chain per sample. The estimates are compared with the exact gradient. So are the estimates of the
+relocation sampler of this package, with as many sweeps as the other samplers have draws.
 """
 
 from __future__ import annotations
@@ -112,7 +112,8 @@ def sampled_gradient(
     `Likelihood` evaluates equal samples once. Here each sample has its own chain, as in the paper:
     samples that occur c times are evaluated together, with c chains each.
     """
-    # A new chain of the relocation sampler discards 8 more sweeps: ten in total, as the others.
+    # A new chain of the relocation sampler discards 8 sweeps in addition to `burn_in`. So it
+    # discards ten in total, as many as the other samplers discard draws.
     distinct = DistinctSamples.of(data)
     times = np.rint(distinct.weights * data.n_samples).astype(np.int64)
     gradient = np.zeros_like(theta)
@@ -130,7 +131,7 @@ def sampled_gradient(
 
 def _gradient(likelihood: Likelihood, theta: NDArray[np.float64]) -> NDArray[np.float64]:
     found = likelihood.evaluate(theta, value=False).gradient
-    assert found is not None  # noqa: S101 - it was asked for
+    assert found is not None  # noqa: S101 - the gradient was requested
     return found
 
 
@@ -161,7 +162,7 @@ class _ExactGradient:
 
 
 def cases(settings: Settings) -> list[dict[str, Any]]:
-    """Return the cases: each number of items, with and without the penalty, several times."""
+    """Return the cases: several repetitions of each number of items, with and without penalty."""
     sizes = [10, 20] if settings.quick else [10, 15, 20]
     draws = [5, 20, 50] if settings.quick else [5, 10, 20, 30, 40, 50]
     repeats = settings.repeats or (3 if settings.quick else 20)
@@ -299,9 +300,10 @@ EXPERIMENTS = {
         draw=draw,
         judge=judge,
         repeats=20,
-        differs="The paper does not say whether the ascent was penalised: both are shown, and the "
-        "verdict is about the penalised one (step 1, lambda 0.01, as in section 5). We add our "
-        "relocation sampler, with as many sweeps as the others have draws; a sweep takes longer. "
+        differs="The paper does not say whether the ascent was penalised. We show the ascent with "
+        "and without a penalty. The verdict is about the penalised ascent (step 1, lambda 0.01, as "
+        "in section 5). We add our relocation sampler, with as many sweeps as the other samplers "
+        "have draws. A sweep takes longer than a draw. "
         "Algorithm 2 puts an item before all items that it promotes. In sets with other items, "
         "whose positions are free, this is too early.",
     )

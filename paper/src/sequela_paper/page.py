@@ -28,10 +28,10 @@ _HEAD = """\
 
 This page compares every figure and table of the paper (Gotovos, Burkholz, Quackenbush and Jegelka,
 "Scaling up Continuous-Time Markov Chains Helps Resolve Underspecification", 2021) with our results.
-Each section has the claim of the paper, whether we can confirm it, and the command that reproduces
-it. `make results` writes this page from the tables in `paper/results`, which these commands made;
-every verdict is computed from these tables. "Work" is the total time of all repeats, each on one
-core. As in the paper, n is the number of items, and m is the number of clock items.
+Each section has the claim of the paper, whether we can confirm this claim, and the command that
+reproduces our result. These commands made the tables in `paper/results`. `make results` computes
+every verdict from the tables, and writes this page. "Work" is the total time of all repeats, each
+on one core. As in the paper, n is the number of items, and m is the number of clock items.
 
 Data: the glioblastoma tables are from TCGA (PanCancer Atlas, through cBioPortal). A command that
 needs them takes `--data FOLDER`.

@@ -2,11 +2,11 @@
 
 The measure is the KL divergence of the learned from the true distribution of marginal sequences
 (eq. 2) of the interacting items. A repetition chooses m of the 200 clocks and a start; both solvers
-get the same clocks. There are two differences from the paper. The divergence is summed exactly,
-while the paper counts 10^6 drawn sequences, which is biased upwards. And our method, after learning
-from the paper's random start, compares every order with its reverse
-(`sequela.questions.rival_orders`) and keeps the one that the data prefer without the penalty. The
-penalised likelihood alone can prefer a wrong order.
+get the same clocks. There are two differences from the paper. First, the divergence is summed
+exactly, while the paper counts 10^6 drawn sequences, which gives an estimate that is biased
+upwards. Second, our method learns from the paper's random start, then compares every order with its
+reverse (`sequela.questions.rival_orders`) and keeps the one that the data prefer without the
+penalty. The penalised likelihood alone can prefer a wrong order.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def _dots(ax: Any, whole: pd.DataFrame, dataset: str) -> None:
 
 
 def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """Test that the divergence falls to the dashed line and is not above the paper's solver."""
+    """Test that the divergence falls to the dashed line and is not above the other solver's."""
     summary = tables["fig2_summary"]
     numbers: dict[str, Any] = {}
     texts = []

@@ -70,7 +70,7 @@ def make(
         Folder for the files. Repeats are recorded in its folder "records", so that an interrupted
         run can be resumed.
     collect_only : bool
-        Run no repeats; all of them must be recorded.
+        Run no repeats. All repeats must have been recorded before.
     **where
         Where repeats run: `backend`, `workers`, `cluster`, `share` of `sequela.repeats.run`.
 

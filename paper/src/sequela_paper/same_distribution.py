@@ -32,7 +32,7 @@ _PARAMETERS = ("theta_11", "theta_12", "theta_21", "theta_22")
 
 
 def task(*, seed: int, alpha: float, points: int) -> dict[str, Any]:
-    """Return members of the family with their probabilities of sets and orders, and the true one.
+    """Return members of the family and the true model, with probabilities of sets and orders.
 
     No random numbers are used. The members have equidistant log-odds that item 1 arrived first,
     because the interactions grow like these log-odds towards the ends of the interval of s.

@@ -38,8 +38,8 @@ def slips() -> list[tuple[str, str]]:
             "Lemma 1",
             'The Jacobian of y = exp(-w t) is missing: alpha is 1/w + (1 - r) m, without "+ 1". '
             f"With w = {w}, m = {m} and {k} items present the posterior has mean {right[0]:.5f} "
-            f"and variance {right[1]:.5f}; as printed they would be {printed[0]:.5f} and "
-            f"{printed[1]:.5f}. The limits of Theorem 1 do not change.",
+            f"and variance {right[1]:.5f}. The printed lemma gives mean {printed[0]:.5f} and "
+            f"variance {printed[1]:.5f}. The limits of Theorem 1 do not change.",
         ),
         (
             "Proposition 1",
@@ -68,8 +68,7 @@ def slips() -> list[tuple[str, str]]:
         ),
         (
             "Proof of Theorem 1",
-            "log((1 - r) exp(-w t)) should read log((1 - r) exp(+w t)), as the next line uses, and "
-            "the printed m_3 is not sufficient: for w = 1 and t = 2 it is 1.02, but 1,614 items "
-            "are needed.",
+            "log((1 - r) exp(-w t)) should read log((1 - r) exp(+w t)), as in the next line. The "
+            "printed m_3 is too small: for w = 1 and t = 2 it is 1.02, but 1,614 items are needed.",
         ),
     ]

@@ -53,8 +53,8 @@ TRUE_MODELS = {
 _FILES = {"two": "synthetic/synth2.csv", "five": "synthetic/synth5.csv"}
 _CLOCKS = 200
 _SAMPLES = 500
-# It depends on the random samples whether known times suffice for the five items. With these seeds
-# they do, as with the samples of the paper.
+# Whether known times are enough to learn the model of five items depends on the random samples.
+# With these seeds they are enough, as with the samples of the paper.
 _SEEDS = {"two": 2023, "five": 7}
 
 
@@ -107,7 +107,7 @@ def synthetic(name: str, folder: str | None) -> tuple[Dataset, Model]:
 
 @functools.lru_cache(maxsize=2)
 def glioblastoma(folder: str) -> Dataset:
-    """Return the 378 glioblastomas with the items that occur in at least 4, by frequency."""
+    """Return the 378 glioblastomas with the items of at least 4 of them, most frequent first."""
     mutations, cna, merge = (Path(folder) / file for file in GLIOBLASTOMA)
     data = read_cbioportal(mutations, cna, merge=merge, at_least=4).data
     return data.most_frequent(data.n_items)

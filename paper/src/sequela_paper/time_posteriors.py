@@ -1,4 +1,4 @@
-"""Figure 1: clock items determine observation times, and so that item 1 arrives before item 2.
+"""Figure 1: clock items tell the observation times, and thus that item 1 arrives before item 2.
 
 The posterior of the observation time given the clocks alone, p(t | S+) of eq. (2) in section 3.2,
 is known up to its integral, because given the time the clocks are independent. So all results are
@@ -43,7 +43,7 @@ _DIGITS = 4
 class _Look(NamedTuple):
     colour: str
     marker: str
-    side: float  # side of the axis
+    side: float  # the side of the axis on which the group is drawn
 
 
 # The two groups with the paper's colours: red is S = {1}, blue is S = {1, 2}.
@@ -58,10 +58,10 @@ _HIGHEST = 2.8  # upper end of the picture
 
 @functools.cache
 def time_rule(nodes: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return times and log-weights that integrate over the observation time, weights exp(-t).
+    """Return times and log-weights of a rule for integrals over the density exp(-t) of the time.
 
-    It is the Gauss-Legendre rule for u in (0, 1) with t = u / (1 - u). Its nodes are close together
-    near 0, where posteriors are narrow, and there is no largest time.
+    The rule is the Gauss-Legendre rule for u in (0, 1) with t = u / (1 - u). Its nodes are close
+    together near 0, where posteriors are narrow, and there is no largest time.
     """
     x, weights = np.polynomial.legendre.leggauss(nodes)
     u, rest = (1.0 + x) / 2.0, (1.0 - x) / 2.0
@@ -173,13 +173,13 @@ def _exceeds(red: NDArray[np.float64], blue: NDArray[np.float64]) -> float:
 
 
 def _cases(settings: Settings) -> list[dict[str, Any]]:
-    """Return one case for each m; they take seconds, so there is no quick version."""
+    """Return one case for each m. The cases take seconds, so there is no quick version."""
     folder = None if settings.data is None else str(settings.data)
     return [{"m": m, "samples": _SAMPLES, "folder": folder} for m in _CLOCKS]
 
 
 def _tables(results: pd.DataFrame, settings: Settings) -> Tables:
-    """Return one line for each m, the samples, and one table of densities for each m."""
+    """Return a table with one row per m, a table of the samples, and densities for each m."""
     del settings
     main = results[["m", "samples", "auc", "auc_se", "overlap", "known_auc"]].copy()
     for name in _GROUPS:
@@ -338,8 +338,9 @@ EXPERIMENTS = {
         differs=(
             "The clock items are the first m of the 200 in the synthetic data, so that the four "
             "panels show the same samples. We draw the two groups on either side of the time axis, "
-            "so that neither hides the other. We also measure how well they are separated. The "
-            "highlighted sample has both items and the median true time among these samples."
+            "so that neither hides the other. We also measure how well the two groups are "
+            "separated. The highlighted sample is one of the samples with both items: the one that "
+            "has the median true time."
         ),
     )
 }

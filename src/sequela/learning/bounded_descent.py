@@ -34,7 +34,7 @@ class Descent(NamedTuple):
     Attributes
     ----------
     x : array
-        The point at which it ended.
+        The last point.
     value : float
         The value of the function at `x`.
     residual : float
@@ -57,7 +57,7 @@ def minimise(
     Parameters
     ----------
     loss : callable
-        Returns value and gradient; the second derivatives should be about 1.
+        Returns the value and the gradient. The second derivatives should be about 1.
     start : array
         The first point, within the bounds.
     low, high : array
@@ -82,13 +82,13 @@ def minimise(
         if np.abs(slope).max(initial=0.0) <= tol:
             break
         direction = np.where(slope != 0.0, -_times_inverse(slope, pairs), 0.0)
-        if direction @ slope >= 0.0:  # other bounds are active than when the pairs were made
+        if direction @ slope >= 0.0:  # the stored pairs are out of date: the active bounds changed
             pairs.clear()
             direction = -slope
         found = _search(loss, (x, value, gradient), direction, (low, high))
         if found is None:
             if not pairs:
-                break  # rounding errors allow no lower value
+                break  # no lower value can be found because of rounding errors
             pairs.clear()
             continue
         step, change = found[0] - x, found[2] - gradient
@@ -101,7 +101,7 @@ def minimise(
 
 
 def _projected(x: Vector, gradient: Vector, low: Vector, high: Vector) -> Vector:
-    """Return the gradient, with 0 where a step down the gradient would cross a bound."""
+    """Return the gradient, but 0 for entries whose descent step would cross a bound."""
     held = ((x <= low) & (gradient > 0.0)) | ((x >= high) & (gradient < 0.0))
     return np.where(held, 0.0, gradient)
 

@@ -1,14 +1,16 @@
 """Minimise many similar smooth functions: quasi-Newton steps with a Hessian that is kept.
 
-Profiles of orders need hundreds of fits that differ little: the next target, another pair, a few
-more interactions. All of them share the log-likelihood. So an estimate of its Hessian is improved
-by every step (BFGS, damped as by Powell 1978) and kept from fit to fit. A known quadratic part
-(`Quadratic`), such as a prior or a spring, is added exactly.
+A profile of an order needs hundreds of fits that differ little. From one fit to the next only the
+target changes, or the pair of items, or a few interactions become free. All fits have the same
+log-likelihood. Therefore one estimate of its Hessian is kept from fit to fit, and every step
+improves it (BFGS, damped as by Powell 1978). A known quadratic part (`Quadratic`), such as a prior
+or a spring, is added exactly.
 
-A fit ends when one more step would improve the function by less than a tolerance, which is in units
-of the function, because profiles compare values. A small gradient alone would not be enough: along
-directions that the data hardly determine, the value can still be far from its optimum. The gradient
-must be small as well, because a Hessian that is too large predicts too small an improvement.
+A fit ends when one more step would improve the function by less than a tolerance. The tolerance is
+in units of the function, because profiles compare values. A small gradient alone would not be
+enough: along directions that the data hardly determine, the value can still be far from its
+optimum. The gradient must be small as well: if the estimated Hessian is too large, the predicted
+improvement is too small.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CarriedNewton", "Found", "Quadratic"]
 
-# The step of a damped update has at least this share of the curvature of the old estimate.
+# After damping, the curvature along a step is at least this share of the curvature that the old
+# estimate has along it.
 _DAMPING = 0.2
 _SUFFICIENT = 1e-4
 _SHORTEST = 1e-6
@@ -47,16 +50,16 @@ class Quadratic(Protocol):
 
 @dataclass(frozen=True)
 class Found:
-    """The end of a minimisation.
+    """The result of a minimisation.
 
     Attributes
     ----------
     x : array
         The parameters.
     value : float
-        The whole function there.
+        The value of the whole function at `x`.
     left : float
-        The predicted improvement by one more step.
+        The improvement of the function that is predicted for one more step.
     evaluations : int
         Number of evaluations of the expensive part.
     """
@@ -111,17 +114,17 @@ class CarriedNewton:
         Parameters
         ----------
         loss : callable
-            Returns value and gradient of the expensive part; an infinite value is out of range.
+            Returns the value and the gradient of the expensive part. The value is infinite where
+            the parameters are out of range.
         known : Quadratic
             The part with a known Hessian.
         places : array of int
-            Which of all parameters are free, in ascending order.
+            The positions of the free parameters among all parameters, in ascending order.
         start : array
-            Their first values.
-        tol : float
-            The end: one more step would improve the function by less, ...
-        steepest : float
-            ... and no entry of the gradient is larger.
+            The first values of the free parameters.
+        tol, steepest : float
+            Stop when both conditions hold: the improvement that is predicted for one more step is
+            at most `tol`, and no entry of the gradient is larger than `steepest`.
         max_iter : int
             Largest number of steps.
 
@@ -167,7 +170,10 @@ class CarriedNewton:
         return Found(x, value + more, left, evaluations)
 
     def _on(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the estimate on these parameters; new ones begin with the diagonal."""
+        """Return the estimated Hessian of the parameters at `places`.
+
+        Parameters that were not free in the last fit have their first, diagonal estimate.
+        """
         hessian = np.diag(self._information[places])
         both, here, there = np.intersect1d(
             places, self._places, assume_unique=True, return_indices=True
@@ -180,7 +186,7 @@ class CarriedNewton:
 def _update(
     hessian: NDArray[np.float64], step: NDArray[np.float64], change: NDArray[np.float64]
 ) -> None:
-    """Update the estimate by a step and the change of the gradient along it, in place."""
+    """Update the estimated Hessian in place, from a step and the change of the gradient."""
     image = hessian @ step
     expected = float(step @ image)
     actual = float(step @ change)

@@ -233,7 +233,7 @@ class Checkpoint:
     Parameters
     ----------
     path : path or None
-        The file; None: no file is written.
+        The file. If None, no file is written.
     every : float
         Seconds between two writes during a start.
     data, options : Dataset, FitOptions
@@ -288,7 +288,10 @@ class Checkpoint:
         self._saved = time.monotonic()
 
     def load(self, objective: Objective) -> tuple[list[Start], Running | None]:
-        """Return the finished starts and the unfinished one; put its orders into `objective`."""
+        """Return the finished starts and the unfinished start.
+
+        The drawn orders of the unfinished start are put into `objective`.
+        """
         if self.path is None:
             return [], None
         found = _read(self.path)
@@ -311,7 +314,7 @@ class Checkpoint:
 
 
 def _identity(data: Dataset, options: FitOptions) -> dict[str, Any]:
-    """Return the checksum of the data and the options, as plain values read from JSON."""
+    """Return the checksum of the data, and the options as a JSON file would restore them."""
     chosen = {f.name: getattr(options, f.name) for f in fields(options)}
     chosen["budget"] = asdict(options.budget)
     chosen["observation"] = options.observation.to_json()
@@ -371,7 +374,7 @@ def _restore(
 def _array(
     arrays: dict[str, NDArray[Any]], name: str, shape: tuple[int, ...], dtype: Any, place: Place
 ) -> NDArray[Any]:
-    """Return an array of a checkpoint; raise for another shape or type, or if it is not finite."""
+    """Return an array of a checkpoint; raise if its shape, its type or a value is invalid."""
     if name not in arrays:
         raise place.at(name).error("is missing", "an array")
     found = arrays[name]

@@ -47,7 +47,8 @@ class SetChainCV(SetChain):
     Parameters
     ----------
     penalties : sequence of float or None
-        None: `n_penalties` values from `penalty_max` down to ``ratio * penalty_max``.
+        The penalties to compare. If None, `n_penalties` values from `penalty_max` down to
+        ``ratio * penalty_max``.
     n_penalties, ratio : int, float
         The grid of penalties if `penalties` is None.
     folds : int, default 5
@@ -176,7 +177,7 @@ class SetChainCV(SetChain):
         interactions: NDArray[np.float64],
         dealt: tuple[NDArray[np.int64], NDArray[np.float64]],
     ) -> None:
-        """Choose the penalty by the rule; the standard error is that of the means of the folds."""
+        """Choose the penalty by the rule, with the standard error of the means of the folds."""
         fold_of, weights = dealt
         folds = int(fold_of.max()) + 1
         each = [(held_out[:, fold_of == f], weights[fold_of == f]) for f in range(folds)]

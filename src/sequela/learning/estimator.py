@@ -22,8 +22,8 @@ __all__ = ["SetChain"]
 class SetChain(Learner, BaseEstimator):
     """A continuous-time Markov chain over sets, learned from samples that were each observed once.
 
-    Maximises the mean log-likelihood minus `penalty` times the sum of the absolute interactions
-    (eq. 3 of the paper).
+    The fit maximises the mean log-likelihood minus `penalty` times the sum of the absolute
+    interactions (eq. 3 of the paper).
 
     Parameters
     ----------
@@ -35,7 +35,8 @@ class SetChain(Learner, BaseEstimator):
         comparison.
     n_starts : int, default 1
         Number of starts. The first is the model without interactions; the others have random
-        interactions. All ends are kept in `starts_`; the best is the result.
+        interactions. The results of all starts are kept in `starts_`. The best of them is the
+        result of the fit.
     start_widths : tuple of float, default (0.2, 2.0)
         Random interactions are uniform in [-width, width]. The starts use these widths in turn;
         the paper uses 0.2.
@@ -47,7 +48,7 @@ class SetChain(Learner, BaseEstimator):
         KKT residual at which a start has converged: the largest distance of an entry of the
         gradient from the subdifferential of the penalty.
     observation : Observation or None
-        The distribution of the observation time; None: exponential with rate 1.
+        The distribution of the observation time. None means exponential with rate 1.
     budget : Budget or None
         The largest cost of exact evaluation; sets that need more are sampled.
     chains : int, default 16
@@ -55,8 +56,8 @@ class SetChain(Learner, BaseEstimator):
     random_state : int, Generator or None
         Seed of random starts and sampled sets; recorded as `seed_`.
     n_threads : int or None
-        Number of threads; None for all cores that this process may use. Results do not depend on
-        it.
+        Number of threads. None means all cores that this process may use. Results do not depend on
+        the number of threads.
     fixed : DataFrame, array, list of pairs or None
         Interactions that are not learned. Pairs (from, to) fix interactions at 0; triples (from,
         to, value) fix them at a value. A table of theta, or an array in the order of the items,
@@ -76,9 +77,11 @@ class SetChain(Learner, BaseEstimator):
     model_ : Model
         The learned model: theta with labels, the observation, and metadata of the fit.
     objective_, objective_se_ : float
-        Penalised mean log-likelihood, and its Monte Carlo standard error (0: exact).
+        Penalised mean log-likelihood, and its Monte Carlo standard error. The error is 0 if all
+        sets are evaluated exactly.
     kkt_residual_, kkt_floor_ : float
-        Distance from optimality, and its Monte Carlo error (0: exact).
+        The KKT residual (the distance from an optimum), and its Monte Carlo error. The error is 0
+        if all sets are evaluated exactly.
     n_iter_, n_evaluations_ : int
         Number of iterations and of evaluations in the best start.
     status_, message_ : Status, str
@@ -88,10 +91,10 @@ class SetChain(Learner, BaseEstimator):
     history_ : DataFrame
         One row per iteration of the best start.
     starts_ : list of Start
-        The end of every start, with its theta.
+        The result of every start, with its theta.
     optima_ : DataFrame
-        The distinct ends of the starts, the best first. A row is an optimum if all its starts
-        converged.
+        The distinct models at which the starts ended, the best first. A row is an optimum if all
+        its starts converged.
     misfit_ : FitCheck
         Whether the model describes the data, and what to try if it does not. It is computed when
         it is first used. See `questions.check_fit`.

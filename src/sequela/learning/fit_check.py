@@ -1,10 +1,11 @@
 """Test whether a fitted model describes its data.
 
 Data sets of the same size are simulated from the model, and the observed numbers are compared with
-those in the simulated data sets. The model was learned from the same data, so the observed numbers
-are closer to the expected ones than those of new data would be. To correct for this, every
-simulated data set would have to be fitted, which takes too long. The penalty has the opposite
-effect: it keeps the model away from the data. For pairs and triples, `_allowance` corrects for it.
+those in the simulated data sets. The model was learned from the same data. Therefore the observed
+numbers are closer to the expected numbers than the numbers of new data would be. To correct for
+this, every simulated data set would have to be fitted, which takes too long. The penalty has the
+opposite effect: it keeps the model away from the data. For pairs and triples, `_allowance` corrects
+for the penalty.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ __all__ = ["FitCheck", "FitTest", "check_fit"]
 # The simulated data sets together have about this many cells. A simulated cell takes a few
 # nanoseconds, so a check takes at most a few seconds.
 _CELLS = 1e8
-# Smallest and largest number of simulated data sets. Five tests at a level of 0.01 need 499.
+# Smallest and largest number of simulated data sets. Five tests at a level of 0.01 need 499 of
+# them.
 _FEWEST, _MOST = 599, 999
 # If there are more samples, a random subset of this size is compared.
 _MOST_SAMPLES = 8_000
@@ -49,8 +51,8 @@ _CELLS_AT_ONCE = 2e7
 # Only pairs and triples of this many most frequent items are compared.
 _PAIRED_ITEMS = 60
 _TRIPLE_ITEMS = 12
-# The test of large sets uses three limits of the set size. The model expects at most these shares
-# of the samples above them.
+# The test of large sets uses three limits of the set size. The model expects that at most these
+# shares of the samples are above the limits.
 _LARGE_SHARES = (0.02, 0.005, 0.001)
 # Smallest expected number of samples in a bin of set sizes.
 _LEAST_EXPECTED = 5.0
@@ -72,7 +74,7 @@ class FitTest:
         The difference, in standard deviations of the simulated data sets. For pairs and triples,
         the part that the penalty of the fit explains is subtracted first.
     p : float
-        Share of the simulated data sets that are at least as far from the expectation.
+        Share of the simulated data sets that are at least as far from the expectation as the data.
     """
 
     name: str
@@ -260,7 +262,7 @@ def _simulate(
     missing: NDArray[np.bool_] | None,
     settings: Settings,
 ) -> list[tuple[NDArray[np.float64], ...]]:
-    """Return the counts of simulated data sets, each with this shape and these missing cells."""
+    """Return the counts of simulated data sets with the given shape and missing cells."""
     size = shape[0]
     cells = float(size * model.n_items)
     number = int(np.clip(_CELLS / cells, _FEWEST, _MOST))
@@ -307,7 +309,10 @@ def _allowance(model: Model, n_samples: int) -> float:
 
 
 def _share_beyond(observed: float, simulated: NDArray[np.float64]) -> float:
-    """Return the share of statistics, the observed one included, that are at least as large."""
+    """Return the share of the statistics that are at least as large as the observed one.
+
+    The observed statistic is counted too.
+    """
     return float((1 + np.sum(simulated >= observed - 1e-9)) / (len(simulated) + 1))
 
 
@@ -352,7 +357,10 @@ def _empty_test(observed: NDArray[np.float64], sizes: NDArray[np.float64]) -> Fi
 
 
 def _large_test(observed: NDArray[np.float64], sizes: NDArray[np.float64]) -> FitTest | None:
-    """Test the number of sets above limits that few should exceed; None if there is no limit."""
+    """Test the number of sets above limits that few sets should exceed.
+
+    Returns None if there is no such limit.
+    """
     expected = sizes.mean(axis=0)
     beyond = 1.0 - np.cumsum(expected) / expected.sum()
     limits = sorted({int(np.nonzero(beyond <= share + 1e-12)[0][0]) for share in _LARGE_SHARES})

@@ -27,7 +27,7 @@ def _heavy() -> str:
 
 
 def describe(found: Sequence[FitTest], model: Model, samples: int) -> list[str]:
-    """Return one finding per failed test, without general ones that a special one explains.
+    """Return one finding per failed test, but no general finding that a special one explains.
 
     Parameters
     ----------

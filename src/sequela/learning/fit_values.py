@@ -62,9 +62,11 @@ class Start:
     theta : array
         Theta at the end.
     objective, objective_se : float
-        Penalised mean log-likelihood at the end, and its Monte Carlo standard error (0: exact).
+        Penalised mean log-likelihood at the end, and its Monte Carlo standard error. The error is 0
+        if all sets are evaluated exactly.
     kkt_residual, kkt_floor : float
-        Distance from optimality, and the Monte Carlo error of that distance (0: exact).
+        The KKT residual at the end (the distance from an optimum), and its Monte Carlo error. The
+        error is 0 if all sets are evaluated exactly.
     n_iterations, n_evaluations : int
         Number of iterations and of evaluations.
     status : Status
@@ -72,8 +74,8 @@ class Start:
     message : str
         How the start ended, in words.
     width : float
-        The first interactions were random in [-width, width]; 0: the model without interactions;
-        NaN: a given theta.
+        The start began with random interactions in [-width, width]. 0 means that it began at the
+        model without interactions, and NaN that it began at a given theta.
     history : list of tuples
         (evaluations, objective, KKT residual, interactions, seconds) of every iteration.
     """

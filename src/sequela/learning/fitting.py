@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VALUE_SAMPLING", "Fitter"]
 
-# For the log-likelihood of sampled sets, which is computed once, at the end of a start.
+# The settings for the log-likelihood of sampled sets, which is computed once per start, at its end.
 VALUE_SAMPLING = Sampling(chains=8, sweeps=2, burn_in=1)
 # Section 5 of the paper: one chain per set with M = 50 draws after 10 of burn-in. In the first 50
 # epochs only base rates are learned.
@@ -108,7 +108,7 @@ class Fitter:
         return self.finished
 
     def go_on(self, theta: NDArray[np.float64], starts: list[Start]) -> list[Start]:
-        """Run one more start, from theta; return `starts` and the new one."""
+        """Run one more start, which begins at theta; return `starts` with the new start added."""
         self.finished = list(starts)
         index = len(starts)
         self._history = []
@@ -241,9 +241,10 @@ class Fitter:
 
 @dataclass(frozen=True)
 class _Watcher:
-    """Called with every state of a start: updates history, progress and checkpoint.
+    """A function that the solver calls with every state of a start.
 
-    It returns whether the start should stop.
+    The function updates the history, the progress bar and the checkpoint. It returns whether the
+    start should stop.
     """
 
     fitter: Fitter
@@ -288,5 +289,5 @@ class _SampledGradient:
         """Return NaN and the gradient of the loss."""
         model = Model(theta, self._items, observation=self._observation)
         gradient = self.likelihood.evaluate(model, value=False).gradient
-        assert gradient is not None  # noqa: S101 - it was asked for
+        assert gradient is not None  # noqa: S101 - the gradient was requested
         return float("nan"), -gradient

@@ -23,8 +23,8 @@ _log = logging.getLogger("sequela")
 
 # Assumed number of evaluations per start; fits took 28 to 144.
 _EVALUATIONS = 60
-# A prediction is logged only for fits that take longer than the first number of seconds. Progress
-# lines begin at once for fits that take longer than the second.
+# A prediction is logged only for fits that take longer than the first of these numbers of seconds.
+# Progress lines begin at once for fits that take longer than the second number.
 _LEAST_SECONDS = 60.0
 _LONG_SECONDS = 10.0
 # Bytes of the process itself, and the number of n x n arrays of a solver and its objective.
@@ -70,8 +70,9 @@ class Forecast:
 
 
 def fit_seconds(plan: Plan, n_starts: int) -> float:
-    """Predict the duration of a fit on one core, in seconds; the same number on every machine.
+    """Predict how many seconds a fit takes on one core.
 
+    The prediction is the same number on every machine.
     The first start is the model without interactions. In the other starts all items interact at
     first, so large sets have no small components.
     """

@@ -29,12 +29,14 @@ __all__ = ["IndependentFit", "fit_independent", "grid_posterior"]
 # The error of the rule is about exp(-2 pi^2 (width / step)^2): e^-79 if the step is half the width.
 _WIDEST_STEP = 0.05
 _STEP_OF_WIDTH = 0.5
-# Used if a few digits are enough: the error is at most 1e-4, even if rates are very different.
+# If the tolerance is at least the first of these numbers, the second one is the widest step. The
+# error is then at most 1e-4, even if rates are very different.
 _ROUGH_TOL = 1e-5
 _ROUGH_STEP = 0.2
 _FIRST_U, _LAST_U = -3.8, 4.7
 
-# The best rate of an item that is always (never) present is not finite; these bounds replace it.
+# The best rate of an item that is always present is infinite, and that of an item that is never
+# present is 0. The logarithms of rates are kept within these bounds.
 LARGEST_LOG_RATE = 8.0
 SMALLEST_LOG_RATE = -16.0
 
@@ -125,11 +127,12 @@ def fit_independent(
     weights : array
         Share of the samples that have each set.
     observation : Observation or None
-        The distribution of the observation time; None: exponential with rate 1.
+        The distribution of the observation time. None means exponential with rate 1.
     missing : array (distinct sets, n) or None
         1 where a cell is missing (and 0 in `sets`).
     tol : float
-        Stop when no derivative of the mean log-likelihood, in units of its curvature, is larger.
+        Stop when no derivative of the mean log-likelihood is larger. The derivatives are in units
+        of the curvature.
 
     Examples
     --------
@@ -139,7 +142,7 @@ def fit_independent(
     """
     known = 1.0 if missing is None else np.maximum(weights @ (1.0 - missing), 1e-12)
     share = np.clip((weights @ sets) / known, 1e-6, 1.0 - 1e-6)
-    # Exact for a single item, which is present with probability w / (1 + w).
+    # The exact optimum for a single item, which is present with probability w / (1 + w).
     start = np.log(share / (1.0 - share))
     # About the inverse root of the curvature for each item: in these units L-BFGS needs few steps.
     unit = 1.0 / np.sqrt(share * (1.0 - share))

@@ -37,7 +37,7 @@ def whole_or_nothing() -> Iterator[None]:
 
 
 class StopRequest:
-    """A request to end the fit: true after a signal, whose name is `signal`."""
+    """A request to end the fit. It is true after a signal; `signal` is the name of the signal."""
 
     def __init__(self) -> None:
         self.signal: str | None = None
@@ -48,7 +48,7 @@ class StopRequest:
 
 @contextlib.contextmanager
 def graceful_stop() -> Iterator[StopRequest]:
-    """Turn the first signal into a request to stop; let the second one interrupt.
+    """Turn the first signal into a request to stop; let the second signal end the fit at once.
 
     Python delivers signals to the main thread only. In other threads this does nothing.
     """

@@ -1,4 +1,4 @@
-"""The smallest penalty for which all interactions are zero, exactly and for sets of any size.
+"""Compute exactly, for sets of any size, the smallest penalty at which no interaction is left.
 
 For the model without interactions the gradient is known in closed form. Given the observation time
 t, arrival times are independent exponential times truncated at t. The probability that i arrived
@@ -98,7 +98,7 @@ def penalty_max(
     data : Dataset, DataFrame, array or list of sets
         The samples; the times of a Dataset are used.
     observation : Observation or None
-        The distribution of the observation time; None: exponential with rate 1.
+        The distribution of the observation time. None means exponential with rate 1.
     fixed : DataFrame, array, list of pairs or None
         Interactions that are not learned, as in `SetChain`. Only the derivatives of the other
         interactions count. The derivatives are taken with all fixed interactions at zero.

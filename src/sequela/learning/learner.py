@@ -251,7 +251,7 @@ class Learner:
             )
 
     def _seed(self) -> int:
-        """Return the seed; if none is given, the seed in the checkpoint, if that exists."""
+        """Return the given seed, else the seed of an existing checkpoint, else a new seed."""
         if self.random_state is None and self.checkpoint is not None:
             check_place(self.checkpoint)
             recorded = recorded_seed(self.checkpoint)
@@ -260,7 +260,7 @@ class Learner:
         return materialise_seed(self.random_state)
 
     def _options(self, penalty: float, seed: int) -> FitOptions:
-        """Return the checked parameters; the attributes of the estimator stay as given."""
+        """Return the parameters after checking them; do not change the estimator's attributes."""
         if self.solver not in SOLVERS:
             raise InputError(
                 f"{argument('solver')} is {self.solver!r}; expected one of "
@@ -353,8 +353,9 @@ class Learner:
         separated = _separation(data)
         if separated:
             warnings.warn(
-                f"{separated}. Their entries of theta are finite only because the solver stops "
-                "at its tolerance; leave these items out, or interpret them with caution",
+                f"{separated}. The entries of theta of these items are finite only because the "
+                "solver stops at its tolerance; leave these items out, or interpret these entries "
+                "with caution",
                 SeparationWarning,
                 stacklevel=4,
             )
@@ -365,10 +366,11 @@ class Learner:
             worst = ended[optima[0][0]].objective - ended[optima[-1][0]].objective
             top = differing_entries([s.theta for s in ended], data.items, 1).iloc[0]
             warnings.warn(
-                f"{len(ended)} starts ended at {len(optima)} different optima, up "
-                f"to {worst:.2g} below the best ({worst * data.total_weight:.2g} nats over all "
-                f"samples); they differ most in {top['from']} -> {top['to']}: "
-                f"{top['lowest']:.2f} to {top['highest']:.2f}. See "
+                f"{len(ended)} starts ended at {len(optima)} different optima. The objective of "
+                f"the worst is {worst:.2g} below the best ({worst * data.total_weight:.2g} nats "
+                "over all samples). The optima differ most in the effect "
+                f"{top['from']} -> {top['to']}, which is between {top['lowest']:.2f} and "
+                f"{top['highest']:.2f}. See "
                 + either("optima_ and differences()", "optima.csv in the folder of the fit"),
                 SeveralOptimaWarning,
                 stacklevel=4,
@@ -405,7 +407,7 @@ def _convergence_warning() -> type[Warning]:
 
 
 def _separation(data: Dataset) -> str:
-    """Return a message about items whose effects the data do not determine; empty if none."""
+    """Describe the items whose effects the data do not determine; return "" if there are none."""
     share = data.known_shares
     found = []
     for label, value in (("always", 1.0), ("never", 0.0)):
@@ -434,7 +436,7 @@ def fit(
     sample_weight: Iterable[object] | None = None,
     **options: Any,
 ) -> Model:
-    """Learn a model: a short form of ``SetChain(**options).fit(data, times=times).model_``.
+    """Learn a model and return it: short for ``SetChain(**options).fit(data, times=times).model_``.
 
     This function does not load scikit-learn.
 

@@ -48,7 +48,9 @@ _LARGEST_ENTRY = 30.0
 def symmetric_penalty(
     theta: NDArray[np.float64], omega: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-    """Return (penalty, derivatives by theta with 0 on the diagonal, derivatives by omega).
+    """Return the symmetric penalty and its derivatives with respect to theta and omega.
+
+    The derivatives with respect to the diagonal of theta are 0.
 
     Examples
     --------
@@ -89,8 +91,9 @@ def fit_observation_effects(
     penalty_kind : {"symmetric", "l1"}
         "symmetric" is the penalty of Schill et al. (2024), which prefers interactions that are the
         same in both directions. "l1" prefers few interactions: every interaction has the same
-        weight as in `SetChain`, and every effect 0.3 of it. If the data come from a model with
-        effects and few interactions, the orders of "l1" are right more often.
+        weight as in `SetChain`, and every effect on the observation has 0.3 of this weight. If the
+        data come from a model with effects and few interactions, the orders of "l1" are right more
+        often.
     tol : float
         The fit has converged when the optimality conditions hold to this accuracy.
     max_iter : int

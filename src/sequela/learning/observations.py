@@ -56,12 +56,12 @@ FAMILIES: dict[str, tuple[Any, ...]] = {
 # In a comparison, this name stands for effects on the observation that are learned from the data.
 LEARNED_EFFECTS = ObservationEffects.kind
 FAMILIES["any"] = (*FAMILIES["gamma"], *FAMILIES["heavy"][1:], LEARNED_EFFECTS)
-# Another kind than the first is chosen only if its gain is above this number of nats, and above its
+# A kind other than the first is chosen only if its gain is above this number of nats, and above its
 # standard error. If the first kind is true, the gain of another kind is a few nats, for any number
 # of samples. On 40 simulated data sets in which the first kind was true, this rule chose another
-# kind once. On 40 data sets with gamma times of shape 2, it chose them in 28. A limit of two
-# standard errors in place of the nats chose them in only 14. Effects have more parameters, so they
-# need a larger gain.
+# kind once. On 40 data sets with gamma times of shape 2, this rule chose gamma times in 28 data
+# sets. With a limit of two standard errors in place of the nats, it chose gamma times in only 14.
+# Effects have more parameters, so they need a larger gain.
 _LEAST_GAIN = 5.0
 _LEAST_GAIN_OF_EFFECTS = 6.0
 _TOLERANCE = 1e-3
@@ -75,7 +75,7 @@ class ObservationComparison:
     ----------
     observations : tuple of Observation
         The observations that were compared. The first is chosen unless another is clearly better.
-        For effects on the observation, these are the effects that all samples give.
+        For effects on the observation, these are the effects that were learned from all samples.
     held_out : array (observations, samples)
         Log-likelihood of every sample under a model that was learned without it.
     chosen : int
@@ -139,10 +139,11 @@ def compare_observations(
     data : Dataset, DataFrame, array or list of sets
         The samples.
     observations : str or iterable of Observation or "effects"
-        "gamma", "heavy" or "any" compare several shapes of a family with exponential times; "any"
-        includes effects on the observation, unless there are known times. A list compares these
-        observations; the first is chosen unless another is clearly better. In a list, "effects"
-        stands for effects on the observation that are learned from the data with the L1 penalty:
+        "gamma" or "heavy" compares exponential times with several shapes of this family. "any"
+        compares exponential times with both families and with effects on the observation, but
+        without effects if there are known times. If a list is given, its observations are
+        compared; the first is chosen unless another is clearly better. In a list, "effects" stands
+        for effects on the observation that are learned from the data with the L1 penalty:
         `fit_observation_effects(data, penalty, penalty_kind="l1")`.
     penalty : float
         Weight of the L1 penalty in all fits.
@@ -162,11 +163,12 @@ def compare_observations(
 
     Notes
     -----
-    Another kind than the first is chosen if its held-out log-likelihood is better by more than 5
-    nats (6 for effects) and by more than one standard error; of several such kinds, the best.
+    A kind other than the first is chosen if its held-out log-likelihood is better by more than 5
+    nats (6 for effects) and by more than one standard error. If several kinds meet these
+    conditions, the best of them is chosen.
 
     Effects on the observation add no new distribution of sets. Their held-out likelihood is better
-    if with them fewer interactions describe the data.
+    if the data can be described by fewer interactions when such effects are allowed.
 
     Examples
     --------
@@ -248,7 +250,7 @@ def _read_kinds(
     if timed and LEARNED_EFFECTS in kinds:
         raise InputError(
             f"observations has {LEARNED_EFFECTS!r}, and effects on the observation cannot be "
-            "learned from samples with known times; leave one of them out"
+            f"learned from samples with known times; leave out {LEARNED_EFFECTS!r}, or the times"
         )
     return tuple(kinds)
 

@@ -43,7 +43,7 @@ def _same_optimum(a: Start, b: Start) -> bool:
     apart = np.abs(_bounded(a.theta) - _bounded(b.theta))
     if apart.max() <= SAME:
         return True
-    # If the objective is concave, it cannot increase by more than this between the two.
+    # If the objective is concave, it cannot increase by more than this between the two thetas.
     open_ = (a.kkt_residual + b.kkt_residual) * apart.sum()
     open_ += 3.0 * (a.objective_se + b.objective_se)
     return bool(apart.max() <= _NEAR and abs(a.objective - b.objective) <= open_)
@@ -52,8 +52,9 @@ def _same_optimum(a: Start, b: Start) -> bool:
 def _bounded(theta: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return theta with base rates in a finite range.
 
-    The base rate of an item that is always (never) present grows (falls) without bound, and where
-    it stops is of no importance.
+    The base rate of an item that is always present grows without bound during a fit. That of an
+    item that is never present falls without bound. The value at which the fit stops is not
+    important.
     """
     diagonal = np.clip(theta.diagonal(), SMALLEST_LOG_RATE, LARGEST_LOG_RATE)
     return theta - np.diag(theta.diagonal()) + np.diag(diagonal)

@@ -31,7 +31,10 @@ class Penalty(Protocol):
         ...
 
     def weights(self, n: int) -> NDArray[np.float64]:
-        """Return the weight of each entry; 0: not penalised, infinity: the entry never changes."""
+        """Return the weight of each entry.
+
+        An entry with weight 0 is not penalised. An entry with an infinite weight never changes.
+        """
         ...
 
     def value(self, theta: NDArray[np.float64]) -> float:
@@ -49,9 +52,10 @@ class Penalty(Protocol):
     ) -> NDArray[np.float64]:
         """Return the distance of each entry of `gradient` from the penalty's subdifferential.
 
-        `gradient` is the gradient of the log-likelihood, which is maximised. At an optimum it is 0
-        if the weight is 0, weight times sign(entry) if the entry is not zero, and between -weight
-        and weight if the entry is zero. The largest distance is the KKT residual.
+        `gradient` is the gradient of the log-likelihood, which is maximised. At an optimum, the
+        derivative for an entry of theta is 0 if the weight is 0. Otherwise it is weight times
+        sign(entry) if the entry is not zero, and between -weight and weight if the entry is zero.
+        The largest distance is the KKT residual.
         """
         ...
 
@@ -98,7 +102,7 @@ class OffDiagonalL1:
 
     @property
     def pinned(self) -> None:
-        """None: no entry is fixed."""
+        """Always None, because this penalty fixes no entry."""
         return
 
     def weights(self, n: int) -> NDArray[np.float64]:
@@ -130,7 +134,7 @@ class OffDiagonalL1:
 
 @dataclass(frozen=True)
 class OnSupport:
-    """`strength` times the absolute interactions of `support`; all others stay at zero.
+    """`strength` times the sum of absolute interactions in `support`; all others stay at zero.
 
     Examples
     --------
@@ -144,7 +148,7 @@ class OnSupport:
 
     @property
     def pinned(self) -> None:
-        """None: entries outside the support are zero, and no other value is fixed."""
+        """Always None, because this penalty fixes no entry at a value other than zero."""
         return
 
     def weights(self, n: int) -> NDArray[np.float64]:
@@ -180,7 +184,7 @@ class OnSupport:
 
 @dataclass(frozen=True)
 class WithFixed:
-    """Another penalty on the free entries; the other entries keep their values in `fixed`.
+    """The penalty `inner` on the free entries; the other entries keep their values in `fixed`.
 
     Fixed entries are not penalised.
 
@@ -225,5 +229,5 @@ class WithFixed:
 
 
 def with_fixed(penalty: Penalty, fixed: NDArray[np.float64] | None) -> Penalty:
-    """Return a penalty that keeps fixed entries; if `fixed` is None, `penalty` itself."""
+    """Return `penalty`, changed so that it keeps the entries in `fixed`, if there are any."""
     return penalty if fixed is None else WithFixed(penalty, fixed)

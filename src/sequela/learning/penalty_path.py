@@ -52,12 +52,12 @@ class PathOptions:
     Attributes
     ----------
     n_penalties, ratio : int, float
-        If no penalties are given: `n_penalties` values from the smallest penalty without
-        interactions (`penalty_max`) down to ``ratio * penalty_max``.
+        If no penalties are given, the path has `n_penalties` penalties. They decrease from the
+        smallest penalty without interactions (`penalty_max`) to ``ratio * penalty_max``.
     tol, max_iter : float, int
         When each fit stops, as in `SetChain`.
     observation : Observation or None
-        The distribution of the observation time; None: exponential with rate 1.
+        The distribution of the observation time. None means exponential with rate 1.
     fixed : DataFrame, array, list of pairs or None
         Interactions that are not learned, as in `SetChain`.
     """
@@ -163,7 +163,8 @@ def path(
     data : Dataset, DataFrame, array or list of sets
         The samples.
     penalties : sequence of float or None
-        None: a grid that begins at the smallest penalty without interactions (`penalty_max`).
+        The penalties. None means a grid that begins at the smallest penalty without interactions
+        (`penalty_max`).
     times : array or None
         Observation times; NaN where unknown. None uses the times of a `Dataset`, if any.
     **options

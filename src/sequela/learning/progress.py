@@ -47,8 +47,8 @@ class FitProgress:
     Parameters
     ----------
     show : bool, "lines" or None
-        True: a bar. "lines": a plain line on standard error every few seconds, for batch logs.
-        None: a bar in a terminal or a notebook only.
+        True: show a bar. "lines": write a line to standard error every few seconds, for batch logs.
+        None: show a bar in a terminal or a notebook only.
     tol : float
         The KKT residual at which the bar is full.
     long : bool

@@ -63,8 +63,8 @@ class Refit:
     model : Model
         The refitted model.
     log_likelihood, log_likelihood_se : float
-        Log-likelihood of all samples together, in nats, and its Monte Carlo standard error (0:
-        exact).
+        Log-likelihood of all samples together, in nats, and its Monte Carlo standard error. The
+        error is 0 if all sets are evaluated exactly.
     n_interactions : int
         Number of interactions that were free, without the base rates.
     converged : bool
@@ -98,7 +98,7 @@ class WithRidge:
 
     @property
     def effective(self) -> float:
-        """The smallest effective share of the drawn orders of a set."""
+        """The effective number of drawn orders as a share of all, for the set where it is least."""
         return self.objective.effective
 
     @property
@@ -113,7 +113,7 @@ class WithRidge:
 
     @property
     def is_partial(self) -> bool:
-        """Whether a gradient without `full=True` is complete on the prepared support only."""
+        """Whether a gradient computed without `full=True` is complete only on the support."""
         return self.objective.is_partial
 
     def prepare(self, support: NDArray[np.bool_]) -> None:
@@ -182,7 +182,7 @@ class WarmFits:
     def fit(
         self, theta: NDArray[np.float64], penalty: Penalty, ridge: float = 0.0
     ) -> tuple[NewtonState, Info]:
-        """Return the state and info of a fit of the penalised likelihood that starts at theta."""
+        """Fit the penalised likelihood with one start at theta, and return its state and info."""
         self.objective.restart(0)
         solver = ProximalNewton(with_fixed(penalty, self.fixed), self.unit)
         objective = WithRidge(self.objective, ridge) if ridge else self.objective
@@ -282,7 +282,7 @@ def refit(
 def compare_optima(
     learner: SetChain, data: DataLike, *, times: Iterable[object] | None = None
 ) -> tuple[pd.DataFrame, list[Refit]]:
-    """Compare the optima of a fit with several starts, without the influence of the penalty.
+    """Compare the optima of a fit that has several starts, without the influence of the penalty.
 
     Parameters
     ----------

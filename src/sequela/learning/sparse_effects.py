@@ -1,13 +1,14 @@
 """Learn effects on the observation with an L1 penalty, which prefers few interactions.
 
 All pairs (theta, omega) with the same theta[i, j] - omega[i] have the same likelihood. Data with
-effects on the observation have a description with few interactions and some effects, and none with
-few interactions only. The penalty
+effects on the observation can be described by few interactions and some effects. They cannot be
+described by few interactions alone. The penalty
 
     sum over i != j of |theta_ij| + EFFECT_WEIGHT * sum of |omega_i|
 
-finds it. A parameter is the difference of two numbers that are not negative, so that the penalty is
-linear, and the minimiser for smooth functions within bounds can be used.
+finds the description with few interactions. Each parameter is written as the difference of two
+numbers that are not negative. The penalty is then linear, and the minimiser for smooth functions
+within bounds can be used.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["EFFECT_WEIGHT", "minimise_sparse"]
 
 # Weight of an effect relative to that of an interaction. An effect acts on the observation in all
-# states with its item. On simulated data with effects on all items, 0.2 to 0.6 gave about the same
-# held-out likelihood, and more right orders than 1 (70% and 60% of the clear pairs).
+# states with its item. On simulated data with effects on all items, weights of 0.2 to 0.6 gave
+# about the same held-out likelihood. They gave more right orders than a weight of 1 (70% of the
+# clear pairs, compared with 60%).
 EFFECT_WEIGHT = 0.3
 
 
@@ -50,7 +52,8 @@ def minimise_sparse(
     Parameters
     ----------
     loss : callable
-        Takes theta and omega, and returns the value and its derivatives by theta and by omega.
+        Takes theta and omega. Returns the value and its derivatives with respect to theta and to
+        omega.
     start : array (n, n)
         The first theta; the first omega is 0.
     strength : float

@@ -43,7 +43,7 @@ def connect(cluster: str | None, workers: int) -> Iterator[Any]:
         ) from None
     with contextlib.ExitStack() as stack:
         if cluster is None:
-            # Any free port: the default is 8787, which another cluster may use.
+            # Port 0 means any free port. The default is 8787, which another cluster may use.
             made = distributed.LocalCluster(
                 n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0"
             )
@@ -112,7 +112,7 @@ def prepare_hosts(client: Any, work: Work) -> None:
                 f"{__version__} where the workers run"
             )
         if not isinstance(answer, dict):
-            continue  # it has died, and the scheduler handles that
+            continue  # the worker has died, and the scheduler handles that
         if answer["sequela"] != __version__:
             raise InputError(
                 f"the Dask worker {address} has sequela {answer['sequela']}, this process has "
@@ -125,8 +125,9 @@ def prepare_hosts(client: Any, work: Work) -> None:
         cores = len(set().union(*(answer["cores"] for _, answer in there)))
         if busy > cores:
             _log.warning(
-                "the Dask workers on %s run %d repeats at once on %d cores; one repeat per core "
-                "would be as fast. Start workers with: dask worker ... --nworkers %d --nthreads 1",
+                "the Dask workers on %s run %d repeats at once on %d cores; running more repeats "
+                "at once than there are cores does not save time. Start workers with: "
+                "dask worker ... --nworkers %d --nthreads 1",
                 host, busy, cores, cores,
             )  # fmt: skip
     first = [there[0][0] for there in hosts.values()]
@@ -194,8 +195,8 @@ def _backend() -> type[Any]:
             return max(2, int(super().effective_n_jobs(n_jobs)))
 
         def submit(self, func: Any, callback: Any = None) -> Any:
-            # joblib waits forever for a task whose workers died repeatedly. Here that is a failed
-            # repeat.
+            # joblib waits forever for a task whose workers died repeatedly. Here, such a task
+            # counts as a failed repeat.
             future = super().submit(func, callback)
             index = func.items[0][1][1]
 
@@ -216,10 +217,11 @@ def _backend() -> type[Any]:
 def watching(client: Any, parallel: Any, only: list[str]) -> Iterator[None]:
     """Stop waiting for results that can no longer arrive.
 
-    That is the case when the connection to the scheduler is lost: the client cancels its tasks, and
-    joblib usually notices, but a task that is submitted at that moment is never answered. It is
-    also the case when all workers in `only` are gone. joblib checks its timeout repeatedly: a
-    timeout of 0 ends the wait with an error.
+    There are two such cases. In the first, the connection to the scheduler is lost. The client then
+    cancels its tasks. joblib usually notices this, but a task that is submitted at that moment
+    never gets an answer. In the second case, all workers in `only` are gone. In both cases the
+    timeout of joblib is set to 0. joblib checks its timeout repeatedly, so the wait ends with an
+    error.
     """
     over = threading.Event()
 

@@ -29,7 +29,7 @@ class _Labels:
 
 
 def keep_data(data: Dataset, folder: Path) -> None:
-    """Write the samples to a folder, or check that it has the same samples."""
+    """Write the samples to a folder; if it has samples already, check that they are the same."""
     path = folder / DATA_NAME
     if path.exists():
         read_data(str(path), fingerprint(data))
@@ -50,7 +50,7 @@ def keep_data(data: Dataset, folder: Path) -> None:
         np.savez_compressed(file, **content)
 
 
-# A worker runs many repeats of one plan; threads share what one of them has read.
+# A worker runs many repeats of one plan. Its threads share the samples that one of them has read.
 @lru_cache(maxsize=2)
 def read_data(path: str, digest: str) -> Dataset:
     """Return the samples in a file; raise an error if their checksum is not `digest`."""

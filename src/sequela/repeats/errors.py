@@ -8,7 +8,7 @@ __all__ = ["RepeatsError"]
 
 
 class RepeatsError(SequelaError, RuntimeError):
-    """Some repeats are not done; the others are recorded, and running again continues from there.
+    """The error if some repeats are not done. The others are recorded; a new run continues there.
 
     Attributes
     ----------

@@ -50,9 +50,10 @@ def fit_table(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.Da
     Returns
     -------
     DataFrame
-        Indexed by repeat: "seed", "penalty", other entries that vary, "objective", "objective_se",
-        "kkt_residual", "converged", "interactions", "message" (why it ended), for folds "held_out"
-        (mean log-likelihood) and "held_out_samples", and "seconds".
+        The index is the number of the repeat. The columns are "seed", "penalty", other entries that
+        vary, "objective", "objective_se", "kkt_residual", "converged", "interactions", "message"
+        (why the fit ended) and "seconds". If the plan has folds, "held_out" (the mean
+        log-likelihood of the held-out samples) and "held_out_samples" come before "seconds".
 
     Examples
     --------
@@ -171,25 +172,26 @@ def summarise(
 ) -> pd.DataFrame:
     """Return how often and how strongly each interaction was found by fits of `plan_fits`.
 
-    Fits with different penalties or numbers of items are summarised separately; bootstraps, folds,
-    starts and random subsets of the same size together.
+    Fits with different penalties or numbers of items are summarised separately. Bootstraps, folds,
+    starts and random subsets of the same size are summarised together.
 
     Parameters
     ----------
     folder : path
         Where the plan was run.
     level : float
-        The share of the fits between "lower" and "upper".
+        The share of the fits whose effect lies between "lower" and "upper".
     partial : bool
         Whether missing repeats may be left out; otherwise they are an error.
 
     Returns
     -------
     DataFrame
-        "penalty" and "items" if they vary, then "from", "to", "share" (the share of the fits with
-        both items in which the interaction is not zero), "median", "lower" and "upper" (of its
-        values in the fits with both items, zeros included), and "fits" (the number of these fits).
-        Interactions that no fit found are left out; those found most often come first.
+        "penalty" and "items" if they vary, then "from", "to", "share", "median", "lower", "upper"
+        and "fits". Only fits with both items count: "fits" is their number. "share" is the share of
+        these fits in which the interaction is not zero. "median", "lower" and "upper" are quantiles
+        of its values in these fits, zeros included. Interactions that no fit found are left out;
+        those found most often come first.
 
     Examples
     --------
@@ -273,8 +275,9 @@ def pair_orders(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.
         raise InputError(
             f"the plan in {str(folder)!r} records no orders; "
             + either(
-                "make one with orders=[...], or compute them from the models of `models`",
-                "make one with `sequela repeat --orders`",
+                "make a plan with orders=[...], or compute the orders from the models that "
+                "`models` returns",
+                "make a plan with `sequela repeat --orders`",
             )
         )
     rows = [

@@ -26,12 +26,12 @@ __all__ = ["TASK", "WARM_UP", "QuietFit", "item_places", "learn", "warm_up"]
 
 TASK = "sequela.repeats.fit_task:learn"
 WARM_UP = "sequela.repeats.fit_task:warm_up"
-# Too small for an exact evaluation of a set of three items, so that fits are sampled.
+# This budget is too small for an exact evaluation of a set of three items, so sets are sampled.
 _NOTHING_EXACT = Budget(work=40.0)
 
 
 class QuietFit(Learner):
-    """A fit without warnings, because its record contains them; an interrupt is raised."""
+    """A fit that gives no warnings, because its record contains them, but raises interrupts."""
 
     def check(self) -> None:
         """Raise an error if an option is invalid."""
@@ -44,7 +44,7 @@ class QuietFit(Learner):
 
 @dataclass(frozen=True)
 class FitCase:
-    """Which fit of a plan this is.
+    """The case of a plan that describes one fit.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ def item_places(
 
 
 def _split(data: Dataset, plan_seed: int, case: FitCase) -> tuple[Dataset, Dataset | None]:
-    """Return the samples to fit to, and those held out."""
+    """Return the samples to which the model is fitted, and the samples that are held out."""
     if case.bootstrap is not None:
         rows = plan_stream(plan_seed, PlanDraw.BOOTSTRAP, case.bootstrap).integers(
             data.n_samples, size=data.n_samples

@@ -30,10 +30,10 @@ class Plan:
     Parameters
     ----------
     task : str
-        The function, as "package.module:name", by which every worker imports it. It is called
-        with the entries of a case and of `common`, ``seed=`` and, if there are data, ``data=`` as
-        keyword arguments. It returns a dictionary of plain values (numbers, strings, lists of
-        them).
+        The name of a function, "package.module:name", by which every worker imports it. The
+        function is called with keyword arguments: the entries of a case and of `common`, ``seed=``
+        and, if there are data, ``data=``. It returns a dictionary of plain values (numbers,
+        strings, lists of them).
     cases : sequence of dict
         One per repeat; plain JSON values.
     seed : int
@@ -44,9 +44,9 @@ class Plan:
         Samples that all repeats read. They are written once, to the folder of the records; each
         worker reads them once and compares their checksum with that of the plan.
     warm_up : str or None
-        A function, named like `task`, that prepares what repeats need, such as compiled code. It is
-        called with the entries of `common`, and ``data=`` if there are data, once on each machine
-        before repeats start there. It does not change results.
+        The name of a function that prepares what repeats need, such as compiled code; its form is
+        that of `task`. The function is called once on each machine, before repeats start there,
+        with the entries of `common` and, if there are data, ``data=``. It does not change results.
 
     Examples
     --------
@@ -113,7 +113,7 @@ class Plan:
 
 
 def _plain(entries: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """Return entries as JSON restores them; refuse those that JSON cannot represent."""
+    """Return entries as JSON restores them; raise an error if JSON cannot represent them."""
     try:
         plain: dict[str, Any] = json.loads(json.dumps(dict(entries), allow_nan=False))
     except (TypeError, ValueError) as error:

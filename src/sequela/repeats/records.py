@@ -107,7 +107,7 @@ def _refuse_another(plan: Plan, found: dict[str, Any], folder: str | os.PathLike
 
 
 def _difference(name: str, found: Any, expected: Any) -> str:
-    """Return a description of how an entry differs; for nested entries, of the first that does."""
+    """Describe how two entries differ; if they are nested, describe the first difference."""
     if isinstance(found, dict) and isinstance(expected, dict):
         for key in {**expected, **found}:
             if found.get(key) != expected.get(key):
@@ -294,7 +294,8 @@ def collect(plan: Plan, folder: str | os.PathLike[str], *, partial: bool = False
     Returns
     -------
     DataFrame
-        Indexed by repeat: "seed", the entries of its case, the results of the task, "seconds".
+        The index is the number of the repeat. The columns are "seed", the entries of its case, the
+        results of the task, and "seconds".
 
     Examples
     --------
@@ -312,7 +313,7 @@ def collect(plan: Plan, folder: str | os.PathLike[str], *, partial: bool = False
 def result_table(
     plan: Plan, folder: str | os.PathLike[str], *, partial: bool, nested: bool = True
 ) -> pd.DataFrame:
-    """Return the results of all repeats, see `collect`; lists and dictionaries only if `nested`."""
+    """Return the table of `collect`; keep lists and dictionaries in it only if `nested`."""
     done, rows = [], []
     for index, record in records(plan, folder, partial=partial):
         result = record["result"]

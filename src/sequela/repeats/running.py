@@ -1,8 +1,8 @@
 """Run the repeats of a plan, or a share of them, on threads, on processes or on a cluster.
 
-joblib schedules them (threads, loky processes, Dask). This module writes records as results arrive
-and skips repeats that have a record. It tries a failed repeat once more, on another worker if there
-is one, before it reports the failure. The other repeats continue.
+joblib schedules the repeats (on threads, loky processes or Dask). This module writes records as
+results arrive, and skips repeats that have a record. It tries a failed repeat once more, on another
+worker if there is one, before it reports the failure. The other repeats continue.
 """
 
 from __future__ import annotations
@@ -64,13 +64,14 @@ def run(
     backend : {"threads", "processes", "dask"}
         Where repeats run; "dask" needs ``pip install "sequela[cluster]"``.
     workers : int or None
-        Number of threads or processes; None: one per available core. Each repeat has one thread.
+        Number of threads or processes. None means one per available core. Each repeat uses one
+        thread.
     cluster : str or None
-        With "dask": the address of a scheduler, such as "tcp://node7:8786"; None starts one on this
-        machine. If the plan has data, the workers must see the folder.
+        With "dask": the address of a scheduler, such as "tcp://node7:8786". None starts a scheduler
+        on this machine. If the plan has data, all workers must be able to read the folder.
     share : (index, of) or None
-        Run only every `of`-th repeat, starting at `index`: one task of a job array. The tasks may
-        run at the same time, with the same folder.
+        Run only every `of`-th repeat, starting at `index`, as one task of a job array. The tasks of
+        the array may run at the same time, with the same folder.
 
     Returns
     -------
@@ -80,8 +81,8 @@ def run(
     Raises
     ------
     RepeatsError
-        If repeats failed twice, or the workers are gone. The other repeats are recorded; running
-        again continues from there.
+        If repeats failed twice, or the workers are gone. The other repeats are recorded. When `run`
+        is called again, it does only the missing repeats.
 
     Examples
     --------
@@ -182,7 +183,10 @@ class _Outcome:
 
 
 def _try(plan: Plan, place: Path, todo: list[int], work: Work, pool: _Pool) -> None:
-    """Run repeats, a second time if they fail or their workers die; raise if some are missing."""
+    """Run repeats, and run those again that fail or whose workers die; raise if some are missing.
+
+    The error is raised if some repeats are still missing after the second attempt.
+    """
     only: list[str] = []
     outcome = _Outcome()
     for attempt in range(_TRIES):
@@ -210,7 +214,7 @@ def _left(plan: Plan, place: Path, todo: list[int]) -> list[int]:
 def _error(plan: Plan, place: Path, left: list[int], outcome: _Outcome) -> RepeatsError:
     again = (
         f"The other {len(plan) - len(missing(plan, place))} are recorded in {str(place)!r}; run "
-        "again to repeat these"
+        "the plan again to do the missing ones"
     )
     if outcome.collapse:
         return RepeatsError(
@@ -250,7 +254,7 @@ def _attempt(
             with _closing(parallel(calls)) as results:
                 for done in results:
                     if done.error is None:
-                        # From here on, nothing is lost if the run ends.
+                        # After this write, the result is kept even if the run is killed.
                         write_record(place, plan, done.repeat, done.result, done.seconds)
                     else:
                         outcome.failures[done.repeat] = done

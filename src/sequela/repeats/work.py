@@ -31,7 +31,7 @@ __all__ = ["Done", "Work", "do", "end_with", "make_ready", "where"]
 
 @dataclass(frozen=True)
 class Work:
-    """The part of a plan that all repeats share; small, because it is sent with each of them."""
+    """The part of a plan that all repeats share. It is small, as it is sent with each repeat."""
 
     task: str
     common: Mapping[str, Any]

@@ -1,7 +1,7 @@
 """The Python functions behind the commands: fits that write a folder, repeats, demos, tables.
 
 `run_fit` is ``sequela fit``: it reads a table, learns a model, and writes a folder with the model,
-tables, figures and a ``run.json``; `repeat_run` repeats it bit for bit. Names are declared in
+tables, figures and a ``run.json``. `repeat_run` repeats the fit bit for bit. Names are declared in
 ``__init__.pyi`` and loaded when they are first used, so that the command line stays fast.
 """
 

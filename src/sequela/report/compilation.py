@@ -2,7 +2,8 @@
 
 A kernel is compiled when it is first used and then kept on disk. For a container image, or before
 an array of jobs that would all compile the same code, it is better to compile in advance. Numba
-compiles under one lock, so the work is shared among processes.
+compiles one kernel at a time in each process, because it uses a lock. Therefore several processes
+share the work.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ def use_times_and_sequences() -> None:
 
 
 def use_other_samples() -> None:
-    """Evaluate another observation, and missing cells, which are summed over or drawn."""
+    """Evaluate another kind of observation, and missing cells, by sums and by draws."""
     from sequela.budget import Budget
     from sequela.learning.estimator import SetChain
     from sequela.likelihood import evaluate

@@ -161,7 +161,7 @@ def compare_with_plain(model: Model, data: Dataset, threads: int | None) -> tupl
     words = plain_words(model)
     seed = model.metadata["seed"]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the plain model is only compared, and not a result
+        warnings.simplefilter("ignore")  # the plain model is only for comparison, and not a result
         plain = Learner(
             model.metadata["penalty"], random_state=seed, n_threads=threads, progress=False
         ).fit(data)
@@ -179,8 +179,8 @@ def compare_with_plain(model: Model, data: Dataset, threads: int | None) -> tupl
     i, j = i[known], j[known]
     turned = np.flatnonzero((ours[i, j] > 0.5) != (theirs[i, j] > 0.5))
     said = (
-        f"{turned.size} of {i.size} orders are the opposite in the model without effects "
-        "(penalty and items are the same)"
+        f"{turned.size} of {i.size} orders are reversed in the model without effects that was "
+        "learned with the same penalty and items"
     )
     if turned.size:
         gap = np.abs(ours[i, j] - theirs[i, j])[turned]

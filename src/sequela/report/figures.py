@@ -28,10 +28,10 @@ FIGURES = {
     "positions": "arrival time of each item, with 90% bands",
     "times": "densities of the times of single samples",
     "timeline": "samples sorted by time, with the arrivals of their items",
-    "frequencies": "items, observed against expected",
-    "co-occurrence": "pairs, observed against expected",
+    "frequencies": "frequencies of items, observed against expected",
+    "co-occurrence": "frequencies of pairs, observed against expected",
     "sizes": "set sizes, observed against expected",
-    "clock": "how well the time is known from more and more items",
+    "clock": "how precisely the time is known, against the number of items",
 }
 _OF_SAMPLES = {"tree", "paths", "times", "timeline", "frequencies", "co-occurrence", "sizes"}
 _SHOWN_SAMPLES = 5

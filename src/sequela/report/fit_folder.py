@@ -66,7 +66,7 @@ def write_fit(
     execution : Execution or None
         Number of threads, and the function that announces each part.
     check : OrderRanges or None
-        Which orders the data allow: written to ``order_ranges.csv`` and to columns of
+        Which orders the data allow. They are written to ``order_ranges.csv`` and to columns of
         ``orders.csv``.
 
     Returns

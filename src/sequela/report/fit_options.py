@@ -181,7 +181,7 @@ class OutputOptions:
             )
 
     def check_figures(self) -> None:
-        """Raise an error if figures are asked for but matplotlib is not installed."""
+        """Raise an error if figures are requested but matplotlib is not installed."""
         if not self.figures:
             return
         try:
@@ -189,7 +189,7 @@ class OutputOptions:
         except ImportError:
             raise InputError(
                 "figures need matplotlib: `pip install sequela[plot]`, or choose no figures "
-                " with " + either("figures=()", "--figures none")
+                "with " + either("figures=()", "--figures none")
             ) from None
 
 

@@ -66,9 +66,9 @@ class FitResult:
     Attributes
     ----------
     objective, objective_se : float
-        Penalised mean log-likelihood, and its Monte Carlo standard error (0: exact).
+        Penalised mean log-likelihood, and its Monte Carlo standard error (0 if it is exact).
     kkt_residual, kkt_floor : float
-        Distance from optimality, and its Monte Carlo error (0: exact).
+        The KKT residual (distance from an optimum), and its Monte Carlo error (0 if it is exact).
     converged : bool
         Whether the best start ended at an optimum.
     interactions, optima : int
@@ -309,7 +309,7 @@ def repeat_run(
     output: OutputOptions | None = None,
     execution: Execution | None = None,
 ) -> FitReport:
-    """Repeat the fit of a ``run.json`` on the same data, and compare theta with it bit for bit.
+    """Repeat the fit of a ``run.json`` on the same data, and check that theta has the same bits.
 
     Parameters
     ----------
@@ -325,7 +325,7 @@ def repeat_run(
     Returns
     -------
     FitReport
-        With `same_as_repeated`.
+        The report of the new fit; its `same_as_repeated` says whether theta has the same bits.
 
     Examples
     --------
@@ -388,7 +388,7 @@ def _is_resumed(
 
 
 def _default_starts(data: Dataset, options: FitRunOptions) -> int:
-    """Return 5, or fewer if starts are predicted to take long; the same on every machine."""
+    """Return 5, or fewer if starts are predicted to take long: the same number everywhere."""
     if options.solver == "adagrad" or options.observation in EFFECTS:
         return 1
     plan = Plan(data, DistinctSamples.of(data, partial=True), "auto", Budget())

@@ -22,7 +22,7 @@ __all__ = ["folder_ranges", "folder_sample"]
 def folder_ranges(folder: str | os.PathLike[str]) -> pd.DataFrame | None:
     """Return ``order_ranges.csv`` of a folder: the orders that the fit checked.
 
-    None if the folder has no such table, or if it is not a folder but a model file.
+    Returns None if the folder has no such table, or if `folder` is a model file.
     """
     place = Path(folder)
     return read_run_table(place, "order_ranges.csv") if place.is_dir() else None

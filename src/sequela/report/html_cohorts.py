@@ -121,7 +121,7 @@ def comparison_values(
 def _orders(model: Model | Posterior, items: list[str], how: dict[str, Any]) -> Any:
     from sequela.posteriors.result import Posterior
 
-    # Exact if the model is small, because this is then fast.
+    # Use the exact method if the model is small, because it is then fast.
     method: Any = "auto" if len(model.items) <= _EXACT else "simulation"
     if isinstance(model, Posterior):
         most = max(_MAX_MODELS, len(model.draws.scale))

@@ -38,8 +38,8 @@ __all__ = [
 
 _log = logging.getLogger("sequela")
 
-# The columns that each table of a run must have; then the names of columns with text, and of
-# columns with numbers.
+# The columns that each table of a run must have. Below them are the names of columns that contain
+# text, and of columns that contain numbers.
 _LABELS = {
     "orders.csv": ("first", "second"),
     "rivals.csv": ("first", "second"),
@@ -191,7 +191,7 @@ def _fit_content(
 
 
 def read_run_data(run: Run, place: Path) -> Dataset | None:
-    """Read the samples of a run; None if the file was moved, an error if it was changed."""
+    """Read the samples of a run; return None if the file was moved, raise if it was changed."""
     path = Path(run.data["path"])
     path = path if path.is_absolute() else place / path
     gone = [file for file in (str(path), *run.other_files()) if not is_file(Path(file))]
@@ -227,7 +227,7 @@ def read_run_table(place: Path, name: str) -> pd.DataFrame | None:
 
 
 def _refuse_text(column: pd.Series[Any], path: Path) -> None:
-    """Refuse a column of numbers that holds something else."""
+    """Raise an error if a column of numbers contains anything else."""
     import pandas as pd
 
     wrong = pd.to_numeric(column, errors="coerce").isna() & column.notna()
@@ -240,7 +240,7 @@ def _refuse_text(column: pd.Series[Any], path: Path) -> None:
 
 
 def _certainty(interactions: pd.DataFrame | None) -> pd.DataFrame | None:
-    """Return the columns about certainty of the table of interactions; None without them."""
+    """Return the columns of the interactions that describe certainty; None if there are none."""
     if interactions is None:
         return None
     known = [c for c in ("sign_probability", "low", "high") if c in interactions.columns]

@@ -47,11 +47,13 @@ VERSION = 1
 _ORDER_DRAWS = 100_000
 _DRAWS = 40_000
 _LARGEST_SET = 14  # items of the largest set for which the most likely order is computed
-_LARGEST_DENSE = 12  # the same for draws of a posterior, which have no zeros
-_DATA_SETS = 100  # models of a posterior that draw a data set for the goodness of fit
-_MOST_ORDERED = 500  # items of the order matrix
-_MOST_PAIRS = 400  # worst pairs of the goodness of fit
-_MOST_PAIRED = 1500  # items; with more, the table of all pairs would be too large
+_LARGEST_DENSE = 12  # the same limit for draws of a posterior, whose theta has no zeros
+# For the goodness of fit, this many draws of a posterior, or one per chain if there are more
+# chains, each simulate a data set.
+_DATA_SETS = 100
+_MOST_ORDERED = 500  # the order matrix has at most this many items
+_MOST_PAIRS = 400  # at most this many pairs are listed in the goodness of fit, the worst first
+_MOST_PAIRED = 1500  # with more items, the table of all pairs would be too large
 _MOST_NAMES = 500
 _DIGITS = {"evidence": 3, "samples": 0, "effective": 0, "r_hat": 3}
 
@@ -73,7 +75,7 @@ class ReportContent:
     certainty : DataFrame or None
         Certainty of interactions: "from", "to", and any of "sign_probability", "low", "high".
     pseudo_times : DataFrame or None
-        The table that `pseudo_times` returns, one row per sample; None: they are not shown.
+        The table that `pseudo_times` returns, one row per sample. If None, times are not shown.
     run : Run or None
         How the model was learned.
     posterior : Posterior or None

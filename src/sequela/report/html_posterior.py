@@ -41,7 +41,7 @@ _LEAST_PRESENT = 0.05
 
 
 def page_draws(posterior: Posterior) -> NDArray[np.float32]:
-    """Return the draws of theta for a page, shape (draws, n, n), equally many of each chain.
+    """Return draws of theta for a page, the same number from each chain, shape (draws, n, n).
 
     There are at most 100, and fewer if there are many items, so that the page stays small.
     """

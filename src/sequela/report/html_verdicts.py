@@ -1,6 +1,6 @@
 """The certainty of orders in a report: one table for all methods that compute it.
 
-The columns of the table (`VERDICT_COLUMNS`); all but the first two may be missing:
+The table has these columns (`VERDICT_COLUMNS`). All but the first two may be missing:
 
 first, second
     Labels of two items.
@@ -8,13 +8,13 @@ probability
     Probability that `first` came before `second`, among samples with both: under the model, or the
     mean over a posterior.
 se, observed
-    Its Monte Carlo standard error, and the probability that both are observed.
+    The Monte Carlo standard error of `probability`, and the probability that both are observed.
 low, high
-    Range of the probability: over all models that explain the data almost equally well (kind
-    "range"), or the 90% interval of a posterior (kind "posterior").
+    Range of `probability` over all models that explain the data almost equally well (kind "range"),
+    or its 90% interval in a posterior (kind "posterior").
 evidence
-    How much better this order fits the data than the opposite order, in nats; for a posterior the
-    log odds that `first` usually comes first.
+    How much better this order fits the data than the opposite order, in nats. For a posterior, it
+    is the log odds that `first` usually comes first.
 usually_first
     For a posterior: the probability that `first` comes first in more than half of the samples.
 samples
@@ -23,7 +23,8 @@ effective, r_hat
     For a posterior: effective number of draws, and R-hat.
 verdict
     "yes", "suggests", "no", "untrusted" or "unchecked", or the words of `order_ranges` and
-    `Posterior.orders`; if it is missing, it follows from low and high, or from evidence.
+    `Posterior.orders`. If the column is missing, the verdict follows from `low` and `high`, or
+    from `evidence`.
 baseline
     The item that comes first by the mean set size of the samples that contain it.
 """

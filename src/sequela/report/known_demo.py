@@ -112,7 +112,7 @@ class SampleCheck:
 
 @dataclass(frozen=True)
 class OrderCheck:
-    """Share of samples with both items in which the early one came first: expected, simulated."""
+    """Expected and simulated share of samples with both items in which the early one is first."""
 
     early: str
     late: str
@@ -200,8 +200,8 @@ def _independent_theta(data: Dataset) -> NDArray[np.float64]:
     """Return the diagonal theta that fits the frequencies.
 
     An item alone, with rate w, has arrived before the observation (rate 1) with probability
-    f = w / (1 + w), so log w = log(f / (1 - f)). The count of an item, and of its absence, is at
-    least half a sample, so that no rate is 0 or infinite.
+    f = w / (1 + w), so log w = log(f / (1 - f)). The number of samples with an item, and the number
+    without it, count as at least one half, so that no rate is 0 or infinite.
     """
     n = data.n_samples
     counts = np.clip(data.values.sum(axis=0), 0.5, n - 0.5)

@@ -53,7 +53,7 @@ class PosteriorRunOptions:
     Attributes
     ----------
     prior : Prior or None
-        The prior of theta; None: the default.
+        The prior of theta. None means the default prior.
     most_frequent : int or None
         Keep at most this many items, the most frequent first.
     drop : tuple of str
@@ -100,7 +100,10 @@ class PosteriorReport:
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    """Return values that JSON can hold: few draws have no R-hat and no standard deviation."""
+    """Return the values, with None for those that are not finite, because JSON cannot hold them.
+
+    With few draws, R-hat and standard deviations are not finite.
+    """
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in values.items()
@@ -127,13 +130,13 @@ def run_posterior(
     options : PosteriorRunOptions or None
         Prior, number of items and settings of the sampler.
     proceed : bool
-        Continue the run in the folder: finish it if it was stopped; otherwise draw as many more
-        as the options ask for.
+        Continue the run in the folder. If the run was stopped, finish it. Otherwise add the
+        number of draws that the options request.
     force : bool
         Replace the folder of an earlier run.
     execution : Execution or None
-        Number of threads for the report, and the function that announces each part; the options
-        have the number of threads for the draws.
+        Number of threads for the report, and the function that announces each part. The number of
+        threads for the draws is in `options`.
 
     Returns
     -------
@@ -166,11 +169,11 @@ def run_posterior(
             found, begun = _proceed(imported.data, target, chosen, before, about)
         else:
             found, begun = _begin(imported.data, target, chosen, about)
-    if not found.n_draws:  # a signal stopped it in its warm-up
+    if not found.n_draws:  # a signal stopped the run during its warm-up
         return PosteriorReport(found, target)
     _write_tables(found, target)
     if found.interrupted:
-        # The options determine when the run ends.
+        # Keep the options with which the run began: they determine when a continued run ends.
         replace(begun, result={"interrupted": True}).write(target)
     else:
         _run(found, chosen, about).write(target)
@@ -242,7 +245,7 @@ def _proceed(
     before: Run | None,
     about: dict[str, Any],
 ) -> tuple[Posterior, Run]:
-    """Finish a run that was stopped, or draw more."""
+    """Finish a run that was stopped, or add draws to a finished run."""
     place = folder / POSTERIOR_NAME
     earlier = Posterior.load(place)
     stored = earlier.chain_states[0]
@@ -275,14 +278,14 @@ def _proceed(
     begun.write(folder)
     (folder / REPORT_NAME).unlink(missing_ok=True)
     if more <= 0:
-        return earlier, begun  # all draws are there; it was stopped while it wrote its tables
+        return earlier, begun  # the run has all draws: it was stopped while it wrote its tables
     threads = {k: v for k, v in options.settings.items() if k == "n_threads"}
     settings = {name: more, **threads}
     return posterior(data, continue_from=earlier, checkpoint=place, **settings), begun
 
 
 def _planned_draws(run: Run) -> tuple[str, int]:
-    """Return the number of draws, or the largest number, of a run that was stopped."""
+    """Return the draws that a stopped run has to reach: ("draws" or "most_draws", number)."""
     draws = run.options.get("draws")
     if draws is not None:
         return "draws", draws
@@ -290,7 +293,7 @@ def _planned_draws(run: Run) -> tuple[str, int]:
 
 
 def _more_draws(plan: dict[str, Any], drawn: int, settings: dict[str, Any]) -> tuple[str, int]:
-    """Return how many draws are added to a finished run."""
+    """Return the draws to add to a finished run: ("draws" or "most_draws", number)."""
     if not plan["until_converged"] and drawn < plan["draws"]:
         # Earlier versions recorded a run that a signal had stopped as finished.
         return "draws", plan["draws"] - drawn

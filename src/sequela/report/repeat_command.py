@@ -13,7 +13,9 @@ __all__ = ["repeat_command"]
 
 
 def repeat_command(run: Run) -> str:
-    """Return the command that repeats a run, to be used in the folder of its data or run.json.
+    """Return the command that repeats a run.
+
+    It has to be called in the folder of ``run.json``; for a posterior, in the folder of the data.
 
     Examples
     --------

@@ -34,7 +34,7 @@ def _safe(value: Any) -> Any:
 
 
 def table_text(frame: pd.DataFrame, *, index: bool = True) -> str:
-    """Return a table as CSV, with all digits, and with text that a spreadsheet does not run."""
+    """Return a table as CSV with all digits; no text in it can run as a spreadsheet formula."""
     import pandas as pd
 
     safe = frame.copy()

@@ -1,11 +1,11 @@
 """The paper's solver: proximal AdaGrad on sampled gradients (section 5), for comparison.
 
-The step size is 1. The first phase learns base rates only, the second all entries, from small
-random interactions. Gradients come from the informed proposal with M = 50 draws after 10 of
-burn-in. AdaGrad divides the step of each entry by the root of the sum of its squared gradients so
-far. The L1 penalty is applied as a proximal step with the same divisors (Duchi, Hazan and Singer
-2011). The paper gives no rule to stop. The published program stops when no entry has changed by
-0.03 over 200 iterations, or after 3000 iterations.
+The step size is 1. The first phase learns base rates only. The second phase learns all entries and
+starts at small random interactions. Gradients come from the informed proposal with M = 50 draws
+after 10 draws of burn-in. AdaGrad divides the step of each entry by the root of the sum of its
+squared gradients so far. The L1 penalty is applied as a proximal step with the same divisors
+(Duchi, Hazan and Singer 2011). The paper gives no rule for when to stop. The published program
+stops when no entry has changed by 0.03 over 200 iterations, or after 3000 iterations.
 """
 
 from __future__ import annotations

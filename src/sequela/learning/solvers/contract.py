@@ -1,4 +1,4 @@
-"""The common interface of solvers: `Info`, `Status`, `Limits`, and protocols of the objects."""
+"""The common interface of solvers: `Info`, `Status`, `Limits`, `Solver` and `Objective`."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Info:
     objective : float
         The penalised mean log-likelihood, which is maximised; NaN if it is not computed.
     residual : float
-        The KKT residual: distance from optimality.
+        The KKT residual: the distance from an optimum.
     floor : float
         The Monte Carlo error of the residual; 0 if all sets are evaluated exactly.
     status : Status
@@ -92,7 +92,7 @@ class Smooth(Protocol):
     """The smooth part of an objective: loss (minus the mean log-likelihood) and gradient."""
 
     def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Return loss and gradient; an infinite loss if theta is out of range."""
+        """Return loss and gradient; the loss is infinite if theta is out of range."""
         ...
 
 
@@ -111,7 +111,7 @@ class Objective(Smooth, Protocol):
 
     @property
     def is_partial(self) -> bool:
-        """Whether a gradient without `full=True` is complete on the prepared support only."""
+        """Whether a gradient computed without `full=True` is complete only on the support."""
         ...
 
     def prepare(self, support: NDArray[np.bool_]) -> None:
@@ -128,7 +128,10 @@ class Objective(Smooth, Protocol):
 
     @property
     def effective(self) -> float:
-        """The smallest effective share of the drawn orders of a set; 1 if no set is sampled."""
+        """The effective number of drawn orders as a share of all, for the set where it is least.
+
+        It is 1 if no set is sampled.
+        """
         ...
 
     @property

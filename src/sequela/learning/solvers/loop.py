@@ -5,9 +5,10 @@ the tolerance, never because theta changed little.
 
 If sets are sampled, the objective is deterministic between two draws of orders. New orders are
 drawn at the current theta when theta has moved so far that the effective number of orders is small,
-or when the solver has converged. They are independent of the orders to which theta was fitted. If
-the new gradient is optimal within its standard error, the number of orders is doubled, until the
-error is below the tolerance or the number of orders is at its limit (the Monte Carlo floor).
+or when the solver has converged. The new orders are independent of the orders to which theta was
+fitted. If theta is an optimum within the standard error of the new gradient, the number of orders
+is doubled, until this error is below the tolerance or the number of orders is at its limit (the
+Monte Carlo floor).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FIRST_KEPT", "SIGMAS", "begin", "descend_by_gradients", "solve"]
 
-# Number of orders per chain at first; the objective sets the largest number.
+# Number of orders per chain at the beginning; the objective sets the largest number.
 FIRST_KEPT = 4
 _MOST_ROUNDS = 60
 # If the effective share of the orders is smaller, a few orders dominate the weights.
@@ -37,10 +38,10 @@ _LEAST_EFFECTIVE = 0.5
 # After each complete gradient at least this many zero entries become free, even if this makes
 # evaluations slow.
 _LEAST_ENTERING = 10
-# The free entries are solved to this share of the largest violation before the next complete
-# gradient.
+# The solver improves the free entries until their KKT residual is this share of the largest
+# violation. Then the complete gradient is computed again.
 _INNER_SHARE = 0.1
-# But never more precisely than this share of the tolerance of the fit.
+# The KKT residual of the free entries need not be below this share of the tolerance of the fit.
 _TIGHTEST = 0.5
 # The floor is about the largest error of many entries: 4 standard errors.
 SIGMAS = 4.0
@@ -58,7 +59,7 @@ def begin(
     objective.prepare(free)
     objective.draw(theta, FIRST_KEPT)
     state = solver.init(objective, theta)
-    # Without the error of the first orders, the first round would fit them too precisely.
+    # Without this error, the first round would fit theta to the first orders too precisely.
     error = objective.gradient_error(theta) if objective.is_sampled else np.zeros(1)
     if objective.is_partial:
         state = replace(state, free=free)
@@ -159,7 +160,7 @@ def _is_stuck(before: NewtonState, after: NewtonState, limits: Limits) -> bool:
 def _enter(
     objective: Objective, free: NDArray[np.bool_], candidates: NDArray[np.intp]
 ) -> NDArray[np.bool_]:
-    """Return the free entries with as many candidates added as can be evaluated quickly.
+    """Return the free entries, with as many candidates added as can be evaluated quickly.
 
     The candidates with the largest violation come first. Adding few at a time would be a greedy
     search, which ends in worse optima. Adding all at once would make components so large that every

@@ -52,7 +52,7 @@ class NewtonState:
         If sets are sampled: the number of orders per chain in use, and how often new orders were
         drawn.
     free : array (n, n) of bool or None
-        The entries that may change, and for which the gradient is complete; None: all.
+        The entries that may change, and for which the gradient is complete. None means all.
     inner_tol : float
         The KKT residual of the free entries at which the complete gradient is computed again.
     """
@@ -152,7 +152,8 @@ class ProximalNewton:
         if slope >= 0.0:
             return None, 0
         size = min(1.0, _LONGEST / max(farthest, 1e-300))
-        # Near the optimum the gain is smaller than rounding errors; the KKT residual decides there.
+        # Near the optimum the gain is smaller than rounding errors. There, a step is accepted if it
+        # decreases the KKT residual.
         rounding = 4.0 * _EPSILON * max(1.0, abs(state.loss))
         for evaluations in range(1, _MOST_HALVINGS + 1):
             theta = target if size == 1.0 else state.theta + size * (target - state.theta)
@@ -203,8 +204,8 @@ class ProximalNewton:
     ) -> tuple[NDArray[np.float64], float, float]:
         """Return (minimiser, slope, largest change) for the quadratic model plus penalty.
 
-        The slope is that of the loss in the direction of the minimiser. The largest change is that
-        of an entry of theta.
+        "slope" is the slope of the loss in the direction of the minimiser. "largest change" is the
+        largest change of an entry of theta.
         """
         theta = state.theta
         pairs = np.array(state.steps + state.changes) if state.steps else np.zeros((0, theta.size))
