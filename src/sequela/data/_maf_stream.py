@@ -71,7 +71,7 @@ class Rules:
     ----------
     consequences : iterable of str, optional
         The values of Variant_Classification that count, in upper or lower case; "all" counts every
-        line. None: all but those that are silent or outside of genes.
+        line. None: all values count, except those that are silent or outside of genes.
     promoters : iterable of str
         Genes for which 5'Flank counts too.
     germline : bool
@@ -310,7 +310,7 @@ def _is_header(line: str, header: str, number: int, name: str) -> bool:
     if _GENE in labels and _SAMPLE in labels:
         raise InputError(
             f"{name}, line {number}: a second header, with other columns than the first; the file "
-            "was joined from several. Give them as separate files."
+            "was joined from several files. Give these as separate files."
         )
     return False
 
@@ -327,7 +327,10 @@ def _check_columns(position: dict[str, int], name: str, *, needs_class: bool) ->
 
 
 def _status_counts(cell: str, state: _Reading) -> bool:
-    """Tell whether a line counts by its Mutation_Status; count those that do not."""
+    """Return whether a line counts according to its Mutation_Status.
+
+    The numbers of lines that are left out are kept in `state`.
+    """
     status = bare_cell(cell).casefold()
     if status in _NO_MUTATION:
         state.n_status += 1
@@ -388,5 +391,6 @@ def _notes(state: _Reading, name: str) -> list[str]:
             f"{option('germline', True)} counts them."
         )
     if state.n_short:
-        notes.append(f"{counted(state.n_short, 'line')} with fewer cells than the header.")
+        have = "has" if state.n_short == 1 else "have"
+        notes.append(f"{counted(state.n_short, 'line')} {have} fewer cells than the header.")
     return notes

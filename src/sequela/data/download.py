@@ -1,4 +1,4 @@
-"""Download a study from cBioPortal's public REST API, as a study folder in the user's cache.
+"""Download a study from cBioPortal's public REST API to a study folder in the user's cache.
 
 The files are those of a study folder (a MAF, a table of copy numbers, lists of the samples that
 were profiled), which `read_cbioportal` reads.
@@ -162,7 +162,7 @@ class _Api:
         if answer.status_code == 404 and missing is not None:
             raise InputError(missing)
         if answer.status_code != 200:
-            raise DownloadError(f"{url} answered {answer.status_code}; expected 200")
+            raise DownloadError(f"{url} answered with status {answer.status_code}; expected 200")
         try:
             return answer.json()
         except ValueError:

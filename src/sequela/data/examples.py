@@ -32,7 +32,7 @@ _BASE = {
     "clock 3": -3.0,
 }
 
-# The log of the factor by which the first item changes the rate of the second.
+# The log of the factor by which the first item of each pair changes the rate of the second.
 _EFFECTS = {
     ("first", "second"): 4.0,
     ("left", "right"): -4.0,
