@@ -34,7 +34,7 @@ class Commands(ExtensibleGroup):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Read the arguments of the group; errors show unknown arguments escaped."""
+        """Read the arguments of the group. Errors show unknown arguments escaped."""
         with _visible_usage():
             return super().make_context(info_name, args, parent, **extra)
 
@@ -59,7 +59,7 @@ class Commands(ExtensibleGroup):
 
 @contextlib.contextmanager
 def _visible_usage() -> Iterator[None]:
-    """Escape the arguments that click's errors quote from the command line."""
+    """Escape control characters in the arguments that errors of click quote."""
     try:
         yield
     except click.ClickException as error:

@@ -34,7 +34,8 @@ __all__ = ["plan"]
 @click.argument("second")
 @click.option(
     "--samples", metavar="N,N,...",
-    help="Numbers of new samples. Default: 0, as many as DATA has, and three times as many.",
+    help="Numbers of new samples. Default: 0, the number of samples in DATA, and three times this "
+    "number.",
 )  # fmt: skip
 @click.option(
     "--clocks", metavar="M,M,...",
@@ -61,8 +62,9 @@ __all__ = ["plan"]
     help="Number of simulated studies of each size. Default: 400; with --method check: 20.",
 )  # fmt: skip
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Also write the table here (CSV)."
-)
+    "-o", "--output", type=click.Path(path_type=Path),
+    help="Also write the table to this file (CSV).",
+)  # fmt: skip
 @click.option(
     "--plot", type=click.Path(path_type=Path),
     help="Also plot the plan to this file, whose name ends in .png, .svg or .pdf.",

@@ -44,7 +44,8 @@ _MAX_ROWS = 20
 )  # fmt: skip
 @click.option(
     "--draws", type=click.IntRange(min=4),
-    help="Draws per chain. Default: until the chains have converged, at most --most-draws.",
+    help="Number of draws per chain. Default: draw until the chains have converged, but at most "
+    "--most-draws.",
 )  # fmt: skip
 @click.option(
     "--most-draws", type=click.IntRange(min=4),
@@ -60,8 +61,8 @@ _MAX_ROWS = 20
 @drop_option
 @click.option(
     "--continue", "proceed", is_flag=True,
-    help="Continue the run in the output folder. A run that was stopped is finished; a finished "
-    "run draws more only with --draws or --most-draws.",
+    help="Continue the run in the output folder. A run that was stopped is continued to its end. A "
+    "run that has ended draws more only with --draws or --most-draws.",
 )  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the folder of an earlier run.")
 @run_options

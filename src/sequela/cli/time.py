@@ -80,7 +80,7 @@ def time(
 
 
 def _announce(model: Model, samples: Dataset, settings: dict[str, Any]) -> None:
-    """Print the predicted time, if the table takes long."""
+    """Print the predicted computing time if it is long."""
     from sequela.likelihood.distinct import DistinctSamples
     from sequela.likelihood.forecast import LONG, forecast_histories
     from sequela.likelihood.parameters import Parameters
