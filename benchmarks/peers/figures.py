@@ -61,7 +61,10 @@ def _line(ax: Any, tool: str, x: Any, y: Any, **options: Any) -> None:
 
 
 def _time_against_n(found: dict[str, Any]) -> Any:
-    """Draw the times of a gradient and of fits to the glioblastoma data; open marks: stopped."""
+    """Draw the times of a gradient and of fits to the glioblastoma data.
+
+    Open marks are fits that were stopped.
+    """
     figure, (left, right) = _panels(2)
     rows = [
         {**row, "tool": OURS, "status": "finished", "gradient, s": row["gradient alone, s"]}

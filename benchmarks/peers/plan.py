@@ -1,4 +1,4 @@
-"""The measurements, the most informative first; and the samples that a tool cannot use."""
+"""List the measurements, the most informative first, and predict which samples mhn can use."""
 
 from __future__ import annotations
 
