@@ -208,8 +208,8 @@ def _layout(lines: Iterator[tuple[int, str]], name: str) -> tuple[list[str], int
     header = cells[skipped:]
     if not header:
         raise InputError(
-            f"{name}, line {number}: there are no columns after those that describe genes or "
-            "samples; the file is incomplete."
+            f"{name}, line {number}: there are no {'samples' if genes_in_rows else 'genes'} after "
+            "the first columns; the file is incomplete."
         )
     check_labels(header, "sample" if genes_in_rows else "gene", f"{name}, line {number}")
     return header, skipped, label_at, genes_in_rows
