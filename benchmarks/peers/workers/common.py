@@ -27,7 +27,7 @@ _SHORT = 2.0
 _REPEATS = 3
 
 
-class Stopped(Exception):  # noqa: N818 - no error: the limit that was asked for
+class Stopped(Exception):  # noqa: N818 - this is not an error, but the requested limit
     """The time limit of a fit has passed."""
 
 

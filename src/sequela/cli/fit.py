@@ -57,10 +57,10 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     "--observation",
     metavar="KIND",
     help="Distribution of the observation times: exponential (default), gamma:SHAPE or "
-    "heavy:SHAPE. With gamma or heavy, the shape is chosen by held-out likelihood. With effects, "
-    "items change the rate of observation (oMHN with the symmetric penalty). effects:l1 is the "
-    "same with an L1 penalty. The data cannot distinguish such effects from other interactions. "
-    "any compares gamma, heavy and effects:l1.",
+    "heavy:SHAPE. Without SHAPE, gamma and heavy choose the shape by held-out likelihood. With "
+    "effects, items change the rate of observation (oMHN with the symmetric penalty). With "
+    "effects:l1, the penalty is L1. The data cannot distinguish such effects from other "
+    "interactions. With any, the kinds gamma, heavy and effects:l1 are compared.",
 )
 @click.option("--no-check", is_flag=True, help="Do not check which orders the data allow.")
 @times_option

@@ -117,9 +117,9 @@ def import_files(
     """Convert files of alterations to a table of samples and items.
 
     Give one source: --table, --mutations and/or --cna, --study-folder, --maf, --long, or --study.
-    Items of genes are named as in the paper: EGFR is a mutation, EGFR(A) an amplification, EGFR(D)
-    a deletion. A sample without any alteration is kept as an empty set. The summary lists what was
-    read, dropped and merged.
+    Items of genes are named as in the paper: EGFR is a mutation, EGFR(A) is an amplification, and
+    EGFR(D) is a deletion. A sample without any alteration is kept as an empty set. The summary
+    lists what was read, dropped and merged.
     """
     from sequela.report.tables import samples_table, statements_table, write_table
 

@@ -83,10 +83,11 @@ def plan(
 ) -> None:
     """Predict how well a larger study would tell whether FIRST or SECOND came first.
 
-    POSTERIOR is the folder of `sequela posterior`, and DATA the table that it was made from. Each
-    model that is drawn from POSTERIOR is in turn assumed to be the true one, and larger studies are
-    simulated from it. The output shows how often the right order and the wrong order would be
-    called, and the expected evidence in nats. Clock items are independent of all other items.
+    POSTERIOR is the folder of `sequela posterior`, and DATA is the table that it was made from.
+    Each model that is drawn from POSTERIOR is in turn assumed to be the true model, and larger
+    studies are simulated from it. The output shows how often a study would call the right order or
+    the wrong order, and the expected evidence in nats. Clock items are independent of all other
+    items.
     """
     from sequela.questions import plan_study
     from sequela.report.tables import records, write_table

@@ -78,11 +78,11 @@ def posterior(
 ) -> None:
     """Draw models that are plausible given DATA, and show how probable each order is.
 
-    A fit returns one model. Other models, with opposite orders, may explain the data equally well;
-    the posterior includes all of them. The output folder contains the draws (posterior.npz),
-    orders.csv and interactions.csv with intervals, report.html that shows all of it in a browser,
-    and a run.json. The draws are saved every half minute, so that --continue can resume a run that
-    was stopped.
+    A fit returns one model. Other models, with opposite orders, may explain the data equally well.
+    The posterior includes all of them. The output folder contains the draws (posterior.npz), tables
+    with intervals (orders.csv and interactions.csv), a report that shows all of it in a browser
+    (report.html), and run.json. The draws are saved every half minute, so that --continue can
+    resume a run that was stopped.
     """
     from sequela.report.posterior_run import PosteriorRunOptions, run_posterior
 

@@ -85,10 +85,11 @@ def repeat(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Fit models to variations of DATA: bootstraps, folds, penalties, subsets of items, starts.
+    """Fit models to variations of DATA, such as bootstraps, folds or penalties.
 
-    Variations that are given together are combined. Each fit is recorded when it ends; if the
-    command is stopped, run it again to continue. `sequela collect` makes tables of the records.
+    Subsets of items and starts can be varied, too. Variations that are given together are
+    combined. Each fit is recorded when it ends. If the command is stopped, run it again to
+    continue. `sequela collect` makes tables of the records.
     """
     where = take_run_arguments(given)
     samples = load_data(data, times=times, most_frequent=most_frequent, drop=given.pop("drop"))

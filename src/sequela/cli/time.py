@@ -54,8 +54,8 @@ def time(
 
     The table has the mean, standard deviation and quantiles of the observation time given the
     items of the sample, in units of the mean observation time. The column "se" is the Monte Carlo
-    error of the mean (0 if it is exact). Samples with very many items appear late, even if they
-    are not.
+    error of the mean (0 if it is exact). Samples with very many items appear to be observed late,
+    even if they were not.
     """
     from sequela.questions.clock import pseudo_times
     from sequela.report.tables import records, write_table
