@@ -128,9 +128,10 @@ def _about(job: Job, case: Case, X: np.ndarray) -> dict[str, Any]:
 
 
 def _samples(places: Places, job: Job, case: Case, limit: float) -> tuple[int | None, str]:
-    """Return the largest set that the job can use (None: no limit), and the reason.
+    """Return the size of the largest set that the job can use, and the reason for this limit.
 
-    None with a reason means that the tool cannot run this case at all.
+    None without a reason means that there is no limit. None with a reason means that the tool
+    cannot run this case at all.
     """
     tool = job.same_as or job.tool
     if tool in ("mhn", "fastmhn") and usable(places, tool) is None:

@@ -53,7 +53,7 @@ class Judge:
             for k in range(MOST_EXACT + 1)
         }
         largest = max(k for k in costs if costs[k] <= _MOST_SECONDS)
-        self.seconds = costs[largest]  # per theta; later replaced by the measured time
+        self.seconds = costs[largest]  # predicted time per theta, replaced when it is measured
         small = sizes <= largest
         self.largest_exact = int(sizes[small].max()) if small.any() else 0
         self.small, self.counts = distinct[small], counts[small]

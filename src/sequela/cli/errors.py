@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["INTERRUPTED", "Commands"]
 
-BAD_INPUT = 2  # also click's code for a wrong option
+BAD_INPUT = 2  # click uses the same exit code for a wrong option
 FAILURE = 1
 INTERRUPTED = 130  # the exit code that shells use for a program stopped by Ctrl-C
 

@@ -171,7 +171,7 @@ def force_option(command: Command) -> Command:
 def check_output(path: Path | None, *, force: bool) -> None:
     """Raise an error if an output file cannot be written, or exists and `force` is not given.
 
-    Commands call this before the work, so that no result is lost.
+    Commands call this function before they compute anything, so that no result is lost.
     """
     import os
 

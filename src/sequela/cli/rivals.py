@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["rivals"]
 
-_DECIDED = 2.0  # nats
+_DECIDED = 2.0  # from this evidence (in nats) on, the data can tell
 
 
 @click.command(epilog="\b\nExample:\n  sequela rivals fit samples.csv --seed 1")

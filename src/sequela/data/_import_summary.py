@@ -23,8 +23,10 @@ __all__ = [
     "missing_cells",
 ]
 
-_NAMED = 5  # number of names that the text lists; to_dict has all
-_FEWEST_MANY = 15  # smaller samples are fast to evaluate and have little influence on the clock
+_NAMED = 5  # number of names that the text lists; `to_dict` returns all names
+# The smallest number of items that counts as very many. Smaller samples are fast to evaluate and
+# have little influence on the clock.
+_FEWEST_MANY = 15
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Read a long table line by line: which sample has which item, and since when."""
+"""Read a long table line by line, and find which sample has which item, and since when."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ class _OneFile:
     def _items(self, row: list[str], line: int) -> list[str]:
         cell = row[self._item_at or 0]
         if cell.casefold() in MISSING:
-            if self._split is not None:  # not every gene has a class
+            if self._split is not None:  # the items are classes, and some genes have no class
                 self._found.left_out[f"{self._labels[self._item_at or 0]} is missing"] += 1
                 return []
             raise InputError(

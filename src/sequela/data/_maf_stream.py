@@ -1,4 +1,4 @@
-"""Read a MAF line by line: which lines count, and for which sample and gene."""
+"""Read a MAF line by line, and find which lines count, for which sample and for which gene."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Calls:
     samples: list[str]
     genes: list[str]
     where: tuple[array[int], array[int]]  # sample and gene of each line that counts
-    sequenced: list[str] | None  # listed in the first line of older files of cBioPortal
+    sequenced: list[str] | None  # samples that the first line of older files of cBioPortal lists
     files: list[SourceFile]
     notes: list[str] = field(default_factory=list)
 
@@ -202,7 +202,7 @@ def stream_maf(
 def _header(
     lines: Iterator[tuple[int, str]], state: _Reading, name: str
 ) -> tuple[str, dict[str, int], int]:
-    """Return the header, the position of each of its labels, and their number."""
+    """Return the header line, the position of each label, and the number of labels."""
     for number, line in lines:
         if line.startswith("#") or not line.strip(BLANK):
             key, _, rest = line.partition(":")
@@ -238,7 +238,7 @@ def _stream_one(path: str | os.PathLike[str], state: _Reading, encoding: str | N
     samples, genes = state.samples, state.genes
     counts = cache(rules.counts)  # there are millions of lines, but few classes
     classes: dict[str, int] = {}
-    short = 0  # the last line with too few cells
+    short = 0  # number of the last line that has too few cells
     number = 0
     for number, line in _bounded(lines, header, path):
         # Concatenated files have comments and headers in the middle, too.
@@ -292,7 +292,10 @@ def _bounded(
 
 
 def _may_be_header(line: str) -> bool:
-    """Tell whether a line could be a header; this is fast, because there are millions of lines."""
+    """Tell whether a line could be a header.
+
+    The test is fast, because there are millions of lines.
+    """
     return (
         "Tumor_Sample_Barcode" in line
         or "tumor_sample_barcode" in line

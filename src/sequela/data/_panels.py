@@ -43,7 +43,7 @@ class SamplePanels:
 
     name: str
     of: dict[str, str]
-    lines: dict[str, int]  # the first line that names each panel
+    lines: dict[str, int]  # the number of the first line that names each panel
 
 
 @dataclass
@@ -68,7 +68,7 @@ class PanelGenes:
         """Return a table (samples x genes): True if the panel of the sample lacks the gene."""
         rows: dict[str, npt.NDArray[np.bool_]] = {}
         for panel in set(panels):
-            if panel not in self.genes:  # all genes were examined
+            if panel not in self.genes:  # a panel without a list examines all genes; see `require`
                 rows[panel] = np.zeros(len(genes), dtype=np.bool_)
             else:
                 covered = self.genes[panel]

@@ -168,7 +168,7 @@ def read_members(row: Any, name: str) -> list[str]:
     if isinstance(row, set | frozenset):
         try:
             values.sort()
-        except TypeError:  # numbers and strings together
+        except TypeError:  # numbers cannot be compared with strings
             values.sort(key=str)
     labels = [compose(_label(value, name)) for value in values]
     if len(set(labels)) < len(labels):
@@ -265,7 +265,7 @@ def as_table(values: Any) -> npt.NDArray[Any]:
     """Convert anything but a DataFrame to a two-dimensional array."""
     if hasattr(values, "toarray"):  # SciPy's sparse matrices and arrays
         values = values.toarray()
-    if hasattr(values, "to_pandas"):  # an array would lose its labels
+    if hasattr(values, "to_pandas"):  # converting such a table to an array would lose its labels
         raise InputError(
             f"values is a {type(values).__module__}.{type(values).__name__}, which is not "
             "supported; pass values.to_pandas()."
@@ -288,7 +288,8 @@ def as_table(values: Any) -> npt.NDArray[Any]:
             "use Dataset.from_sets."
         )
     if table.dtype.kind in "US" and not isinstance(values, np.ndarray):
-        # One string makes NumPy convert a whole nested list; the message shows the original.
+        # If a nested list contains one string, NumPy converts all its entries to strings. Read it
+        # again as objects, so that messages show the original entries.
         table = np.asarray(values, dtype=object)
     return table
 

@@ -50,7 +50,8 @@ class OrderStatement(NamedTuple):
     probability: float = 1.0
 
 
-# The types that `Dataset(orders=...)` accepts: by sample id, or one entry per sample.
+# The types that `Dataset(orders=...)` accepts: a mapping from sample ids to statements, or one
+# entry per sample.
 OrdersLike: TypeAlias = "Mapping[Any, Iterable[Any]] | Iterable[Iterable[Any] | None]"
 
 
@@ -221,7 +222,8 @@ def closed(statements: Sequence[OrderStatement], kept: Iterable[str]) -> tuple[O
     through = {
         pair
         for pair in certain
-        if pair in direct or any(label not in labels for label in later)  # an item is not kept
+        # Pairs that only follow from others are needed only if an item is not kept.
+        if pair in direct or any(label not in labels for label in later)
     }
     found = [OrderStatement(*pair) for pair in through if labels.issuperset(pair)]
     settled = {frozenset(s[:2]) for s in found}

@@ -41,8 +41,8 @@ class Study:
     cna: Path | None
     sequenced: list[str] | None = None
     certain: bool = False  # whether `sequenced` lists only sequenced samples, not all samples
-    panels: dict[str, SamplePanels] = field(default_factory=dict)  # by profile
-    genes: PanelGenes | None = None  # where several panels were used
+    panels: dict[str, SamplePanels] = field(default_factory=dict)  # for "mutations" and "cna"
+    genes: PanelGenes | None = None  # None if one panel was used and its genes are not needed
     files: list[SourceFile] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 

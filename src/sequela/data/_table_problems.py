@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Problems"]
 
-_MOST_KINDS = 8  # more would not fit on a screen
-_MOST_FOUND = 1000  # after this number, the rest of the table is not read
+_MOST_KINDS = 8  # number of kinds of mistakes that are shown; more would not fit on a screen
+_MOST_FOUND = 1000  # after this number of mistakes, the rest of the table is not read
 
 
 class Problems:

@@ -53,7 +53,7 @@ __all__ = [
 
 Incomplete = Literal["missing", "samples", "items"]
 
-LARGEST_TABLE = 4_000_000_000  # cells, one byte each
+LARGEST_TABLE = 4_000_000_000  # number of cells; each takes one byte
 _SEARCHED = 20_000  # with more labels, the search for the most similar one takes seconds
 
 

@@ -30,7 +30,7 @@ __all__ = ["Merged", "Merges", "merge_items", "propose_merges", "read_merges"]
 # file that contains one.
 Merges: TypeAlias = "Mapping[str, Sequence[str]] | str | os.PathLike[str]"
 
-_BLOCK = 512  # columns compared with all others at a time
+_BLOCK = 512  # number of columns that are compared with all others in one step
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def plot_order_matrix(
     if checked is not None:
         strength = np.where(checked[2] == 1.0, strength, np.minimum(strength, _UNTOLD))
     strength = strength[inner]
-    strength[np.isnan(values)] = 0.0  # the grey background shows
+    strength[np.isnan(values)] = 0.0  # unknown cells show the grey background
     ax.set_facecolor(NOTHING)
     image = ax.imshow(
         values, cmap=diverging(), vmin=0.0, vmax=1.0, alpha=strength, interpolation="nearest"

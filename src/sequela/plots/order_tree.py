@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["plot_common_paths", "plot_order_tree"]
 
 _BRANCHES = 80  # if there are more branches, small ones are left out
-_THICKEST = 12.0  # points
+_THICKEST = 12.0  # width of the thickest branch in points
 _MAKER = "cohort_orders(model, data)"
 
 

@@ -58,7 +58,7 @@ DIAGONAL = "0.6"
 # Font sizes in points.
 TEXT = 9.0
 SMALL = 7.5
-_MARGIN = 0.06  # inches
+_MARGIN = 0.06  # margin around the figure in inches
 _MAX_LAYOUTS = 5
 
 # Colours, line styles and markers of several curves. The colours are those of Okabe and Ito without

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_time_densities"]
 
-_HELD = 0.995  # share of every posterior that the picture shows
+_HELD = 0.995  # the figure shows at least this share of every posterior
 
 
 def plot_time_densities(
