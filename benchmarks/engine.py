@@ -254,7 +254,7 @@ def touch_everything():
 
 
 def memory_of_one_lattice():
-    """Return the peak memory for a set of 20 of 100 items minus that for a set of 2 items, in MB."""
+    """Return the peak memory for a set of 20 of 100 items minus that for 2 items, in MB."""
     code = (
         "import sys, numpy as np, resource\n"
         "from sequela.likelihood import Likelihood\n"
