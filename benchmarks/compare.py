@@ -91,7 +91,7 @@ def checked_out(names: Sequence[str], root: Path, folder: Path) -> Iterator[dict
 
 
 def environment(revision: Revision) -> dict[str, str]:
-    """Return an environment in which `import sequela` finds the revision, on one thread."""
+    """Return environment variables: `import sequela` finds the revision, and uses one thread."""
     # Keep compiled code with the sources of its revision, so that each compiles once.
     dropped = {"NUMBA_CACHE_DIR", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "SLURM_CPUS_PER_TASK"}
     kept = {name: value for name, value in os.environ.items() if name not in dropped}

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 PENALTY = 0.01
 SMALL_SET = 9  # the largest set of the older glioblastoma table of 20 items
-MEASUREMENTS = 5  # per process, after a first call that loads compiled code; the best one is used
+# Number of measurements per process, after a first call that loads compiled code. The shortest one
+# is used.
+MEASUREMENTS = 5
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Case:
 
     needs: str
     prepare: Callable[[Path], Callable[[], Any]]  # returns the function to measure
-    summary: Callable[[Any], float]  # one number of the result, to compare results
+    summary: Callable[[Any], float]  # returns one number, to compare the results of two versions
     calls: int = 1
     whole_process: bool = False  # measure from the start of the process to its end
 
@@ -125,7 +127,7 @@ def resampled(path: Path, count: int = 100) -> Callable[[], Any]:
     import sequela
 
     X = load(path)[1]
-    X = X[X.sum(axis=1) <= SMALL_SET]  # large sets would measure one kernel only
+    X = X[X.sum(axis=1) <= SMALL_SET]  # with large sets, one kernel would take nearly all the time
     rng = np.random.default_rng(1)
     drawn = [X[rng.integers(len(X), size=len(X))] for _ in range(count)]
 
@@ -173,7 +175,9 @@ CASES = {
 
 
 def measure(case: Case, folder: Path, measurements: int = MEASUREMENTS) -> dict[str, Any]:
-    """Return wall and CPU seconds of one call, the best of several measurements, and its result.
+    """Return the wall and CPU seconds, the memory and the result of one call.
+
+    The times are the shortest ones of several measurements.
 
     With 0 measurements the function is called once, so that compiled code is in the cache.
     """

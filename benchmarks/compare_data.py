@@ -1,4 +1,4 @@
-"""The data of `benchmarks.compare`, simulated with NumPy only: the same for both versions."""
+"""Write the data of `benchmarks.compare`. They are simulated without any version of sequela."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def write_csv(path: Path, X: np.ndarray) -> None:
 
 
 def write_samples(path: Path, X: np.ndarray, seed: int = 1) -> None:
-    """Write samples, and a theta that has their frequencies and is as sparse as a fit."""
+    """Write samples, and a theta with their item frequencies that is as sparse as a fitted one."""
     rng = np.random.default_rng(seed)
     share = np.clip(X.mean(axis=0), 0.5 / len(X), 1.0 - 0.5 / len(X))
     shape = (X.shape[1], X.shape[1])

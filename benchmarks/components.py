@@ -1,11 +1,15 @@
 """Compare the evaluation of large sets by components with an older revision.
 
-``python -m benchmarks.components BASE`` checks BASE out into a temporary folder and measures each
-case in processes of both versions: fits of the glioblastoma data with 410 items, of the pan-cancer
-table and of a simulated panel study, and the values of the largest glioblastoma sets at the theta
-that BASE learned. A simulated table of 1,295 items is fitted by this version alone; BASE would
-sample nearly all of its sets. The simulated cohorts are those of `benchmarks.cohorts`; the others
-are read from the folder that `benchmarks.datasets` finds.
+``python -m benchmarks.components BASE`` checks BASE out into a temporary folder and measures these
+cases in processes of both versions:
+
+- fits of the glioblastoma data with 410 items, of the pan-cancer table and of a simulated panel
+  study;
+- the values of the largest glioblastoma sets at the theta that BASE learned.
+
+A simulated table of 1,295 items is fitted by this version alone, because BASE would sample nearly
+all of its sets. The simulated cohorts are those of `benchmarks.cohorts`. The other data are read
+from the folder that `benchmarks.datasets` finds.
 
 ``python -m benchmarks.components BASE FOLDER`` keeps the measurements in FOLDER and does not repeat
 them, so that an interrupted run can be resumed.
@@ -61,7 +65,7 @@ class Log:
 
 
 def fit():
-    # Of 1.7 million pairs of 562 samples thousands exceed 0.01 by chance.
+    # In 562 samples, thousands of the 1.7 million pairs of items exceed the penalty 0.01 by chance.
     penalty = 0.02 if case == "wide" else 0.01
     learner = sequela.SetChain(penalty, random_state=1, n_threads=2, progress="lines").fit(samples)
     target = work / (case + "_theta.npy")

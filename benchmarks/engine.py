@@ -1,7 +1,7 @@
-"""Measure the speed of likelihoods: ``make benchmark``; writes benchmarks/results/engine.json.
+"""Measure the speed of likelihoods (``make benchmark``), and write benchmarks/results/engine.json.
 
-All measurements are made in one run on one machine. Some are shown as ratios: to the same recursion
-in plain Python, and to the speed of a matrix product in the same run.
+All measurements are made in one run on one machine. Some are shown as ratios to the time of the
+same recursion in plain Python, or to the speed of a matrix product in the same run.
 """
 
 from __future__ import annotations
@@ -159,10 +159,10 @@ def whole_data(frame):
 def same_error(frame):
     """Measure the error of the gradient of each sampler after the same time, on one thread.
 
-    The reference is a long run of relocation, so that a chain which does not move shows as an error
-    and not as a small variance. The error decreases with the root of time. So the ratio of the
-    squared errors is the ratio of the work for the same error (a lower bound if a chain does not
-    move).
+    The reference is a long run of relocation. Therefore a chain that does not move has a large
+    error, and not only a small variance. The error decreases with the square root of time. So the
+    ratio of the squared errors is the ratio of the work for the same error (a lower bound if a
+    chain does not move).
     """
     from sequela import Sampling
     from sequela.likelihood.orders import OrderSampler
@@ -254,7 +254,7 @@ def touch_everything():
 
 
 def memory_of_one_lattice():
-    """Return the peak memory of a set of 20 items at n = 100 minus that of a set of 2, in MB."""
+    """Return the peak memory for a set of 20 of 100 items minus that for 2 items, in MB."""
     code = (
         "import sys, numpy as np, resource\n"
         "from sequela.likelihood import Likelihood\n"

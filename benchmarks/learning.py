@@ -1,6 +1,6 @@
-"""Measure the speed of learning: ``make benchmark``; writes benchmarks/results/learning.json.
+"""Measure the speed of learning (``make benchmark``), and write benchmarks/results/learning.json.
 
-The result has the aims and the measured times. All kernels are compiled before
+The result has the aims and the measured times. All kernels are compiled before the measurements
 (`engine.touch_everything` and a small fit). A plot of the cost of a gradient is written to the same
 folder.
 """

@@ -9,14 +9,15 @@ probability that the first arrived before the second in the samples that have bo
 - frequency: frequent items arrived early.
 
 The two guesses are orders, not probabilities. A logistic curve converts them to probabilities. Its
-slope is the best one for all data sets together, which a user would not know.
+slope is the one with the best log loss for all data sets together. A user would not know this
+slope.
 
     python -m benchmarks.orders -o FOLDER [--sets 60]
     python -m benchmarks.orders -o FOLDER --summary
 
-Log loss is per sample and pair, in nats (0.693: a coin). A decision is right if the item that is
-said to arrive first does so in more than half of the sequences of the true model. Standard errors
-are over data sets. The first command resumes a run in the same folder.
+Log loss is per sample and pair, in nats (a coin has 0.693). A decision is right if the item that a
+method puts first arrives first in more than half of the sequences of the true model. Standard
+errors are computed over data sets. The first command resumes a run in the same folder.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from pathlib import Path
 import numpy as np
 
 RESULTS = Path(__file__).parent / "results" / "orders.json"
-# Items and samples. With few samples even the true model can hardly be told from a coin.
+# Numbers of items and samples. With few samples, the log loss of even the true model is hardly
+# better than that of a coin.
 SMALL = [(6, 300), (8, 200), (6, 600), (8, 400), (10, 300)]
 LARGE = [(10, 1000), (12, 600), (15, 500), (8, 2000), (12, 1000)]
 SIZES = [size for both in zip(SMALL, LARGE, strict=True) for size in both]
@@ -40,7 +42,10 @@ LEAST_TOGETHER = 10
 
 
 def truth(seed):
-    """Return a random theta: base rates around exp(-1.5), as many effects as items, of 1 to 3."""
+    """Return a random theta and the number of samples to draw.
+
+    Base rates are around exp(-1.5). There are as many effects as items, with sizes from 1 to 3.
+    """
     n, samples = SIZES[seed % len(SIZES)]
     rng = np.random.default_rng(seed)
     theta = np.diag(rng.normal(-1.5, 0.8, n))
@@ -51,7 +56,7 @@ def truth(seed):
 
 
 def sample_orders(theta, data):
-    """Return P(a before b) averaged over the samples that have both, and their number."""
+    """Return P(a before b), averaged over the samples with both items, and their number."""
     from sequela.kernels.sample_orders import sum_sample_orders
     from sequela.observation import Exponential
     from sequela.posteriors.priors import as_prior
@@ -65,7 +70,7 @@ def sample_orders(theta, data):
 
 
 def one_data_set(seed):
-    """Return one row per pair: the true probability, and that of each method."""
+    """Return one row per pair, with the true probability and the probability of each method."""
     from sequela import Dataset, SetChain, posterior, simulate
     from sequela.questions import order_baseline
 

@@ -1,10 +1,10 @@
 """Measure the time of a fit to a panel study: 15,000 samples x 50 items, three panels.
 
-Run with ``python -m benchmarks.panel_study``. A third of the samples have each panel. The panels
-cover 50, 35 and 25 items, each panel all items of the smaller ones.
+Run with ``python -m benchmarks.panel_study``. Each panel is used for a third of the samples. The
+panels cover 50, 35 and 25 items, and each panel covers all items of the smaller panels.
 
-At the learned theta, values and gradients from drawn histories are then compared with sums over all
-missing cells, for some samples with few items (``certify``).
+Afterwards ``certify`` compares values and gradients from drawn histories with exact sums over all
+missing cells, at the learned theta, for some samples with few items.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ SAMPLES = 15_000
 ITEMS = 50
 COVERED = (50, 35, 25)
 PENALTY = 0.001
-# The samples with which draws are compared with exact sums: how many, and their present items.
+# Number of samples for which draws are compared with exact sums, and the largest number of items
+# that these samples have.
 CERTIFIED = 40
 MOST_PRESENT = 4
 
@@ -40,7 +41,7 @@ def true_theta(rng: np.random.Generator) -> np.ndarray:
 
 
 def panel_study(samples: int) -> tuple[np.ndarray, Dataset, Dataset]:
-    """Return theta, simulated complete samples, and the samples with the cells of three panels."""
+    """Return theta, simulated samples, and the same samples without the cells outside of panels."""
     rng = np.random.default_rng(1)
     theta = true_theta(rng)
     data = simulate(theta, samples, random_state=2).to_dataset().without_times()

@@ -1,4 +1,4 @@
-"""Measure the speed of questions: ``make benchmark``; writes results/questions.json.
+"""Measure the speed of questions (``make benchmark``), and write results/questions.json.
 
 The data are the glioblastoma samples with the 100 most frequent items; the model is learned from
 them.

@@ -1,10 +1,11 @@
 """Measure the whole process of a first fit: ``python -m benchmarks.start_up BASE [HEAD]``.
 
-Each process imports its package, reads a table of 20 items and fits it: two revisions of sequela,
-as `benchmarks.compare` checks them out, and mhn in its own environment, which is created on first
-use and needs a C compiler (`benchmarks.peers.environments`). They run in turn, on one thread, after
-a first run of each. CPU time and peak memory are those that Linux reports. "cold" starts with an
-empty cache of compiled kernels.
+Each process imports its package, reads a table of 20 items and fits it. The programs are two
+revisions of sequela, which are checked out as in `benchmarks.compare`, and mhn in its own
+environment. This environment is created on first use and needs a C compiler
+(`benchmarks.peers.environments`). The programs run in turn, on one thread, after a first run of
+each. CPU time and peak memory are those that Linux reports. A run that is called "cold" starts with
+an empty cache of compiled kernels.
 """
 
 from __future__ import annotations

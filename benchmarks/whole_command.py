@@ -2,9 +2,9 @@
 
 ``python -m benchmarks.whole_command`` simulates 15,800 samples of 47 items from a sparse theta and
 runs the same steps as ``sequela fit``, on two threads. The result has the wall and CPU time of
-every step. ``--base REVISION`` also compares the times of the tables with an older revision, for
-the learned model and every N-th sample (``--every N``), because all samples took more than ten
-minutes with old revisions.
+every step. ``--base REVISION`` also compares the times of the tables with those of an older
+revision. The comparison uses the learned model and every N-th sample (``--every N``), because old
+revisions need more than ten minutes for all samples.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ print(json.dumps({"samples": some.n_samples, "tables": found}))
 
 
 def panel_theta(interactions: int = 50, seed: int = 1) -> np.ndarray:
-    """Return a sparse theta like a learned one: frequent items act on frequent items.
+    """Return a sparse theta that resembles a learned one: frequent items act on frequent items.
 
     Log base rates are normal, and seven of ten interactions are positive; both are drawn with
     `seed`.

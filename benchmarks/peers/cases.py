@@ -57,10 +57,10 @@ class Case:
 def known_theta(n: int, clock_rate: float, interactions: int = INTERACTING) -> np.ndarray:
     """Return a sparse theta whose first six items act on each other; the others are clocks.
 
-    There is a cascade of three items, each of which promotes the next; two items that exclude each
-    other; and one that promotes the first of these. Clocks have different base rates, which are
-    smaller if there are more clocks, so that sets do not grow with n. All further interactions are
-    between clocks.
+    Three items are a cascade, in which each item promotes the next. Two items exclude each other.
+    The sixth item promotes the first of these two, and is promoted by the last item of the cascade.
+    Clocks have different base rates, which are smaller if there are more clocks, so that sets do
+    not grow with n. All further interactions are between clocks.
     """
     rng = np.random.default_rng([n, interactions])
     clocks = n - INTERACTING
@@ -126,7 +126,7 @@ def _simulated(kind: str, n: int, N: int, interactions: int) -> Case:
 def dense_theta(X: np.ndarray, seed: int = 1) -> np.ndarray:
     """Return the paper's random start around the frequencies: a theta without zeros."""
     n = X.shape[1]
-    # An item may be in no sample, or in every sample, of those that a tool gets.
+    # In the samples that a tool gets, an item may be in no sample or in every sample.
     share = (X.sum(axis=0) + 0.5) / (len(X) + 1.0)
     theta = np.random.default_rng(seed).uniform(-0.2, 0.2, (n, n))
     np.fill_diagonal(theta, np.log(share / (1.0 - share)))

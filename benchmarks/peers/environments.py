@@ -1,4 +1,4 @@
-"""Install each peer in its own environment; a failed installation is recorded, not an error."""
+"""Install each peer in its own environment. A failed installation is recorded, and is no error."""
 
 from __future__ import annotations
 

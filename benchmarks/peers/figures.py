@@ -61,7 +61,10 @@ def _line(ax: Any, tool: str, x: Any, y: Any, **options: Any) -> None:
 
 
 def _time_against_n(found: dict[str, Any]) -> Any:
-    """Draw the times of a gradient and of fits to the glioblastoma data; open marks: stopped."""
+    """Draw the times of a gradient and of fits to the glioblastoma data.
+
+    Open marks are fits that were stopped.
+    """
     figure, (left, right) = _panels(2)
     rows = [
         {**row, "tool": OURS, "status": "finished", "gradient, s": row["gradient alone, s"]}
@@ -154,6 +157,6 @@ def _growth(found: dict[str, Any]) -> Any:
 
 
 def _proportional(ax: Any, rows: list[dict[str, Any]], key: str) -> None:
-    """Draw a line for times proportional to the size, from the first gradient on."""
+    """Draw a line on which times are proportional to the size, through the first gradient time."""
     x = np.array([rows[0][key], rows[-1][key]], dtype=float)
     ax.plot(x, rows[0]["gradient, s"] * x / x[0], color="0.7", linewidth=0.8, label="in proportion")

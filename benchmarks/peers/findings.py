@@ -37,9 +37,9 @@ def better_elsewhere(found: dict[str, Any]) -> list[str]:
             ratios = [row["our peak memory, MB"] / row["peak memory, MB"] for row in lower]
             before = min(row["our memory when ready, MB"] for row in lower)
             lines.append(
-                f"Memory: {tool} needed less in {len(lower)} of {len(own)} cases, ours up to "
-                f"{max(ratios):.1f} times as much; {before:.0f} MB of ours are the libraries that "
-                "are loaded before a fit begins."
+                f"Memory: {tool} needed less memory than sequela in {len(lower)} of {len(own)} "
+                f"cases. Sequela needed up to {max(ratios):.1f} times as much; {before:.0f} MB of "
+                "it are libraries that are loaded before a fit begins."
             )
         quick = [row for row in own if _less(row, "start-up, s", "our start-up, s")]
         if quick:
@@ -48,14 +48,14 @@ def better_elsewhere(found: dict[str, Any]) -> list[str]:
                 for key in ("start-up, s", "our start-up, s")
             )
             lines.append(
-                f"Start-up: {tool} is ready after {theirs} s, ours after {ours} s (imports, and "
-                "compiled code from the disk)."
+                f"Start-up: {tool} is ready after {theirs} s, and sequela after {ours} s (it "
+                "imports libraries and loads compiled code)."
             )
         ahead = [row for row in own if _is_ahead(row)]
         lines += [
-            f"Objective: on {row['title']} {tool} ended at "
+            f"Objective: on {row['title']}, {tool} ended at "
             f"{max(row['objective'], row['objective, rounded'] or -np.inf):.6f}, "
-            f"ours at {row['our objective']:.6f}."
+            f"and sequela at {row['our objective']:.6f}."
             for row in ahead
         ]
     return lines + _faster_sets(found["one set"])
@@ -70,7 +70,9 @@ def _faster_sets(records: dict[str, Any]) -> list[str]:
     theirs, ours = curves
     sizes = [k for k in theirs if k in ours and theirs[k] < ours[k]]
     return (
-        [f"Sets of {', '.join(sizes)} items: mhn's value and gradient is faster."] if sizes else []
+        [f"Value and gradient of one set: mhn is faster for sets of {', '.join(sizes)} items."]
+        if sizes
+        else []
     )
 
 
@@ -79,15 +81,18 @@ def conditions(run: dict[str, Any]) -> list[str]:
     limits = ", ".join(f"{value:.0f}" for value in run["limits, s"])
     lines = [
         f"Machine: {'; '.join(run['machines'])}. Date: {', '.join(run['dates'])}. "
-        f"A learning was stopped after {limits} s; {run['measurements']} measurements, one after "
-        "the other."
+        f"Learning was stopped after {limits} s. There were {run['measurements']} measurements, "
+        "one after the other."
     ]
     if len(run["machines"]) > 1:
-        lines.append("**The records are from more than one machine: times do not compare.**")
+        lines.append(
+            "**The records are from more than one machine. Do not compare times from different "
+            "machines.**"
+        )
     if run["busy"]:
         lines.append(
-            f"**Other work was going on during {run['busy']} of them: times are too long there, "
-            "and ratios are uncertain.**"
+            f"**The machine did other work during {run['busy']} of the measurements. Their times "
+            "are too long, and their ratios are uncertain.**"
         )
     return lines
 
@@ -123,8 +128,8 @@ def _against(rows: list[dict[str, Any]], tool: str) -> list[str]:
         single = [r["times sooner, one thread"] for r in reached if r["times sooner, one thread"]]
         aim = AIMS[tool]
         lines.append(
-            f"{tool} learned {len(done)} data sets. On {len(reached)} of them sequela reached "
-            f"{tool}'s final objective, {_range(ratios)} times sooner than {tool} ended (median "
+            f"{tool} learned {len(done)} data sets. On {len(reached)} of them, sequela reached the "
+            f"final objective of {tool}, {_range(ratios)} times sooner (median "
             f"{number(float(np.median(ratios)), 2)}"
             + (f"; on one thread {_range(single)}" if single else "")
             + f"). The aim was {aim:.0f} times."
@@ -132,14 +137,20 @@ def _against(rows: list[dict[str, Any]], tool: str) -> list[str]:
         below = [row for row in reached if row["times sooner"] < aim]
         if below:
             each = [f"{row['title']} ({number(row['times sooner'], 2)})" for row in below]
-            lines.append(f"Below the aim: {', '.join(each)}.")
+            lines.append(f"The ratio is below the aim on: {', '.join(each)}.")
     if missed:
-        lines.append(f"Not reached with one start: {', '.join(missed)}.")
+        lines.append(
+            f"With one start, sequela did not reach the objective of {tool} on: "
+            f"{', '.join(missed)}."
+        )
     return lines
 
 
 def _against_paper(rows: list[dict[str, Any]]) -> list[str]:
-    """Return this sentence for the paper's method, at n = 100 or the largest n that it fitted."""
+    """Return sentences on how much earlier sequela reached the objective of the paper's method.
+
+    The first sentence is about n = 100, or about the largest n that the paper's method fitted.
+    """
     done = [r for r in rows if r["tool"] == PAPER and r["objective"] is not None]
     real = [row for row in done if row["case"].startswith("gbm-")] or done
     if not real:
@@ -148,20 +159,21 @@ def _against_paper(rows: list[dict[str, Any]]) -> list[str]:
     ended = "was stopped" if row["status"] == "stopped" else "ended"
     sooner = row["times sooner"]
     had = (
-        f"sequela had reached this after {number(row['we reached it after, s'], 2)} s, "
-        f"{number(sooner, 2)} times sooner (the aim at n = 100 is {AIMS[PAPER]:.0f})"
+        f"sequela had reached the same objective after {number(row['we reached it after, s'], 2)} "
+        f"s, {number(sooner, 2)} times sooner (the aim at n = 100 is {AIMS[PAPER]:.0f})"
         if sooner
-        else "sequela did not reach this"
+        else "sequela did not reach the same objective"
     )
     lines = [
-        f"On {row['title']} the paper's method {ended} after {number(row['seconds'])} s; {had}. "
-        f"One of its gradients takes {number(row['gradient, s'], 2)} s, one of ours "
-        f"{number(row['our gradient, s'], 2)} s."
+        f"On {row['title']}, the paper's method {ended} after {number(row['seconds'])} s; {had}. "
+        f"One gradient takes {number(row['gradient, s'], 2)} s with the paper's method, and "
+        f"{number(row['our gradient, s'], 2)} s with sequela."
     ]
     others = [r for r in done if r is not row and r["times sooner"]]
     if others:
         lines.append(
-            f"On the other data sets: {_range([r['times sooner'] for r in others])} times."
+            f"On the other data sets sequela was {_range([r['times sooner'] for r in others])} "
+            "times sooner than the paper's method."
         )
     return lines
 
@@ -176,8 +188,8 @@ def _beyond(rows: list[dict[str, Any]]) -> list[str]:
         return []
     each = ", ".join(f"{row['title']} ({number(row['seconds'], 2)} s)" for row in alone)
     return [
-        "With all samples, and within the limit, only sequela finished: "
-        f"{each}. What the others left out is in the tables."
+        "With all samples, and within the time limit, only sequela finished: "
+        f"{each}. The tables say which samples the other programs left out."
     ]
 
 
@@ -190,7 +202,7 @@ def _growing(slopes: dict[str, Any]) -> list[str]:
         what = "learning" if cost == "seconds" else "one gradient"
         low, high = fitted["from to"]
         parts.append(f"{what} as {varied}^{fitted['slope']:.2f} ({varied} = {low:,} to {high:,})")
-    return ["The cost of ours grows, as fitted to the table of growth: " + "; ".join(parts) + "."]
+    return [f"The cost of sequela grows as follows (see the table of growth): {'; '.join(parts)}."]
 
 
 def _kernel(rows: list[dict[str, Any]]) -> list[str]:
@@ -202,7 +214,7 @@ def _kernel(rows: list[dict[str, Any]]) -> list[str]:
     text = (
         f"The exact kernel reaches {min(shares):.0%} to {max(shares):.0%} of the measured peak of "
         f"a matrix product at k >= {min(row['k'] for row in rows)}, and takes {min(floors):.1f} to "
-        f"{max(floors):.1f} times what arithmetic and memory allow at best."
+        f"{max(floors):.1f} times the shortest time that arithmetic and memory allow."
     )
     if below:
         text += f" Below {GEMM_AIM:.0%}: {'; '.join(below)}."
@@ -220,9 +232,9 @@ def _phases(rows: list[dict[str, Any]]) -> list[str]:
         spent[row["n"]] += row["share"]
     parts = ", ".join(f"{share:.0%} at n = {n}" for n, share in sorted(spent.items()))
     return [
-        f"Inside the kernel (k = {rows[0]['k']}) its matrix products run at {_span(products)} of "
-        f"the peak, and what goes over the subsets between them at {_span(others)}. That is "
-        f"{parts} of the kernel's time."
+        f"Inside the kernel (k = {rows[0]['k']}), the matrix products run at {_span(products)} of "
+        f"the peak, and the recursions over subsets at {_span(others)}. The share of the "
+        f"recursions in the time of the kernel is {parts}."
     ]
 
 

@@ -1,4 +1,4 @@
-"""Collect the values for tables, plots and sentences from the records; they go to peers.json."""
+"""Collect from the records the values for tables, plots and sentences, and for peers.json."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profile the phases of the exact kernel: run each phase many times, and compare with the peak.
+"""Profile the phases of the exact kernel: time each phase, and compare it with the peak speed.
 
 A profiler of Python sees the kernel as one call of compiled code. Here the parts of the kernel are
 called one by one on the same set, in the order of the kernel, so that each has the same input as in
@@ -165,7 +165,7 @@ def phases(n: int, k: int, peak: float) -> list[dict[str, Any]]:
     # Number of operations: three per step into or out of a state (k / 2 steps each), six in the
     # gradient, and those of the matrix products.
     listed = [
-        ("exit rates: a matrix product, and one division a state", spent[_HOLDING],
+        ("exit rates: a matrix product, and one division per state", spent[_HOLDING],
          (2 * n + 1) * states),
         ("forward over the subsets", spent[_FORWARD], 1.5 * k * states),
         ("backward over the subsets", spent[_BACKWARD], 1.5 * k * states),

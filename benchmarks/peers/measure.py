@@ -48,7 +48,10 @@ def measure(
 
 
 def _set_sizes(places: Places, *, resume: bool) -> None:
-    """Measure value and gradient of single sets; for mhn they determine which sets it can use."""
+    """Measure the time of value and gradient for single sets of increasing size.
+
+    The times of mhn determine which sets it can use.
+    """
     n = plans.SET_SIZE_ITEMS
     rng = np.random.default_rng(0)
     X = np.array([rng.permutation(n) for _ in range(64)])
@@ -82,7 +85,7 @@ def _one(places: Places, job: Job, case: Case | None, limit: float) -> dict[str,
     largest, why = _samples(places, job, case, limit)
     if why and largest is None:
         if job.same_as:
-            print(f"nothing to compare with, {why}")
+            print(f"skipped, because there is nothing to compare with: {why}")
             return None
         return {**_about(job, case, case.X), "status": "not possible", "message": why}
     X = case.up_to(largest)
@@ -90,7 +93,7 @@ def _one(places: Places, job: Job, case: Case | None, limit: float) -> dict[str,
         # The peer can use all samples, so the measurement with all samples is the same.
         other = places.read("fit", plans.Job(job.case, job.tool).name)
         if other:
-            print("as on all samples")
+            print("skipped, because the peer uses all samples, which sequela was fitted to already")
             return None
     folder = places.thetas(job.name)
     options = {"task": "learn", "limit": limit, "penalty": PENALTY, **job.worker_options()}
@@ -125,9 +128,10 @@ def _about(job: Job, case: Case, X: np.ndarray) -> dict[str, Any]:
 
 
 def _samples(places: Places, job: Job, case: Case, limit: float) -> tuple[int | None, str]:
-    """Return the largest set that the job can use (None: no limit), and the reason.
+    """Return the size of the largest set that the job can use, and the reason for this limit.
 
-    None with a reason means that the tool cannot run this case at all.
+    None without a reason means that there is no limit. None with a reason means that the tool
+    cannot run this case at all.
     """
     tool = job.same_as or job.tool
     if tool in ("mhn", "fastmhn") and usable(places, tool) is None:
@@ -138,7 +142,7 @@ def _samples(places: Places, job: Job, case: Case, limit: float) -> tuple[int | 
     if job.same_as and done:
         if done["status"] in ("finished", "stopped"):
             return done["largest set"], done["why left out"]
-        return None, "mhn could not do it"
+        return None, "mhn could not fit this case"
     if case.n > plans.MHN_MOST_ITEMS:
         return None, f"mhn takes at most {plans.MHN_MOST_ITEMS} items"
     measured = (places.read("sizes", "mhn-dense") or {}).get("seconds by size")
@@ -147,7 +151,7 @@ def _samples(places: Places, job: Job, case: Case, limit: float) -> tuple[int | 
     largest = plans.largest_for_mhn(case.X, measured, limit)
     if largest >= case.X.sum(axis=1).max():
         return int(case.X.sum(axis=1).max()), ""
-    return largest, f"sets above {largest} items: beyond the limit of {limit:.0f} s"
+    return largest, f"sets with more than {largest} items would exceed the limit of {limit:.0f} s"
 
 
 def _said(record: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The measurements, the most informative first; and the samples that a tool cannot use."""
+"""List the measurements, the most informative first, and predict which samples mhn can use."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """The name of the record; for jobs on the samples of a peer it contains that name."""
+        """The name of the record. If the job uses the samples of a peer, it contains this peer."""
         return f"{self.case}--{self.tool}" + (f"--as-{self.same_as}" if self.same_as else "")
 
     def worker_options(self) -> dict[str, Any]:

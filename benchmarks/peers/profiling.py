@@ -29,11 +29,13 @@ if TYPE_CHECKING:
 _SECONDS = 6.0
 _RATE = 200
 _MOST_SECONDS = 600
-# Number of gradients after the first; more for short ones, so that they dominate the count.
+# Number of gradients after the first. It is larger if a gradient is short, so that gradients
+# dominate the count.
 _COUNTED = {20: 50, 100: 5, 410: 1}
 # Number of items of the set for the profile of the kernel.
 _INSIDE = 15
-# Use only sets that are exact for all three, so that the work is known.
+# Use only sets of at most this many items, which are evaluated exactly for all three n, so that the
+# work is known.
 _COUNTED_SETS = 16
 # The newest processor that valgrind can emulate.
 _EMULATED = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "+sse2,+avx,+avx2,+fma"}
@@ -54,7 +56,7 @@ def profile(places: Places, *, quick: bool = False) -> None:
     for n in sizes:
         case = load(f"gbm-{n}")
         if case is None:
-            print("profiles are skipped, the glioblastoma data are not here")
+            print("profiles are skipped, because the glioblastoma data are not here")
             return
         print(f"profile at n = {n}: ", end="", flush=True)
         record = _profile(places, case.X, 1.0 if quick else _SECONDS)
@@ -135,7 +137,7 @@ def _rows(counts: Counter[str]) -> list[dict[str, Any]]:
 
 
 def _instructions(sizes: tuple[int, ...]) -> dict[str, Any]:
-    """Return the number of instructions of a gradient, by hardware counters or by emulation."""
+    """Count the instructions of a gradient, with hardware counters or an emulated processor."""
     perf, valgrind = shutil.which("perf"), shutil.which("valgrind")
     count: Callable[[str, list[str], dict[str, str]], int | None]
     with tempfile.TemporaryDirectory() as folder:
@@ -146,7 +148,8 @@ def _instructions(sizes: tuple[int, ...]) -> dict[str, Any]:
             tool, count = "valgrind, AVX2 build", _count_valgrind
             environment = {**os.environ, **_EMULATED, "NUMBA_CACHE_DIR": folder}
         else:
-            return {"tool": None, "message": "neither perf counters nor valgrind", "rows": []}
+            message = "neither perf counters nor valgrind are available"
+            return {"tool": None, "message": message, "rows": []}
         environment["PYTHONHASHSEED"] = "0"
         program = perf if tool == "perf stat" else valgrind
         worker = str(WORKERS / "count_worker.py")

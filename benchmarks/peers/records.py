@@ -1,4 +1,4 @@
-"""Records: one JSON file per measurement, written at once; and a description of the machine."""
+"""Write and read the records of measurements (one JSON file each), and describe the machine."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Places:
         return record
 
     def read(self, kind: str, name: str) -> dict[str, Any] | None:
-        """Return a record, or None."""
+        """Return a record, or None if it does not exist."""
         path = self._path(kind, name)
         return json.loads(path.read_text()) if path.exists() else None
 

@@ -13,19 +13,19 @@ _START = (
     "its share is large only in short fits."
 )
 _LATTICES = (
-    "The exact lattices. Equal samples are evaluated once. Exit rates and gradients are matrix "
-    "products, because a subset is split into two parts. Items on which no item of a set acts are "
-    "one sum for all sets. Threads get blocks of equal work. In the recursions, rows with the same "
-    "number of items are computed together, because each state needs the previous ones. The table "
-    "of phases above shows the parts."
+    "The exact lattices. Equal samples are evaluated once. Exit rates and gradients are computed "
+    "as matrix products, because each subset is split into two parts. The rates of items on which "
+    "no item of a set acts are added up once for all sets. Threads get blocks of equal work. In "
+    "the recursions, rows with the same number of items are computed together, because each state "
+    "needs the states before it. The table of phases above shows the parts."
 )
 _ORDERS = (
     "Orders of the sets beyond the budget, drawn by block relocation. New orders are drawn only "
     "when fewer than half of the old ones are effective, and more orders only at the end of a fit."
 )
 _WEIGHTS = (
-    "The same orders at another theta: importance weights instead of new draws, in compiled code, "
-    "one piece of work per chain."
+    "Importance weights, with which the same orders are used at another theta instead of new "
+    "draws. The code is compiled, with one piece of work per chain."
 )
 _VALUES = (
     "Values of the sets beyond the budget, computed once at the end of a fit, along a path from "
@@ -46,7 +46,7 @@ _REMARKS: dict[str, str] = {
     "independent_fit.py": _START,
     "_model_minimum": (
         "The quadratic model of the solver, minimised by compiled coordinate descent over the "
-        "entries that are not zero or that leave zero."
+        "entries that are not zero or whose gradient moves them away from zero."
     ),
     "Objective.evaluate": _AROUND,
     "Likelihood.evaluate": _AROUND,

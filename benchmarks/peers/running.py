@@ -107,11 +107,11 @@ def _high_water(pid: int) -> float:
 
 
 def _what_is_left(folder: Path, code: int | None, killed: bool) -> dict[str, Any]:
-    """Return a message on how a worker without a result ended, and its last step."""
+    """Return how a worker without a result ended, with a message and its last step."""
     steps = trajectory(folder)
     lines = (folder / "log.txt").read_text(errors="replace").strip().splitlines()
     if killed:
-        message = "killed: one step of it took longer than the limit"
+        message = "killed, because one step took longer than the limit"
     elif code is not None and code < 0:
         message = f"crashed: {signal.Signals(-code).name}"
     else:

@@ -1,7 +1,8 @@
 """The stage `score`: compute the objective of every learned theta in the same way for all tools.
 
-Sets of at most `MOST_EXACT` items are exact, by `scorer`, which shares no code with any tool. The
-few larger sets are sampled by `sequela.evaluate`, with a standard error that is part of the score.
+Sets of at most `MOST_EXACT` items are computed exactly by `scorer`, which shares no code with any
+tool. The few larger sets are sampled by `sequela.evaluate`, and the score includes their standard
+error.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
     from benchmarks.peers.records import Places
 
 MOST_EXACT = 20
-# If one theta would take more seconds, fewer set sizes are exact.
+# If the score of one theta would take more seconds, fewer set sizes are exact.
 _MOST_SECONDS = 12.0
-# Seconds for the points of a curve over time. If one theta takes more than a few seconds, there is
-# no curve, and earlier thetas are scored only to find when a value was reached.
+# Seconds for the scores of all points of a curve over time. If the score of one theta takes more
+# than `_DEAR` seconds, there is no curve. Then earlier thetas are scored only to find when a value
+# was reached.
 _CURVE_SECONDS = 40.0
 _DEAR = 6.0
 _CURVE_POINTS = 25
@@ -51,7 +53,7 @@ class Judge:
             for k in range(MOST_EXACT + 1)
         }
         largest = max(k for k in costs if costs[k] <= _MOST_SECONDS)
-        self.seconds = costs[largest]  # per theta; later replaced by the measured time
+        self.seconds = costs[largest]  # predicted time per theta, replaced when it is measured
         small = sizes <= largest
         self.largest_exact = int(sizes[small].max()) if small.any() else 0
         self.small, self.counts = distinct[small], counts[small]
@@ -79,9 +81,9 @@ class Judge:
 
 
 def first_reaching(values: Callable[[int], float], count: int, target: float) -> int | None:
-    """Return the first index whose value is at least the target; values must not decrease.
+    """Return the first index whose value is at least the target, or None if there is no such index.
 
-    Bisection is used, because every value takes time. None if even the last value is smaller.
+    The values must not decrease. The index is found by bisection, because every value takes time.
     """
     if count == 0 or values(count - 1) < target:
         return None
@@ -104,7 +106,8 @@ class Way:
     def __init__(self, places: Places, record: dict[str, Any], judge: Judge) -> None:
         self.folder: Path = places.thetas(record["name"])
         self.steps = trajectory(self.folder)
-        # Time after the last step is not included.
+        # A step is at most as late as the end of the fit. What a tool does after its last step is
+        # not included in the time of the fit.
         end = record.get("seconds")
         self.seconds = [min(s["seconds"], end) if end else s["seconds"] for s in self.steps]
         self.judge = judge
@@ -126,7 +129,7 @@ class Way:
         return None if at is None else self.seconds[at]
 
     def sketch(self) -> None:
-        """Score steps that are spread over the logarithm of time, as many as the time allows."""
+        """Score as many steps as the time allows, evenly spread over the logarithm of time."""
         if self.judge.seconds > _DEAR:
             return
         most = int(np.clip(_CURVE_SECONDS / max(self.judge.seconds, 1e-3), 3, _CURVE_POINTS))
@@ -178,7 +181,7 @@ def score(places: Places, *, resume: bool, only_cases: set[str] | None = None) -
 
 
 def _one(places: Places, record: dict[str, Any], ways: Ways) -> dict[str, Any]:
-    """Return the score of a fit; for a peer, also the time at which sequela reached it."""
+    """Return the score of a fit; for a peer, also the time at which sequela reached this score."""
     way = ways(record)
     last = len(way.steps) - 1
     value = way.value(last)
@@ -221,7 +224,7 @@ def _ours_on_the_same(places: Places, record: dict[str, Any]) -> dict[str, Any] 
 
 
 def _reached(ours: Way, peer: Way, target: float) -> dict[str, Any]:
-    """Return when sequela reached the final objective of the peer, and both a level near it."""
+    """Return when sequela reached the final objective of a peer, and when both came near to it."""
     last = len(ours.steps) - 1
     level = target - _NEAR
     # The objective of a peer may decrease, so use its first time among the scored steps.

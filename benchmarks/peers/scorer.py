@@ -37,9 +37,9 @@ def objective(theta: np.ndarray, X: np.ndarray, strength: float) -> float:
 def log_probability(theta: np.ndarray, items: np.ndarray) -> float:
     """Return log p of one set, by a recursion over its subsets in order of size.
 
-    A subset is a number whose bit b stands for items[b]. The rate of item j in R is
-    exp(theta[j, j]) times the product of exp(theta[i, j]) over all i in R. It is 0 if j is in R;
-    for this, the factor of j on itself is 0.
+    A subset is a number whose bit b stands for items[b]. The rate of item j in the subset R is
+    exp(theta[j, j]) times the product of exp(theta[i, j]) over all i in R. If j is in R, the rate
+    is 0. To obtain this, the factor of j on itself is set to 0.
     """
     k = items.size
     base = np.exp(np.diagonal(theta))

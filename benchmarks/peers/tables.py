@@ -38,7 +38,7 @@ def markdown(columns: list[str], rows: Iterable[list[str]], *, text: int = 1) ->
 
 
 def status(row: dict[str, Any]) -> str:
-    """Return how a fit ended, if it did not finish normally."""
+    """Return the time of a fit as text, with a mark if the fit was stopped."""
     if row["seconds"] is None:
         return ""
     mark = " (stopped)" if row["status"] == "stopped" else ""
@@ -201,8 +201,8 @@ def phases(rows: list[dict[str, Any]]) -> str:
 
 
 def profiles(found: list[dict[str, Any]]) -> str:
-    """Return the top three entries of every profile, and what was done about them."""
-    columns = ["n", "share", "where", "what it is, and what was done"]
+    """Return the top three entries of every profile, and how they were made faster."""
+    columns = ["n", "share", "where", "what it does, and how it was made faster"]
     rows = [
         [str(profile["n"]), f"{row['share']:.0%}", f"`{row['entry']}`", remark(row["entry"])]
         for profile in found

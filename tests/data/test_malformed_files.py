@@ -517,7 +517,7 @@ def test_options_of_cbioportal_that_do_not_fit(tmp_path):
     mutations.write_bytes(MUTATIONS)
     levels.write_bytes(LEVELS)
     refused(lambda _: read_cbioportal(), None, ["nothing to read"])
-    refused(read_cbioportal, mutations, ["both"], folder=tmp_path)
+    refused(read_cbioportal, mutations, ["together"], folder=tmp_path)
     refused(read_cbioportal, mutations, ["panel"], panel="x")
     refused(read_cbioportal, mutations, ["incomplete"], incomplete="both")
     refused(read_cbioportal, mutations, ["MAF"], consequences=["Silent"])

@@ -3,7 +3,7 @@
 A worker is started as ``python worker.py job.json``. The job names a task, the samples (an .npz
 file) and a folder for the results: ``result.json``, and the thetas over time as .npy files with one
 line each in ``trajectory.jsonl``. They are written at once, so that they can be scored even after a
-crash or the time limit. All thetas have our orientation.
+crash or the time limit. All thetas have the orientation of sequela.
 """
 
 import json
@@ -17,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-# Every theta is kept until this many bytes; then one only after a certain share of the time so far.
+# Every theta is kept until the files have this many bytes. After that, a theta is kept only if its
+# time is at least _LATER times the time of the last one that was kept.
 _ALL_KEPT = 5e7
 _LATER = 1.05
 SMALL = 10
@@ -26,7 +27,7 @@ _SHORT = 2.0
 _REPEATS = 3
 
 
-class Stopped(Exception):  # noqa: N818 - no error: the limit that was asked for
+class Stopped(Exception):  # noqa: N818 - this is not an error, but the requested limit
     """The time limit of a fit has passed."""
 
 
@@ -72,8 +73,8 @@ class Recorder:
     def fastest(self, learn):
         """Run a fit, repeat it if it is short, and return the result of the fastest.
 
-        `learn` returns its result and the seconds. All tools do the same steps in every repeat, so
-        overwritten thetas are the same, and only the times are those of another repeat.
+        `learn` returns its result and the seconds. A tool does the same steps in every repeat.
+        Therefore all repeats write the same thetas, and only their times differ.
         """
         found = []
         while not found or (found[0][0]["seconds"] < _SHORT and len(found) < _REPEATS):
@@ -100,9 +101,9 @@ def peak_memory():
 
 
 def time_of(work, seconds=1.0, max_calls=200):
-    """Return the shortest time of a call, of as many calls as fit into `seconds`.
+    """Return the shortest time of a call, which is repeated until `seconds` have passed.
 
-    A first call is not counted. A call that takes much longer is not repeated.
+    The first call is not counted. A call that takes much longer than `seconds` is not repeated.
     """
     start = time.perf_counter()
     work()
@@ -122,8 +123,8 @@ def curve(sizes, orders, some_sets, max_seconds=6.0):
     """Return the seconds of a value and gradient of one set for each size.
 
     Sizes that would take too long are left out. `some_sets` returns a function that evaluates a
-    table; each row of `orders` gives one set, its first k items. Small sets are evaluated in large
-    numbers, so that the overhead of the call is small.
+    table. The first k items of each row of `orders` are one set. Many small sets are evaluated in
+    one call, so that the overhead of the call is small.
     """
     found = {}
     for k in sizes:

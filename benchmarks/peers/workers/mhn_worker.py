@@ -1,4 +1,6 @@
-"""The worker of mhn: exact gradients, L-BFGS-B on a smoothed L1 penalty, its defaults otherwise.
+"""The worker of mhn: exact gradients, and L-BFGS-B on a smoothed L1 penalty.
+
+All other settings are the defaults of mhn.
 
 In mhn theta[i, j] is the effect of j on i, so theta is transposed before and after.
 """

@@ -1,7 +1,7 @@
 """Run fits for a profiler: ``profile_worker.py job.json``.
 
-A fit is repeated for some seconds inside `measured_part`. Only this function is used of a profile,
-so that imports and the loading of compiled code are not included.
+A fit is repeated for some seconds inside `measured_part`. Only the part of a profile inside this
+function is used, so that imports and the loading of compiled code are not included.
 """
 
 import json

@@ -94,7 +94,7 @@ def _bootstraps(path: Path) -> list[Any]:
     drawn = [model.metadata.get("bootstrap") for model in found]
     if None in drawn or len(set(drawn)) < len(drawn):
         raise InputError(
-            f"{str(path)!r} has repeats other than one fit per bootstrap; run `sequela repeat` "
+            f"{str(path)!r} does not have exactly one fit per bootstrap; run `sequela repeat` "
             "with --bootstraps N and one penalty, so that the fits differ only by the bootstrap"
         )
     return found

@@ -62,7 +62,7 @@ def demo(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Learn from samples that come with sequela; write model, tables and figures to a folder.
+    """Learn from built-in samples, and write the model, tables and figures to a folder.
 
     The samples are simulated from a model that was learned on glioblastoma data: 50 alterations in
     400 samples, none of which is a real patient. For your own files, see `sequela import` and

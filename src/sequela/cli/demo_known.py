@@ -95,7 +95,7 @@ def _show_order(console: Console, order: OrderCheck) -> None:
         ],
     )
     console.print(
-        "\nThe samples among them that seem the earliest and the latest\n"
+        "\nThe earliest and the latest of these samples, according to the model\n"
         "(times in units of the mean observation time)",
         soft_wrap=True,
     )

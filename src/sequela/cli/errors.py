@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["INTERRUPTED", "Commands"]
 
-BAD_INPUT = 2  # also click's code for a wrong option
+BAD_INPUT = 2  # click uses the same exit code for a wrong option
 FAILURE = 1
 INTERRUPTED = 130  # the exit code that shells use for a program stopped by Ctrl-C
 
@@ -34,7 +34,7 @@ class Commands(ExtensibleGroup):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Read the arguments of the group; errors show unknown arguments escaped."""
+        """Read the arguments of the group. Errors show unknown arguments escaped."""
         with _visible_usage():
             return super().make_context(info_name, args, parent, **extra)
 
@@ -59,7 +59,7 @@ class Commands(ExtensibleGroup):
 
 @contextlib.contextmanager
 def _visible_usage() -> Iterator[None]:
-    """Escape the arguments that click's errors quote from the command line."""
+    """Escape control characters in the arguments that errors of click quote."""
     try:
         yield
     except click.ClickException as error:

@@ -57,10 +57,10 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     "--observation",
     metavar="KIND",
     help="Distribution of the observation times: exponential (default), gamma:SHAPE or "
-    "heavy:SHAPE. With gamma or heavy, the shape is chosen by held-out likelihood. With effects, "
-    "items change the rate of observation (oMHN with the symmetric penalty). effects:l1 is the "
-    "same with an L1 penalty. The data cannot distinguish such effects from other interactions. "
-    "any compares gamma, heavy and effects:l1.",
+    "heavy:SHAPE. Without SHAPE, gamma and heavy choose the shape by held-out likelihood. With "
+    "effects, items change the rate of observation (oMHN with the symmetric penalty). With "
+    "effects:l1, the penalty is L1. The data cannot distinguish such effects from other "
+    "interactions. With any, the kinds gamma, heavy and effects:l1 are compared.",
 )
 @click.option("--no-check", is_flag=True, help="Do not check which orders the data allow.")
 @times_option
@@ -73,14 +73,16 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
 @click.option(
     "--missing",
     type=click.Choice(["keep", "absent", "refuse"]),
-    help="What cells without a value mean. Default: NA is a missing cell, empty cells are refused.",
+    help="What cells without a value mean. Default: NA is a missing cell, an empty cell is an "
+    "error.",
 )
 @most_frequent_option
 @drop_option
 @click.option(
     "--fixed",
     type=click.Path(path_type=Path),
-    help="Table of interactions that are not learned: from, to and value (0 if there is no value).",
+    help="Table of interactions that are not learned but have fixed values. Columns: from, to and, "
+    "optionally, value (default: 0).",
 )
 @solver_options
 @click.option(
@@ -116,7 +118,8 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
 @click.option(
     "--repeat",
     type=click.Path(path_type=Path),
-    help="Repeat the fit of this run.json (or of its folder) and compare. DATA may be omitted.",
+    help="Repeat the fit that this run.json (or its folder) describes, and compare the results. "
+    "DATA may be omitted.",
 )
 @json_option
 def fit(
@@ -140,7 +143,8 @@ def fit(
     """
     execution = execution_for(given.pop("threads"), given.pop("checkpoint"))
     table_budget = given.pop("table_budget")
-    # Not `value not in (None, False)`: a penalty, a tolerance or a seed of 0 equals False.
+    # `value not in (None, False)` would be wrong, because a penalty, a tolerance or a seed of 0
+    # equals False.
     chosen = {k: value for k, value in given.items() if value is not None and value is not False}
     written = replace(read_output(figures, force=force), table_seconds=table_budget)
     if repeat is not None:
@@ -205,7 +209,7 @@ def _announce(what: str) -> None:
 def show(report: FitReport, data: Path | None = None) -> None:
     """Print the learned model, the orders, the check, and the names of the files.
 
-    `data` is the table, for the commands that are suggested.
+    `data` is the path of the table, which the suggested commands need.
     """
     console = make_console()
     found = report.result
@@ -277,7 +281,8 @@ def _show_orders(report: FitReport, console: Any) -> None:
         console.print(
             f"These are pairs with strong interactions: {len(check.table)} of "
             f"{items * (items - 1) // 2} pairs were looked at. The order of other pairs may be "
-            "clearer; orders.csv has their probabilities, and `sequela posterior` their certainty",
+            "clearer; orders.csv has their probabilities, and `sequela posterior` computes their "
+            "certainty",
             soft_wrap=True,
         )
 

@@ -80,7 +80,11 @@ _FILE = click.Path(path_type=Path)
     type=_FILE,
     help="With --maf or --long: file with the ids of all examined samples, one per line.",
 )
-@click.option("--panel", metavar="NAME", help="With --study-folder: samples of this panel only.")
+@click.option(
+    "--panel",
+    metavar="NAME",
+    help="With --study-folder: read only the samples of this gene panel.",
+)
 @click.option(
     "--panels",
     type=_FILE,
@@ -89,8 +93,8 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--incomplete",
     type=click.Choice(["missing", "samples", "items"]),
-    help="Where some items of a sample were not profiled: write NA, or drop the samples or the "
-    "items. Default: missing.",
+    help="What to do if some items of a sample were not profiled: write NA (missing), or drop the "
+    "samples or the items. Default: missing.",
 )
 @click.option("--merge", type=_FILE, help="JSON file that maps a new name to the items to merge.")
 @click.option(
@@ -100,8 +104,8 @@ _FILE = click.Path(path_type=Path)
     help="Keep only items that occur in at least N samples.",
 )
 @most_frequent_option
-@click.option("--keep", help="Items to keep in any case, separated by commas.")
-@click.option("--drop", help="Items to drop in any case, separated by commas.")
+@click.option("--keep", help="Items to keep even if they are rare, separated by commas.")
+@click.option("--drop", help="Items to drop even if they are frequent, separated by commas.")
 @click.option(
     "--propose-merges", is_flag=True, help="List items that nearly always occur together."
 )
@@ -113,9 +117,9 @@ def import_files(
     """Convert files of alterations to a table of samples and items.
 
     Give one source: --table, --mutations and/or --cna, --study-folder, --maf, --long, or --study.
-    Items of genes are named as in the paper: EGFR is a mutation, EGFR(A) an amplification, EGFR(D)
-    a deletion. A sample without any alteration is kept as an empty set. The summary lists what was
-    read, dropped and merged.
+    Items of genes are named as in the paper: EGFR is a mutation, EGFR(A) is an amplification, and
+    EGFR(D) is a deletion. A sample without any alteration is kept as an empty set. The summary
+    lists what was read, dropped and merged.
     """
     from sequela.report.tables import samples_table, statements_table, write_table
 
@@ -214,7 +218,10 @@ def show(found: Imported, report: dict[str, Any]) -> None:
     """Print the summary, the proposed merges and the names of the files."""
     echo(found.summary.text())
     for name, old in report.get("proposed_merges", {}).items():
-        echo(f"nearly always together: {', '.join(old)}; a --merge file can join them to {name!r}")
+        echo(
+            f"items that nearly always occur together: {', '.join(old)}. To merge them into "
+            f"{name!r}, list them in a file for --merge."
+        )
     echo(f"written: {report['written']}")
     if "written_orders" in report:
         echo(f"written: {report['written_orders']}")

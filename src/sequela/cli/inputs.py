@@ -126,8 +126,8 @@ _SETTINGS = {
 def run_options(command: Command) -> Command:
     """Add ``--seed`` and ``--threads``.
 
-    The command receives them and the options of `precision_options` as one dictionary, `settings`,
-    of keywords of `sequela.Settings`.
+    The command receives these options and those of `precision_options` in one dictionary,
+    `settings`. Its keys are keywords of `sequela.Settings`.
     """
 
     @functools.wraps(command)
@@ -158,7 +158,7 @@ def precision_options(command: Command) -> Command:
     target = click.option(
         "--target-se",
         type=float,
-        help="Draw until the standard error is at most this (instead of --draws).",
+        help="Instead of --draws: draw until the standard error is at most this number.",
     )
     return draws(target(command))
 
@@ -171,7 +171,7 @@ def force_option(command: Command) -> Command:
 def check_output(path: Path | None, *, force: bool) -> None:
     """Raise an error if an output file cannot be written, or exists and `force` is not given.
 
-    Commands call this before the work, so that no result is lost.
+    Commands call this function before they compute anything, so that no result is lost.
     """
     import os
 
@@ -231,7 +231,7 @@ def load_data(
     weights: str | None = None,
     drop: str | None = None,
 ) -> Dataset:
-    """Read a table of samples and items; notices about how it was read go to standard error."""
+    """Read a table of samples and items, and print notices about the import on standard error."""
     from sequela.report import read_samples
 
     return read_samples(

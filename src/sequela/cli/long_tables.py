@@ -46,8 +46,8 @@ def long_options(command: Command) -> Command:
         click.option(
             "--date-column",
             metavar="COLUMN",
-            help="With --long: column that says since when the item is present (a date or a "
-            "number), which gives the order of the items.",
+            help="With --long: column that says since when the item is present, as dates or "
+            "numbers. It determines the order of the items.",
         ),
         click.option(
             "--orders",
@@ -64,7 +64,8 @@ def long_options(command: Command) -> Command:
         click.option(
             "--groups",
             type=click.Path(path_type=Path),
-            help="With --long: table with the columns code and group.",
+            help="With --long: table that assigns codes to groups, with the columns code and "
+            "group.",
         ),
         click.option(
             "--unlisted",

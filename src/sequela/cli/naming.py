@@ -1,4 +1,4 @@
-"""The options of a command that belong to the arguments of Python functions."""
+"""Find the option of a command that sets an argument of a Python function, for messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OTHER_MEANING = {
 
 
 class CommandNames:
-    """Names arguments as options of a command, or else as options of `sequela import`.
+    """Finds the option for an argument, in the running command or else in `sequela import`.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class CommandNames:
 
 
 def _options(command: click.Command) -> dict[str, str]:
-    """Return the longest spelling of each option by the name of its parameter."""
+    """Return a mapping from the name of each parameter to the longest spelling of its option."""
     return {
         part.name: max(part.opts, key=len) if isinstance(part, click.Option) else part.name.upper()
         for part in command.params

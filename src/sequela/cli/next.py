@@ -23,7 +23,9 @@ __all__ = ["next_command"]
 @model_argument
 @click.option("--state", default="", help="Items that are present, separated by commas.")
 @click.option(
-    "--sample", metavar="NAME", help="Instead of --state: a sample of the fit in the folder MODEL."
+    "--sample",
+    metavar="NAME",
+    help="Instead of --state: use the items of this sample. MODEL must be the folder of a fit.",
 )
 @click.option(
     "--within", type=float, help="Also show the probability of each item within this time."
@@ -98,7 +100,10 @@ def _is_sample(folder: Path, name: str) -> bool:
 def make_report(
     model: Model, state: list[str], within: float | None, settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the probability that each item is next and, with `within`, that it comes in time."""
+    """Return the probability that each item is next.
+
+    With `within`, also return the probability that each item comes within this time.
+    """
     from sequela.questions.next_item import items_within, next_items
     from sequela.report.tables import records
 
@@ -135,7 +140,10 @@ def show(report: dict[str, Any], max_items: int) -> None:
     print_table(console, columns, rows)
     left = len(report["items"]) - max_items
     if left > 0:
-        console.print(f"and {left} more (--max-items, --json)", soft_wrap=True)
+        console.print(
+            f"and {left} more, which --max-items {len(report['items'])} or --json shows",
+            soft_wrap=True,
+        )
     console.print(
         "\nNext item: the probability that this item is the next one, whenever it comes.\n"
         "Next, before the observation: the probability that it is the next one and comes before "

@@ -99,7 +99,7 @@ def make_report(
 def add_ranges(pairs: list[dict[str, Any]], model_path: Path) -> bool:
     """Add the range and the verdict of each pair, if MODEL is a folder whose orders were checked.
 
-    Return whether there are any.
+    Return whether the orders were checked.
     """
     from sequela.report.folder_answers import folder_ranges
     from sequela.report.html_verdicts import turned_ranges
@@ -161,8 +161,8 @@ def _advice(report: dict[str, Any], model_path: Path) -> str:
         )
     if any(row["verdict"] == Verdict.NOT_TRUSTED for row in report["pairs"]):
         said += (
-            " Orders that are not trusted are those of a model that does not describe the data: "
-            "`result.fit_check` in run.json, and report.html, say where it does not."
+            " Orders are not trusted if the model does not describe the data. `result.fit_check` "
+            "in run.json, and report.html, say where the model and the data differ."
         )
     if any(row["verdict"] == Verdict.CANNOT_TELL for row in report["pairs"]):
         said += (

@@ -167,7 +167,7 @@ def told() -> None:
 
 
 def show_progress(ctx: click.Context) -> None:
-    """Show progress until `ctx` closes, as plain lines in a log; report the start of slow work."""
+    """Show progress until `ctx` closes (plain lines in a log), and report that slow work starts."""
     ctx.with_resource(lines_in_log())
     _start_up.begin(ctx.invoked_subcommand or "the command")
     ctx.call_on_close(_start_up.stop)

@@ -50,7 +50,9 @@ __all__ = ["path"]
     show_default=True,
     help="Ratio of the smallest to the largest penalty.",
 )
-@click.option("--cv", is_flag=True, help="Cross-validate: held-out likelihood of each penalty.")
+@click.option(
+    "--cv", is_flag=True, help="Compute the held-out likelihood of each penalty (cross-validation)."
+)
 @click.option(
     "--folds",
     type=click.IntRange(min=2),
@@ -75,8 +77,8 @@ def path(
     """Learn models from DATA along a path of decreasing penalties.
 
     The path starts at the smallest penalty for which no interaction is learned. With --cv, the
-    largest penalty within one standard error of the best is marked. Pass it to `sequela fit`, or
-    let `sequela fit --cv` do both.
+    largest penalty within one standard error of the best is marked. Pass this penalty to
+    `sequela fit`, or use `sequela fit --cv`, which does both.
     """
     check_output(output, force=force)
     samples = load_data(

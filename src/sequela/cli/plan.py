@@ -34,7 +34,8 @@ __all__ = ["plan"]
 @click.argument("second")
 @click.option(
     "--samples", metavar="N,N,...",
-    help="Numbers of new samples. Default: 0, as many as DATA has, and three times as many.",
+    help="Numbers of new samples. Default: 0, the number of samples in DATA, and three times this "
+    "number.",
 )  # fmt: skip
 @click.option(
     "--clocks", metavar="M,M,...",
@@ -61,8 +62,9 @@ __all__ = ["plan"]
     help="Number of simulated studies of each size. Default: 400; with --method check: 20.",
 )  # fmt: skip
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Also write the table here (CSV)."
-)
+    "-o", "--output", type=click.Path(path_type=Path),
+    help="Also write the table to this file (CSV).",
+)  # fmt: skip
 @click.option(
     "--plot", type=click.Path(path_type=Path),
     help="Also plot the plan to this file, whose name ends in .png, .svg or .pdf.",
@@ -81,10 +83,11 @@ def plan(
 ) -> None:
     """Predict how well a larger study would tell whether FIRST or SECOND came first.
 
-    POSTERIOR is the folder of `sequela posterior`, and DATA the table that it was made from. Each
-    model that is drawn from POSTERIOR is in turn assumed to be the true one, and larger studies are
-    simulated from it. The output shows how often the right order and the wrong order would be
-    called, and the expected evidence in nats. Clock items are independent of all other items.
+    POSTERIOR is the folder of `sequela posterior`, and DATA is the table that it was made from.
+    Each model that is drawn from POSTERIOR is in turn assumed to be the true model, and larger
+    studies are simulated from it. The output shows how often a study would call the right order or
+    the wrong order, and the expected evidence in nats. Clock items are independent of all other
+    items.
     """
     from sequela.questions import plan_study
     from sequela.report.tables import records, write_table

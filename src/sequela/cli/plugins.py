@@ -30,7 +30,10 @@ _ELSEWHERE = {"paper": ("sequela-paper", "./paper")}
 
 
 class ExtensibleGroup(click.Group):
-    """A group of commands to which installed packages can add; its own commands take precedence."""
+    """A group of commands to which installed packages can add more.
+
+    If a command of a package has the name of an own command, the own command is used.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands in alphabetical order."""

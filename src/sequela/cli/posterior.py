@@ -44,7 +44,8 @@ _MAX_ROWS = 20
 )  # fmt: skip
 @click.option(
     "--draws", type=click.IntRange(min=4),
-    help="Draws per chain. Default: until the chains have converged, at most --most-draws.",
+    help="Number of draws per chain. Default: draw until the chains have converged, but at most "
+    "--most-draws.",
 )  # fmt: skip
 @click.option(
     "--most-draws", type=click.IntRange(min=4),
@@ -60,8 +61,8 @@ _MAX_ROWS = 20
 @drop_option
 @click.option(
     "--continue", "proceed", is_flag=True,
-    help="Continue the run in the output folder. A run that was stopped is finished; a finished "
-    "run draws more only with --draws or --most-draws.",
+    help="Continue the run in the output folder. A run that was stopped is continued to its end. A "
+    "run that has ended draws more only with --draws or --most-draws.",
 )  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the folder of an earlier run.")
 @run_options
@@ -77,11 +78,11 @@ def posterior(
 ) -> None:
     """Draw models that are plausible given DATA, and show how probable each order is.
 
-    A fit returns one model. Other models, with opposite orders, may explain the data equally well;
-    the posterior includes all of them. The output folder contains the draws (posterior.npz),
-    orders.csv and interactions.csv with intervals, report.html that shows all of it in a browser,
-    and a run.json. The draws are saved every half minute, so that --continue can resume a run that
-    was stopped.
+    A fit returns one model. Other models, with opposite orders, may explain the data equally well.
+    The posterior includes all of them. The output folder contains the draws (posterior.npz), tables
+    with intervals (orders.csv and interactions.csv), a report that shows all of it in a browser
+    (report.html), and run.json. The draws are saved every half minute, so that --continue can
+    resume a run that was stopped.
     """
     from sequela.report.posterior_run import PosteriorRunOptions, run_posterior
 

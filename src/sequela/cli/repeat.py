@@ -47,7 +47,7 @@ __all__ = ["collect", "repeat"]
 @click.option(
     "--folds",
     type=click.IntRange(min=2),
-    help="Number of folds; each fit leaves one out and is scored on it.",
+    help="Number of folds. Each fit leaves one fold out and is scored on this fold.",
 )
 @click.option("--penalties", help="Penalties, separated by commas, such as 0.05,0.02,0.01.")
 @click.option(
@@ -63,7 +63,7 @@ __all__ = ["collect", "repeat"]
 @click.option("--starts", type=click.IntRange(min=1), help="Number of starts per fit. Default: 1.")
 @solver_options
 @click.option(
-    "--orders", help="Items, separated by commas: record for each pair which one came first."
+    "--orders", help="Items, separated by commas. Each fit records the order of every pair of them."
 )
 @times_option
 @most_frequent_option
@@ -85,10 +85,11 @@ def repeat(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Fit models to variations of DATA: bootstraps, folds, penalties, subsets of items, starts.
+    """Fit models to variations of DATA, such as bootstraps, folds or penalties.
 
-    Variations that are given together are combined. Each fit is recorded when it ends; if the
-    command is stopped, run it again to continue. `sequela collect` makes tables of the records.
+    Subsets of items and starts can be varied, too. Variations that are given together are
+    combined. Each fit is recorded when it ends. If the command is stopped, run it again to
+    continue. `sequela collect` makes tables of the records.
     """
     where = take_run_arguments(given)
     samples = load_data(data, times=times, most_frequent=most_frequent, drop=given.pop("drop"))
@@ -166,7 +167,7 @@ def collect(
 
 
 def _seed(seed: int | None, output: Path, share: tuple[int, int] | None) -> int:
-    """Return the given seed, else the seed of the plan in the folder, else a new one."""
+    """Return the given seed, otherwise the seed of the plan in the folder, otherwise a new one."""
     from sequela.support.random import materialise_seed
 
     if seed is None and (output / "plan.json").exists():

@@ -59,9 +59,9 @@ def repeats_options(command: Command) -> Command:
 
 
 def take_run_arguments(given: dict[str, Any]) -> dict[str, Any]:
-    """Take the options of `repeats_options` out of `given`.
+    """Remove the options of `repeats_options` from `given`, and return them checked.
 
-    Returns them as keyword arguments of `sequela.repeats.run`.
+    They are returned as keyword arguments of `sequela.repeats.run`.
     """
     names = ("backend", "workers", "cluster", "index", "of")
     backend, workers, cluster, index, of = (given.pop(name) for name in names)
@@ -76,7 +76,9 @@ def take_run_arguments(given: dict[str, Any]) -> dict[str, Any]:
         )
     if (index is None) != (of is None):
         there, absent = ("--index", "--of") if of is None else ("--of", "--index")
-        raise click.UsageError(f"{there} needs {absent}: one share is --index I --of N")
+        raise click.UsageError(
+            f"{there} needs {absent}; to run one share of the repeats, give --index I --of N"
+        )
     share = None
     if index is not None and of is not None:
         if index >= of:

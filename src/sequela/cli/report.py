@@ -37,11 +37,12 @@ __all__ = ["report"]
 @click.option(
     "--clinical-samples",
     type=click.Path(path_type=Path),
-    help="data_clinical_sample.txt: which samples belong to which patient.",
+    help="data_clinical_sample.txt, which says which samples belong to which patient.",
 )
 @click.option(
-    "--endpoint", default="OS", show_default=True, help="With --clinical: OS, DFS, PFS or DSS."
-)
+    "--endpoint", default="OS", show_default=True,
+    help="With --clinical: the survival time to use, OS, DFS, PFS or DSS.",
+)  # fmt: skip
 @click.option(
     "--compare",
     type=click.Path(path_type=Path),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["rivals"]
 
-_DECIDED = 2.0  # nats
+_DECIDED = 2.0  # from this evidence (in nats) on, the data can tell
 
 
 @click.command(epilog="\b\nExample:\n  sequela rivals fit samples.csv --seed 1")
@@ -59,9 +59,10 @@ def rivals(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Test each order in MODEL against the opposite order, on the DATA that MODEL was learned from.
+    """Test each order in MODEL against the opposite order.
 
-    The evidence for an order is how much better it fits the data than the opposite order, in nats.
+    DATA is the table that MODEL was learned from. The evidence for an order is how much better it
+    fits the data than the opposite order, in nats.
     It is the log-likelihood ratio of two models with the same interactions and a weak prior, but
     without penalty. Below about 2 nats the data cannot tell which order is right, however certain
     the model seems. One pair is reversed at a time. If several pairs would have to be reversed

@@ -47,7 +47,7 @@ def table_options(command: Command) -> Command:
             "--missing",
             type=click.Choice(["keep", "absent", "refuse"]),
             help="With --table: what cells without a value mean. Default: NA is a missing cell, "
-            "empty cells are refused.",
+            "an empty cell is an error.",
         ),
     )
     return with_options(command, *options)

@@ -54,8 +54,8 @@ def time(
 
     The table has the mean, standard deviation and quantiles of the observation time given the
     items of the sample, in units of the mean observation time. The column "se" is the Monte Carlo
-    error of the mean (0 if it is exact). Samples with very many items appear late, even if they
-    are not.
+    error of the mean (0 if it is exact). Samples with very many items appear to be observed late,
+    even if they were not.
     """
     from sequela.questions.clock import pseudo_times
     from sequela.report.tables import records, write_table
@@ -80,7 +80,7 @@ def time(
 
 
 def _announce(model: Model, samples: Dataset, settings: dict[str, Any]) -> None:
-    """Print the predicted time, if the table takes long."""
+    """Print the predicted computing time if it is long."""
     from sequela.likelihood.distinct import DistinctSamples
     from sequela.likelihood.forecast import LONG, forecast_histories
     from sequela.likelihood.parameters import Parameters

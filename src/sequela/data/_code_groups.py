@@ -1,7 +1,7 @@
-"""Code-to-group files: which group of diagnoses a code belongs to.
+"""Read code-to-group files, which say to which group of diagnoses a code belongs.
 
-Codes are hierarchical: E11.9 is a kind of E11. So a line of the file names a code or a prefix of
-codes, and the longest listed prefix of a code decides.
+Codes are hierarchical: E11.9 is a kind of E11. Therefore a line of the file names a code or a
+prefix of codes. If several prefixes of a code are listed, the longest one decides its group.
 """
 
 from __future__ import annotations
@@ -63,8 +63,9 @@ def read_groups(given: Mapping[str, object] | str | os.PathLike[str]) -> CodeGro
     Parameters
     ----------
     given : mapping or path
-        Group to the codes that belong to it; or a table with two columns, code and group, with or
-        without a header. A code may have several lines, one for each of its groups.
+        A mapping from groups to the codes that belong to them, or the path of a table with two
+        columns, code and group, with or without a header. A code may have several lines, one for
+        each of its groups.
     """
     if isinstance(given, Mapping):
         return _from_mapping(given)
@@ -106,7 +107,7 @@ def _from_mapping(given: Mapping[str, object]) -> CodeGroups:
         for code in members:
             _add(found, str(code), str(group), f"groups[{group!r:.80}]")
     if not found:
-        raise InputError("groups is empty; expected groups of codes, as {'diabetes': ['E11']}.")
+        raise InputError("groups is empty; expected a mapping such as {'diabetes': ['E11']}.")
     return CodeGroups(found, None, check_labels(list(_names(found)), "group", "groups"))
 
 

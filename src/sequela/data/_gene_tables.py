@@ -1,8 +1,10 @@
 """Read tables of genes and samples from cBioPortal, in all their layouts.
 
-- the results view: studies in the first line, sample ids in the second, then one line per gene;
-- the same transposed: STUDY_ID, SAMPLE_ID, then the genes as columns;
-- data_cna.txt of a study folder, and tables of GISTIC: columns about the gene, then samples.
+- downloads of the results view, with studies in the first line, sample ids in the second line, and
+  then one line per gene;
+- the same tables transposed, with the columns STUDY_ID, SAMPLE_ID, and then one column per gene;
+- data_cna.txt of a study folder, and tables of GISTIC, with columns that describe the gene, and
+  then one column per sample.
 """
 
 from __future__ import annotations
@@ -78,7 +80,7 @@ def mutated(cell: str) -> int:
 
 @dataclass(frozen=True)
 class Levels:
-    """The GISTIC levels at which a gene counts as amplified (and above) or deleted (and below)."""
+    """The lowest GISTIC level of an amplified gene, and the highest level of a deleted gene."""
 
     amplification: float = 2
     deletion: float = -2
@@ -169,9 +171,10 @@ def read_genes(
 
 
 def _layout(lines: Iterator[tuple[int, str]], name: str) -> tuple[list[str], int, int, bool]:
-    """Return the column labels, the number of cells before them, and the layout of the rows.
+    """Return the layout of a table, read from its first lines.
 
-    The latter is the position of a row's label, and whether genes are in rows.
+    The layout consists of the column labels, the number of cells before them, the position of the
+    label in each row, and whether genes are in rows.
     """
     number, line = next(lines, (0, ""))
     if not number:
@@ -205,7 +208,8 @@ def _layout(lines: Iterator[tuple[int, str]], name: str) -> tuple[list[str], int
     header = cells[skipped:]
     if not header:
         raise InputError(
-            f"{name}, line {number}: no samples after the genes; the file is incomplete."
+            f"{name}, line {number}: there are no {'samples' if genes_in_rows else 'genes'} after "
+            "the first columns; the file is incomplete."
         )
     check_labels(header, "sample" if genes_in_rows else "gene", f"{name}, line {number}")
     return header, skipped, label_at, genes_in_rows

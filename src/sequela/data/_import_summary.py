@@ -23,8 +23,10 @@ __all__ = [
     "missing_cells",
 ]
 
-_NAMED = 5  # number of names that the text lists; to_dict has all
-_FEWEST_MANY = 15  # smaller samples are fast to evaluate and have little influence on the clock
+_NAMED = 5  # number of names that the text lists; `to_dict` returns all names
+# The smallest number of items that counts as very many. Smaller samples are fast to evaluate and
+# have little influence on the clock.
+_FEWEST_MANY = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class ManyItems:
 
 @dataclass(frozen=True, slots=True)
 class MissingCells:
-    """Cells that are missing for one reason, and the samples and items that have some."""
+    """The numbers of cells missing for one reason, and of the samples and items with such cells."""
 
     reason: str
     cells: int
@@ -185,7 +187,7 @@ def _plain(value: Any) -> Any:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number and its noun, in the plural unless it is one.
+    """Return a number and its noun. The noun is in the plural unless the number is 1.
 
     Examples
     --------
@@ -223,7 +225,7 @@ def _missing_text(part: MissingCells) -> str:
 
 
 def missing_cells(data: Dataset, panels: Sequence[str] | None) -> tuple[MissingCells, ...]:
-    """Count the missing cells, by the panel of their samples, the most frequent first."""
+    """Count the missing cells of the samples of each panel; the largest number comes first."""
     if data.missing is None:
         return ()
     reasons = ["not profiled"] * data.n_samples

@@ -1,8 +1,8 @@
-"""How large a file may be; environment variables raise the limits.
+"""Limits of the size of files. Environment variables can raise them.
 
-A file that is far larger than any table is nearly always something else, and would take minutes or
-all memory before it is refused. Limits are checked as early as possible: by the size of the file,
-the first lines, or while it is read.
+A file that is far larger than any table is nearly always not a table. Without limits, reading it
+would take minutes or all memory before an error is raised. Limits are checked as early as possible:
+from the size of the file, from its first lines, or while it is read.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Limit:
         return int(given)
 
     def refuse(self, count: int, where: str, *, about: bool = False) -> None:
-        """Raise an error if the number in a file is larger than the limit.
+        """Raise an error if `count` is larger than the limit.
 
         Examples
         --------
@@ -57,17 +57,17 @@ ROWS = Limit("rows", 20_000_000, "SEQUELA_MAX_ROWS")
 COLUMNS = Limit("columns", 2_000_000, "SEQUELA_MAX_COLUMNS")
 MERGE_SIZE = Limit("bytes", 1 << 24, "SEQUELA_MAX_MERGE_BYTES")
 # Bytes of consecutive blank lines.
-BLANK_LIMIT = Limit("bytes of blank lines in a row", 1 << 22, "SEQUELA_MAX_BLANK_BYTES")
+BLANK_LIMIT = Limit("bytes of consecutive blank lines", 1 << 22, "SEQUELA_MAX_BLANK_BYTES")
 
 
 def refuse_size(size: int, first: list[str], name: str) -> None:
-    """Raise if a file of `size` bytes has far too many rows, judged by its first lines."""
+    """Raise an error if a file of `size` bytes has too many rows, judging by its first lines."""
     rows = size * len(first) // max(sum(map(len, first)) + len(first), 1)
     if rows > 2 * ROWS.most:  # the first lines may be shorter than others
         ROWS.refuse(rows, name, about=True)
 
 
 def refuse_lines(lines: int, name: str) -> None:
-    """Raise if a file has far more lines, with comments, than the allowed number of rows."""
+    """Raise an error if the number of lines, with comments, is far above the limit of rows."""
     if lines > 2 * max(ROWS.default, ROWS.most):
         ROWS.refuse(lines, name, about=True)

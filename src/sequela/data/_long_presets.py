@@ -28,13 +28,14 @@ class Preset:
     samples, items, values : tuple of str
         Labels of the columns with ids, items and values, the preferred one first.
     where : mapping
-        Column to its values with which a line counts.
+        Maps a column to the values that it must have in lines that count.
     unless : mapping
-        Column to its values with which a line does not count.
+        Maps a column to the values that it has in lines that do not count.
     variants : tuple of str
-        Columns that name a variant of the item; if a line has one, it becomes part of the label.
+        Columns that name a variant of the item. If a line names one, the variant becomes part of
+        the label.
     splits : mapping
-        Column of items to the character that separates several items in a cell.
+        Maps a column of items to the character that separates several items in one cell.
     id_from_file : bool
         Whether the name of the file is the sample id if there is no column with ids.
     needs_groups : bool

@@ -1,4 +1,4 @@
-"""Read a long table line by line: which sample has which item, and since when."""
+"""Read a long table line by line, and find which sample has which item, and since when."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SUFFIXES = {".tsv", ".txt", ".csv", ".tab", ".gz", ".bz2", ".xz", ".zip"}
 
 @dataclass(frozen=True)
 class LongColumns:
-    """The options about columns and cells; the preset replaces those that are None."""
+    """The options about columns and cells. The preset replaces the options that are None."""
 
     preset: Preset
     sample: str | None = None
@@ -61,7 +61,7 @@ class Lines:
     files: list[SourceFile] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
-    dates_are: str = ""  # "dates" or "numbers", once one has been seen
+    dates_are: str = ""  # "dates" or "numbers"; empty until the first date was read
     has_dates: bool = False
     has_values: bool = False
 
@@ -159,8 +159,8 @@ class _OneFile:
             return places[0] if places else None
         raise InputError(
             f"{self._where}: the column with the {role}s was not found (columns: "
-            f"{', '.join(self._labels[:8])}; expected one such as {', '.join(known[:4])}). Name it "
-            f"with {option(role)}."
+            f"{', '.join(self._labels[:8])}; expected one such as {', '.join(known[:4])}). Give "
+            f"its label with {option(role)}."
         )
 
     def _settle_conditions(self) -> None:
@@ -252,12 +252,12 @@ class _OneFile:
     def _items(self, row: list[str], line: int) -> list[str]:
         cell = row[self._item_at or 0]
         if cell.casefold() in MISSING:
-            if self._split is not None:  # not every gene has a class
+            if self._split is not None:  # the items are classes, and some genes have no class
                 self._found.left_out[f"{self._labels[self._item_at or 0]} is missing"] += 1
                 return []
             raise InputError(
-                f"{self._name}, line {line}, column {self._labels[self._item_at or 0]!r:.80}: no "
-                f"item ({cell!r}). Correct or remove the line."
+                f"{self._name}, line {line}, column {self._labels[self._item_at or 0]!r:.80}: the "
+                f"line has no item ({cell!r}). Correct or remove the line."
             )
         if self._split is not None:
             return [part.strip() for part in cell.split(self._split) if part.strip()]
@@ -290,11 +290,11 @@ class _OneFile:
             return math.nan
         kind, number = _read_date(cell)
         if not kind or (self._found.dates_are and kind != self._found.dates_are):
-            others = f"; the lines before have {self._found.dates_are}" if kind else ""
+            others = f" (the lines before have {self._found.dates_are})" if kind else ""
             raise InputError(
                 f"{self._name}, line {line}, column {self._labels[self._date_at or 0]!r:.80}: "
-                f"found {cell!r:.80}{others}, expected a date such as 2021-03-28 or a number (NA "
-                "where unknown), the same kind in all lines."
+                f"found {cell!r:.80}{others}, expected a date such as 2021-03-28 or a number. Use "
+                "the same kind in all lines, and NA where the date is unknown."
             )
         self._found.dates_are = kind
         return number

@@ -1,4 +1,4 @@
-"""Read a MAF line by line: which lines count, and for which sample and gene."""
+"""Read a MAF line by line, and find which lines count, for which sample and for which gene."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Rules:
     ----------
     consequences : iterable of str, optional
         The values of Variant_Classification that count, in upper or lower case; "all" counts every
-        line. None: all but those that are silent or outside of genes.
+        line. None: all values count, except those that are silent or outside of genes.
     promoters : iterable of str
         Genes for which 5'Flank counts too.
     germline : bool
@@ -124,7 +124,7 @@ class Calls:
     samples: list[str]
     genes: list[str]
     where: tuple[array[int], array[int]]  # sample and gene of each line that counts
-    sequenced: list[str] | None  # listed in the first line of older files of cBioPortal
+    sequenced: list[str] | None  # samples that the first line of older files of cBioPortal lists
     files: list[SourceFile]
     notes: list[str] = field(default_factory=list)
 
@@ -202,7 +202,7 @@ def stream_maf(
 def _header(
     lines: Iterator[tuple[int, str]], state: _Reading, name: str
 ) -> tuple[str, dict[str, int], int]:
-    """Return the header, the position of each of its labels, and their number."""
+    """Return the header line, the position of each label, and the number of labels."""
     for number, line in lines:
         if line.startswith("#") or not line.strip(BLANK):
             key, _, rest = line.partition(":")
@@ -238,7 +238,7 @@ def _stream_one(path: str | os.PathLike[str], state: _Reading, encoding: str | N
     samples, genes = state.samples, state.genes
     counts = cache(rules.counts)  # there are millions of lines, but few classes
     classes: dict[str, int] = {}
-    short = 0  # the last line with too few cells
+    short = 0  # number of the last line that has too few cells
     number = 0
     for number, line in _bounded(lines, header, path):
         # Concatenated files have comments and headers in the middle, too.
@@ -292,7 +292,10 @@ def _bounded(
 
 
 def _may_be_header(line: str) -> bool:
-    """Tell whether a line could be a header; this is fast, because there are millions of lines."""
+    """Tell whether a line could be a header.
+
+    The test is fast, because there are millions of lines.
+    """
     return (
         "Tumor_Sample_Barcode" in line
         or "tumor_sample_barcode" in line
@@ -310,7 +313,7 @@ def _is_header(line: str, header: str, number: int, name: str) -> bool:
     if _GENE in labels and _SAMPLE in labels:
         raise InputError(
             f"{name}, line {number}: a second header, with other columns than the first; the file "
-            "was joined from several. Give them as separate files."
+            "was joined from several files. Give these as separate files."
         )
     return False
 
@@ -327,7 +330,10 @@ def _check_columns(position: dict[str, int], name: str, *, needs_class: bool) ->
 
 
 def _status_counts(cell: str, state: _Reading) -> bool:
-    """Tell whether a line counts by its Mutation_Status; count those that do not."""
+    """Return whether a line counts according to its Mutation_Status.
+
+    The numbers of lines that are left out are kept in `state`.
+    """
     status = bare_cell(cell).casefold()
     if status in _NO_MUTATION:
         state.n_status += 1
@@ -388,5 +394,6 @@ def _notes(state: _Reading, name: str) -> list[str]:
             f"{option('germline', True)} counts them."
         )
     if state.n_short:
-        notes.append(f"{counted(state.n_short, 'line')} with fewer cells than the header.")
+        have = "has" if state.n_short == 1 else "have"
+        notes.append(f"{counted(state.n_short, 'line')} {have} fewer cells than the header.")
     return notes

@@ -1,9 +1,12 @@
-"""Gene panels: which genes were examined in which sample.
+"""Read gene panels, which say which genes were examined in which sample.
 
-cBioPortal (https://docs.cbioportal.org/file-formats/#gene-panel-data): the file
-data_gene_panel_matrix.txt says which panel each sample has, one file per panel lists its genes.
-GENIE releases have the same matrix as data_gene_matrix.txt, the panels in a folder gene_panels, and
-genomic_information.txt, a table of the regions of all panels (SEQ_ASSAY_ID) with their genes.
+In studies of cBioPortal (https://docs.cbioportal.org/file-formats/#gene-panel-data) the file
+data_gene_panel_matrix.txt says which panel each sample has. One further file per panel lists the
+genes of the panel.
+
+In GENIE releases the first file is called data_gene_matrix.txt, and the lists of genes are in a
+folder gene_panels. A third file, genomic_information.txt, is a table of the regions of all panels
+(SEQ_ASSAY_ID) with their genes.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ class SamplePanels:
 
     name: str
     of: dict[str, str]
-    lines: dict[str, int]  # the first line that names each panel
+    lines: dict[str, int]  # the number of the first line that names each panel
 
 
 @dataclass
@@ -65,7 +68,7 @@ class PanelGenes:
         """Return a table (samples x genes): True if the panel of the sample lacks the gene."""
         rows: dict[str, npt.NDArray[np.bool_]] = {}
         for panel in set(panels):
-            if panel not in self.genes:  # all genes were examined
+            if panel not in self.genes:  # a panel without a list examines all genes; see `require`
                 rows[panel] = np.zeros(len(genes), dtype=np.bool_)
             else:
                 covered = self.genes[panel]
@@ -106,7 +109,7 @@ def read_matrix(path: Path, header: list[str], profile: str) -> SamplePanels:
 
 
 def read_panel_genes(places: Iterable[str | os.PathLike[str]]) -> PanelGenes:
-    """Read the genes of panels from folders and files: lists of genes, or regions of GENIE."""
+    """Read the genes of panels from folders and files (lists of genes, or regions of GENIE)."""
     found = PanelGenes()
     for path in _files(places):
         found.files.append(source_file(path))
@@ -181,7 +184,7 @@ def _is_regions(path: Path) -> bool:
 
 
 def _read_regions(path: Path, found: PanelGenes) -> None:
-    """Read the regions of all panels of GENIE; those that are not reported do not count."""
+    """Read the regions of all panels of GENIE. Regions that are not reported do not count."""
     name = file_name(path)
     labels: list[str] = []
     panels: dict[str, set[str]] = {}

@@ -21,7 +21,8 @@ def parquet_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]
     """Yield the labels, then the cells of each row, numbered like the lines of a text file."""
     name = file_name(path)
     try:
-        pq = importlib.import_module("pyarrow.parquet")  # optional, and has no types
+        # pyarrow is an optional package without type hints.
+        pq = importlib.import_module("pyarrow.parquet")
     except ImportError:
         raise InputError(
             f"{name} is a Parquet file, which needs pyarrow: pip install sequela[parquet]"

@@ -1,4 +1,4 @@
-"""The part of a data set besides zeros and ones: missing cells, known orders, and weights."""
+"""Missing cells, known orders and weights: all parts of a data set other than zeros and ones."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class PartlyKnown:
     def missing(self) -> npt.NDArray[np.bool_] | None:
         """Which cells are missing (read-only, samples x items), or None if none are.
 
-        A missing cell is False in `values`, so code that reads `values` must also read this.
+        A missing cell is False in `values`, so code that reads `values` must also read `missing`.
         """
         return self._missing
 
@@ -97,7 +97,7 @@ class PartlyKnown:
     def known_shares(self) -> npt.NDArray[np.float64]:
         """The (weighted) fraction of the samples that have each item, as an array.
 
-        Missing cells do not count; NaN for an item whose cells are all missing.
+        Missing cells do not count. The value is NaN for an item whose cells are all missing.
         """
         if self._missing is None and self._weights is None:
             return np.asarray(self._values.mean(axis=0))
@@ -109,13 +109,14 @@ class PartlyKnown:
             return np.asarray(weights @ self._values / np.where(known > 0, known, np.nan))
 
     def with_missing(self, missing: npt.ArrayLike) -> Self:
-        """Return the same samples with these cells missing, in addition to those already missing.
+        """Return the same samples with more missing cells.
 
         Parameters
         ----------
         missing : array-like of bool, samples x items
-            True where nobody looked for the item. Statements about the order of an item that is
-            missing here are an error.
+            True where nobody looked for the item. Cells that are missing already stay missing.
+            It is an error if a cell becomes missing whose item is in a statement about the order
+            of the sample.
 
         Examples
         --------
@@ -139,15 +140,15 @@ class PartlyKnown:
         return self._trusted(*parts, cells, orders, self._weights)
 
     def with_weights(self, weights: Iterable[object] | None) -> Self:
-        """Return the same samples, each counted by a weight; None for equal weights.
+        """Return the same samples with these weights; None makes all weights equal.
 
         A sample of weight 2 counts as two samples, a sample of weight 0 does not count.
 
         Parameters
         ----------
         weights : iterable of numbers, or None
-            One per sample, finite and not negative, not all zero. The index of a pandas
-            Series must not have the sample ids in another order.
+            One weight per sample. Weights are finite and not negative, and at least one is
+            positive. The index of a pandas Series must not have the sample ids in another order.
 
         Examples
         --------

@@ -38,7 +38,7 @@ __all__ = [
     "unknown",
 ]
 
-SHOWN = 3  # number of invalid entries that a message lists; it counts the others
+SHOWN = 3  # a message lists at most this number of invalid entries, and says how many more exist
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 
 
@@ -80,13 +80,14 @@ def _label(value: Any, where: str) -> str:
     if not text.strip():
         raise InputError(
             f"{where}: expected a label, which is a string or a number and not empty; found "
-            f"{_show(value)}. Replace it by a name (join the levels of a MultiIndex to one string)."
+            f"{_show(value)}. Replace it by a name. If the labels are a MultiIndex, join the "
+            "levels of each label into one string."
         )
     return text
 
 
 def read_labels(argument: str, given: Iterable[object]) -> tuple[str, ...]:
-    """Read labels as strings in composed form; each must be unique and printable."""
+    """Read labels as strings in composed form (NFC); each must be unique and printable."""
     spelled = [
         _label(value, f"{argument}, position {k}")
         for k, value in enumerate(listed(given, argument))
@@ -130,7 +131,10 @@ def _refuse_unfit(labels: list[str], argument: str) -> None:
 def axis_labels(
     argument: str, given: Iterable[object] | None, own: Iterable[object] | None, count: int
 ) -> tuple[str, ...]:
-    """Return the labels of one axis: the given ones, else those of the table, else positions."""
+    """Return the labels of one axis.
+
+    These are the given labels, otherwise those of the table, otherwise the positions.
+    """
     if given is None:
         if own is None:
             return tuple(str(k) for k in range(count))
@@ -146,9 +150,9 @@ def axis_labels(
         # A user who wants to reorder the axis would silently get wrong labels.
         if list(labels) != present and sorted(labels) == sorted(present):
             raise InputError(
-                f"{argument} has the labels of the table in another order, but labels are assigned "
-                f"by position, which would exchange them. Leave {argument} out, and reorder with "
-                f"select_{argument}."
+                f"{argument} has the labels of the table in another order. Labels are assigned by "
+                f"position, so {argument} would get wrong labels. Leave {argument} out, and "
+                f"reorder with select_{argument}."
             )
     return labels
 
@@ -158,13 +162,13 @@ def read_members(row: Any, name: str) -> list[str]:
     if isinstance(row, str | bytes | Mapping) or not isinstance(row, Iterable):
         raise InputError(
             f"{name} must be a set or a list of labels; found {_show(row)}. Write a single label "
-            "as ['label'], and none as []."
+            "as ['label'], and an empty set as []."
         )
     values = list(row)
     if isinstance(row, set | frozenset):
         try:
             values.sort()
-        except TypeError:  # numbers and strings together
+        except TypeError:  # numbers cannot be compared with strings
             values.sort(key=str)
     labels = [compose(_label(value, name)) for value in values]
     if len(set(labels)) < len(labels):
@@ -239,8 +243,8 @@ def refuse_misaligned(given: object, samples: tuple[str, ...], argument: str) ->
         k = next(k for k, (a, b) in enumerate(zip(index, samples, strict=True)) if a != b)
         raise InputError(
             f"{argument}: the index of the Series does not match the sample ids; at position {k} "
-            f"it has {index[k]!r}, the sample is {samples[k]!r}. Reorder it with .reindex(...), "
-            "or pass .to_numpy() if it is in the order of the samples."
+            f"it has {index[k]!r}, but the sample is {samples[k]!r}. Reorder the Series with "
+            ".reindex(...), or pass .to_numpy() if it is in the order of the samples."
         )
 
 
@@ -248,7 +252,7 @@ def refuse_misaligned(given: object, samples: tuple[str, ...], argument: str) ->
 
 
 def _unmasked(given: Any) -> Any:
-    """Replace masked entries by None: np.asarray would return the values below the mask."""
+    """Replace masked entries by None, because np.asarray would return the values under the mask."""
     # There is no masked array unless numpy.ma has been imported.
     if "numpy.ma" in sys.modules and isinstance(given, np.ma.MaskedArray):
         cells = np.ma.getdata(given).astype(object)
@@ -261,7 +265,7 @@ def as_table(values: Any) -> npt.NDArray[Any]:
     """Convert anything but a DataFrame to a two-dimensional array."""
     if hasattr(values, "toarray"):  # SciPy's sparse matrices and arrays
         values = values.toarray()
-    if hasattr(values, "to_pandas"):  # an array would lose its labels
+    if hasattr(values, "to_pandas"):  # converting such a table to an array would lose its labels
         raise InputError(
             f"values is a {type(values).__module__}.{type(values).__name__}, which is not "
             "supported; pass values.to_pandas()."
@@ -284,13 +288,17 @@ def as_table(values: Any) -> npt.NDArray[Any]:
             "use Dataset.from_sets."
         )
     if table.dtype.kind in "US" and not isinstance(values, np.ndarray):
-        # One string makes NumPy convert a whole nested list; the message shows the original.
+        # If a nested list contains one string, NumPy converts all its entries to strings. Read it
+        # again as objects, so that messages show the original entries.
         table = np.asarray(values, dtype=object)
     return table
 
 
 def cell_blocks(table: Any, items: tuple[str, ...]) -> Iterator[tuple[int, npt.NDArray[Any]]]:
-    """Yield (first column, block of cells); single columns for a DataFrame of mixed types."""
+    """Yield the cells in blocks, each with the position of its first column.
+
+    A DataFrame with columns of several types gives one block per column.
+    """
     if isinstance(table, np.ndarray):
         yield 0, _readable(table, "values")
     elif len(dtypes := set(table.dtypes)) == 1 and isinstance(dtypes.pop(), np.dtype):
@@ -331,9 +339,9 @@ def _is_number(cell: object) -> bool:
 def _binary(
     block: npt.NDArray[Any],
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_] | None, npt.NDArray[np.bool_]]:
-    """Return the cells as booleans, which of them are missing, and which are invalid.
+    """Return three tables: the cells as booleans, which are missing, and which are invalid.
 
-    The second is None if cells of this type cannot be missing.
+    The second table is None if cells of this type cannot be missing.
     """
     if block.dtype.kind == "b":
         return block, None, np.zeros(block.shape, dtype=np.bool_)
@@ -364,9 +372,9 @@ def read_cells(
     items: tuple[str, ...],
     samples: tuple[str, ...],
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_] | None]:
-    """Copy the cells into a boolean table; raise an error that names invalid ones.
+    """Copy the cells into a boolean table, and return it with a table of the missing cells.
 
-    The second value marks the missing cells; None if there are none.
+    The second table is None if no cell is missing. An error names the invalid cells.
     """
     values = np.empty((len(samples), len(items)), dtype=np.bool_)
     missing: npt.NDArray[np.bool_] | None = None

@@ -34,10 +34,10 @@ class OrderStatement(NamedTuple):
     before, after : str
         Labels of two items that the sample has.
     probability : float
-        The probability that the statement is right, above 0.5 and at most 1: the probability of
-        the report "before, then after" if this is the true order. If the true order is the reverse,
-        the same report has the probability 1 - `probability`. Statements are independent given the
-        order of the items.
+        The probability that the statement is right, above 0.5 and at most 1. Precisely, it is the
+        probability that "before, then after" is reported if this is the true order. If the true
+        order is the reverse, the same report has the probability 1 - `probability`. Statements are
+        independent given the order of the items.
 
     Examples
     --------
@@ -50,7 +50,8 @@ class OrderStatement(NamedTuple):
     probability: float = 1.0
 
 
-# The types that `Dataset(orders=...)` accepts: by sample id, or one entry per sample.
+# The types that `Dataset(orders=...)` accepts: a mapping from sample ids to statements, or one
+# entry per sample.
 OrdersLike: TypeAlias = "Mapping[Any, Iterable[Any]] | Iterable[Iterable[Any] | None]"
 
 
@@ -132,9 +133,9 @@ def refuse_absent(
             raise InputError(f"{where}: {unknown(label, tuple(column))} is not among the items.")
         if not is_present(column[label]):
             raise InputError(
-                f"{where}: {statement.before!r} before {statement.after!r}, but the sample is not "
-                f"known to have {label!r}. Only items that a sample has can be ordered: correct "
-                "the cell, or leave the statement out."
+                f"{where}: the statement says {statement.before!r} before {statement.after!r}, but "
+                f"the sample is not known to have {label!r}. Only items that a sample has can be "
+                "ordered: correct the cell, or leave the statement out."
             )
     if statement.before == statement.after:
         raise InputError(f"{where}: {statement.before!r} cannot come before itself.")
@@ -164,7 +165,9 @@ def refuse_cycle(statements: Sequence[OrderStatement], where: str) -> None:
 
 
 def find_cycle(pairs: Iterable[tuple[str, str]]) -> list[str]:
-    """Return the labels along a cycle, the first one again at the end; empty if there is none.
+    """Return the labels along a cycle, or an empty list if there is no cycle.
+
+    The last label is the first one again.
 
     Examples
     --------
@@ -196,7 +199,7 @@ def find_cycle(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def closed(statements: Sequence[OrderStatement], kept: Iterable[str]) -> tuple[OrderStatement, ...]:
-    """Return the statements about the items in `kept`, with those that follow from other items.
+    """Return the statements about items in `kept`, both the given ones and those that follow.
 
     Statements of probability 1 can be combined through an item that is not kept: a before b and b
     before c imply a before c. An uncertain statement about the same pair then adds nothing.
@@ -219,7 +222,8 @@ def closed(statements: Sequence[OrderStatement], kept: Iterable[str]) -> tuple[O
     through = {
         pair
         for pair in certain
-        if pair in direct or any(label not in labels for label in later)  # an item is not kept
+        # Pairs that only follow from others are needed only if an item is not kept.
+        if pair in direct or any(label not in labels for label in later)
     }
     found = [OrderStatement(*pair) for pair in through if labels.issuperset(pair)]
     settled = {frozenset(s[:2]) for s in found}

@@ -41,8 +41,8 @@ class Study:
     cna: Path | None
     sequenced: list[str] | None = None
     certain: bool = False  # whether `sequenced` lists only sequenced samples, not all samples
-    panels: dict[str, SamplePanels] = field(default_factory=dict)  # by profile
-    genes: PanelGenes | None = None  # where several panels were used
+    panels: dict[str, SamplePanels] = field(default_factory=dict)  # for "mutations" and "cna"
+    genes: PanelGenes | None = None  # None if one panel was used and its genes are not needed
     files: list[SourceFile] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -140,10 +140,10 @@ def _read_panels(
     assays = _assays(root) if path is None else None
     if path is None and assays is None:
         if panel is not None or panels:
-            asked = f"panel={panel!r:.80}" if panel is not None else "panels= was given"
+            asked = f"panel={panel!r:.80}" if panel is not None else "panels="
             raise InputError(
-                f"{asked}, but there is no {file_name(root / MATRICES[0])}, which says which panel "
-                "was used for each sample. Leave it out."
+                f"{asked} was given, but there is no {file_name(root / MATRICES[0])}, which says "
+                f"which panel was used for each sample. Leave {asked} out."
             )
         return
     header = ["sample_id", "mutations"]
@@ -173,7 +173,7 @@ def _read_genes(study: Study, root: Path, panels: Sequence[str | os.PathLike[str
 
 
 def _assays(root: Path) -> SamplePanels | None:
-    """Return the assay of each sample of GENIE, which its clinical table names."""
+    """Return the assay of each sample of a GENIE release, as its clinical table names it."""
     path = root / "data_clinical_sample.txt"
     if not path.is_file() or not (root / "genomic_information.txt").is_file():
         return None

@@ -1,4 +1,4 @@
-"""Which column of a table holds the ids, which the times, and which are items."""
+"""Decide which column of a table holds the ids, which one the times, and which ones are items."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ __all__ = ["ABSENT", "MISSING", "NOT_KNOWN", "PRESENT", "Asked", "Columns", "set
 PRESENT = {"1", "1.0", "true", "yes"}
 ABSENT = {"0", "0.0", "false", "no"}
 MISSING = {"", "na", "n/a", "nan", "null", "none", "<na>", "#n/a", ".", "?", "-", "missing"}
-# Those of `MISSING` that can only mean that a value is unknown. An empty cell may also mean that an
-# item is absent, because people write tables by hand.
+# The entries of `MISSING` that can only mean that a value is unknown. An empty cell may also mean
+# that an item is absent, because people write tables by hand.
 NOT_KNOWN = {"na", "n/a", "nan", "<na>", "#n/a", "missing"}
 _ID_NAMES = {
     *("", "sample", "samples", "sample_id", "sampleid", "sample id", "id", "ids", "index"),
@@ -32,7 +32,7 @@ _ID_NAMES = {
 
 @dataclass(frozen=True)
 class Asked:
-    """The options of `read_table` about the columns."""
+    """The options of `read_table` that say what the columns hold."""
 
     samples: str | bool | None
     items: Collection[str] | None
@@ -47,7 +47,7 @@ class Asked:
 class Columns:
     """The roles of the columns of a file."""
 
-    labels: list[str]  # of all columns; '' for ids without a label
+    labels: list[str]  # of all columns; '' if the column of ids has no label
     ids: int | None
     time: int | None
     items: list[int]
@@ -59,7 +59,7 @@ class Columns:
 def settle_columns(
     labels: list[str], rows: list[list[str]], asked: Asked, where: str, *, left_out: bool
 ) -> Columns:
-    """Decide which column holds ids, which times, and which are items."""
+    """Decide which column holds the ids, which one the times, and which ones are items."""
     found = Columns(labels, None, None, [])
     places = _Places(labels, where)
     if left_out:
@@ -141,7 +141,10 @@ def _refuse_special_items(
 def _guess_ids(
     labels: list[str], rows: list[list[str]], times: str | None
 ) -> tuple[int | None, list[str]]:
-    """Return the position 0 if the first column looks like ids, otherwise None; and notes."""
+    """Return the position of the column of ids, and notes for the user.
+
+    The position is 0 if the first column looks like ids, and None otherwise.
+    """
     if len(labels) <= 1:
         return None, []
     if _is_id_name(labels[0]):
@@ -152,7 +155,7 @@ def _guess_ids(
 
 
 def _only_names(cells: list[str]) -> bool:
-    """Tell whether all cells are names: no values of items, missing values or numbers."""
+    """Return whether every cell is a name: not a value of an item, a missing value or a number."""
 
     def is_name(cell: str) -> bool:
         folded = cell.casefold()

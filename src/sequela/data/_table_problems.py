@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Problems"]
 
-_MOST_KINDS = 8  # more would not fit on a screen
-_MOST_FOUND = 1000  # reading a large table of text to its end would only cost time
+_MOST_KINDS = 8  # number of kinds of mistakes that are shown; more would not fit on a screen
+_MOST_FOUND = 1000  # after this number of mistakes, the rest of the table is not read
 
 
 class Problems:
-    """The mistakes of a table: the first of each kind, and how many there are of it.
+    """The mistakes of a table: the first mistake of each kind, and the number of each kind.
 
     Parameters
     ----------

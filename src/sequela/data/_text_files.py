@@ -1,4 +1,4 @@
-"""Open text files of users: compressed, with byte order marks, in many encodings.
+"""Read text files of users, which may be compressed and have different encodings.
 
 If a file cannot be read correctly, an error names the file and the line and says what to do.
 Compression is recognised by the content, because file names may be wrong.
@@ -134,7 +134,7 @@ def source_file(path: str | os.PathLike[str]) -> SourceFile:
 
 
 def stored_size(path: str | os.PathLike[str]) -> int:
-    """Return the size of a file in bytes; 0 if it is compressed, as the content is then larger."""
+    """Return the size of a file in bytes, or 0 if it is compressed (the content is then larger)."""
     with _binary(path) as file:
         size = _size(file)
         return size if _decompressed(file, file_name(path)) is file else 0
@@ -269,10 +269,10 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
     name = file_name(path)
     decoder: codecs.IncrementalDecoder | None = None
     pending = ""
-    parts: list[str] = []  # of the same line, after `pending`
-    held_size = 0  # of all parts
-    number = 0  # of lines yielded
-    blank = 0  # characters in blank lines since the last line with text
+    parts: list[str] = []  # the texts that continue the line in `pending`
+    held_size = 0  # the number of characters in all parts
+    number = 0  # the number of lines yielded
+    blank = 0  # the number of characters in blank lines since the last line with text
     blocks = _blocks(path)
     while True:
         block = next(blocks, b"")
@@ -294,14 +294,15 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
         if "\0" in text:
             line = number + _plain_ends(text[: text.index("\0")]).count("\n") + 1
             raise InputError(
-                f"{name}, line {line}: found a NUL byte, which text does not have: the file is "
-                "binary, damaged, or UTF-16 without a mark (then use "
+                f"{name}, line {line}: found a NUL byte, which text does not have. The file is "
+                "binary, damaged, or UTF-16 without a byte order mark (then use "
                 f"{option('encoding', 'utf-16-le')})."
             )
         blank = 0 if text.strip() else blank + len(text)
         BLANK_LIMIT.refuse(blank, f"{name}, line {number + 1}:", about=True)
         if block and not pending.endswith("\r") and not ("\n" in text or "\r" in text):
-            # Part of one long line: joined once at its end, not with every block.
+            # The block is a part of one long line. All parts are joined once at the end of the
+            # line, because joining them with every block would be slow.
             parts.append(text)
             held_size += len(text)
             _refuse_long(len(pending) + held_size, number, name)
@@ -412,7 +413,8 @@ def _widths(lines: Sequence[str], separator: str) -> list[int]:
 def guess_separator(lines: Sequence[str]) -> str:
     """Return the character that separates the cells, from the first lines of a file.
 
-    It splits all lines into the same number of cells, at least two; the header may have one fewer.
+    It splits all lines into the same number of cells, at least two. The header may have one cell
+    fewer.
     Labels may contain other separators, such as 'PAOX,...(D)' in tab-separated files.
     """
     for separator in ("\t", ";", ",", " "):

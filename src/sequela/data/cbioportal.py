@@ -1,4 +1,4 @@
-"""Read mutations and copy numbers from cBioPortal: downloads of its results view, or a study.
+"""Read mutations and copy numbers of cBioPortal: downloads of the results view, or study folders.
 
 "Not profiled" is not "wild type": cells that were not profiled are missing. Samples that were not
 profiled at all are left out, and the summary lists them.
@@ -78,26 +78,28 @@ def read_cbioportal(
     cna : str or path, optional
         GISTIC levels from -2 to 2, from the results view or data_cna.txt of a study.
     folder : str or path, optional
-        The folder of a study, instead of the two files: data_mutations.txt, data_cna.txt, and the
-        list of the samples that were sequenced (the first that exists of
-        case_lists/cases_sequenced.txt, case_lists/cases_all.txt and data_clinical_sample.txt).
+        The folder of a study, instead of the two files. The reader uses data_mutations.txt,
+        data_cna.txt, and a list of the samples that were sequenced. The list is the first of these
+        files that exists: case_lists/cases_sequenced.txt, case_lists/cases_all.txt,
+        data_clinical_sample.txt.
     profiled : iterable of ids, or path of a file with one id per line, optional
-        The samples that were sequenced, if the mutations are a MAF. Default: those that the
+        The samples that were sequenced, if the mutations are a MAF. Default: the samples that the
         folder lists.
     panel : str, optional
-        Read only the samples of this gene panel. Default: the samples of all panels; genes that
-        the panel of a sample does not cover are missing.
+        Read only the samples of this gene panel. Default: read the samples of all panels. Genes
+        that the panel of a sample does not cover are missing in this sample.
     encoding : str, optional
         The encoding of the files. Default: UTF-8, unless a byte order mark says otherwise.
     **options
         What counts as altered, and which items and samples are selected:
 
         amplification, deletion : number
-            The GISTIC levels at which a gene counts as amplified (and above) or deleted (and
-            below). Default: 2 and -2.
+            The lowest GISTIC level of an amplified gene, and the highest level of a deleted gene.
+            Default: 2 and -2.
         consequences : iterable of str, optional
             If the mutations are a MAF: the values of Variant_Classification that count; ["all"]
-            counts every line. Default: all but Silent, Intron, UTR, Flank, IGR, RNA and the like.
+            counts every line. Default: all except Silent, Intron, UTR, Flank, IGR, RNA and
+            similar values.
         promoters : iterable of str
             If the mutations are a MAF: genes for which 5'Flank counts too, such as ["TERT"].
         germline : bool
@@ -110,7 +112,8 @@ def read_cbioportal(
             Folders or files that define the gene panels of a study, if its folder does not:
             data_gene_panel_NAME.txt of cBioPortal, or genomic_information.txt of GENIE.
         merge : mapping or path of a JSON file, optional
-            New name to the old names that it replaces; an item is present if any of them is.
+            Maps a new name to the old names that it replaces. The new item is present if any of
+            the old items is.
         most_frequent : int, optional
             Keep at most this number of items, the most frequent first.
         at_least : int, optional
@@ -140,7 +143,8 @@ def read_cbioportal(
     if folder is not None:
         if mutations is not None or cna is not None:
             raise InputError(
-                "both folder and mutations or cna were given; expected one or the other."
+                "folder was given together with mutations or cna; expected either the folder or "
+                "the files."
             )
         study = look_into(folder, panel, _paths(options.get("panels")))
         mutations, cna = study.mutations, study.cna
@@ -242,7 +246,7 @@ def _paths(
 
 
 def _on_panel(draft: Draft, study: Study, profile: str) -> Draft:
-    """Keep the samples that were profiled; genes that their panels do not cover are missing."""
+    """Keep the samples that were profiled, and mark genes outside their panels as missing."""
     used = study.panels.get(profile)
     if used is None:
         return draft
@@ -259,8 +263,8 @@ def _on_panel(draft: Draft, study: Study, profile: str) -> Draft:
         i, j = np.argwhere(beyond)[0]
         draft.notes.append(
             f"{counted(int(beyond.sum()), 'call')} of {what} in genes that the panel of the sample "
-            f"does not list ({draft.items[j]} in {draft.samples[i]}, panel {draft.panels[i]}), "
-            "counted as present."
+            f"does not list ({draft.items[j]} in {draft.samples[i]}, panel {draft.panels[i]}). "
+            "These genes count as altered."
         )
     missing &= ~draft.values
     if draft.unprofiled is not None:

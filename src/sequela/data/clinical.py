@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["read_clinical"]
 
-# The prefix of the columns of an endpoint: in a study folder, and in a download of the study view.
+# How the labels of the columns of an endpoint begin. The keys are for study folders, the values for
+# downloads of the study view.
 _ENDPOINTS = {
     "OS": "overall survival",
     "DFS": "disease free",
@@ -48,11 +49,11 @@ def read_clinical(
     Parameters
     ----------
     patients : str or path
-        ``data_clinical_patient.txt`` of a study folder, or the table that the study view downloads
-        (which has samples as well).
+        ``data_clinical_patient.txt`` of a study folder, or the table that can be downloaded from
+        the study view. That table also has a column of samples.
     samples : str or path, optional
-        ``data_clinical_sample.txt``: which samples belong to which patient. Without it, and
-        without a column of samples, rows are patients.
+        ``data_clinical_sample.txt``, which says which samples belong to which patient. Without
+        this file, and without a column of samples, the rows of the result are patients.
     endpoint : str
         "OS" (overall survival), "DFS", "PFS", "DSS", or another prefix of the columns
         ``..._MONTHS`` and ``..._STATUS``.
@@ -62,9 +63,9 @@ def read_clinical(
     Returns
     -------
     DataFrame
-        Indexed by sample (or patient): "patient", "time" and "event" (True: it happened; False:
-        the patient was last seen at that time). Rows without time or status are NaN. ``attrs``
-        holds "endpoint" and "unit".
+        One row per sample (or patient), with the columns "patient", "time" and "event". The event
+        is True if it happened, and False if the patient was last seen at that time. An unknown
+        time or event is NaN. ``attrs`` holds "endpoint" and "unit".
 
     Examples
     --------
@@ -175,7 +176,9 @@ def _time(cell: str, where: str, line: int) -> float:
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and value >= 0.0):
-        raise InputError(f"{where}, line {line}: the time is {cell!r:.60}; expected months, or NA")
+        raise InputError(
+            f"{where}, line {line}: the time is {cell!r:.60}; expected a number of months, or NA"
+        )
     return value
 
 

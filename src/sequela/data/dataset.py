@@ -48,7 +48,7 @@ class SparseMatrix(Protocol):
     """A sparse matrix of SciPy, or an object that can be converted to one."""
 
     def tocsr(self) -> Any:
-        """Return it in compressed sparse rows."""
+        """Return the matrix in the format of compressed sparse rows (CSR)."""
         ...
 
 
@@ -75,9 +75,9 @@ class Dataset(PartlyKnown):
     times : iterable of numbers, optional
         When each sample was observed, at least 0 and finite; NaN or None where unknown.
     orders : dict or iterable, optional
-        Known orders of items: for each sample a list of statements ``(before, after)`` or
-        ``(before, after, probability)``, by sample id or one entry per sample; see
-        `OrderStatement`.
+        Known orders of items. Each sample has a list of statements ``(before, after)`` or
+        ``(before, after, probability)``; see `OrderStatement`. Give a dictionary from sample ids
+        to such lists, or one list (or None) per sample.
 
     Raises
     ------
@@ -135,10 +135,11 @@ class Dataset(PartlyKnown):
         if n_samples == 0 or n_items == 0:
             raise InputError(
                 f"values has no {'samples (rows)' if n_samples == 0 else 'items (columns)'}: its "
-                f"shape is {(n_samples, n_items)}. At least one of each is needed; check the "
-                "filter that made it, or pass items= if all sets are empty."
+                f"shape is {(n_samples, n_items)}. At least one of each is needed; check how the "
+                "table was filtered, or pass items= if all sets are empty."
             )
-        # Labels before cells: the message about an invalid cell names its row and column.
+        # Labels are read before cells, because the message about an invalid cell names its row and
+        # column.
         item_labels = axis_labels("items", items, own_items, n_items)
         sample_labels = axis_labels("samples", samples, own_samples, n_samples)
         cells, unknown_cells = read_cells(
@@ -196,8 +197,9 @@ class Dataset(PartlyKnown):
         sets : list of sets, lists or tuples of labels
             The items of each sample; numbers are labels too, not positions.
         items : iterable of labels, optional
-            All items, in the order of the columns; some may never occur. Default: the labels
-            found, in order of first appearance (sorted within a Python set, which has no order).
+            All items, in the order of the columns. They may include items that never occur.
+            Default: the labels found, in order of first appearance (sorted within a Python set,
+            which has no order).
         samples, times : iterable, optional
             As for `Dataset`; the index of a pandas Series of sets gives the sample ids.
 
@@ -306,7 +308,7 @@ class Dataset(PartlyKnown):
     def frequencies(self) -> pd.Series[float]:
         """The fraction of the samples that have each item, by item label.
 
-        Missing cells do not count; NaN for an item whose cells are all missing.
+        Missing cells do not count. The value is NaN for an item whose cells are all missing.
         """
         import pandas as pd
 
@@ -316,7 +318,8 @@ class Dataset(PartlyKnown):
     def to_frame(self) -> pd.DataFrame:
         """Return the table as a new boolean DataFrame (times and orders are not part of it).
 
-        With missing cells its columns have the type "boolean" of pandas, and these cells are NA.
+        If cells are missing, the columns have the type "boolean" of pandas, and the missing cells
+        are NA.
 
         Examples
         --------
@@ -344,7 +347,8 @@ class Dataset(PartlyKnown):
     def select_items(self, labels: Iterable[object]) -> Dataset:
         """Return a data set of these items only, in this order, with all samples.
 
-        Known orders of the remaining items are kept, also those that follow through a removed item.
+        Known orders of the remaining items are kept. This includes orders that follow from
+        statements about removed items.
 
         Examples
         --------
@@ -388,7 +392,7 @@ class Dataset(PartlyKnown):
     def take_rows(
         self, rows: npt.NDArray[np.int64], samples: tuple[str, ...] | None = None
     ) -> Dataset:
-        """Return the samples at these positions, which may be repeated, under new ids.
+        """Return the samples at these positions, with new ids. Positions may be repeated.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Download a study from cBioPortal's public REST API, as a study folder in the user's cache.
+"""Download a study from cBioPortal's public REST API to a study folder in the user's cache.
 
 The files are those of a study folder (a MAF, a table of copy numbers, lists of the samples that
 were profiled), which `read_cbioportal` reads.
@@ -119,7 +119,7 @@ def _load(name: str) -> Any:
 
 
 class _Api:
-    """GET and POST requests with a limited number of retries; errors have one-line messages."""
+    """Sends GET and POST requests, and repeats those that fail; errors have one-line messages."""
 
     def __init__(self, host: str) -> None:
         requests = _load("requests")
@@ -132,7 +132,7 @@ class _Api:
             total=_RETRIES,
             backoff_factor=0.5,
             status_forcelist=(429, 500, 502, 503, 504),
-            allowed_methods=None,  # also POST, which only reads here
+            allowed_methods=None,  # also repeat POST, because our POST requests change nothing
         )
         adapter = adapters.HTTPAdapter(max_retries=again)
         self._session.mount("http://", adapter)
@@ -162,7 +162,7 @@ class _Api:
         if answer.status_code == 404 and missing is not None:
             raise InputError(missing)
         if answer.status_code != 200:
-            raise DownloadError(f"{url} answered {answer.status_code}; expected 200")
+            raise DownloadError(f"{url} answered with status {answer.status_code}; expected 200")
         try:
             return answer.json()
         except ValueError:

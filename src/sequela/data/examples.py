@@ -32,7 +32,7 @@ _BASE = {
     "clock 3": -3.0,
 }
 
-# The log of the factor by which the first item changes the rate of the second.
+# The log of the factor by which the first item of each pair changes the rate of the second.
 _EFFECTS = {
     ("first", "second"): 4.0,
     ("left", "right"): -4.0,
@@ -45,9 +45,9 @@ _EFFECTS = {
 def example_theta() -> pd.DataFrame:
     """Return a small model of ten items whose order is known by construction.
 
-    - "first" and "second" are the paper's example of two items with alpha = 4: alone, "second" is
-      rare; after "first" it arrives as fast as "first" did. Sets of these two items alone do not
-      show which came first: this needs other items that arrive independently.
+    - "first" and "second" are the paper's example of two items with alpha = 4. Without "first",
+      "second" is rare. After "first", it arrives as fast as "first" did. Sets of these two items
+      alone do not show which came first: this needs other items that arrive independently.
     - "left" and "right" exclude each other: each makes the other e^4 times slower.
     - "step 1", "step 2", "step 3" are a cascade, in which each step triggers the next: "step 1" has
       no direct effect on "step 3", although the two occur together.

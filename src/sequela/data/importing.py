@@ -53,8 +53,8 @@ __all__ = [
 
 Incomplete = Literal["missing", "samples", "items"]
 
-LARGEST_TABLE = 4_000_000_000  # cells, one byte each
-_SEARCHED = 20_000  # with more labels, looking for the closest one takes seconds
+LARGEST_TABLE = 4_000_000_000  # number of cells; each takes one byte
+_SEARCHED = 20_000  # with more labels, the search for the most similar one takes seconds
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,8 @@ class Selection:
     Parameters
     ----------
     merge : mapping or path of a JSON file, optional
-        New name to the old names that it replaces; an item is present if any of them is.
+        Maps a new name to the old names that it replaces. The new item is present if any of the
+        old items is.
     most_frequent : int, optional
         Keep at most this number of items, the most frequent first.
     at_least : int, optional
@@ -138,7 +139,8 @@ class Draft:
 
     `unprofiled` marks cells that were not profiled, which are neither 0 nor 1. `dates` says since
     when a sample has an item (NaN: unknown). `panels` names the gene panel of each sample. `merged`
-    lists items that the reader itself has merged, and `items_read` is the number of items before.
+    lists items that the reader itself has merged, and `items_read` is the number of items before
+    this merge.
     """
 
     kind: str
@@ -230,12 +232,12 @@ def refuse_too_large(n_samples: int, n_items: int, kind: str) -> None:
     if n_samples * n_items > LARGEST_TABLE:
         raise InputError(
             f"{kind} has {n_samples} samples and {n_items} items, a table of "
-            f"{n_samples * n_items / 1e9:.0f} GB. Read fewer of them."
+            f"{n_samples * n_items / 1e9:.0f} GB. Read fewer samples or items."
         )
 
 
 def near(label: str, known: Sequence[str]) -> str:
-    """Return an unknown label as text, with the closest known one."""
+    """Return an unknown label as text, with the most similar known label."""
     return unknown(label, tuple(known)) if len(known) <= _SEARCHED else repr(label)
 
 
@@ -264,7 +266,7 @@ def _merged_dates(draft: Draft, done: Merged) -> npt.NDArray[np.float64]:
 
 
 def _choose(draft: Draft, selection: Selection, merged: dict[str, tuple[str, ...]]) -> None:
-    """Check the labels of `keep` and `drop`, which are those after merging, and apply `drop`."""
+    """Apply `drop`, and check the labels in `keep` and `drop`. They name items after merging."""
     position = {label: j for j, label in enumerate(draft.items)}
     into = {old: new for new, group in merged.items() for old in group}
     for argument, labels in (("keep", selection.keep), ("drop", selection.drop)):
@@ -301,7 +303,7 @@ def _drop_unprofiled(draft: Draft, incomplete: Incomplete) -> None:
             )
         draft.keep_samples(np.asarray(~draft.unprofiled.any(axis=1)), "not profiled in some items")
         draft.notes.append(
-            f"{counted(n_rows, 'sample')} dropped that were not profiled for some of "
+            f"{counted(n_rows, 'sample')} dropped, because they were not profiled for some of "
             f"{counted(n_columns, 'item')}; {option('incomplete', 'items')} drops "
             "these items instead."
         )
@@ -331,8 +333,8 @@ def _select_frequent(draft: Draft, selection: Selection) -> None:
     if wanted is not None:
         if wanted > len(draft.items):
             draft.notes.append(
-                f"{option('most_frequent', wanted)}, but there are {len(draft.items)} items; all "
-                "are kept."
+                f"{option('most_frequent', wanted)} was given, but there are only "
+                f"{len(draft.items)} items; all are kept."
             )
         order = np.argsort(-counts, kind="stable")
         rank = np.empty(len(order), dtype=np.int64)

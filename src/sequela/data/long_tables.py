@@ -1,7 +1,7 @@
-"""Read a long table, with one line per sample and item, as laboratories and registers keep them.
+"""Read long tables, with one line per sample and item, as laboratories and registers keep them.
 
-A line says that a sample has an item. A value can say whether it has the item, and a date since
-when.
+A line says that a sample has an item. A column of values can say whether the sample has the item. A
+column of dates can say since when.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def read_long(
 ) -> Imported:
     r"""Read a table with one line per sample and item.
 
-    A pair of sample and item may have several lines; the item is present if one of them says so.
+    Several lines may have the same sample and item. The item is present if one of them says so.
 
     Parameters
     ----------
@@ -89,41 +89,43 @@ def read_long(
         such as sample, patient_id, item, gene or code, or those of the preset.
     value : str, optional
         The label of the column that says whether the item is present: 0/1, true/false, yes/no, NA
-        where unknown. Default: a column with the label value or present; without one, every line
-        says that its item is present.
+        where unknown. Default: a column with the label "value" or "present". Without such a
+        column, every line says that its item is present.
     date : str, optional
         The label of a column with dates (2021-03-28) or numbers, such as an age. The first dates
-        of the items of a sample become statements about their order (``orders`` of the data);
-        items of the same date are in no order.
+        of the items of a sample become statements about their order (``orders`` of the data).
+        Items with the same date have no order.
     preset : {"amrfinderplus", "hamronization", "diagnoses"}, optional
-        Which columns a known kind of table has, and which of its lines count:
+        A known kind of table. It decides which columns are read and which lines count:
 
-        - amrfinderplus: element symbols (or with ``item="Class"`` classes) of the lines with the
-          type AMR, without incomplete genes; the id is the column Name (``amrfinder --name``) or,
-          without it, the name of the file;
-        - hamronization: gene symbols (or with ``item="drug_class"`` classes), with the mutation
-          where one was detected; the id is the column input_file_name;
-        - diagnoses: codes such as those of ICD-10, translated by `groups`, which must be given.
+        - amrfinderplus: The items are element symbols (with ``item="Class"`` they are classes).
+          Lines of the type AMR count, except incomplete genes. The id is in the column Name
+          (``amrfinder --name``); without this column, it is the name of the file.
+        - hamronization: The items are gene symbols (with ``item="drug_class"`` they are classes),
+          with the mutation where one was detected. The id is in the column input_file_name.
+        - diagnoses: The items are groups of codes, such as those of ICD-10. `groups` translates
+          the codes and must be given.
     **options
         Which lines count, and which items are selected:
 
         present : iterable of str, optional
-            The values that mean that the item is present, such as ["R"]; all others mean that it
-            is absent.
+            The values that mean that the item is present, such as ["R"]. All other values mean
+            that it is absent.
         where : mapping, optional
-            Column to its values with which a line counts. It replaces the conditions of the preset.
+            Maps a column to the values that it must have in lines that count. It replaces the
+            conditions of the preset.
         groups : mapping or path, optional
-            Group to the codes in it, or a table with the columns code and group. A code stands
-            for all codes that begin with it; of several, the longest decides. Codes without a
-            group are dropped, and the summary lists them.
+            Maps each group to its codes, or names a table with the columns code and group. A
+            listed code stands for all codes that begin with it. If several listed codes fit, the
+            longest decides. Codes without a group are dropped, and the summary lists them.
         profiled : iterable of ids, or path of a file with one id per line, optional
-            All samples that were examined. Those without lines become empty sets; lines of other
-            samples are left out. Default: the samples that the table names.
+            All samples that were examined. Samples without lines become empty sets. Lines of
+            other samples are left out. Default: the samples that the table names.
         unlisted : {"absent", "missing"}
             The state of an item for which a sample has no line. Default: "absent".
         incomplete : {"missing", "samples", "items"}
-            Keep missing cells as missing, or drop the samples or items that have some. Default:
-            "missing".
+            Keep missing cells as missing, or drop the samples or items with missing cells.
+            Default: "missing".
         separator, encoding : str, optional
             As for `read_table`.
         merge, most_frequent, at_least, keep, drop
@@ -155,8 +157,7 @@ def read_long(
     if chosen.needs_groups and groups is None:
         raise InputError(
             f"{option('preset', preset)} needs {option('groups')}, a table with the columns code "
-            "and group, because "
-            "there are too many codes, most of them too rare to be items."
+            "and group. Without groups there are too many items, and most are too rare."
         )
     if options.get("unlisted", "absent") not in ("absent", "missing"):
         raise InputError(
@@ -198,7 +199,7 @@ def _conditions(given: Mapping[str, Iterable[str]] | None) -> dict[str, tuple[st
 
 @dataclass
 class _Pairs:
-    """Row, column and line of every line that counts, once for each group of its code."""
+    """The row, column and line of each line that counts, repeated for each group of its code."""
 
     row: npt.NDArray[np.int64]
     column: npt.NDArray[np.int64]
@@ -232,7 +233,7 @@ class _Table:
     def draft(
         self, profiled: Iterable[str] | str | os.PathLike[str] | None, *, unlisted_missing: bool
     ) -> Draft:
-        """Return the table of the profiled samples, or of those that the lines name."""
+        """Return the table of the profiled samples; without `profiled`, of all samples in lines."""
         lines = self.lines
         draft = Draft(self.kind, [], [], np.zeros((0, 0), dtype=np.bool_), files=lines.files)
         draft.notes = list(lines.notes)
@@ -352,7 +353,7 @@ class _Table:
         unknown = int((draft.values & np.isnan(first)).sum())
         if unknown:
             draft.notes.append(
-                f"{counted(unknown, 'item')} of samples have no date or a line without a date; "
-                "their order is unknown."
+                f"{counted(unknown, 'item')} of samples have no date, or have a line without a "
+                "date; their order is unknown."
             )
         return first

@@ -60,7 +60,7 @@ def read_maf(
         Tab-separated, with the columns Hugo_Symbol, Tumor_Sample_Barcode and
         Variant_Classification in any order and case; it may be compressed.
     profiled : iterable of ids, or path of a file with one id per line, optional
-        All samples that were sequenced. Those without mutations become empty sets; lines of
+        All samples that were sequenced. Samples without mutations become empty sets. Lines of
         other samples are left out. Default: the samples that the file names.
     items : iterable of str, optional
         The genes to read. Default: all.
@@ -74,14 +74,15 @@ def read_maf(
 
         consequences : iterable of str, optional
             The values of Variant_Classification that count; ["all"] counts every line. Default:
-            all but Silent, Intron, UTR, Flank, IGR, RNA and the like.
+            all except Silent, Intron, UTR, Flank, IGR, RNA and similar values.
         promoters : iterable of str
             Genes for which 5'Flank counts too, such as ["TERT"].
         germline : bool
-            Whether lines with the Mutation_Status Germline count, which were present from the
-            start. Default: False.
+            Whether lines with the Mutation_Status Germline count. Such mutations were present
+            from the start. Default: False.
         merge : mapping or path of a JSON file, optional
-            New name to the old names that it replaces; an item is present if any of them is.
+            Maps a new name to the old names that it replaces. The new item is present if any of
+            the old items is.
         most_frequent : int, optional
             Keep at most this number of items, the most frequent first.
         at_least : int, optional
@@ -169,7 +170,7 @@ def _ids_of_file(path: str | os.PathLike[str]) -> list[str]:
 
 
 def mutation_draft(calls: Calls, profiled: Sequence[str] | None, kind: str) -> Draft:
-    """Return the table of the profiled samples, or of those that the file names."""
+    """Return the table of the profiled samples; without `profiled`, of all samples in the file."""
     notes = list(calls.notes)
     if profiled is None and calls.sequenced:
         profiled = list(dict.fromkeys(calls.sequenced))

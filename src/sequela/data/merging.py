@@ -1,7 +1,7 @@
-"""Merge items that are one event under several names, and propose such merges.
+"""Merge items that are one event under several names, and propose which items to merge.
 
 Neighbouring genes on a chromosome are amplified or deleted together, and their order is noise.
-`merge` lists the names that form one item. This item is altered if any of them is.
+`merge` lists the items that form one new item. The new item is altered if any of them is altered.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Merged", "Merges", "merge_items", "propose_merges", "read_merges"]
 
-# The type of `merge=` of the readers: new name to old names, or the path of a JSON file of these.
+# The type of `merge=` of the readers: a mapping from new names to old names, or the path of a JSON
+# file that contains one.
 Merges: TypeAlias = "Mapping[str, Sequence[str]] | str | os.PathLike[str]"
 
-_BLOCK = 512  # columns compared with all others at a time
+_BLOCK = 512  # number of columns that are compared with all others in one step
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Merged:
 
 
 def read_merges(given: Merges) -> tuple[dict[str, tuple[str, ...]], SourceFile | None]:
-    """Return the groups (new name to old names) of a mapping or a JSON file, checked."""
+    """Check and return the groups (new name to old names) in a mapping or a JSON file."""
     if isinstance(given, Mapping):
         return _checked(list(given.items()), "merge"), None
     if not isinstance(given, str | os.PathLike):
@@ -70,7 +71,10 @@ def read_merges(given: Merges) -> tuple[dict[str, tuple[str, ...]], SourceFile |
 
 
 def _bounded(lines: Iterable[str], name: str) -> Iterator[str]:
-    """Yield lines; raise if there are too many, because a small compressed file may expand."""
+    """Yield the lines; raise an error if there are too many.
+
+    A small compressed file can contain a very large text.
+    """
     size = 0
     for line in lines:
         size += len(line) + 1
@@ -79,7 +83,7 @@ def _bounded(lines: Iterable[str], name: str) -> Iterator[str]:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """The pairs of a JSON object: a dictionary would silently keep the last of equal names."""
+    """The pairs of a JSON object. A dictionary would silently keep only the last of equal names."""
 
 
 def _checked(pairs: Sequence[tuple[Any, Any]], where: str) -> dict[str, tuple[str, ...]]:
@@ -126,7 +130,7 @@ def merge_items(
     if groups and not present:
         first = next(iter(next(iter(groups.values()))))
         raise InputError(
-            f"merge names none of the {len(items)} items (its first name is {first!r:.80}, the "
+            f"merge: no name is among the {len(items)} items (the first name is {first!r:.80}, the "
             f"first item is {items[0] if items else None!r:.80}). Names must match exactly."
         )
     for new in present:
@@ -161,7 +165,7 @@ def _join_columns(
     values: npt.NDArray[np.bool_],
     unprofiled: npt.NDArray[np.bool_] | None,
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_] | None]:
-    """Join each list of columns into one; return whether any is True, and whether it is unknown."""
+    """Join each list of columns into one; return the joined values and the unknown cells."""
     # Most columns stay as they are: copy all at once, then overwrite the few that are joined.
     first_of = [own[0] for own in columns]
     joined = values[:, first_of]
@@ -170,7 +174,8 @@ def _join_columns(
         if len(own) > 1:
             joined[:, k] = values[:, own].any(axis=1)
             if unprofiled is not None and unknown is not None:
-                # Known if one member is altered; otherwise unknown if one was not profiled.
+                # A cell is known if a member is altered. Otherwise it is unknown if a member was
+                # not profiled.
                 unknown[:, k] = unprofiled[:, own].any(axis=1) & ~joined[:, k]
     return joined, unknown
 
@@ -182,20 +187,20 @@ def propose_merges(
 
     Parameters
     ----------
-    data : Dataset or what `Dataset.coerce` takes
+    data : Dataset, or any type that `Dataset.coerce` accepts
         The table.
     similarity : float
         The smallest Jaccard index of two items of a group: the share of samples with both items
         among the samples with at least one of them. Above 0 and at most 1.
     at_least : int
-        Ignore items that occur in fewer samples: two items that occur once, in the same sample,
-        always occur together, which is no evidence.
+        Ignore items that occur in fewer samples. Two items that occur only once, in the same
+        sample, always occur together, but this is no evidence.
 
     Returns
     -------
     dict
-        New name to old names, the most frequent first, for `merge=` of the readers. Check first
-        whether the groups make sense.
+        Maps each new name to the old names, the most frequent first. It can be passed to the
+        readers as `merge=`. Check first whether the groups make sense.
 
     Examples
     --------

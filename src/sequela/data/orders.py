@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["orders_from_fractions", "read_orders"]
 
 _COLUMNS = ("sample", "before", "after")
-# The largest probability of a statement from fractions of reads or cells: errors of other kinds are
-# more frequent than the remaining probability.
+# The largest probability of a statement from fractions of reads or cells. No statement is more
+# certain, because errors of other kinds are more frequent than one in a million.
 _MOST_CERTAIN = 1.0 - 1e-6
 
 
@@ -171,29 +171,29 @@ def orders_from_fractions(
 ) -> dict[str, tuple[OrderStatement, ...]]:
     """Return the orders of the items of each sample that follow from cell fractions.
 
-    A mutation that is in more of the cells came first: all descendants of a cell have its
-    mutations, so a later mutation has at most the same fraction. A pair becomes a statement if the
-    probability that the first fraction is larger is at least `threshold`; the statement has this
-    probability. Pairs that follow from two other statements are left out, because they add no
-    evidence.
+    A mutation that is in a larger fraction of the cells came first. The reason is that all
+    descendants of a cell have its mutations, so a later mutation has at most the same fraction. A
+    pair of items becomes a statement if the probability that the first fraction is larger is at
+    least `threshold`. The statement has this probability. Pairs that follow from two other
+    statements are left out, because they add no evidence.
 
     Parameters
     ----------
     fractions : DataFrame
-        Samples in rows, items in columns: cancer cell fractions, or variant allele fractions of
-        items at loci without copy number changes; NaN or 0 where the sample does not have the
-        item.
+        Samples in rows, items in columns. The values are cancer cell fractions, or variant allele
+        fractions of items at loci without copy number changes. NaN or 0 means that the sample does
+        not have the item.
     errors : DataFrame or float, optional
         Standard errors of the fractions.
     depths : DataFrame or float, optional
         Instead of `errors`: the numbers of reads from which the fractions were computed. The errors
-        are then those of a binomial proportion (with one read of either kind added).
+        are then those of a binomial proportion, after one read of each kind was added.
     threshold : float
         The smallest probability of a statement, above 0.5 and below 1.
     reliability : float
-        The probability that the item with the larger fraction did come first, above 0.5 and at
-        most 1. It is below 1 if one branch of a tumour can overgrow another, or if copy numbers can
-        be wrong.
+        The probability that the item with the larger fraction came first, if the fractions were
+        known exactly. It is above 0.5 and at most 1. It is below 1 if one branch of a tumour can
+        overgrow another, or if copy numbers can be wrong.
 
     Returns
     -------
@@ -238,7 +238,7 @@ def _moments(
     errors: pd.DataFrame | float | None,
     depths: pd.DataFrame | float | None,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return the fractions and their variances; with `depths`, the expected fractions."""
+    """Return the fractions and their variances. With `depths`, return the expected fractions."""
     given: Any = errors if errors is not None else depths
     name = "errors" if errors is not None else "depths"
     if is_number(given):

@@ -1,8 +1,8 @@
 """Read a table of samples and items from a file: CSV, TSV and similar formats, and Parquet.
 
-The reader guesses only if there is one possible interpretation (the separator of the cells, whether
-the first column holds ids). Everything else that is ambiguous raises an error, and an option
-decides it.
+The reader guesses the separator of the cells, and whether the first column holds ids, but only if
+one interpretation is possible. Everything else that is ambiguous raises an error that names an
+option. The user decides with this option.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def read_table(
     Cells are 0/1, true/false or yes/no. The file may be separated by commas, tabs, semicolons or
     spaces, compressed (gzip, bzip2, xz, zip), or Parquet. NA, NaN, n/a or "missing" in a cell means
     that nobody looked for the item: the cell is missing, and the summary counts such cells. Other
-    marks, such as an empty cell, may also mean that the item is absent, and are an error unless
+    marks, such as an empty cell, may also mean that the item is absent. They are an error unless
     `missing` says what they mean.
 
     Parameters
@@ -100,12 +100,13 @@ def read_table(
         Default: the first column if the header has no label for it (as in files of R), if its label
         is a usual one for ids, or if none of its cells could be a value of an item.
     items : iterable of str, optional
-        The columns to read as items; others are ignored. Default: all but ids and times.
+        The columns to read as items. Other columns are ignored. Default: all columns except ids,
+        times and weights.
     times : str, optional
         The label of the column with observation times; NA or empty where unknown.
     header : bool, optional
-        Whether the first line has the labels. Default: yes, but it is an error if the line looks
-        like cells.
+        Whether the first line has the labels. Default: it has, and it is an error if the line
+        looks like values.
     items_in_rows : bool
         Whether the table is transposed: items in rows, samples in columns.
     **options
@@ -121,7 +122,8 @@ def read_table(
             What a cell without a value means (empty, NA, ".", "-", "?", "none", ...): a missing
             cell, an absent item, or an error.
         merge : mapping or path of a JSON file, optional
-            New name to the old names that it replaces; an item is present if any of them is.
+            Maps a new name to the old names that it replaces. The new item is present if any of
+            the old items is.
         most_frequent : int, optional
             Keep at most this number of items, the most frequent first.
         at_least : int, optional
@@ -181,7 +183,7 @@ def read_table(
         draft = _read(rows, asked, name, decimal_comma=mark == ";")
     except MemoryError:
         raise MemoryError(
-            f"the table {name} ({source.size:,} bytes) does not fit. Read fewer columns with "
+            f"the table {name} of {source.size:,} bytes does not fit. Read fewer columns with "
             f"{option('items')}, or split the file"
         ) from None
     draft.files.append(source)
@@ -369,7 +371,7 @@ def _refuse_size(n_rows: int, n_items: int, name: str) -> None:
 
 
 def _turned(draft: Draft, wanted: tuple[str, ...] | None) -> Draft:
-    """Transpose the table; refuse `items=`, which chooses columns, because they are samples."""
+    """Transpose the table. Refuse `items=`, because it chooses columns, which are samples here."""
     values: npt.NDArray[np.bool_] = np.ascontiguousarray(draft.values.T)
     if wanted is not None:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Plots: each function draws on a matplotlib Axes, which it returns.
+"""Plot functions. Each of them draws on a matplotlib Axes, and returns the Axes.
 
 The public names are declared in ``__init__.pyi`` and loaded when they are first used. The first
 plot loads matplotlib.

@@ -36,7 +36,7 @@ class Agreement:
     names : sequence of str
         Names of the points, from `labels.short`.
     whole : float
-        The value that stands for all samples: 1 for shares, else the number of samples.
+        The value that stands for all samples: 1 for shares, otherwise the number of samples.
     spread : array or None
         Standard deviations of `observed`, for error bars; None: no error bars.
     n_samples : float or None
@@ -132,7 +132,8 @@ def _ticks(top: float) -> list[float]:
         (step * 10.0**power for power in range(-9, 12) for step in (1, 2, 5)), reverse=True
     )
     round_ones = [x for x in steps if x <= top]
-    # There may be room for another number between the two largest: 5, 4, 3.
+    # Add further candidates near the top, such as 3 and 4, because there may be room for another
+    # number between the two largest.
     unit = 10.0 ** np.floor(np.log10(top))
     round_ones += [k * unit for k in range(1, 10) if k * unit <= top]
     last = np.inf

@@ -39,7 +39,7 @@ def plot_cohort_comparison(
     max_labels: int = 12,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw P(a before b) in one cohort against the same in another, for all pairs that both have.
+    """Draw P(a before b) in one cohort against P(a before b) in another, for all shared pairs.
 
     On the diagonal the cohorts agree. Pairs that differ by more than `different` are marked and
     named, the largest differences first. Two fits also differ by chance. To check whether the data

@@ -60,7 +60,8 @@ def plot_cross_validation(results: pd.DataFrame, ax: Axes | None = None) -> Axes
         label=f"chosen: {chosen['penalty']:.3g}",
     )  # fmt: skip
     ax.set_xscale("log")
-    ax.xaxis.set_minor_formatter(load("matplotlib.ticker").NullFormatter())  # they would overlap
+    # Minor ticks have no labels, because the labels would overlap.
+    ax.xaxis.set_minor_formatter(load("matplotlib.ticker").NullFormatter())
     ax.set_xlabel("penalty", fontsize=TEXT)
     ax.set_ylabel("held-out log-likelihood per sample", fontsize=TEXT)
     ax.legend(frameon=False, fontsize=SMALL)

@@ -25,7 +25,8 @@ LITERAL: dict[str, Any] = {"parse_math": False, "usetex": False}
 
 _LONGEST = 18
 _TURNS = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C}
-_GLUE = "\u200d\ufe0e\ufe0f"  # join two characters, or select how the previous one is drawn
+# Characters that join two characters, or select how the previous character is drawn.
+_GLUE = "\u200d\ufe0e\ufe0f"
 # Possible positions of a label: distances from its point, in points, and directions.
 _RADII = (4.0, 9.0, 16.0, 26.0, 38.0, 52.0, 70.0, 90.0, 115.0, 140.0)
 _ANGLES = np.deg2rad([0, 45, 315, 135, 225, 90, 270, 180, 22, 338, 158, 202, 68, 292, 112, 248])

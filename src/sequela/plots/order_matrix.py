@@ -35,7 +35,7 @@ __all__ = ["plot_order_matrix"]
 
 _ANNOTATED = 16  # with at most this many items, probabilities are written into the cells
 _UNTOLD = 0.3  # opacity of cells whose order the data cannot tell
-_WITH_INTERVAL = 10  # with at most this many items, intervals are written below them
+_WITH_INTERVAL = 10  # with at most this many items, intervals are written below the probabilities
 
 
 def plot_order_matrix(
@@ -51,9 +51,9 @@ def plot_order_matrix(
 
     Cells fade to grey as their standard error approaches `uncertain`, and if the probability of
     observing both items is below `rare`. For a posterior, cells fade if it is uncertain which item
-    usually arrives first: with a probability of 0.95 they have their full colour, with one half
-    they are grey. With `ranges`, cells fade unless the data can tell the order. With at most 10
-    items, intervals or ranges are written below the probabilities.
+    usually arrives first. If this has a probability of 0.95, a cell has its full colour; with 0.5
+    it is grey. With `ranges`, cells fade unless the data can tell the order. With at most 10 items,
+    intervals or ranges are written below the probabilities.
 
     Parameters
     ----------
@@ -62,10 +62,10 @@ def plot_order_matrix(
     uncertain : float
         The standard error at which a cell is completely grey. Not used for a posterior.
     rare : float
-        A cell fades if the probability of observing both items is smaller; 0: no cell fades for
-        this reason.
+        A cell fades if the probability of observing both items is smaller than `rare`. With 0, no
+        cell fades for this reason.
     annotate : bool or None
-        Write the probabilities into the cells; None: if there are at most 16 items.
+        Write the probabilities into the cells. None: write them if there are at most 16 items.
     ranges : DataFrame or None
         The table of `order_ranges`: the range that the data allow, and the verdict, of each pair
         that was checked. Not used for a posterior, which has its own intervals.
@@ -102,7 +102,7 @@ def plot_order_matrix(
     if checked is not None:
         strength = np.where(checked[2] == 1.0, strength, np.minimum(strength, _UNTOLD))
     strength = strength[inner]
-    strength[np.isnan(values)] = 0.0  # the grey background shows
+    strength[np.isnan(values)] = 0.0  # unknown cells show the grey background
     ax.set_facecolor(NOTHING)
     image = ax.imshow(
         values, cmap=diverging(), vmin=0.0, vmax=1.0, alpha=strength, interpolation="nearest"
@@ -208,7 +208,7 @@ def _annotate(
 
 
 def _shown(p: float) -> str:
-    """Return a probability without the leading zero; "1" and "0" only if it is exactly that."""
+    """Return a probability as text without the leading zero; "1" and "0" are exact values."""
     if p in (0.0, 1.0):
         return f"{p:.0f}"
     if p > 0.995:

@@ -42,7 +42,7 @@ def plot_order_ranges(
     Parameters
     ----------
     orders : OrderRanges or DataFrame
-        From `order_ranges`, or the table of `Posterior.orders`; then its intervals are drawn.
+        From `order_ranges`, or the table of `Posterior.orders`, whose intervals are then drawn.
     max_pairs : int
         Show at most this many pairs, in the order of the table. Pairs without a range are left out.
     ax : Axes or None

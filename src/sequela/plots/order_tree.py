@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["plot_common_paths", "plot_order_tree"]
 
 _BRANCHES = 80  # if there are more branches, small ones are left out
-_THICKEST = 12.0  # points
+_THICKEST = 12.0  # width of the thickest branch in points
 _MAKER = "cohort_orders(model, data)"
 
 
@@ -134,7 +134,7 @@ def _least(cohort: CohortOrders, chosen: list[str]) -> int:
 
 
 def _places(tree: OrderBranch) -> list[_Spot]:
-    """Return the position of each branch; its sector is proportional to its number of ends."""
+    """Return the position of each branch. Its sector is proportional to its number of leaves."""
 
     def ends(branch: OrderBranch) -> int:
         return max(sum(ends(child) for child in branch.children), 1)
@@ -183,7 +183,10 @@ def _draw_branch(ax: Axes, spot: _Spot, total: int, colours: dict[str, str]) -> 
 
 
 def _write_label(ax: Axes, spot: _Spot, text: str) -> None:
-    """Write a label along its ray, never upside down; outside the point only at the ends."""
+    """Write a label along the ray of a branch, never upside down.
+
+    The label of a branch without children is outside the point, all others are inside.
+    """
     degrees = float(np.rad2deg(spot.angle)) % 360.0
     flipped = 90.0 < degrees < 270.0
     outward = not spot.branch.children

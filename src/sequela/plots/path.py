@@ -34,7 +34,8 @@ _LONGEST = 12
 def plot_path(path: PenaltyPath, *, max_labels: int = 10, ax: Axes | None = None) -> Axes:
     """Draw every interaction along the path, from large to small penalties.
 
-    The panel above shows the log-likelihood; the numbers above it are numbers of interactions.
+    The panel above the axes shows the log-likelihood. The numbers above this panel are numbers of
+    interactions.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def plot_path(path: PenaltyPath, *, max_labels: int = 10, ax: Axes | None = None
     ]
     _draw_likelihood(ax, path)
     if own:
-        settle(ax)  # the distance between names depends on the room that the panel leaves
+        settle(ax)  # the distance between names depends on the final height of the axes
     _name_lines(ax, float(penalties[-1]), final[named], texts)
     if own:
         settle(ax)
@@ -152,7 +153,8 @@ def _name_lines(ax: Axes, at: float, values: NDArray[np.float64], texts: list[st
 
 def _apart(places: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
     """Return ascending positions in 0 to 1 with distances of at least `gap`, close to `places`."""
-    # Subtract the sum of all gaps before a position: then the positions only have to be ascending.
+    # Subtract from each position the sum of all gaps before it. Then the positions only have to be
+    # ascending.
     moved = places - gap * np.arange(places.size)
     blocks: list[tuple[float, int]] = []
     for value in moved:

@@ -37,7 +37,7 @@ def plot_positions(
     show : {"time", "place"}
         Whether to show the arrival time or the position in the order.
     max_items : int
-        Show at most this many items, the most frequent ones, the earliest on top.
+        Show at most this many items, the most frequent ones. The earliest item is on top.
     ax : Axes or None
         Where to draw; None makes a new figure.
 

@@ -58,7 +58,7 @@ DIAGONAL = "0.6"
 # Font sizes in points.
 TEXT = 9.0
 SMALL = 7.5
-_MARGIN = 0.06  # inches
+_MARGIN = 0.06  # margin around the figure in inches
 _MAX_LAYOUTS = 5
 
 # Colours, line styles and markers of several curves. The colours are those of Okabe and Ito without
@@ -86,7 +86,7 @@ _SETTINGS = {
 
 
 def load(name: str) -> Any:
-    """Import a module of the extra `plot`; raise with the install command if it is missing."""
+    """Import a module of the extra `plot`. If it is missing, the error says how to install it."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -154,7 +154,10 @@ def series_colours() -> list[str]:
 
 
 def check_columns(name: str, table: Any, columns: Iterable[str], maker: str) -> pd.DataFrame:
-    """Return a table; raise if columns or rows are missing. `maker` is the call that makes one."""
+    """Return the table; raise an error if columns or rows are missing.
+
+    `maker` is the call that makes such a table, for the message.
+    """
     if not isinstance(table, pd.DataFrame):
         raise InputError(
             f"{name} is of type {type(table).__name__}; expected a DataFrame from {maker}"
@@ -171,7 +174,10 @@ def check_columns(name: str, table: Any, columns: Iterable[str], maker: str) -> 
 
 
 def check_result(name: str, result: object, expected: type, maker: str) -> None:
-    """Raise if `result` is not of the expected class; `maker` is the call that returns one."""
+    """Raise an error if `result` is not of the expected class.
+
+    `maker` is the call that returns such a result, for the message.
+    """
     if not isinstance(result, expected):
         raise InputError(
             f"{name} is of type {type(result).__name__}; expected {expected.__name__} from {maker}"
@@ -243,8 +249,9 @@ def root(figure: Any) -> Any:
 def settle(ax: Any) -> None:
     """Compute the layout of the figure now, so that positions in it can be measured.
 
-    Panels next to axes move with them, which the layout takes into account only in the next round.
-    So it is repeated until no axes move by more than a thousandth of the figure.
+    Panels next to axes move with the axes, which the layout takes into account only in the next
+    round. Therefore the layout is repeated until no axes move by more than a thousandth of the
+    figure.
     """
     whole = root(ax)
     with _missing_signs_allowed():

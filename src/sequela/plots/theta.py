@@ -52,8 +52,8 @@ def plot_theta(
 
     Items that interact are next to each other. Most items come before those on which they act.
 
-    For a posterior the means are drawn. Cells fade to grey if the sign of the effect is uncertain:
-    with a probability of 0.95 they have their full colour, with one half they are grey.
+    For a posterior the means are drawn. Cells fade to grey if the sign of the effect is uncertain.
+    If the sign has a probability of 0.95, a cell has its full colour; with 0.5 it is grey.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def _draw_base_rates(ax: Axes, log_rates: NDArray[np.float64], inches: float, im
     rates = np.exp(log_rates)
     low, high = float(rates.min()), float(rates.max())
     if high < 1.2 * low:
-        low, high = low / 1.5, high * 1.5  # a scale needs two ends
+        low, high = low / 1.5, high * 1.5  # the ends of a colour scale must differ
     band = strip.imshow(
         rates[None, :], cmap="Greys", norm=colors.LogNorm(low, high), aspect="auto",
         interpolation="nearest",

@@ -19,8 +19,8 @@ __all__ = ["item_ticks", "plain_ticks"]
 def item_ticks(axis: Any, labels: Sequence[str], inches: float) -> None:
     """Label the positions 0, 1, ... of an image.
 
-    Many labels are drawn smaller, and if necessary only every k-th. `inches` is the length of the
-    axis. The labels come from `labels.short`.
+    If there are many labels, they are smaller, and if necessary only every k-th label is drawn.
+    `inches` is the length of the axis. The labels come from `labels.short`.
     """
     pitch = 72.0 * inches / max(len(labels), 1)
     size = min(TEXT, max(5.0, 0.85 * pitch))

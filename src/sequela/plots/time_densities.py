@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_time_densities"]
 
-_HELD = 0.995  # share of every posterior that the picture shows
+_HELD = 0.995  # the figure shows at least this share of every posterior
 
 
 def plot_time_densities(
@@ -38,7 +38,7 @@ def plot_time_densities(
     labels : list or None
         One label per posterior; None: those of the mapping, or 1, 2, ...
     times : sequence of float or None
-        Where to evaluate the densities; None: on a separate grid for each.
+        Where to evaluate the densities. None: each density has its own grid.
     ax : Axes or None
         Where to draw; None makes a new figure.
 

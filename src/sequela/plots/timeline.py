@@ -1,4 +1,4 @@
-"""Plot samples by pseudo-time, with their items and the arrival times of these."""
+"""Plot samples by pseudo-time, with their items and the arrival times of the items."""
 
 from __future__ import annotations
 
