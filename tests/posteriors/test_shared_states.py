@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sequela.posteriors.shared_states import share_lattices
+from sequela.posteriors.shared_states import choose_largest_lattice, share_lattices
 
 SETS = st.lists(st.frozensets(st.integers(0, 90), max_size=5), max_size=6)
 
@@ -73,3 +73,20 @@ def test_counts_of_equal_sets_are_added():
         frozenset({0, 2}): 5.0,
     }
     assert [lattice.samples[s] for s in lattice.observed] == pytest.approx([2.5, 5.0])
+
+
+def test_sets_of_nine_and_ten_items_have_latent_orders_if_they_have_too_many_states():
+    rng = np.random.default_rng(1)
+    sets = [np.sort(rng.permutation(60)[:size]) for size in rng.integers(7, 13, 40)]
+    limit = choose_largest_lattice(sets)
+    sizes = {}
+    for largest in (8, 9, 10):
+        kept = [s for s in sets if len(s) <= largest]
+        sizes[largest] = len(share_lattices(kept, [1.0] * len(kept)).size)
+    assert limit == max([8] + [k for k in (9, 10) if sizes[k] <= 8000])
+    assert limit < 10 < len(sets)
+    assert choose_largest_lattice(sets[:2]) == 10
+    # However many states: sets of eight items are summed.
+    many = [np.arange(k, k + 8) for k in range(400)]
+    assert len(share_lattices(many, [1.0] * 400).size) > 8000
+    assert choose_largest_lattice(many) == 8

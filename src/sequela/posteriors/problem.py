@@ -11,7 +11,7 @@ from sequela.kernels.arguments import Jumps, PosteriorState, PosteriorTarget, Tr
 from sequela.kernels.posterior_sweep import COUNTS, advance, read_theta
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.posteriors.priors import prior_shape
-from sequela.posteriors.shared_states import share_lattices
+from sequela.posteriors.shared_states import choose_largest_lattice, share_lattices
 from sequela.support.errors import InputError
 from sequela.support.jit import call
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LARGEST_LATTICE", "Problem", "no_shifts"]
 
-# Larger sets have latent orders. A set of 10 items has up to 1,024 states of its own.
+# Larger sets of weighted samples have latent orders, which support no weights. A set of 10 items
+# has up to 1,024 states of its own.
 LARGEST_LATTICE = 10
 # The largest number of pairs for jumps, and the number of copies of the most associated pair.
 _MOST_PAIRS = 2000
@@ -66,9 +67,9 @@ class Problem:
 
     @classmethod
     def of(
-        cls, data: Dataset, prior: Prior, observation: Observation, largest_lattice: int
+        cls, data: Dataset, prior: Prior, observation: Observation, largest_lattice: int | None
     ) -> Problem:
-        """Prepare data and prior."""
+        """Prepare data and prior; if `largest_lattice` is None, it is chosen."""
         stop_rate = observation.constant_rate
         if stop_rate is None:
             raise InputError(
@@ -77,8 +78,14 @@ class Problem:
                 "sequela.Exponential()"
             )
         data.require_plain("the posterior of theta")
-        _refuse_weighted_orders(data, largest_lattice)
         distinct = DistinctSamples.of(data)
+        if largest_lattice is None and data.weights is None:
+            largest_lattice = choose_largest_lattice(
+                map(distinct.items, range(len(distinct.sizes)))
+            )
+        elif largest_lattice is None:
+            largest_lattice = LARGEST_LATTICE
+        _refuse_weighted_orders(data, largest_lattice)
         if distinct.timed.any():
             row = int(distinct.first[np.nonzero(distinct.timed)[0][0]])
             raise InputError(

@@ -15,7 +15,7 @@ from sequela.learning.checkpoint import check_place, fingerprint
 from sequela.learning.interrupt import graceful_stop
 from sequela.observation import as_observation
 from sequela.posteriors.priors import as_prior, prior_to_json
-from sequela.posteriors.problem import LARGEST_LATTICE, Problem
+from sequela.posteriors.problem import Problem
 from sequela.posteriors.result import Draws, Posterior
 from sequela.posteriors.stored_walkers import restore_walkers, store_walkers
 from sequela.posteriors.walkers import Plan, Walkers
@@ -60,7 +60,7 @@ class PosteriorKeywords(TypedDict, total=False):
     warm_up: int | None
     thin: int | None
     jumps: int
-    largest_lattice: int
+    largest_lattice: int | None
     random_state: RandomState
     n_threads: int | None
 
@@ -106,7 +106,8 @@ def posterior(
         for every order, but no more than `most_draws`, 4000), `chains` (4), `warm_up` (draws that
         are discarded: 500 sweeps, or half of `draws`), `thin` (sweeps per draw; 2 to 10, the more
         the fewer items there are), `jumps` (per sweep, 12), `replicas` (heated copies that exchange
-        states with each chain; 1: none), `largest_lattice` (10), `random_state`, `n_threads`.
+        states with each chain; 1: none), `largest_lattice` (None: 8 to 10, so that an evaluation is
+        fast), `random_state`, `n_threads`.
 
     Returns
     -------
@@ -175,9 +176,9 @@ class _Run:
             return run
         chosen = as_prior(prior)
         plan = _read_plan(options, data.n_items)
-        largest = positive_integer(
-            "largest_lattice", options.get("largest_lattice", LARGEST_LATTICE)
-        )
+        largest = options.get("largest_lattice")
+        if largest is not None:
+            largest = positive_integer("largest_lattice", largest)
         if place is not None and place.exists():
             earlier = Posterior.load(place)
             problem = _same_problem(earlier, data, chosen, observation)

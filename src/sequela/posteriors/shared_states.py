@@ -13,7 +13,35 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["share_lattices"]
+__all__ = ["choose_largest_lattice", "share_lattices"]
+
+# Sets of up to _MOST_ITEMS items are summed over their lattices, unless the union of the lattices
+# has more than _MOST_STATES states. Then the largest sets have latent orders instead, but never
+# sets of up to _LEAST_ITEMS items: chains mix more slowly if many samples have latent orders.
+_MOST_ITEMS = 10
+_LEAST_ITEMS = 8
+_MOST_STATES = 8000
+
+
+def choose_largest_lattice(sets: Iterable[NDArray[np.int64]]) -> int:
+    """Return the number of items above which a set has a latent order.
+
+    Examples
+    --------
+    >>> choose_largest_lattice([np.arange(10)])
+    10
+    >>> choose_largest_lattice([np.arange(k, k + 10) for k in range(20)])
+    9
+    """
+    masks = [sum(1 << int(item) for item in items) for items in sets]
+    found: set[int] = {0}
+    for size in range(1, _MOST_ITEMS + 1):
+        for mask in masks:
+            if mask.bit_count() == size:
+                _add_subsets(found, mask)
+        if size > _LEAST_ITEMS and len(found) > _MOST_STATES:
+            return size - 1
+    return _MOST_ITEMS
 
 
 def share_lattices(sets: Iterable[NDArray[np.int64]], counts: Iterable[float]) -> SharedLattice:
