@@ -240,7 +240,7 @@ def test_frames_are_recognised_once_pandas_is_there():
 
 
 def test_linear_algebra_of_numba_works_after_a_fit():
-    """Numba is loaded without its look at scipy.linalg, and finds it when it is needed."""
+    """Numba is loaded without scipy.linalg, and finds scipy.linalg when it is needed."""
     script = (
         "import sys, numpy as np, sequela\n"
         "sequela.fit([{'a'}, {'a', 'b'}, set()], penalty=0.1)\n"

@@ -65,7 +65,7 @@ def test_the_objective_is_what_a_fit_says_of_itself():
 
 
 def test_large_sets_are_sampled_and_the_error_is_known(monkeypatch):
-    """By 5 standard errors of 8 chains; the seed is fixed."""
+    """The error is below 5 standard errors, from 8 chains; the seed is fixed."""
     theta = known_theta(16, 4.0, 12)
     X = np.zeros((3, 16), dtype=bool)
     X[0, :12] = X[1, :3] = True
@@ -116,7 +116,7 @@ def test_the_known_theta_has_the_interactions_asked_for():
         theta = known_theta(n, 1.0, interactions)
         off = theta[~np.eye(n, dtype=bool)]
         assert np.count_nonzero(off) == interactions
-        # Clocks neither act on the interacting items nor feel them.
+        # Clock items neither act on the interacting items nor are changed by them.
         assert not theta[INTERACTING:, :INTERACTING].any()
         assert not theta[:INTERACTING, INTERACTING:].any()
 

@@ -50,7 +50,7 @@ def test_a_folder_with_draws_tables_and_a_record(table, tmp_path):
     orders = pd.read_csv(folder / "orders.csv")
     assert orders["probability"].tolist() == found.orders()["probability"].tolist()
     labels = {*orders["first"], *orders["second"]}
-    assert not any(label.startswith("=") for label in labels)  # nothing a spreadsheet would run
+    assert not any(label.startswith("=") for label in labels)  # no spreadsheet formula
     record = json.loads((folder / "run.json").read_text())
     assert record["command"] == "posterior"
     assert record["options"]["random_state"] == 1

@@ -130,7 +130,7 @@ def test_force_replaces_an_earlier_fit_and_a_failure_does_not(table, tmp_path, m
 
 
 def test_every_command_tells_how_it_read_its_table(folder, table, tmp_path):
-    """As `sequela import` does: which column was read as ids, and what was dropped."""
+    """Commands say, as `sequela import` does, which column has the ids and what was dropped."""
     mine = tmp_path / "mine.csv"
     frame = pd.read_csv(table).drop(columns="time").rename(columns={"sample": "tumour"})
     frame["tumour"] = [f"T{number}" for number in frame["tumour"]]

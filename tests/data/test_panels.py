@@ -1,4 +1,4 @@
-"""Gene panels: genes outside the panel are missing, but a gene with a call is present."""
+"""Gene panels: genes outside the panel are missing, but a gene with a mutation is present."""
 
 from __future__ import annotations
 

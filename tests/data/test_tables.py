@@ -31,7 +31,7 @@ real = pytest.mark.skipif(not REAL.is_dir(), reason=f"no real data in {REAL}")
 labels = (
     any_labels(alphabet=st.characters(codec="utf-8", exclude_categories=["C", "Z"]))
     .filter(lambda x: x.casefold() not in {"0", "1", "true", "false", "yes", "no", "0.0", "1.0"})
-    # A header that names the ids but one item too few is refused, and has its own test.
+    # A header that names the ids but lacks an item is refused. Another test checks this.
     .filter(lambda x: x.casefold().lstrip("#") not in _ID_NAMES and not x.startswith("sep="))
 )
 SPELLINGS = [("0", "1"), ("FALSE", "TRUE"), ("no", "yes"), ("0.0", "1.0"), ("False", "True")]

@@ -43,7 +43,7 @@ def table(n, sets):
 
 
 def masks(X):
-    """The number of each set, bit j for item j: the index into `reference.set_distribution`."""
+    """Return each set as a number (bit j for item j): its index in `reference.set_distribution`."""
     return np.asarray(X, dtype=int) @ (1 << np.arange(np.shape(X)[1]))
 
 

@@ -170,7 +170,7 @@ def test_a_fit_with_times_resumes(tmp_path, monkeypatch):
 
 
 def test_a_fit_without_a_given_seed_resumes(data, tmp_path, monkeypatch):
-    """The default: the seed that was drawn is in the checkpoint, and belongs to the fit."""
+    """Without a given seed, the seed that was drawn is stored in the checkpoint and used again."""
     file = tmp_path / "fit"
     learner = SetChain(0.02, n_starts=3, checkpoint=file, checkpoint_every=0.0)
     assert run_until_killed(monkeypatch, clone(learner), data, 15)

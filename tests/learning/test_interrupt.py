@@ -131,7 +131,7 @@ def test_other_solvers_stop_too():
 
 
 def test_interrupts_that_end_it_at_once():
-    """A second Ctrl-C ends at once, and so does one while the penalty is chosen."""
+    """A second Ctrl-C ends a fit at once; during the choice of the penalty, the first does."""
     done = run(
         """
         for when, learner in (

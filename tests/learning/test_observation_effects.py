@@ -34,7 +34,7 @@ def all_sets(n):
 
 
 def ours(log_theta, items=None):
-    """A model from mhn's table: their rows are acted upon, their last row is the observation."""
+    """Return our model from mhn's table: columns act on rows, the last row is the observation."""
     return Model(log_theta[:-1].T, items, observation=ObservationEffects(log_theta[-1]))
 
 
@@ -123,7 +123,7 @@ def test_draws_have_the_probabilities_and_the_times_of_the_effects():
     share = np.bincount(drawn.to_dataset().values @ [1, 2], minlength=4) / 40_000
     p = brute_force(theta, omega)
     assert np.all(np.abs(share - p) < 5 * np.sqrt(p / 40_000))
-    # A state is left or observed at its total rate: the mean time there is one over it.
+    # The mean time in a state is the inverse of its total rate, the observation included.
     some = np.flatnonzero(drawn.set_sizes)
     only_first = some[drawn.sequence[drawn.indptr[some]] == 0]
     start = drawn.indptr[only_first]

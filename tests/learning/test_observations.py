@@ -65,7 +65,7 @@ def test_the_comparison_does_not_depend_on_the_number_of_threads():
 
 
 def test_effects_are_chosen_where_they_are_true_and_not_elsewhere():
-    """Items that act on the observation alone: without effects, every pair interacts."""
+    """The items act only on the observation; a model without effects needs all interactions."""
     effects = ObservationEffects(np.array([1.5, -1.5, 1.0, -1.0, 1.2, -1.2]))
     kinds = [Exponential(), Gamma(3.0), "effects"]
     for truth, expected in ((effects, "effects"), (Exponential(), "exponential")):

@@ -80,7 +80,7 @@ def test_the_largest_penalty_is_the_smallest_without_interactions(data):
 
 
 def test_an_item_that_is_missing_everywhere_it_could_be_keeps_its_known_share():
-    """Base rates are those of the known cells: half of a panel missing changes nothing."""
+    """If an item is missing in half of the samples, its base rate is that of the known cells."""
     rng = np.random.default_rng(3)
     X = (rng.random((400, 2)) < 0.3).astype(float)
     half = X.copy()

@@ -1,4 +1,4 @@
-"""Effects on the observation with an L1 penalty: optimality, a slow twin, and what they recover."""
+"""Effects on the observation with an L1 penalty: optimality, and what they recover."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def learned():
 
 
 def test_the_optimality_conditions_hold(learned):
-    """Entries of 0 have a slope within the penalty; at all others, the penalty balances it."""
+    """At entries of 0 the slope is at most the penalty; at other entries it equals the penalty."""
     values, model = learned
     assert model.metadata["converged"]
     point, weights = as_point(model), penalty_weights()
@@ -85,7 +85,7 @@ def test_the_optimality_conditions_hold(learned):
 
 
 def test_proximal_gradient_steps_find_the_same_model(learned):
-    """A slow twin: steps of the gradient, each followed by soft thresholding."""
+    """A slow implementation: steps of the gradient, each followed by soft thresholding."""
     values, model = learned
     counts, weights = count(values), penalty_weights()
     start = np.vstack(

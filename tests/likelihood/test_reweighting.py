@@ -108,7 +108,7 @@ def test_orders_in_exact_proportion_give_the_exact_answer(case):
     share = np.array([[posterior[tuple(S[o].tolist())] for o in listed] for listed in orders])
     columns = Parameters(other, Exponential(rate)).columns(S)
     log_weights = np.stack([drawn.log_weights(columns, chain) for chain in range(len(orders))])
-    # An order that counts q times as often as the mean one is like a weight q times as large.
+    # An order with q times the mean count corresponds to a weight q times as large.
     corrected = log_weights + np.log(share * share.size)
     found = drawn.weigh(corrected)
     assert found.log_p == pytest.approx(ref.log_p_set(other, S, stop_rate=rate), abs=1e-9)

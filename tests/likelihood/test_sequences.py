@@ -74,7 +74,7 @@ def mp_log_p_chain(theta, sigma, t):
     return float(ref._until_stable(log_p))
 
 
-# --- Against the twins ----------------------------------------------------------------------------
+# --- Against the reference ------------------------------------------------------------------------
 
 
 @quick

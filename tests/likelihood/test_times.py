@@ -32,7 +32,7 @@ def at_time(theta, S, t):
 
 
 def assert_relative(found, expected, rtol):
-    """Entries may be as large as rate * t: each is compared relative to itself, small ones to 1."""
+    """Compare each entry with a tolerance relative to the larger of 1 and its size."""
     np.testing.assert_array_less(
         np.abs(found - expected), rtol * np.maximum(1.0, np.abs(expected)), strict=False
     )
@@ -89,7 +89,7 @@ def uniformised(theta, S, t):
     return total
 
 
-# --- Against the twins ----------------------------------------------------------------------------
+# --- Against the reference ------------------------------------------------------------------------
 
 
 @quick

@@ -124,7 +124,7 @@ def test_wrong_arguments_of_the_matrix_are_named(options, words):
 
 
 def test_cells_of_a_posterior_fade_with_the_uncertainty_of_the_order():
-    """a comes before b in all models; c before or after either, as often."""
+    """a comes before b in all models; c comes before or after each of them equally often."""
     theta = np.tile(np.diag([1.0, -3.0, 0.0]), (2, 20, 1, 1))
     theta[:, :, 0, 1] = 4.0
     theta[:, ::2, 2, 2] = 3.0

@@ -176,7 +176,7 @@ def test_wrong_arguments_are_named(options, words):
 
 
 def certain_and_not():
-    """a promotes b in all models, c acts on a with either sign, d on nothing."""
+    """a promotes b in all models, c promotes or inhibits a, and d acts on nothing."""
     theta = np.tile(np.diag([-1.0, -2.0, -1.0, 0.0]), (2, 20, 1, 1))
     theta[:, :, 0, 1] = np.linspace(1.0, 3.0, 20)
     theta[:, ::2, 2, 0] = 1.0

@@ -237,7 +237,7 @@ def test_a_jump_of_the_only_two_items_keeps_the_likelihood():
 
 
 def test_a_share_at_the_end_of_its_range_is_not_left():
-    """There, rounding would decide. Rare items jump if both of their orders are possible."""
+    """At the end, rounding would decide. Rare items jump if both of their orders are possible."""
     target, _ = twins.target_of([], WIDE, 2)
     beyond = np.array([[-1.0, 0.0], [-40.0, 1.0]])
     assert 0.0 < shares(beyond)[4] / shares(beyond)[3] < 1e-12

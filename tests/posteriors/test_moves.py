@@ -1,4 +1,4 @@
-"""Every move leaves its target as it is.
+"""Every move leaves its target distribution unchanged.
 
 The check needs no converged chain. If theta is drawn from the prior, data from the model at theta,
 and latent orders with the data, then theta is a draw of its posterior given these data. If the

@@ -51,8 +51,8 @@ def test_associated_pairs_are_tried_more_often():
     """In proportion to 1 plus the likelihood-ratio statistic of the 2 x 2 table, by SciPy."""
     rng = np.random.default_rng(2)
     X = rng.random((200, 4)) < 0.4
-    X[:, 1] = X[:, 0] ^ (rng.random(200) < 0.35)  # weakly together
-    X[:, 3] = X[:, 2] ^ (rng.random(200) < 0.75)  # rather not together
+    X[:, 1] = X[:, 0] ^ (rng.random(200) < 0.35)  # together more often than by chance
+    X[:, 3] = X[:, 2] ^ (rng.random(200) < 0.75)  # together less often than by chance
     problem = Problem.of(Dataset(X), Laplace(), Exponential(), 12)
     pairs, copies = np.unique(problem.jumps.pairs, axis=0, return_counts=True)
     assert pairs.tolist() == [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]

@@ -42,7 +42,7 @@ def run(walkers, draws, n_threads=1):
 
 
 def bounded(theta):
-    """Numbers between 0 and 1 that tell where the entries of theta are: heavy tails do no harm."""
+    """Map the entries of theta to numbers between 0 and 1, so that heavy tails do not matter."""
     entries = theta.reshape(*theta.shape[:-2], -1)
     return np.concatenate([expit(entries), expit(3.0 * entries), entries > 0.5], axis=-1)
 

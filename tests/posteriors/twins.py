@@ -159,7 +159,7 @@ def state_at(z, scale=0.0, orders=()):
 def trajectory(n, step, most_steps=6, rng=None, *, learned=False):
     """Trajectories with the metric of the prior; with `rng`, one with some random directions.
 
-    Only a learned scale is moved by a trajectory, so that directions have no part in a fixed one.
+    A trajectory moves only a learned scale, so directions do not matter for a fixed scale.
     """
     directions, shrink = np.zeros((n + 1, n * n + 1)), np.zeros(n + 1)
     if rng is not None:

@@ -60,7 +60,7 @@ def test_workers_use_one_thread_each_and_no_more_work_at_once_than_there_are(pai
 
 
 def test_a_cluster_of_one_core_does_the_work_and_not_this_process(tmp_path):
-    """joblib would ignore a cluster with a single core."""
+    """The cluster does the work, although joblib would ignore a cluster with a single core."""
     with cluster_of(tmp_path, 1) as single:
         table = run(
             plan_of("threads", [{}] * 3), tmp_path / "a", backend="dask", cluster=single.address
@@ -117,7 +117,7 @@ def test_the_death_of_the_scheduler_is_an_error_with_a_resumable_state(tmp_path)
 
 
 def test_a_repeat_that_kills_its_workers_is_a_failed_repeat(tmp_path):
-    """joblib would wait for it forever."""
+    """The repeat is reported as failed, although joblib would wait for it forever."""
     plan = plan_of("kill_the_worker", [{"number": i} for i in range(5)])
     with (
         cluster_of(tmp_path, 2, allowed_failures=1) as own,

@@ -78,7 +78,7 @@ def test_the_front_door_loads_nothing():
 
 
 def test_the_front_door_opens_to_every_name():
-    """A module of the same name as a function would hide it."""
+    """A module with the same name as a public function would hide the function."""
     for name in repeats.__all__:
         assert callable(getattr(repeats, name))
     assert "plan_fits" in dir(repeats)

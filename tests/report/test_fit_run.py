@@ -258,7 +258,7 @@ def test_what_takes_long_is_announced_with_time_and_memory(table, tmp_path, monk
 
 
 def test_tables_stay_within_their_budget(table, tmp_path):
-    """What would take longer is sampled, and a notice says how much."""
+    """Samples that would take longer are sampled, and a notice says how many."""
     output = OutputOptions(figures=("svg",), table_seconds=1e-3)
     found = run_fit(table, tmp_path / "fit", OPTIONS, output=output)
     assert found.notices == ()  # small sets are always exact

@@ -1,4 +1,4 @@
-"""Temporary files of killed processes: swept, and never those of a process that runs."""
+"""Temporary files of killed processes are removed, and never those of a running process."""
 
 import subprocess
 import sys

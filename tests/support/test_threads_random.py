@@ -197,7 +197,7 @@ def test_no_seed_is_recorded_and_reproduces(model):
 
 @pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
 def test_generators_move_on(model, kind):
-    """A generator gives a new seed with every call, and the same ones from the same start."""
+    """A generator gives a new seed at every call; equal generators give the same seeds."""
     theta, X, _ = model
     X = X[X.sum(axis=1) >= 10][:1]
     seeds = []
@@ -274,7 +274,7 @@ def test_streams_of_different_purposes_never_have_the_same_key(index):
 
 
 def test_no_other_stream_can_have_the_key_of_a_simulation():
-    """That has one number, the chunk; all others have at least two."""
+    """The key of a simulation has one number, the chunk; all other keys have at least two."""
     for chunk in (0, 1, 10, 2**20):
         assert key(simulation_stream(7, chunk)) == (chunk,)
     for purpose in Purpose:
@@ -338,7 +338,7 @@ def test_what_is_no_number_of_threads(bad):
 
 
 def test_cores_are_those_of_joblib(monkeypatch):
-    """It knows the limits of containers, too; ours does not have to be loaded from it."""
+    """joblib knows the limits of containers. Our function agrees with it without loading it."""
     from joblib import cpu_count
 
     monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)

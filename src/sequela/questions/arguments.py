@@ -27,7 +27,10 @@ _SHOWN = 5
 
 
 def find_item(model: Model, label: Any) -> int:
-    """Return the position of one item; raise with the closest matches if it is unknown."""
+    """Return the position of one item in the model.
+
+    If the label is unknown, the error lists the most similar labels of the model.
+    """
     text = compose(str(label))
     if isinstance(label, (str, int, np.integer)) and text in model.items:
         return model.items.index(text)
@@ -48,10 +51,11 @@ def find_item(model: Model, label: Any) -> int:
 
 
 def find_items(model: Model, labels: Iterable[Any] | str, what: str = "items") -> NDArray[np.int64]:
-    """Return the positions of several items, in the given order; each may be given once.
+    """Return the positions of several items in the model, in the order in which they are given.
 
-    A row of a data set (true/false for each item, or an array, Series or mapping of zeros and
-    ones) means the items that are present. Other numbers are labels.
+    `labels` is a list of different labels, or a row of a data set. A row has true or false for each
+    item, or it is an array, Series or mapping of zeros and ones. It stands for the items that are
+    present. All other numbers are labels. `what` is the name of the argument, for errors.
     """
     if isinstance(labels, str):
         raise InputError(f"{what} is the text {labels!r}; expected a list of items: [{labels!r}]")
@@ -112,7 +116,8 @@ def _is_row(model: Model, labels: Any, listed: list[Any], what: str) -> bool:
     """Return whether `labels` is a row with one true/false value per item, not a list of labels."""
     known = [x for x in listed if not (pd.api.types.is_scalar(x) and pd.isna(x))]
     truths = bool(known) and all(isinstance(x, (bool, np.bool_)) for x in known)
-    # Zeros and ones could also be labels, unless an index gives the item of each.
+    # Zeros and ones could also be labels. They are a row if an index names their items, or if there
+    # is one for each item of the model.
     named = isinstance(labels, pd.Series) and all(isinstance(n, str) for n in labels.index)
     whole = isinstance(labels, (np.ndarray, pd.Series)) and len(listed) == model.n_items
     numbers = bool(known) and all(_is_mark(x) for x in known) and (named or whole)

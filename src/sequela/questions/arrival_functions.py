@@ -1,13 +1,13 @@
 """Orders of items without a common ancestor, from the distributions of their arrival times.
 
 An ancestor of an item is an item that acts on it, directly or through others. Items without a
-common ancestor are independent until the observation. With the probability F_a(s) that a has
-arrived by time s, the density f_b of the arrival of b, and the rate z of the observation,
+common ancestor are independent until the observation. Let F_a(s) be the probability that a has
+arrived by time s, f_b the density of the arrival time of b, and z the rate of the observation. Then
 
     P(a before b, both observed) = integral of F_a(s) f_b(s) exp(-z s).
 
-All pairs of such items are therefore one matrix product, and a lattice needs the ancestors of one
-item only instead of two.
+So one matrix product gives the orders of all such pairs. A lattice needs the ancestors of only one
+item, and not those of both items of a pair.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["independent_orders"]
 
-# Functions of time need memory for every state: 30 MB for this many ancestors.
+# Largest number of ancestors of an item. The functions of time of all states then need 30 MB.
 _MOST_ANCESTORS = 13
 
 
@@ -49,7 +49,7 @@ def independent_orders(
     acting: Sequence[frozenset[int]],
     threads: int,
 ) -> NDArray[np.float64]:
-    """Return P(a before b, both observed) of items without common ancestors; NaN for other pairs.
+    """Return P(a before b, both observed) if a and b have no common ancestor; NaN for other pairs.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def independent_orders(
     places : array of int
         The items.
     acting : sequence of sets
-        For each item, the item itself and all items that act on it, directly or not.
+        For each item, the item itself and all items that act on it, directly or through others.
     threads : int
         Number of threads.
     """
@@ -96,7 +96,7 @@ def independent_orders(
             present[row], density[row] = parts[held[i]][0][at], parts[held[i]][1][at]
         weights = np.exp(grid.log_weights - parameters.stop_rate * grid.times)
         found = (present * weights) @ density.T
-        # P(both observed) by integration by parts; it checks the sum of the two orders.
+        # P(both observed), by integration by parts. The two orders must add up to this value.
         both = parameters.stop_rate * (present * weights) @ present.T
     lost = {lattice: part[2] > ACCURACY for lattice, part in parts.items()}
     row_of = {i: row for row, i in enumerate(wanted)}
@@ -113,7 +113,7 @@ def _in_range(parameters: Parameters, lattice: frozenset[int]) -> bool:
 
 
 def _lattices(needs: Sequence[frozenset[int]]) -> list[frozenset[int]]:
-    """Return the largest of the sets: those that are not a subset of another."""
+    """Return the sets that are not a subset of another set."""
     kept: list[frozenset[int]] = []
     for need in sorted(set(needs), key=lambda x: (-len(x), sorted(x))):
         if not any(need <= larger for larger in kept):
@@ -124,7 +124,10 @@ def _lattices(needs: Sequence[frozenset[int]]) -> list[frozenset[int]]:
 def _on_grid(
     f: ComponentFunction, grid: TimeGrid
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Return F and f of all items of a lattice at the points of the grid, and the largest error."""
+    """Return F and f of all items of a lattice at the points of the grid, and the largest error.
+
+    The error is the distance of the total probability of all states from 1.
+    """
     f.solve(grid)
     panels = grid.half.size
     present = np.empty((f.k, DEGREES, panels))

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["item_arrivals"]
 
-# If an item is observed less often, its positions may agree by chance, and their spread gives no
-# standard error.
+# If an item is observed in fewer draws, all its positions may be equal by chance. Their spread then
+# gives no standard error.
 _FEWEST_OBSERVED = 20
 
 
@@ -42,7 +42,7 @@ def item_arrivals(
     model : Model, fitted SetChain, or theta
         The model.
     items : list of labels or None
-        None: all.
+        The items; None: all items.
     **settings
         `random_state`, `n_threads`; `draws` (number of simulated sequences, default 100,000) or
         `target_se` (of every mean position). See `Settings`.
@@ -50,10 +50,11 @@ def item_arrivals(
     Returns
     -------
     DataFrame
-        One row per item, sorted by mean position: share of sequences with the item; mean,
-        standard deviation and Monte Carlo standard error of the mean of its position (1 is first)
-        and of its arrival time. NaN for an item that was never drawn. ``attrs`` holds "draws" and
-        "seed".
+        One row per item, sorted by mean position. "observed" is the share of sequences with the
+        item. "position_mean" and "position_sd" are the mean and the standard deviation of its
+        position (1 is first), and "position_se" is the Monte Carlo standard error of the mean. The
+        columns "arrival_mean", "arrival_sd" and "arrival_se" are the same for its arrival time.
+        They are NaN for an item that was never drawn. ``attrs`` holds "draws" and "seed".
 
     Examples
     --------
@@ -78,7 +79,7 @@ def item_arrivals(
         for name, values in (("position", position + 1.0), ("arrival", drawn.arrival_times)):
             with np.errstate(divide="ignore", invalid="ignore"):
                 mean = np.bincount(drawn.sequence, values, n)[places] / observed
-                # Sum squared distances from the mean; a difference of moments would lose digits.
+                # Sum the squared distances from the mean: E(x^2) - E(x)^2 would lose digits.
                 around = np.full(n, np.nan)
                 around[places] = mean
                 square = (values - around[drawn.sequence]) ** 2

@@ -1,9 +1,10 @@
-"""The posterior of the observation time of a sample given its set.
+"""The posterior of the observation time of a sample, given its set.
 
-It is exact on the lattice, where the time is a mixture of sums of exponential times, and by
-components, where the integrand is the posterior density. For larger sets it is estimated from drawn
-orders. On the lattice and for drawn orders, the mean and the variance come from recursions, the
-density and the quantiles from the Laplace transform (`inversion`).
+It is exact on the lattice, where the time is a mixture of sums of exponential times. It is also
+exact by components, where the integrand of the likelihood is proportional to the posterior density.
+For larger sets it is estimated from drawn orders. On the lattice and for drawn orders, recursions
+give the mean and the variance, and the Laplace transform gives the density and the quantiles
+(`inversion`).
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TimePosterior", "pseudo_times", "time_posterior"]
 
-# Number of orders drawn for one sample beyond the budget, and for each sample in a table.
+# Default number of drawn orders of a set beyond the budget: for one sample, and in a table.
 DEFAULT_ORDERS = 320
 _TABLE_ORDERS = 160
 # Number of small sets whose quantiles are computed together.
@@ -69,7 +70,7 @@ _HIGHEST_PROBABILITY = 1.0 - 1e-9
 
 
 class TimeDistribution(Protocol):
-    """A distribution of times, with one row per chain; one row only if it is exact."""
+    """A distribution of times; its results have one row per chain, or one row if it is exact."""
 
     def evaluate(
         self, times: NDArray[np.float64]
@@ -80,7 +81,7 @@ class TimeDistribution(Protocol):
         """Return the quantiles for the given probabilities, (chains, probabilities)."""
 
     def pooled_quantiles(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantiles of the mean over the chains, (probabilities,)."""
+        """Return the quantiles of the mean distribution of all chains, (probabilities,)."""
 
     def grid(self) -> NDArray[np.float64]:
         """Return times, from 0 on, that cover the whole distribution."""
@@ -228,7 +229,7 @@ def time_posterior(
 
 
 class _Summary(NamedTuple):
-    """The numbers of one posterior in a table, without the lattice, which needs much memory."""
+    """The numbers of a posterior for the table; its lattice needs much memory and is not kept."""
 
     mean: float
     variance: float
@@ -255,7 +256,8 @@ def pseudo_times(
     data : Dataset, DataFrame, array or list of sets
         The samples. Observation times of the data are not used.
     quantiles : sequence of float
-        The probabilities of the quantiles to return; an empty list is faster.
+        The probabilities of the quantiles to return. Without quantiles (an empty list) the
+        computation is faster.
     level : float
         Probability of the interval "low" to "high", for a posterior of models.
     **settings
@@ -269,9 +271,9 @@ def pseudo_times(
         One row per sample: "size" of its set, posterior "mean" and "sd" of its time, Monte
         Carlo error "se" of the mean, the quantiles ("q05", "q50", "q95"), "method". ``attrs``
         holds "draws" and "seed" (0 and None if all are exact). For a posterior of models, "mean" is
-        the mean over the models, and "low" to "high" the interval of the mean time over the models,
-        with "effective" draws and "r_hat". "sd" and the quantiles then include the uncertainty
-        about the model: they are those of the mixture of the times over all models.
+        the mean over the models. "low" to "high" is the interval of the mean time over the models,
+        with its "effective" draws and "r_hat". "sd" and the quantiles then belong to the mixture of
+        the times over all models, so they include the uncertainty about the model.
 
     Examples
     --------
@@ -340,8 +342,8 @@ def _summary(
 ) -> _Summary:
     """Return the numbers of a posterior for the table.
 
-    `found` are quantiles that were computed before; NaN: compute them here. A sampled posterior
-    always computes its quantiles here.
+    `found` holds the quantiles if they were computed before, else NaN. Missing quantiles, and all
+    quantiles of a sampled posterior, are computed here.
     """
     if posterior.draws or np.isnan(found).any():
         found = posterior.quantile(wanted.tolist())["time"].to_numpy()
@@ -352,7 +354,7 @@ def _summary(
 
 
 def _pieces(parameters: Parameters, distinct: DistinctSamples) -> list[NDArray[np.int64]]:
-    """Return the sets in pieces of work, the largest first; small sets are grouped."""
+    """Divide the sets into pieces of work, the largest first; small sets share a piece."""
     pieces: list[NDArray[np.int64]] = []
     together: list[int] = []
     for s in distinct.largest_first():

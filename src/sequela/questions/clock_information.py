@@ -51,17 +51,19 @@ def clock_curve(
     items: Iterable[Any] | None = None,
     **settings: Unpack[SettingsKeywords],
 ) -> pd.DataFrame:
-    """Return the expected posterior variance of the observation time by the number of items.
+    """Return the expected posterior variance of the observation time for each number of items.
 
-    For each number m, sets are simulated from the model of the m most frequent items only (with the
-    entries of theta among them). The posterior variance of the time given each set is averaged.
+    For each number m, sets are simulated from a model of only the m most frequent items, with the
+    entries of theta among these items. The result is the mean, over the simulated sets, of the
+    posterior variance of the time given the set.
 
     Parameters
     ----------
     model : Model, fitted SetChain, or theta
         The model.
     data : Dataset, DataFrame, array, list of sets, or None
-        Samples for the frequencies of the items; None: the frequencies of the model.
+        Samples from which the frequencies of the items are counted; None: the frequencies under
+        the model.
     sizes : list of int or None
         Numbers of items; None: 0, 1, 2, 5, 10, 20, 50, ... up to all.
     items : list of labels or None
@@ -73,8 +75,9 @@ def clock_curve(
     Returns
     -------
     DataFrame
-        Indexed by "m": "variance", its Monte Carlo standard error "se", "share" of the variance
-        without any item, and the "item" that was added last. ``attrs`` holds "draws" and "seed".
+        Indexed by "m": "variance", its Monte Carlo standard error "se", "share" (the variance
+        divided by the variance without any item), and the "item" that was added last. ``attrs``
+        holds "draws" and "seed".
 
     Examples
     --------
@@ -128,7 +131,9 @@ def _order(
     """Return the positions of the items in the order in which they are added."""
     if items is not None:
         if data is not None:
-            raise InputError("data and items were both given; expected one way to order the items")
+            raise InputError(
+                "data and items were both given; expected only one of them, to order the items"
+            )
         return find_items(model, items)
     if data is not None:
         share = as_samples(model, data).frequencies.to_numpy()
@@ -202,9 +207,9 @@ def clock_items(model: ModelLike, **settings: Unpack[SettingsKeywords]) -> pd.Da
 
 @dataclass(frozen=True)
 class _BatchSums:
-    """Sums over draws: number of draws, observation times, and both for draws with each item.
+    """Numbers of draws and sums of observation times: over all draws, and over draws with an item.
 
-    The first axis is the batch. The results of `total` and `without` have no such axis.
+    The first axis is the batch of draws. The results of `total` and `without` have no such axis.
     """
 
     count: NDArray[np.float64]
@@ -244,7 +249,10 @@ class _BatchSums:
     def explained(
         self,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return the variance of the time that presence explains, and the two mean times."""
+        """Return the variance of the time that the presence of each item explains, and mean times.
+
+        The mean times are those of the draws with the item, and of the draws without it.
+        """
         with np.errstate(invalid="ignore", divide="ignore"):
             time_present = self.time_present / self.present
             time_absent = (self.time - self.time_present) / (self.count - self.present)

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CohortOrders", "OrderBranch", "cohort_orders"]
 
-# Largest number of states of all lattices together, which takes some seconds. If there are more,
-# the largest sets are left out.
+# Largest number of states of all lattices together. They take some seconds. If the lattices have
+# more states, the largest sets are left out.
 _MAX_STATES = 1 << 22
 _MAX_SIZE = 20
 
@@ -133,7 +133,9 @@ class CohortOrders:
     def paths(
         self, length: int = 3, items: Iterable[Any] | None = None
     ) -> dict[tuple[str, ...], int]:
-        """Return the first `length` items of the orders with their numbers of samples, sorted.
+        """Return the first `length` items of the orders, with their numbers of samples.
+
+        The most frequent sequence comes first. Orders with fewer items are not counted.
 
         Examples
         --------
@@ -192,8 +194,8 @@ def cohort_orders(
     data : Dataset, DataFrame, array or list of sets
         The samples.
     max_size : int
-        Samples with more items get no order; at most 20. If there are very many large samples, the
-        limit is lower; it is returned as `CohortOrders.largest`.
+        Samples with more items get no order. The limit is at most 20, and lower if there are very
+        many large samples. The limit that was used is returned as `CohortOrders.largest`.
     **settings
         `n_threads`; see `Settings`.
 

@@ -27,7 +27,7 @@ def compared_orders(first: Orders, second: Orders) -> pd.DataFrame:
     -------
     DataFrame
         "a", "b", and P(a before b) in the "first" and the "second" cohort; one row per pair whose
-        order is known in both. Items are named so that "first" is at least one half. ``attrs``
+        order is known in both. "a" is the item for which "first" is at least one half. ``attrs``
         holds "items", the number of items that both have.
 
     Examples

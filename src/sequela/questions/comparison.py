@@ -1,8 +1,8 @@
 """Compare two cohorts or subtypes: which interactions and which orders differ.
 
-Two fits differ even by chance. So each cohort should be given as many models, which show how
-certain the results are: a posterior, or fits to resampled data. The cohorts are independent, so
-every model of one is compared with every model of the other. The differences of all these pairs
+Two fits differ even by chance. So give several models of each cohort, which show how certain the
+results are: a posterior, or fits to resampled data. The cohorts are independent, so every model of
+one cohort is compared with every model of the other. The differences of all these pairs of models
 give the intervals.
 """
 
@@ -56,13 +56,13 @@ class Comparison:
         first) with its interval "low" to "high", "larger" (the probability that the effect is
         larger in the second cohort), and "verdict".
     orders : DataFrame
-        One row per pair of items, with P(a before b) given that both are observed, in place of
-        the effect: "a", "b", and the other columns of `interactions`. In the first cohort, a
-        usually arrives before b.
+        One row per pair of items: "a", "b", and the columns of `interactions` from "first" on. They
+        hold P(a before b), given that both are observed, in place of the effect. In the first
+        cohort, a usually arrives before b.
     first_orders, second_orders : Orders
         The mean orders of each cohort, for `plots.plot_cohort_comparison`.
     models : tuple of int
-        Number of models of each cohort; (1, 1): the certainty of differences is unknown.
+        Number of models of each cohort. If it is (1, 1), the certainty of differences is unknown.
     level : float
         Probability of the intervals.
     notes : tuple of str
@@ -313,8 +313,8 @@ def _interval(
 ) -> tuple[float, float, float]:
     """Return (low, high, probability that the second is larger) for a difference.
 
-    Every model of one cohort is compared with every model of the other, because they are
-    independent. Equal values, such as two zeros, count half.
+    Every model of one cohort is compared with every model of the other, because the cohorts are
+    independent. A pair of equal values, such as two zeros, counts one half.
     """
     first, second = first[~np.isnan(first)], second[~np.isnan(second)]
     if not (first.size and second.size):

@@ -27,7 +27,7 @@ __all__ = ["ancestors", "arrival_probabilities", "arrivals_on_lattice", "given_s
 
 
 def ancestors(theta: NDArray[np.float64], targets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the targets and all items that act on one of them, directly or not; sorted."""
+    """Return the targets and all items that act on them, directly or through others; sorted."""
     acts = theta != 0.0
     np.fill_diagonal(acts, val=False)
     member = np.zeros(len(theta), dtype=np.bool_)
@@ -60,7 +60,7 @@ def arrivals_on_lattice(
     np.fill_diagonal(effects, 0.0)
     base = np.diagonal(theta)
     low = n // 2
-    # Use rates relative to the largest one: no rate overflows, and only ratios matter.
+    # Divide all rates by the largest one, so that no rate overflows. Only their ratios matter.
     top = float((base + np.maximum(effects, 0.0).sum(axis=0)).max(initial=0.0))
     lowest = float((base + np.minimum(effects, 0.0).sum(axis=0)).min(initial=0.0))
     if top - min(lowest, float(np.log(stop_rate))) > PRODUCT_LOG_RANGE:
@@ -95,7 +95,7 @@ def arrival_probabilities(parameters: Parameters, budget: Budget) -> NDArray[np.
 def _rates(
     base: NDArray[np.float64], effects: NDArray[np.float64], first: int, last: int
 ) -> NDArray[np.float64]:
-    """Return exp(base + effects of present items) for all subsets of items first to last."""
+    """Return exp(base + effects of present items) for all subsets of items first to last - 1."""
     log_rates = base[None, :]
     for item in range(first, last):
         with_item = log_rates + effects[item]

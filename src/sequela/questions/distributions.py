@@ -152,18 +152,19 @@ def item_frequencies(
     level : float
         Probability of the intervals, for a posterior.
     **settings
-        `budget`, `random_state`, `n_threads`; for items that are not exact also `draws` (number of
-        simulated sequences, default 100,000; for a posterior 10,000 for each model) or
+        `budget`, `random_state`, `n_threads`; for items without an exact answer also `draws`
+        (number of simulated sequences, default 100,000; for a posterior 10,000 for each model) or
         `target_se`; for a posterior also `max_models`. See `Settings`.
 
     Returns
     -------
     DataFrame
-        One row per item: "model" and its Monte Carlo standard error "se", "method"; with data
-        also "data" and "z", the difference in standard deviations of sampling noise. ``attrs``
-        holds "draws" and "seed". For a posterior also "low" and "high", the interval of the
-        frequency over the models, "effective" draws and "r_hat"; the standard deviation for "z"
-        then includes the uncertainty about the model.
+        One row per item: "model" (the frequency under the model), its Monte Carlo standard error
+        "se", and "method". With data also "data" (the frequency in the data) and "z" (the
+        difference divided by its standard deviation under the model). ``attrs`` holds "draws" and
+        "seed". For a posterior also "low" to "high" (the interval of the frequency over the
+        models), "effective" draws and "r_hat". The standard deviation for "z" then includes the
+        uncertainty about the model.
 
     Examples
     --------
@@ -236,8 +237,8 @@ def _frequencies_over_draws(
         index=pd.Index(posterior.items, name="item"),
     )
     if samples is not None:
-        # The variance between the models, less the part that p(1 - p) at the mean p already
-        # includes.
+        # The variance of p between the models. `_compare` adds p (1 - p) / n at the mean p, which
+        # already includes 1 / n of it.
         between = values.var(axis=(0, 1))
         _compare(table, samples, between * (1.0 - 1.0 / samples.n_samples))
     draws = sum(shares.draws for shares in asked.answers)

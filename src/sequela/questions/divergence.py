@@ -2,8 +2,8 @@
 
 A marginal sequence is the order in which the chosen items arrived before the observation; all other
 items are hidden (Fig. 2 of the paper). The divergence is exact if all such sequences can be
-enumerated, with a sum over the lattice of the hidden items that act on chosen ones. Otherwise it is
-estimated from simulated sequences.
+enumerated. Their probabilities are then sums over the lattice of the hidden items that act on
+chosen items. Otherwise it is estimated from simulated sequences.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["sequence_divergence", "sequence_log_probabilities"]
 
 DEFAULT_DRAWS = 1_000_000
-# Largest number of sequences times states of the hidden items in an exact answer.
+# Limit for an exact answer: number of sequences times number of states of the hidden items.
 _MAX_WORK = 4e6
 _MAX_EXACT_ITEMS = 7
 _MAX_HIDDEN = 20
@@ -71,14 +71,14 @@ def sequence_divergence(
     method : {"auto", "exact", "simulation"}
         "auto" is exact for at most 7 items if few other items act on them.
     **settings
-        `random_state`, `n_threads`; for a model that is not exact also `draws` (number of
-        simulated sequences, default 1,000,000) or `target_se`. See `Settings`.
+        `random_state`, `n_threads`; if sequences must be simulated also `draws` (their number,
+        default 1,000,000) or `target_se`. See `Settings`.
 
     Returns
     -------
     Estimate
-        If simulated, with its jackknife standard error. The jackknife also removes most of the
-        bias that comes from the use of counts.
+        The divergence. If it is simulated, it has a jackknife standard error. Simulated
+        probabilities are counts of draws, which causes a bias; the jackknife removes most of it.
 
     Examples
     --------
@@ -95,8 +95,8 @@ def sequence_divergence(
     labels = [one.items[place] for place in places]
     if not 1 <= len(labels) <= _MAX_ITEMS:
         raise InputError(
-            f"items has {len(labels)} items; expected 1 to {_MAX_ITEMS} that both models have, so "
-            "that sequences can be counted"
+            f"items has {len(labels)} items; expected 1 to {_MAX_ITEMS} items of both models, "
+            "so that their sequences can be counted"
         )
     sides = [(one, places), (two, find_items(two, labels))]
     exact = [
@@ -141,10 +141,10 @@ def sequence_log_probabilities(
 ) -> dict[MarginalSequence, float]:
     """Return the exact log-probability of every marginal sequence of the items `chosen`.
 
-    For each beginning of a sequence there is a vector over the subsets X of the hidden items. It
-    holds the probability of visiting this state, divided by the exit rate: the forward weights of
-    the lattice. All numbers are logarithms, because a sequence that is practically impossible in
-    one model may be likely in the other.
+    For each beginning of a sequence there is a vector over the subsets of the hidden items. It
+    holds the probability of visiting this state, divided by the exit rate of the state: the forward
+    weights of the lattice. All numbers are logarithms, because a sequence that is practically
+    impossible in one model may be likely in the other.
     """
     theta = model.theta
     members = ancestors(theta, chosen)
@@ -193,14 +193,17 @@ def _divergence(p: dict[MarginalSequence, float], q: dict[MarginalSequence, floa
 
 
 class _Counts:
-    """Counts of marginal sequences, by batch."""
+    """Counts of marginal sequences in each batch of draws."""
 
     def __init__(self, table: dict[MarginalSequence, NDArray[np.float64]]) -> None:
         self.table = table
         self.total = np.sum(list(table.values()), axis=0)
 
     def log_shares(self, keys: list[MarginalSequence], without: int | None) -> NDArray[np.float64]:
-        """Return the logarithms of smoothed shares of `keys`, for all batches or all but one."""
+        """Return the logarithms of the smoothed shares of the sequences `keys`.
+
+        The batch `without` is not counted; None: all batches are counted.
+        """
         each = np.array([self.table.get(key, np.zeros(BATCHES)) for key in keys])
         counts, total = each.sum(axis=1), self.total.sum()
         if without is not None:
@@ -244,7 +247,7 @@ Known: TypeAlias = "dict[MarginalSequence, float] | _Counts"
 
 
 def _jackknife(p: Known, q: Known) -> tuple[float, float]:
-    """Return the divergence without most of the bias of counts, and its standard error."""
+    """Return the divergence, corrected for the bias of counts, and its standard error."""
     keys = list(p.table if isinstance(p, _Counts) else p)
     if isinstance(p, _Counts) and isinstance(q, _Counts):
         keys = list(dict.fromkeys([*p.table, *q.table]))

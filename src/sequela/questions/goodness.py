@@ -33,8 +33,9 @@ class GoodnessOfFit:
     """Observed counts, and the counts that the model expects for the same number of samples.
 
     In every table "observed" and "expected" are numbers of samples, "se" is the Monte Carlo
-    standard error of "expected", and "z" the difference in standard deviations of sampling noise.
-    If the model is right, about one z in twenty is outside -2 to 2.
+    standard error of "expected", and "z" is the difference of the two numbers, divided by its
+    standard deviation under the model. If the model is right, about one z in twenty is outside -2
+    to 2.
 
     Attributes
     ----------
@@ -60,11 +61,11 @@ class PosteriorGoodness(GoodnessOfFit):
     """Observed counts, and the counts in data sets that are drawn from the posterior.
 
     One data set of the same size is drawn from each of several models of the posterior (posterior
-    predictive check). In every table "expected" is the mean count, "low" to "high" the interval of
-    the count, and "z" the difference in standard deviations of the count. "p" is a two-sided
-    p-value: twice the probability of a count at least as extreme on the same side. "effective" is
-    the effective number of data sets. The models were learned from the same data, so "p" tends to
-    be too large.
+    predictive check). In every table "expected" is the mean count in the drawn data sets, "low" to
+    "high" is the interval of the count, and "z" is "observed" minus "expected", divided by the
+    standard deviation of the count. "p" is a two-sided p-value: twice the probability of a count
+    at least as extreme on the same side. "effective" is the effective number of data sets. The
+    models were learned from the same data, so "p" tends to be too large.
 
     Attributes
     ----------
@@ -204,7 +205,7 @@ def _over_draws(
 
 
 def _counts(data: Dataset) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Return the numbers of samples by set size, and with both items of each pair."""
+    """Return the number of samples of each set size, and with both items of each pair."""
     return np.bincount(data.set_sizes, minlength=data.n_items + 1), _together(data.values)
 
 
@@ -214,7 +215,8 @@ def _predicted(
     """Return a table of observed counts and of counts in drawn data sets (chains, draws, ...)."""
     summary = summarise_draws(drawn, level)
     models = drawn.shape[0] * drawn.shape[1]
-    # The observed data set counts as one of the drawn ones; equal counts are split.
+    # The observed data set counts as one of the drawn ones. Half of the equal counts count as below
+    # the observed count, and half as above.
     below, above = (
         (0.5 + np.sum(side, axis=(0, 1)) + 0.5 * np.sum(drawn == observed, axis=(0, 1)))
         / (models + 1.0)
@@ -240,7 +242,10 @@ def _predicted(
 
 
 def _together(values: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the number of rows with both items, for all pairs; in blocks, to save memory."""
+    """Return the number of rows with both items, for all pairs of items.
+
+    The rows are read in blocks, to save memory.
+    """
     total = np.zeros((values.shape[1], values.shape[1]))
     for first in range(0, len(values), 1 << 15):
         piece = values[first : first + (1 << 15)].astype(np.float32)

@@ -7,11 +7,11 @@ the negative real axis. Density and distribution function are
     f(t) = 1 / (2 pi i) * integral of exp(s t) phi(s) ds,
     F(t) = 1 / (2 pi i) * integral of exp(s t) phi(s) / s ds,
 
-along a parabola s = s0 + b (2 i u - u^2) around the poles, by the trapezoidal rule, which converges
-geometrically. s0 is the saddle point, where the tilted mean of T is t, or a point slightly to the
-right of the pole at 0 if that is larger. One parabola is used for a whole window of times and for
-both functions. Nothing is interpolated, so rates may differ by any factor. Every window is checked
-by halving the step.
+along a parabola s = s0 + b (2 i u - u^2) around the poles. The trapezoidal rule converges
+geometrically on this path. s0 is the larger of two points: the saddle point, where the tilted mean
+of T is t, and a point slightly to the right of the pole at 0. One parabola is used for a whole
+window of times and for both functions. No value is interpolated, so rates may differ by any factor.
+The precision of every window is checked with half the step.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _TAIL = 1e-9
 _POINTS = 48
 # exp(-70) is negligible compared with the smallest probability that can be computed.
 _NEVER = 70.0
-# If the probability of an earlier time is below this, it is treated as 0; number of values of s in
-# the bound of this probability.
+# A probability of an earlier time below _UNSEEN is treated as 0. To bound this probability, _TILTS
+# values of s are tried.
 _UNSEEN = 1e-100
 _TILTS = 9
 # The saddle point is searched above exp(-4) / t only: smaller values are not needed.
@@ -110,7 +110,7 @@ class Inverse:
         self.sd = sd
         self.first_pole = first_pole
         self.at_zero = at_zero
-        # Adjacent windows in order of time; the first one begins at the mean.
+        # Adjacent windows in order of time. This one begins at the mean; more follow as needed.
         self._windows = [self._window(mean, sd)]
 
     def evaluate(
@@ -143,11 +143,11 @@ class Inverse:
         )
 
     def pooled_quantiles(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantiles of the mean over the chains, (probabilities,)."""
+        """Return the quantiles of the mean distribution of all chains, (probabilities,)."""
         return np.array([self._quantile(x, None) for x in probabilities])
 
     def grid(self) -> NDArray[np.float64]:
-        """Return times from 0 on that cover the distribution; dense where it changes fast."""
+        """Return times from 0 on that cover the distribution, denser where it changes fast."""
         first = self._reach(_TAIL, None)
         last = self._reach(1.0 - _TAIL, None)
         parts = [
@@ -229,14 +229,14 @@ class Inverse:
         return (_NEVER + float(np.log(value))) / s
 
     def _window(self, start: float, spread: float, end: float | None = None) -> _Window:
-        """Return a window that begins at `start`; without an end, as wide as `spread` allows."""
+        """Return a window from `start` to `end`; if `end` is None, as wide as `spread` allows."""
         if end is None:
             end = min(start * _LARGEST_RATIO, start + _WIDEST * spread)
         return _window(self.transform, start, end, self.mean, self.sd)
 
 
 def _window(transform: Transform, start: float, end: float, mean: float, sd: float) -> _Window:
-    """Return the window from `start` to `end`; its precision is checked."""
+    """Return the window from `start` to `end`, after a check of its precision."""
     middle = float(np.sqrt(start * end))
     saddle, spread = _saddle(transform, middle, mean, sd)
     begin = max(saddle, _OFF_TIME / middle, _OFF_SPREAD / spread)
@@ -301,8 +301,8 @@ def _lost() -> InputError:
 def _saddle(transform: Transform, t: float, mean: float, sd: float) -> tuple[float, float]:
     """Return s >= 0 at which the tilted mean of T is about t, and the tilted spread of T.
 
-    For t above the mean, s would be negative, but the path must be to the right of 0. Then return 0
-    and the distance from the mean.
+    For t above the mean, s would be negative, but the path must be to the right of 0. In this case
+    return 0 and the distance of t from the mean.
     """
     if t >= mean:
         return 0.0, max(sd, t - mean)

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NextStep", "PosteriorNextStep", "items_within", "next_items"]
 
-# If the largest rate times the time is larger, the matrix exponential needs many terms, and a
-# simulation is faster.
+# Limit for the largest rate multiplied by the time. Above it, the matrix exponential needs many
+# terms, and a simulation is faster.
 _MAX_STEPS = 1e4
 _MAX_LATTICE_ITEMS = 14
 
@@ -60,7 +60,8 @@ class NextStep:
     waiting_time : float
         Expected time until the next item or the observation, whichever is first.
     next_item_time : float
-        Expected time until the next item without observation; infinite if no item is left.
+        Expected time until the next item if the sample were not observed; infinite if no item is
+        left.
     """
 
     items: pd.DataFrame
@@ -138,7 +139,7 @@ def next_items(
     stop_log = float(np.log(Parameters.of(model).stop_rate))
     theta, absent = given_state(model.theta, present)
     logs = np.diagonal(theta)
-    # Use logarithms: a rate may be beyond the range of a double, its share is not.
+    # Use logarithms: a rate may be beyond the range of a double, but its share is not.
     items_log = float(logsumexp(logs)) if logs.size else -np.inf
     total_log = float(np.logaddexp(items_log, stop_log))
     with np.errstate(over="ignore", under="ignore"):
@@ -260,8 +261,8 @@ def items_within(
     items : list of labels or None
         Absent items; None: all absent items.
     **settings
-        `budget`, `random_state`, `n_threads`; for items that are not exact also `draws` (number of
-        simulated sequences, default 100,000) or `target_se`. See `Settings`.
+        `budget`, `random_state`, `n_threads`; for items without an exact answer also `draws`
+        (number of simulated sequences, default 100,000) or `target_se`. See `Settings`.
 
     Returns
     -------

@@ -121,15 +121,16 @@ def order_probability(
     Returns
     -------
     Estimate
-        ``float()`` of it is the probability; ``se`` its Monte Carlo standard error. For a
-        posterior a `PosteriorEstimate` with ``low``, ``high``, ``effective`` and ``r_hat``.
+        ``float(estimate)`` is the probability, and ``estimate.se`` its Monte Carlo standard error.
+        For a posterior a `PosteriorEstimate` with ``low``, ``high``, ``effective`` and ``r_hat``.
 
     Notes
     -----
     In a model of a posterior all items act on one another, so a lattice contains all items. With
-    400 models, up to 16 items are exact. With more items, sequences are simulated from each model
-    (10,000 by default, see `draws`), which makes the intervals of pairs that are rarely observed
-    together slightly wider. For a sample, orders are drawn from each model (320 by default).
+    400 models, the answer is exact for up to 16 items. With more items, sequences are simulated
+    from each model (10,000 by default, see `draws`). For pairs that are rarely observed together,
+    this makes the intervals slightly wider. For a sample, orders are drawn from each model (320 by
+    default).
 
     Examples
     --------
@@ -212,8 +213,9 @@ def order_matrix(
     Returns
     -------
     Orders
-        Tables ``probability``, ``se``, ``observed`` and ``method``; `Orders.pairs` lists them. For
-        a posterior `PosteriorOrders`, with ``low``, ``high``, ``usually_first`` and others.
+        Tables ``probability``, ``se``, ``observed`` and ``method``; `Orders.pairs` has one row per
+        pair. For a posterior `PosteriorOrders`, with ``low``, ``high``, ``usually_first`` and
+        others.
 
     Examples
     --------
@@ -328,7 +330,7 @@ def _fill_exactly(
 def _pairs_by_lattice(
     acting: list[frozenset[int]], missing: NDArray[np.bool_], budget: Budget
 ) -> dict[frozenset[int], list[tuple[int, int]]]:
-    """Return lattices within the budget, each with the missing pairs that it gives.
+    """Return lattices within the budget, each with the missing pairs that it can answer.
 
     The result is one lattice for all pairs or several smaller ones, whichever has fewer states.
     """
@@ -351,7 +353,7 @@ def _pairs_by_lattice(
 
 
 def _count(drawn: Simulation, places: NDArray[np.int64], threads: int) -> NDArray[np.int64]:
-    """Return the number of draws with a before b, for all pairs; on the diagonal those with a."""
+    """Return the number of draws with a before b, for all pairs; on the diagonal, with a."""
     wanted = np.full(len(drawn.items), -1, dtype=np.int64)
     wanted[places] = np.arange(places.size)
 

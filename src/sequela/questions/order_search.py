@@ -1,10 +1,11 @@
 """The most likely orders of one sample, with their probabilities.
 
-One pass over the lattice gives the best order of every subset (`log_best`). This is the exact
-weight that the rest of an order can still reach. An A* search backwards from the full set always
-extends the most promising partial order. It finds complete orders from the best downwards, without
-a list of all k! orders. Of equally promising partial orders the newest is extended first; otherwise
-a search with many equal orders would begin all of them before it completes one.
+One pass over the lattice gives the weight of the best order of every subset (`log_best`). So for
+every partial order it is known exactly how good its best completion is. An A* search backwards from
+the full set always extends the most promising partial order. It finds complete orders from the best
+downwards, without a list of all k! orders. Of equally promising partial orders the newest is
+extended first. Otherwise a search with many equal orders would begin all of them before it
+completes one.
 """
 
 from __future__ import annotations

@@ -93,7 +93,10 @@ def orders_over_draws(
 
 
 def _share_above_half(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the share of draws above one half; equal counts half; NaN if no draw is known."""
+    """Return the share of draws above one half; NaN if no draw has an answer.
+
+    A draw that is equal to one half counts half.
+    """
     known = (~np.isnan(values)).sum(axis=(0, 1))
     above = np.sum(values > 0.5, axis=(0, 1)) + 0.5 * np.sum(values == 0.5, axis=(0, 1))
     share: NDArray[np.float64] = np.where(known > 0, above / np.maximum(known, 1), np.nan)

@@ -1,9 +1,9 @@
-"""Answer a question for the draws of a posterior, each of which is a model, and summarise.
+"""Answer a question for many draws of a posterior, and summarise the answers.
 
-Draws are thinned evenly, with the same number from each chain. Answers keep the shape (chains,
-draws, ...), so that effective sample size and R-hat can be computed. Each draw has its own seed,
-which is derived from the seed of the question and the position of the draw. So an answer depends
-neither on the number of threads nor on the other draws that are used.
+Each draw is a model. The same number of draws is taken from each chain, evenly spread. Answers keep
+the shape (chains, draws, ...), so that effective draws and R-hat can be computed. Each draw has its
+own seed, which is derived from the seed of the question and the position of the draw. So an answer
+depends neither on the number of threads nor on the other draws that are used.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class PosteriorEstimate(Estimate):
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean, its Monte Carlo error, interval, effective size and R-hat of an array of draws."""
+    """Mean, its Monte Carlo error, interval, effective draws and R-hat of an array of draws."""
 
     mean: NDArray[np.float64]
     se: NDArray[np.float64]
@@ -147,9 +147,10 @@ def ask_draws(
 def exact_for_all(
     posterior: Posterior, items: NDArray[np.int64], max_models: int | None = None
 ) -> bool:
-    """Return whether the lattices of these items and of all items that act on them are fast.
+    """Return whether these items can be answered exactly for all models in a short time.
 
-    A draw of theta has no zeros, so a lattice contains all items: up to 16 for 400 models.
+    The lattices contain the items and all items that act on them. A draw of theta has no zeros, so
+    these are all items of the model. For 400 models, up to 16 items are possible.
     """
     theta = posterior.draws.theta[0, 0]
     models = len(chosen_draws(posterior, max_models))
@@ -159,8 +160,8 @@ def exact_for_all(
 def summarise_draws(values: NDArray[np.float64], level: float) -> Summary:
     """Return the summary of values (chains, draws, ...).
 
-    Draws without an answer (NaN) are left out of means and intervals. Effective size, R-hat and
-    standard error are then NaN.
+    Draws without an answer (NaN) are left out of means and intervals. If there are any, effective
+    draws, R-hat and standard error are NaN.
     """
     tail = 0.5 * (1.0 - level)
     flat = values.reshape(values.shape[0] * values.shape[1], *values.shape[2:])

@@ -41,9 +41,9 @@ def item_positions(
 ) -> pd.DataFrame:
     """Return quantiles of the position in the order and of the arrival time of each item.
 
-    Both are conditional on the observation of the item, in sequences drawn from the model. An item
-    that is mostly observed late has a late position, partly because more items are present at that
-    time. `order_matrix` shows which of two items arrives first.
+    Both come from sequences that are drawn from the model and contain the item. An item that is
+    mostly observed late has a late position, partly because more items are present at that time.
+    `order_matrix` shows which of two items arrives first.
 
     Parameters
     ----------

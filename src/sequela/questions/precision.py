@@ -102,7 +102,10 @@ def batch_of_draws(draws: int) -> NDArray[np.int64]:
 
 
 def jackknife_error(without: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the standard error of a statistic from its values without each batch (first axis)."""
+    """Return the jackknife standard error of a statistic.
+
+    `without` has the values of the statistic if one batch is left out; its first axis is the batch.
+    """
     around = without - without.mean(axis=0)
     error: NDArray[np.float64] = np.sqrt((BATCHES - 1) / BATCHES * np.sum(around**2, axis=0))
     return error
@@ -128,10 +131,11 @@ def until_precise(
     first: int = _FIRST_DRAWS,
     max_draws: int = MAX_DRAWS,
 ) -> Answer:
-    """Return ``ask(draws)`` with the number of draws from the settings, or for their target error.
+    """Return ``ask(draws)`` with as many draws as the settings ask for.
 
-    If neither is set, there are `default` draws. For a target the first attempt has `first` draws.
-    The result is the same as with the final number of draws from the beginning.
+    The settings give the number of draws, or a target for the standard error. If they give neither,
+    `default` draws are used. With a target, the first attempt uses `first` draws, and the result
+    is the same as if the final number of draws had been used from the beginning.
     """
     target = settings.target_se
     if target is None:

@@ -3,10 +3,10 @@
 Samples of two items alone contain no information about their order (Proposition 1): a whole family
 of models, from "always 1 first" to "always 2 first", has the same distribution of sets. Only the
 other items, as a clock, determine the order. So for each pair that interacts, its parameters are
-moved along this family to the opposite order, and the model is learned again from there. Both
-optima are compared after refits without penalty. If the fit returns to the first order, the reverse
-order is held: in a further fit, the interaction of the pair has the opposite direction. The
-difference of the log-likelihoods is the evidence for the order.
+moved along this family to the opposite order, and the model is learned again from there. If this
+fit returns to the first order, the opposite order is held: a further fit allows the interaction of
+the pair only in the opposite direction. Both models are compared after refits without penalty. The
+difference of their log-likelihoods is the evidence for the order.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RivalKeywords", "Rivals", "reverse_order", "rival_orders"]
 
-# A smaller share would make one order of a reversed pair impossible, and the solver could not
-# return from there.
+# Smallest probability of either order when a pair is reversed. If one order were impossible, the
+# solver could not return to it.
 _LEAST_SHARE = 0.02
 _MAX_MOVES = 20
 _RISE = 1e-2  # a model that is better by fewer nats does not replace the current one
@@ -272,7 +272,7 @@ def _rival(
     try:
         start = reverse_order(current.theta, i, j, Parameters.of(current).stop_rate)
     except InputError:
-        start = current.theta.copy()  # there is no family: exchange the effects
+        start = current.theta.copy()  # no family exists for this pair: exchange its effects
         start[i, j], start[j, i] = start[j, i], start[i, j]
     free = _with_theta(current, fits.fit(start, penalty)[0].theta)
     if _differ(free, current):

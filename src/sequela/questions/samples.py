@@ -55,9 +55,10 @@ class SampleAnswer:
 
 
 def _complete(data: Dataset) -> NDArray[np.int64]:
-    """Return the positions of samples without missing cells and known orders.
+    """Return the positions of the samples that have neither missing cells nor a known order.
 
-    For these samples orders can be drawn. Partly known samples are exact, or raise an error.
+    Orders can be drawn only for these samples. For other samples the answer is exact, or an error
+    is raised.
     """
     missing = np.zeros(data.n_samples, dtype=bool) if data.missing is None else data.missing.any(1)
     ordered = [False] * data.n_samples if data.orders is None else [bool(s) for s in data.orders]
@@ -72,7 +73,7 @@ def posterior_until_precise(
     *,
     method: str = "auto",
 ) -> SampleAnswer:
-    """Return posterior moments, with as many drawn orders as the settings or their target need.
+    """Return posterior moments, from as many drawn orders as the settings ask for.
 
     With method "exact", a set beyond the budget raises a `BudgetError`.
     """
@@ -121,9 +122,11 @@ def sample_arrivals(
     Returns
     -------
     DataFrame
-        One row per item, sorted by mean arrival: mean, standard deviation (of the posterior)
-        and Monte Carlo standard error of the mean, of the position (1 is first) and of the time
-        of arrival. ``attrs`` holds "method", "draws" and "seed".
+        One row per item, sorted by mean arrival time. "position_mean" and "position_sd" are the
+        posterior mean and standard deviation of its position (1 is first), and "position_se" is the
+        Monte Carlo standard error of the mean. The columns "arrival_mean", "arrival_sd" and
+        "arrival_se" are the same for its arrival time. ``attrs`` holds "method", "draws" and
+        "seed".
 
     Examples
     --------

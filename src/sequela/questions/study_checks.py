@@ -33,14 +33,15 @@ __all__ = ["checked_studies", "simulate_study"]
 
 # Largest set to which clock items are added, because this needs the lattice of the set.
 _LARGEST_SET = 16
-# Evidence is limited to this value; it is infinite if no model with the opposite order was found.
+# Evidence is limited to this value, because it is infinite if no model with the opposite order was
+# found.
 _MOST_EVIDENCE = 20.0
 
 
 def checked_studies(
     problem: StudyProblem, samples: list[int], clocks: int, penalty: float, settings: Settings
 ) -> list[Outcomes]:
-    """Return the outcomes of studies, one for each number of new samples, with `clocks` items."""
+    """Return the outcomes of studies with `clocks` new clock items, for each number of samples."""
 
     def work(piece: tuple[int, int]) -> tuple[float, bool]:
         study, size = piece

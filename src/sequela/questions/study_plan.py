@@ -70,8 +70,9 @@ class StudyPlan:
         ratio, see `method`). "probability": expected posterior probability of the true order.
         "right" and "wrong": probability that the true order, or the wrong one, is called; "open":
         probability that neither is. Columns that end in "_se" are Monte Carlo standard errors.
-        "effective": at least 90% of the simulated studies have this effective number of draws.
-        "reliable": whether this number is large enough. NaN: this method has no such number.
+        "effective": at least 90% of the simulated studies have this effective number of draws (NaN
+        for method "check", which uses no draws). "reliable": whether this number is large enough,
+        or not needed.
     first, second : str
         The pair.
     now : float

@@ -39,7 +39,7 @@ _SMALLEST = 1e-300
 def reweighted_studies(
     problem: StudyProblem, samples: list[int], clocks: int, certainty: float, settings: Settings
 ) -> list[Outcomes]:
-    """Return the outcomes of studies, one for each number of new samples, with `clocks` items.
+    """Return the outcomes of studies with `clocks` new clock items, for each number of new samples.
 
     `samples` must increase; a smaller study is the first part of a larger one.
     """

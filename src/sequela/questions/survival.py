@@ -1,6 +1,7 @@
 """Survival of samples: Kaplan-Meier curves and the log-rank test.
 
-These two short formulas are implemented here because other packages with them need pandas before 3.
+These two short formulas are implemented here because the packages that offer them need a pandas
+version below 3.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class LogRank(NamedTuple):
     Attributes
     ----------
     statistic, p_value : float
-        Chi-squared statistic, and the probability of a larger one if survival is equal.
+        Chi-squared statistic, and the probability of a larger statistic if survival is equal in all
+        groups.
     """
 
     statistic: float
@@ -49,7 +51,7 @@ def kaplan_meier(times: ArrayLike, events: ArrayLike, *, level: float = 0.95) ->
     -------
     DataFrame
         Indexed by time, from 0: "survival" from that time on, its interval "low" to "high", and
-        "at_risk", the number of samples that were still observed just before.
+        "at_risk", the number of samples that were still observed just before this time.
 
     Examples
     --------

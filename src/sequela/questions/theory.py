@@ -42,10 +42,11 @@ def identical_items_posterior(w: float, m: int, k: int) -> tuple[float, float]:
 
     The items are independent. Lemma 1, corrected: exp(-w T) has a Beta distribution with
     alpha = 1/w + m - k and beta = k + 1. (In the paper alpha is larger by one, because the
-    derivative of the substitution is missing.) So the mean is (psi(alpha + beta) - psi(alpha)) / w,
-    and the variance is the same with the trigamma function, divided by w once more. Because beta is
-    an integer, both are sums, of 1/D and 1/D^2, over the total rates D = 1 + w (m - j) with
-    j = 0, ..., k items: T is the sum of the times spent with j items. The sums lose no digits.
+    derivative of the substitution is missing.) So the mean is (psi(alpha + beta) - psi(alpha)) / w.
+    The variance is (psi1(alpha) - psi1(alpha + beta)) / w^2 with the trigamma function psi1. T is
+    also the sum of the times that the sample spends with j = 0, ..., k items. The total rate with j
+    items is D = 1 + w (m - j), so the mean is the sum of 1/D, and the variance is the sum of 1/D^2.
+    These sums lose no digits.
 
     Parameters
     ----------
@@ -323,8 +324,8 @@ def _family(p0: float, p1: float, p2: float, p12: float) -> TwoItemFamily:
         if p == 0.0:
             raise InputError(
                 f"p{item} is 0 ({shown}), so item {item} is never observed alone, and item {other} "
-                "would have to follow it at an infinite rate. Expected a positive number; for a "
-                "limit give a small one"
+                "would have to follow it at an infinite rate. Expected a positive number; to "
+                "study this limit, give a small number"
             )
     if not p12 > 0.0:
         raise InputError(
