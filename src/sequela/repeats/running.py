@@ -66,8 +66,8 @@ def run(
     workers : int or None
         Number of threads or processes; None: one per available core. Each repeat has one thread.
     cluster : str or None
-        With "dask": the address of a scheduler, such as "tcp://node7:8786"; None starts one on this
-        machine. If the plan has data, the workers must see the folder.
+        With "dask": the address of a scheduler, such as ``tcp://node7:8786``; None starts one on
+        this machine. If the plan has data, the workers must see the folder.
     share : (index, of) or None
         Run only every `of`-th repeat, starting at `index`: one task of a job array. The tasks may
         run at the same time, with the same folder.
