@@ -23,7 +23,7 @@ __all__ = ["demo"]
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    default=Path("sequela-demo"),
+    default="sequela-demo",
     show_default=True,
     help="Folder to create.",
 )

@@ -53,13 +53,13 @@ __all__ = [
 class Way(StrEnum):
     """A way to evaluate a set; the value is its name in results and tables."""
 
-    EXACT = "exact"  # the sum over the lattice of all subsets
-    COMPONENTS = "components"  # an integral over time of small lattices; also exact
-    RELOCATION = "relocation"  # orders drawn by relocating blocks of items
-    METROPOLIS = "metropolis"  # orders drawn by the paper's informed proposal
-    METROPOLIS_UNIFORM = "metropolis-uniform"  # orders drawn by the paper's uniform proposal
-    COMPLETIONS = "completions"  # missing cells drawn; each completed set is exact
-    HISTORIES = "histories"  # missing cells and orders drawn together
+    EXACT = "exact"  #: the sum over the lattice of all subsets
+    COMPONENTS = "components"  #: an integral over time of small lattices; also exact
+    RELOCATION = "relocation"  #: orders drawn by relocating blocks of items
+    METROPOLIS = "metropolis"  #: orders drawn by the paper's informed proposal
+    METROPOLIS_UNIFORM = "metropolis-uniform"  #: orders drawn by the paper's uniform proposal
+    COMPLETIONS = "completions"  #: missing cells drawn; each completed set is exact
+    HISTORIES = "histories"  #: missing cells and orders drawn together
 
 
 METHODS = ("auto", *(way.value for way in Way))

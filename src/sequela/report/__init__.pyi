@@ -17,7 +17,7 @@ from .fit_run import repeat_run as repeat_run
 from .fit_run import run_fit as run_fit
 from .html import Report as Report
 from .html import make_report as make_report
-from .html_cohorts import Comparison as Comparison
+from .html_cohorts import ComparedCohort as ComparedCohort
 from .html_folder import ReportExtras as ReportExtras
 from .html_folder import write_report as write_report
 from .html_payload import ReportContent as ReportContent

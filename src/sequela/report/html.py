@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from sequela.report.html_cohorts import Comparison
+from sequela.report.html_cohorts import ComparedCohort
 from sequela.report.html_payload import build_payload
 from sequela.support.errors import InputError
 from sequela.support.files import replacing
@@ -122,7 +122,7 @@ def make_report(
     return Report(build_payload(content, seed=seed, threads=threads))
 
 
-def _comparison(compare: Mapping[str, Any] | None) -> Comparison | None:
+def _comparison(compare: Mapping[str, Any] | None) -> ComparedCohort | None:
     from sequela.model import as_model
     from sequela.posteriors.result import Posterior
 
@@ -134,7 +134,7 @@ def _comparison(compare: Mapping[str, Any] | None) -> Comparison | None:
             '{"validation cohort": model}'
         )
     name, other = next(iter(compare.items()))
-    return Comparison(other if isinstance(other, Posterior) else as_model(other), str(name))
+    return ComparedCohort(other if isinstance(other, Posterior) else as_model(other), str(name))
 
 
 def render_page(payload: dict[str, Any]) -> str:

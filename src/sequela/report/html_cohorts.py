@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sequela.model import Model
     from sequela.posteriors.result import Posterior
 
-__all__ = ["Comparison", "comparison_values", "survival_values"]
+__all__ = ["ComparedCohort", "comparison_values", "survival_values"]
 
 # Maximum number of items in the comparison, in the order of the model; 100 items have 4,950 pairs.
 _MOST_ITEMS = 100
@@ -30,7 +30,7 @@ _EXACT = 12  # items
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparedCohort:
     """Another cohort to compare with.
 
     Attributes
@@ -94,7 +94,7 @@ def _plain(values: Any) -> list[float]:
 
 
 def comparison_values(
-    comparison: Comparison | None, model: Model | Posterior, how: dict[str, Any]
+    comparison: ComparedCohort | None, model: Model | Posterior, how: dict[str, Any]
 ) -> dict[str, Any] | None:
     """Return the orders of two cohorts, for the items that both have."""
     if comparison is None:

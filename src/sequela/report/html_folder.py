@@ -11,7 +11,7 @@ from sequela.model import Model
 from sequela.posteriors.result import Posterior
 from sequela.report.fit_options import Execution
 from sequela.report.html import REPORT_NAME, Report
-from sequela.report.html_cohorts import Comparison
+from sequela.report.html_cohorts import ComparedCohort
 from sequela.report.html_content import posterior_content
 from sequela.report.html_payload import ReportContent, build_payload
 from sequela.report.html_verdicts import find_verdicts
@@ -159,11 +159,11 @@ def _load(place: Path) -> Model | Posterior:
     )
 
 
-def _comparison(extras: ReportExtras, shown: str) -> Comparison | None:
+def _comparison(extras: ReportExtras, shown: str) -> ComparedCohort | None:
     if extras.compare is None:
         return None
     place = Path(extras.compare)
-    return Comparison(_load(place), place.absolute().name, shown)
+    return ComparedCohort(_load(place), place.absolute().name, shown)
 
 
 def _fit_content(

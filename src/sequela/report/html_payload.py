@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sequela.data.dataset import Dataset
     from sequela.model import Model
     from sequela.posteriors.result import Posterior
-    from sequela.report.html_cohorts import Comparison
+    from sequela.report.html_cohorts import ComparedCohort
     from sequela.report.run import Run
 
 __all__ = ["FORMAT", "VERSION", "ReportContent", "build_payload"]
@@ -82,7 +82,7 @@ class ReportContent:
         The draws, if the report is about a posterior; `model` is then the mean of theta.
     clinical : DataFrame or None
         Survival times, from `read_clinical`; shown if there are pseudo-times.
-    comparison : Comparison or None
+    comparison : ComparedCohort or None
         Another cohort, whose orders are shown next to these.
     findings : tuple of dict
         Results of a check of the fit, each with "severity" ("note" or "warning"), "text" and
@@ -98,7 +98,7 @@ class ReportContent:
     run: Run | None = None
     posterior: Posterior | None = None
     clinical: pd.DataFrame | None = None
-    comparison: Comparison | None = None
+    comparison: ComparedCohort | None = None
     findings: tuple[dict[str, str], ...] = ()
 
 
