@@ -160,6 +160,8 @@ class WarmFits:
         When a fit stops.
     fixed : iterable of triples or None
         Interactions that keep their values, as `read_fixed` reads them.
+    quick : bool
+        Evaluate large sets to about 1e-5 (see `Objective`).
     """
 
     def __init__(
@@ -169,13 +171,15 @@ class WarmFits:
         settings: Settings,
         limits: Limits,
         fixed: FixedLike | None = None,
+        *,
+        quick: bool = False,
     ) -> None:
         self.data = data
         self.observation = observation
         self.settings = settings
         self.limits = limits
         self.fixed = read_fixed(fixed, data.items)
-        self.objective = Objective(data, observation, settings)
+        self.objective = Objective(data, observation, settings, quick=quick)
         self.unit = units(self.objective)
         self._values = Likelihood(data, settings=settings.but(sampling=VALUE_SAMPLING))
 

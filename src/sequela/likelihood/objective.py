@@ -31,6 +31,7 @@ from sequela.likelihood.plan import (
     Way,
     is_exact,
 )
+from sequela.likelihood.quick_components import QuickComponents, posteriors_of, quick_work
 from sequela.likelihood.reweighting import DrawKey, DrawnOrders
 from sequela.observation import phases_of
 from sequela.support.errors import BudgetError
@@ -43,9 +44,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sequela.data.dataset import Dataset
+    from sequela.likelihood.decomposition import Decomposition
     from sequela.likelihood.drawn_histories import DrawnHistories
     from sequela.likelihood.parameters import Columns
     from sequela.likelihood.partial import PartialLattice, PartialSet
+    from sequela.likelihood.quick_components import Posterior
     from sequela.likelihood.reweighting import Weighed
     from sequela.observation import Observation
     from sequela.settings import Settings
@@ -95,6 +98,9 @@ class Objective:
         The distribution of the observation time.
     settings : Settings
         Budget, sampling (at least two chains), seed and threads.
+    quick : bool
+        Compute components to about 1e-5 instead of 1e-9, if this is faster, and use them for more
+        sets (`quick_components`).
 
     Attributes
     ----------
@@ -107,10 +113,18 @@ class Objective:
         How many times orders have been drawn in this start.
     seconds : float
         Predicted time of all evaluations so far, on one core; the same on every machine.
+    approximate : bool
+        Whether a complete gradient leaves out the contribution of sets that use components to the
+        entries outside the support. It is False at first.
     """
 
-    def __init__(self, data: Dataset, observation: Observation, settings: Settings) -> None:
+    def __init__(
+        self, data: Dataset, observation: Observation, settings: Settings, *, quick: bool = False
+    ) -> None:
         self.data = data
+        self._quick = quick
+        self.approximate = False
+        self._posteriors: dict[int, Posterior] = {}
         self.n = data.n_items
         self.observation = observation
         self.settings = settings
@@ -151,7 +165,7 @@ class Objective:
     def _prepare_exact(self, support: NDArray[np.bool_]) -> None:
         """Choose how every set is evaluated on a support, and prepare the sets that are exact."""
         self._support = support.copy()
-        ways = self._ways = self.plan.ways_on_support(support, self._phases)
+        ways = self._ways = self.plan.ways_on_support(support, self._phases, quick=self._quick)
         self._children = acting(support)
         self._lattices: dict[tuple[int, bool], list[PartialLattice]] = {}
         exact = ways == Way.EXACT
@@ -164,6 +178,14 @@ class Objective:
         self.by_components = np.nonzero(ways == Way.COMPONENTS)[0]
         self._sets = [self.distinct.items(int(s)) for s in self.by_components]
         self._decomposition = decompose(support, self._sets) if self._sets else None
+        self._is_quick = (
+            self._quick
+            and self._decomposition is not None
+            and (
+                quick_work(self._decomposition)
+                < work_of_components(None, self._decomposition.components, self.settings.budget)
+            )
+        )
         self._integral_work = integral_work(self._sets)
         self._has_lattices_with_missing = self.distinct.has_missing and any(
             (known := self.distinct.known(int(s))) is not None and known.missing.size > 0
@@ -175,16 +197,21 @@ class Objective:
         work = self.work()
         seconds = LATTICE_SECONDS * work.lattices + ORDER_SECONDS * work.sampled
         if self._decomposition is not None:
-            parts = work_of_components(None, self._decomposition.components, self.settings.budget)
-            seconds += _ON_SUPPORT * (
-                COMPONENT_SECONDS * min(parts, self.settings.budget.work)
-                + INTEGRAL_SECONDS * work.integrals
-                + COMPONENT_SET_SECONDS * len(self._sets)
-            )
+            seconds += _ON_SUPPORT * self._component_seconds(self._decomposition)
         seconds += _DRAWN_SECONDS * sum(len(part.partials) for part in self._missing_parts)
         timed = float(np.count_nonzero(self.distinct.timed))
         partial_sets = float(np.count_nonzero(self.distinct.partial & (self._ways == Way.EXACT)))
         return seconds + _LEAST_SECONDS + _TIMED_SECONDS * timed + _PARTIAL_SECONDS * partial_sets
+
+    def _component_seconds(self, decomposition: Decomposition) -> float:
+        if self._is_quick:
+            return COMPONENT_SECONDS * quick_work(decomposition)
+        parts = work_of_components(None, decomposition.components, self.settings.budget)
+        return (
+            COMPONENT_SECONDS * min(parts, self.settings.budget.work)
+            + INTEGRAL_SECONDS * self._integral_work
+            + COMPONENT_SET_SECONDS * len(self._sets)
+        )
 
     def _prepare_drawn(self, ways: NDArray[np.str_]) -> None:
         """Prepare the samples whose missing cells are drawn; they are the same on all supports."""
@@ -323,19 +350,41 @@ class Objective:
         assert self._decomposition is not None  # noqa: S101 - there are such sets
         if not all(in_component_range(parameters, c) for c in self._decomposition.components):
             return np.inf, np.zeros((self.n, self.n))
-        solved = ComponentSets(parameters, self._decomposition, self._sets)
+        weights = self.distinct.weights[self.by_components]
         threads = self.threads
+        if self._is_quick and (self.approximate or not full):
+            found = self._quick_components(parameters, weights)
+            if found is not None:
+                return -found[0], -found[1]
+        solved = ComponentSets(parameters, self._decomposition, self._sets)
         solved.solve(threads)
         if not solved.is_accurate:
             return np.inf, np.zeros((self.n, self.n))
-        weights = self.distinct.weights[self.by_components]
+        if self._is_quick:
+            places = map(int, self.by_components)
+            self._posteriors |= zip(places, posteriors_of(solved), strict=True)
         gradient = solved.gradient(weights, threads)
-        if full:
+        if full and not self.approximate:
             from sequela.likelihood.cross_gradient import CrossGradient  # only large sets need it
             from sequela.likelihood.cross_times import COARSE
 
             gradient += CrossGradient(solved, COARSE).gradient(weights, threads)
         return -float(weights @ solved.log_p), -gradient
+
+    def _quick_components(
+        self, parameters: Parameters, weights: NDArray[np.float64]
+    ) -> tuple[float, NDArray[np.float64]] | None:
+        """Return value and gradient of the sets that use components; None if not known well."""
+        assert self._decomposition is not None  # noqa: S101 - there are such sets
+        posteriors = [self._posteriors.get(int(s)) for s in self.by_components]
+        begun = [p for p in posteriors if p is not None]
+        if len(begun) < len(posteriors):
+            return None
+        sets = QuickComponents(self._decomposition, self._sets, begun)
+        found = sets.evaluate(parameters, weights, self.threads)
+        if found is not None:
+            self._posteriors |= zip(map(int, self.by_components), sets.posteriors, strict=True)
+        return found
 
     def evaluate_lattices(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Return the contribution of the sets with their own lattice to loss and gradient.

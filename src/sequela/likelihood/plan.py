@@ -68,6 +68,8 @@ EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
 # If the lattices need more operations per evaluation than this number, a fit uses components
 # instead. These operations take about a fifth of a second.
 _LATTICE_WORK_OF_A_FIT = 3e9
+# The work of quick components, relative to that of others.
+_QUICK_SHARE = 0.2
 # If a fit draws some samples, it draws all samples whose lattice needs more operations than this
 # number, which is about the cost of drawing a sample.
 _DRAWN_WORK = 2e6
@@ -310,7 +312,11 @@ class Plan:
                         Way.METROPOLIS.value)  # fmt: skip
 
     def ways_on_support(
-        self, support: NDArray[np.bool_], phases: PhaseTables | None = None
+        self,
+        support: NDArray[np.bool_],
+        phases: PhaseTables | None = None,
+        *,
+        quick: bool = False,
     ) -> NDArray[np.str_]:
         """Return how every distinct sample is evaluated, for all thetas on a support.
 
@@ -332,13 +338,15 @@ class Plan:
         children = acting(support)
         # A lattice gives the complete gradient, but components give only a part of the gradient. So
         # lattices are better for a fit if they are not too slow.
-        affordable = float(self._work_if_dense[exact].sum()) <= _LATTICE_WORK_OF_A_FIT
+        most = 0.0 if quick else _LATTICE_WORK_OF_A_FIT
+        affordable = float(self._work_if_dense[exact].sum()) <= most
         for s in self._candidates():
             if exact[s] and affordable:
                 continue
             parts, _ = components_of(distinct.items(s), children)
             lattice = Budget.exact_work(float(distinct.sizes[s]), float(n)) if exact[s] else np.inf
-            by_components[s] = work_of_components(None, parts, self.budget) < lattice
+            share = _QUICK_SHARE if quick else 1.0
+            by_components[s] = share * work_of_components(None, parts, self.budget) < lattice
         exact &= ~by_components
         self._bound_total(exact, np.full(len(distinct), n))
         ways = self._named(exact)

@@ -23,6 +23,7 @@ from sequela.learning.solvers.loop import begin, solve
 from sequela.learning.solvers.proximal_newton import ProximalNewton
 from sequela.likelihood.parameters import Parameters
 from sequela.model import Model
+from sequela.questions.dependence import ancestors, restricted
 from sequela.questions.order import order_matrix
 from sequela.questions.theory import two_item_family_of
 from sequela.support.errors import InputError
@@ -254,6 +255,9 @@ class HeldFits:
         """
         fits = self.fits
         fits.objective.restart(0)
+        # A held fit finds the interactions that an order needs, with all gradients. A fit that
+        # begins there is learned again to the tolerance if it is better than the given model.
+        fits.objective.approximate = hold is None and not polish
         ridge = 0.0 if support is None else 1.0 / (PRIOR_SD**2 * self.n_samples)
         objective = WithRidge(fits.objective, ridge)
         if hold is not None:
@@ -328,6 +332,8 @@ class HeldFits:
         """Return P(i before j) of a model; NaN if the two are never observed together."""
         items = self.fits.data.items
         model = Model(theta, items, observation=self.fits.observation)
+        # The other items do not matter; without them simulations are faster.
+        model = restricted(model, ancestors(theta, np.array(pair)))
         orders = order_matrix(model, [items[pair[0]], items[pair[1]]], settings=self.settings)
         return float(orders.probability.to_numpy()[0, 1])
 

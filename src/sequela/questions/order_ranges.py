@@ -272,11 +272,11 @@ def _warm_fits(samples: Dataset, model: Model, settings: Settings, limits: Limit
     fixed = model.metadata.get("fixed")
     if samples.times is None:
         quick = settings.but(budget=_quick(settings.budget, _QUICK_WORK))
-        fits = WarmFits(samples, observation, quick, limits, fixed)
+        fits = WarmFits(samples, observation, quick, limits, fixed, quick=True)
         fits.objective.prepare((model.theta != 0.0) | np.eye(model.n_items, dtype=bool))
         if not fits.objective.is_sampled:
             return fits
-    return WarmFits(samples, observation, settings, limits, fixed)
+    return WarmFits(samples, observation, settings, limits, fixed, quick=True)
 
 
 def _limits(held: HeldFits, evaluations: int | None, moves: int) -> SearchLimits:

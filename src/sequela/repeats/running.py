@@ -67,8 +67,8 @@ def run(
         Number of threads or processes. None means one per available core. Each repeat uses one
         thread.
     cluster : str or None
-        With "dask": the address of a scheduler, such as ``tcp://node7:8786``. None starts a scheduler
-        on this machine. If the plan has data, all workers must be able to read the folder.
+        With "dask": the address of a scheduler, such as ``tcp://node7:8786``. None starts a
+        scheduler on this machine. If the plan has data, all workers must be able to read the folder.
     share : (index, of) or None
         Run only every `of`-th repeat, starting at `index`, as one task of a job array. The tasks of
         the array may run at the same time, with the same folder.

@@ -88,14 +88,21 @@ def use_exact_sets() -> None:
 
 
 def use_components() -> None:
-    """Evaluate sets by components: values, gradients and histories."""
+    """Evaluate sets by components: values, gradients and histories, also the quick way."""
     from sequela.likelihood import evaluate
     from sequela.likelihood.component_histories import ComponentHistory
+    from sequela.likelihood.decomposition import decompose
     from sequela.likelihood.parameters import Parameters
+    from sequela.likelihood.quick_components import Posterior, QuickComponents
 
     theta, X = _example()
     evaluate(theta, X, method="components", n_threads=1)
     _ = ComponentHistory(Parameters(theta), np.arange(3)).before
+    wide = np.zeros((16, 16))
+    wide[0, 1] = 1.0
+    sets = [np.arange(15)]
+    quick = QuickComponents(decompose(wide != 0.0, sets), sets, [Posterior(0.8, 0.35)])
+    quick.evaluate(Parameters(wide), np.ones(1), 1)
 
 
 def use_relocation() -> None:
