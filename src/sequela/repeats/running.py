@@ -68,7 +68,8 @@ def run(
         thread.
     cluster : str or None
         With "dask": the address of a scheduler, such as ``tcp://node7:8786``. None starts a
-        scheduler on this machine. If the plan has data, all workers must be able to read the folder.
+        scheduler on this machine. If the plan has data, all workers must be able to read the
+        folder.
     share : (index, of) or None
         Run only every `of`-th repeat, starting at `index`, as one task of a job array. The tasks of
         the array may run at the same time, with the same folder.
