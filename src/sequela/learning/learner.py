@@ -363,10 +363,12 @@ class Learner:
         optima = group_starts(ended)
         if len(optima) > 1:
             worst = ended[optima[0][0]].objective - ended[optima[-1][0]].objective
+            total = f"{worst * data.total_weight:.2g}"
+            unit = "nat" if total == "1" else "nats"
             top = differing_entries([s.theta for s in ended], data.items, 1).iloc[0]
             warnings.warn(
                 f"{len(ended)} starts ended at {len(optima)} different optima, up "
-                f"to {worst:.2g} below the best ({worst * data.total_weight:.2g} nats over all "
+                f"to {worst:.2g} below the best ({total} {unit} over all "
                 f"samples); they differ most in {top['from']} -> {top['to']}: "
                 f"{top['lowest']:.2f} to {top['highest']:.2f}. See "
                 + either("optima_ and differences()", "optima.csv in the folder of the fit"),
