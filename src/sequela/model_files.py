@@ -281,7 +281,8 @@ def _check_square(name: str, rows: list[str], columns: list[str]) -> None:
         raise InputError(
             f"{name} has {len(rows)} rows and {len(columns)} columns. From number {k + 1} on, the "
             f"rows are {rows[k : k + 3]} and the columns {columns[k : k + 3]}; expected the same "
-            "items in the same order. The file may be incomplete"
+            "items in the same order. The file may be incomplete. If it is a table of samples, "
+            "first learn a model from it (`sequela fit`)"
         )
 
 

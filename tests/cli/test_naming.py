@@ -43,8 +43,10 @@ def test_a_command_names_its_option(table, command, tmp_path):
 
 def test_an_option_of_another_command_is_named_with_it(table, tmp_path):
     (tmp_path / "theta.csv").write_text(",A,B\nA,0,0\nB,0,0\n")
-    result = CliRunner().invoke(main, ["score", str(tmp_path / "theta.csv"), str(table)])
-    assert "--drop sex (an option of `sequela import`)" in result.stderr
+    gaps = tmp_path / "gaps.csv"
+    gaps.write_text("id,A,B\ns0,1,\ns1,0,1\n")
+    result = CliRunner().invoke(main, ["score", str(tmp_path / "theta.csv"), str(gaps)])
+    assert "--missing keep (an option of `sequela import`)" in result.stderr
 
 
 def test_the_option_of_the_message_works(table, tmp_path):

@@ -176,3 +176,17 @@ def test_a_signal_leaves_a_run_that_goes_on_to_its_planned_end(table, tmp_path, 
         assert "has no draws yet" in refused.output
     assert run("posterior", table, "-o", folder, "--continue").exit_code == 0
     assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 20)
+
+
+def test_refused_data_leave_no_folder_and_change_none(table, tmp_path):
+    gaps = tmp_path / "gaps.csv"
+    gaps.write_text("A,B\n0,1\n1,NA\n", "utf-8")
+    refused = run("posterior", gaps, "-o", tmp_path / "new")
+    assert refused.exit_code == 2
+    assert "missing cells" in refused.output
+    assert not (tmp_path / "new").exists()
+    made = tmp_path / "made"
+    assert run("posterior", table, "-o", made, *ARGUMENTS).exit_code == 0
+    before = {path.name: path.read_bytes() for path in made.iterdir()}
+    assert run("posterior", gaps, "-o", made, "--force").exit_code == 2
+    assert {path.name: path.read_bytes() for path in made.iterdir()} == before

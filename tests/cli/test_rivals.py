@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from sequela import Model, fit, simulate
 from sequela.cli import main
+from sequela.cli.rivals import show
 from sequela.data.tables import read_table
 from sequela.questions import rival_orders
 
@@ -74,3 +75,13 @@ def test_bad_input_is_explained(files, options, said):
     assert result.exit_code == 2
     assert said in result.output
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(("evidence", "warned"), [(2.5, True), (1.5, False)])
+def test_the_evidence_of_one_reversal_does_not_overrule_a_fit(evidence, warned, capsys):
+    row = {
+        "first": "A", "second": "B", "probability": 0.6, "rival_probability": 0.3,
+        "evidence": evidence, "evidence_se": 0.0,
+    }  # fmt: skip
+    show({"table": [row], "moves": 0})
+    assert ("do not report it" in capsys.readouterr().out) == warned

@@ -12,6 +12,7 @@ import pytest
 
 import sequela
 from cli.invoking import run
+from sequela.cli.plan import plan
 from sequela.data.examples import example_path, example_samples
 from sequela.report.folder_answers import folder_ranges
 
@@ -408,6 +409,9 @@ def test_the_demo_does_the_whole_of_it(tmp_path, monkeypatch):
     model = sequela.Model.load(made / "model.npz")
     assert model.items == example_samples().items
     assert demos[0].learned.value > 0.5
+    assert (made / "samples.csv").read_bytes() == example_path("samples.csv").read_bytes()
+    assert "samples.csv" in demos[0].fit.files
+    assert f"sequela posterior {made / 'samples.csv'} -o" in done.stdout
     assert sorted(demos[0].to_json()["order"]) == ["first", "learned", "then", "true"]
     assert "--force" in run("demo", "-o", made, code=2).stderr
 
@@ -532,3 +536,26 @@ def test_the_next_steps_work_with_missing_cells(missing, tmp_path, monkeypatch):
     assert run(*made).exit_code == 0
     again = run(*sampled, "--draws", 10, "--chains", 2, "--threads", 1)
     assert again.exit_code == 0, again.output
+
+
+def test_the_suggested_plan_reads_labels_with_a_hyphen_and_leaves_out_columns(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    rows = 40 * ["50,0,0"] + 20 * ["60,1,0"] + 5 * ["70,0,1"] + 35 * ["80,1,1"]
+    (tmp_path / "arms.csv").write_text("age,-7q,-18q\n" + "\n".join(rows) + "\n", "utf-8")
+    done = run("fit", "arms.csv", "-o", "fit", "--drop", "age", "--seed", 1, "--threads", 1)
+    assert "because of --drop: age" in done.stderr
+    step = next(line for line in done.stdout.splitlines() if "sequela plan" in line)
+    read = plan.make_context("plan", shlex.split(step)[2:]).params
+    assert {read["first"], read["second"]} == {"-7q", "-18q"}
+    assert read["drop"] == "age"
+    refused = run("order", "fit", "-7q", "-18q", code=2)
+    assert "write -- before the items" in refused.stderr
+    assert "-18q" in run("order", "fit", "--", "-7q", "-18q").stdout
+    assert "at least two items" in run("order", "fit", "--", "-7q", code=2).stderr
+    assert "--drop age" in run("time", "fit", "arms.csv", code=2).stderr
+    assert "--drop age (" not in run("score", "fit", "arms.csv", code=2).stderr
+    timed = run("time", "fit", "arms.csv", "--drop", "age")
+    assert len(timed.stdout.splitlines()) == 101
+    assert "mean log-likelihood" in run("score", "fit", "arms.csv", "--drop", "age").stdout

@@ -102,7 +102,7 @@ TABLES = {
     "rar": (b"Rar!\x1a\x07", ["RAR"]),
     "tar": (b"t.csv".ljust(257, b"\0") + b"ustar\x0000" + b"\0" * 500, ["tar"]),
     "tar.gz": (gzip.compress(b"t.csv".ljust(257, b"\0") + b"ustar\x0000"), ["tar"]),
-    "PNG": (b"\x89PNG\r\n\x1a\n\0\0", ["UTF-8"]),
+    "PNG": (b"\x89PNG\r\n\x1a\n\0\0", ["a picture"]),
     # compressed and damaged
     "truncated gzip": (gzip.compress(TABLE * 50)[:-12], ["incomplete or damaged"]),
     "gzip without its checksum": (gzip.compress(TABLE)[:-8], ["incomplete or damaged"]),
@@ -637,7 +637,7 @@ def test_missing_values_are_missing(tmp_path, word):
         read = read_table(path, missing="keep")
     assert read.data.missing.tolist() == [[False, False], [True, False], [False, False]]
     assert read.data.values.tolist() == [[True, False], [False, True], [False, False]]
-    assert "1 cell of 1 item and 1 sample, not profiled" in read.summary.notices()
+    assert "missing: 1 cell of 1 item and 1 sample, not profiled" in read.summary.notices()
 
 
 @given(
@@ -666,3 +666,13 @@ def test_a_line_that_is_far_too_long_is_refused_in_whichever_block_it_grows(tmp_
         path.write_text(text)
         with pytest.raises(InputError, match=r"longer than .* the file is not a table"):
             list(_text_files.text_lines(path))
+
+
+def test_a_folder_is_no_table_and_a_picture_neither(tmp_path):
+    (tmp_path / "samples.cs").mkdir()
+    with pytest.raises(InputError) as missing:
+        read_table(tmp_path / "samples.csv")
+    assert "did you mean" not in str(missing.value)
+    (tmp_path / "figure.csv").write_bytes(b"\x89PNG\r\n\x1a\n")
+    with pytest.raises(InputError, match="is a picture"):
+        read_table(tmp_path / "figure.csv")

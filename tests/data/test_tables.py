@@ -356,3 +356,16 @@ def test_the_list_of_mistakes_is_limited(tmp_path):
     assert len(lines) == 10
     assert "at least" in lines[1]
     assert lines[-1] == "- and 22 more kinds"
+
+
+def test_a_table_that_may_have_its_items_in_rows(tmp_path):
+    path = tmp_path / "turned.csv"
+    header = ",".join(f"P{k}" for k in range(60))
+    path.write_text(f"item,{header}\n" + "".join(f"G{k}{60 * ',1'}\n" for k in range(9)), "utf-8")
+
+    def warned(**options):
+        return any("items_in_rows" in x for x in read_table(path, **options).summary.notices())
+
+    assert warned()
+    assert not warned(items_in_rows=True)
+    assert not warned(most_frequent=5)

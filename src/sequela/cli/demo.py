@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,21 +99,14 @@ def show(found: Demo) -> None:
             ("the one that they were drawn from", f"{found.true.value:.3f}"),
         ],
     )
-    folder = found.fit.folder
+    folder = shlex.quote(str(found.fit.folder))
+    samples = shlex.quote(str(found.fit.folder / "samples.csv"))
+    certainty = shlex.quote(f"{found.fit.folder}-certainty")
     console.print(
         f'\nNext: ask `sequela order {folder} "EGFR(A)" PTEN`, or compute probabilities that '
-        f"include all plausible models: `sequela posterior {_samples(found)} -o {folder}-certainty "
+        f"include all plausible models: `sequela posterior {samples} -o {certainty} "
         "--most-frequent 20` (some minutes). To cite: `sequela cite`",
         soft_wrap=True,
     )
-    report = (folder / "report.html").absolute()
+    report = (found.fit.folder / "report.html").absolute()
     console.print(f"\nOpen the report in a browser: {report}", soft_wrap=True)
-
-
-def _samples(found: Demo) -> str:
-    """Return the path of the samples of the demo, quoted for a shell."""
-    import shlex
-
-    from sequela.report.run import Run
-
-    return shlex.quote(Run.read(found.fit.folder).data["path"])

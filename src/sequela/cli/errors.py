@@ -21,6 +21,7 @@ __all__ = ["INTERRUPTED", "Commands"]
 
 BAD_INPUT = 2  # click uses the same exit code for a wrong option
 FAILURE = 1
+_LABELS = {"items", "first"}  # arguments that are labels of items
 INTERRUPTED = 130  # the exit code that shells use for a program stopped by Ctrl-C
 
 
@@ -63,12 +64,29 @@ def _visible_usage() -> Iterator[None]:
     try:
         yield
     except click.ClickException as error:
-        error.message = visible(error.message)  # type: ignore[misc]
+        error.message = visible(error.message + _label_hint(error))  # type: ignore[misc]
         for name in ("option_name", "possibilities"):
             quoted: str | Sequence[str] | None = getattr(error, name, None)
             if isinstance(quoted, str):
                 setattr(error, name, visible(quoted))
         raise
+
+
+def _label_hint(error: click.ClickException) -> str:
+    """Return how to write a label such as -18q, which was read as an option."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return ""
+    labels = [
+        part
+        for part in error.ctx.command.params
+        if isinstance(part, click.Argument) and part.name in _LABELS
+    ]
+    if not labels or error.option_name.startswith("--"):
+        return ""
+    return (
+        " To name an item that begins with a hyphen, write -- before the items, as in `sequela "
+        f"{error.ctx.info_name} ... -- -18q KRAS`."
+    )
 
 
 def _explain(error: Exception) -> None:

@@ -235,8 +235,8 @@ def show(report: FitReport, data: Path | None = None) -> None:
     )
     _show_effects(report, console)
     _show_orders(report, console)
-    _suggest(report, data, console)
     _show_check(report, console)
+    _suggest(report, data, console)
     print_notices(report.notices)
     if report.same_as_repeated is not None:
         console.print(
@@ -297,6 +297,14 @@ def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
     untold = check.table[check.table["verdict"] == Verdict.CANNOT_TELL]
     if untold.empty:
         return
+    misfit = report.fit_check is not None and not report.fit_check.fits
+    if misfit or report.model.observation.constant_rate is None:
+        # A posterior has the same observation times, or cannot have those of the fit.
+        console.print(
+            "\nWhere the data cannot tell, or an order is not trusted, do not report it",
+            soft_wrap=True,
+        )
+        return
     if report.import_summary.missing:
         console.print(
             "\nWhere the data cannot tell, do not report an order. `sequela posterior`, which "
@@ -314,14 +322,18 @@ def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
         first = f"  sequela import --table {table} --missing {options.missing} -o {made}\n"
         first += "    makes a table without empty cells\n"
         table = made
-    items = f" --most-frequent {options.most_frequent}" if options.most_frequent else ""
-    items += f" --drop {shlex.quote(','.join(options.drop))}" if options.drop else ""
-    pair = " ".join(shlex.quote(str(untold.iloc[0][name])) for name in ("first", "second"))
+    items = f" --drop {shlex.quote(','.join(options.drop))}" if options.drop else ""
+    items_to_read = items
+    items += f" --most-frequent {options.most_frequent}" if options.most_frequent else ""
+    pair = [str(untold.iloc[0][name]) for name in ("first", "second")]
+    # Without "--", a label such as -18q would be read as an option.
+    mark = "-- " if any(label.startswith("-") for label in pair) else ""
+    asked = mark + " ".join(shlex.quote(label) for label in pair)
     console.print(
         f"\nWhere the data cannot tell, do not report an order. The next steps:\n{first}"
         f"  sequela posterior {table} -o {certainty}{items}\n"
         "    gives each order a probability that includes all plausible models\n"
-        f"  sequela plan {certainty} {table} {pair}\n"
+        f"  sequela plan {certainty} {table}{items_to_read} {asked}\n"
         "    shows how many more samples would decide an order",
         soft_wrap=True,
     )

@@ -150,6 +150,6 @@ def show(report: dict[str, Any], max_items: int) -> None:
         "the sample is observed.\n"
         "The sample is observed before any other item with probability "
         f"{report['observed_first']:.4f}. The mean time until the next item or the observation "
-        f"is {report['waiting_time']:.4f}.",
+        f"is {report['waiting_time']:.4f}, in units of the mean observation time.",
         soft_wrap=True,
     )

@@ -55,11 +55,17 @@ def order(
     """Show which of two or more ITEMS of MODEL come first.
 
     MODEL is the folder of a fit, a model file, or a table of theta. Without ITEMS, all pairs of the
-    model, or of the sample, are listed. The probability is the share of sequences in which the
-    first item came before the second, among those in which both are observed.
+    model, or of the sample, are listed. Write -- before items that begin with a hyphen. The
+    probability is the share of sequences in which the first item came before the second, among
+    those in which both are observed.
     """
     if likely is not None and given is None:
         raise click.UsageError("--likely is for a sample: use it with --given")
+    if len(items) == 1:
+        raise click.UsageError(
+            f"an order needs at least two items; found only {items[0]!r}. Without items, all pairs "
+            "are listed"
+        )
     report = make_report(
         load_model(model_path), list(items), split_items(given), likely, **settings
     )

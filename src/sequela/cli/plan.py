@@ -10,6 +10,7 @@ import click
 from sequela.cli.inputs import (
     check_output,
     data_argument,
+    drop_option,
     force_option,
     load_data,
     load_posterior,
@@ -69,6 +70,7 @@ __all__ = ["plan"]
     "--plot", type=click.Path(path_type=Path),
     help="Also plot the plan to this file, whose name ends in .png, .svg or .pdf.",
 )  # fmt: skip
+@drop_option
 @force_option
 @run_options
 @json_option
@@ -87,7 +89,8 @@ def plan(
     Each model that is drawn from POSTERIOR is in turn assumed to be the true model, and larger
     studies are simulated from it. The output shows how often a study would call the right order or
     the wrong order, and the expected evidence in nats. Clock items are independent of all other
-    items.
+    items. With --method check this can take many minutes. It is faster with fewer --studies,
+    --samples and --clocks.
     """
     from sequela.questions import plan_study
     from sequela.report.tables import records, write_table
@@ -95,12 +98,12 @@ def plan(
     for path in (output, plot):
         check_output(path, force=force)
     _check_picture(plot)
-    settings = asked.pop("settings")
+    settings, drop = asked.pop("settings"), asked.pop("drop")
     options = {name: value for name, value in {**asked, **settings}.items() if value is not None}
     for name in ("samples", "clocks"):
         options[name] = _numbers(name, options.get(name))
     found = plan_study(
-        load_posterior(posterior_path), load_data(data), options.pop("first"),
+        load_posterior(posterior_path), load_data(data, drop=drop), options.pop("first"),
         options.pop("second"), **options,
     )  # fmt: skip
     if output is not None:

@@ -9,6 +9,7 @@ import click
 
 from sequela.cli.inputs import (
     check_output,
+    drop_option,
     force_option,
     load_data,
     load_model,
@@ -57,6 +58,7 @@ def _kinds() -> str:
     show_default=True,
     help="Show at most this many items or interactions.",
 )
+@drop_option
 @force_option
 @run_options
 def plot(
@@ -82,7 +84,7 @@ def plot(
     if data is None and needs_data(kind):
         raise click.UsageError(f"`sequela plot {kind}` needs DATA: a table of samples")
     model = load_model(model_path)
-    table = None if data is None else load_data(data)
+    table = None if data is None else load_data(data, drop=shown["drop"])
     chosen = FigureOptions(
         items=_labels(shown["items"]),
         samples=_labels(shown["samples"]),

@@ -137,6 +137,14 @@ def show(report: PosteriorReport) -> None:
     print_table(console, columns, rows)
     if len(table) > _MAX_ROWS:
         console.print(f"({len(table) - _MAX_ROWS} more pairs in orders.csv)", soft_wrap=True)
+    console.print(
+        "\nprobability: the share of samples with both items in which the first one came first; "
+        "the mean over all drawn models, and the interval that has 90% of them.\n"
+        "usually first: the probability that this share is more than half. The data can tell an "
+        "order from 0.95 on.\n"
+        "samples: the number of samples with both items.",
+        soft_wrap=True,
+    )
     console.print(f"\n{found.convergence.message}", soft_wrap=True)
     console.print(f"Seed {found.seed}. Everything is in {report.folder}", soft_wrap=True)
     page = (report.folder / "report.html").absolute()

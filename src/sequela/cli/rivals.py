@@ -10,6 +10,7 @@ import click
 from sequela.cli.inputs import (
     check_output,
     data_argument,
+    drop_option,
     force_option,
     load_data,
     load_model,
@@ -41,6 +42,7 @@ _DECIDED = 2.0  # from this evidence (in nats) on, the data can tell
     help="Consider pairs with an interaction of at least this size.",
 )  # fmt: skip
 @times_option
+@drop_option
 @click.option(
     "-o",
     "--output",
@@ -76,8 +78,8 @@ def rivals(
             raise click.UsageError(f"--pair is {text!r}; expected two items, such as A,B")
         chosen.append((pair[0], pair[1]))
     report = make_report(
-        load_model(model_path), load_data(data, times=asked["times"]), chosen or None,
-        asked["least_effect"], settings,
+        load_model(model_path), load_data(data, times=asked["times"], drop=asked["drop"]),
+        chosen or None, asked["least_effect"], settings,
     )  # fmt: skip
     if output is not None:
         from sequela.report.tables import write_table
@@ -137,5 +139,11 @@ def show(report: dict[str, Any]) -> None:
             "\nA model with a reversed order fitted the data better and replaced the given model "
             f"({report['moves']} {'time' if report['moves'] == 1 else 'times'}). The table is "
             "about the better model.",
+            soft_wrap=True,
+        )
+    if any(row["evidence"] > _DECIDED for row in report["table"]):
+        console.print(
+            "\nOnly one order at a time was reversed. If `sequela fit` or `sequela posterior` says "
+            "that the data cannot tell an order, or that the model does not fit, do not report it.",
             soft_wrap=True,
         )

@@ -8,6 +8,7 @@ import click
 
 from sequela.cli.inputs import (
     data_argument,
+    drop_option,
     load_data,
     load_model,
     model_argument,
@@ -31,6 +32,7 @@ __all__ = ["score"]
 @data_argument
 @times_option
 @weights_option
+@drop_option
 @run_options
 @json_option
 def score(
@@ -38,11 +40,12 @@ def score(
     data: Path,
     times: str | None,
     weights: str | None,
+    drop: str | None,
     settings: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Print the mean log-likelihood of the samples in DATA under MODEL."""
-    samples = load_data(data, times=times, weights=weights)
+    samples = load_data(data, times=times, weights=weights, drop=drop)
     report = make_report(load_model(model_path), samples, settings)
     if as_json:
         print_json(report)

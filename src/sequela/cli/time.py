@@ -10,6 +10,7 @@ import click
 from sequela.cli.inputs import (
     check_output,
     data_argument,
+    drop_option,
     force_option,
     load_data,
     load_model,
@@ -39,6 +40,7 @@ __all__ = ["time"]
     type=click.IntRange(min=2),
     help="Number of orders drawn for each set that is too large for an exact answer.",
 )
+@drop_option
 @force_option
 @run_options
 @json_option
@@ -46,6 +48,7 @@ def time(
     model_path: Path,
     data: Path,
     output: Path | None,
+    drop: str | None,
     force: bool,
     settings: dict[str, Any],
     as_json: bool,
@@ -62,7 +65,7 @@ def time(
 
     check_output(output, force=force)
     model = load_model(model_path)
-    samples = load_data(data)
+    samples = load_data(data, drop=drop)
     _announce(model, samples, settings)
     found = pseudo_times(model, samples, **settings)
     if output is not None or not as_json:

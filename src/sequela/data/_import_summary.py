@@ -153,7 +153,7 @@ class ImportSummary:
         if self.merged:
             found.append(self._merged_text())
         found += [_sentence(part, "item") for part in self.dropped_items]
-        found += [_missing_text(part) for part in self.missing]
+        found += [f"missing: {_missing_text(part)}" for part in self.missing]
         if self.many_items:
             found.append(self._many_items_text())
         return (*found, *self.notes)

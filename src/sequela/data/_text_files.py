@@ -58,6 +58,8 @@ _LONGEST_LINE = 1 << 28
 _UNREADABLE: tuple[tuple[bytes, str, str], ...] = (
     (b"PAR1", "a Parquet file", "read it with read_table"),
     (b"\xd0\xcf\x11\xe0", "an Excel workbook", "save the sheet as 'CSV UTF-8'"),
+    (b"\x89PNG", "a picture", "give the table of samples"),
+    (b"\xff\xd8\xff", "a picture", "give the table of samples"),
     (b"%PDF", "a PDF document", "find the table as text"),
     (b"\x89HDF", "an HDF5 file", "export the table as CSV"),
     (b"SQLite format 3", "a database", "export the table as CSV"),
@@ -113,7 +115,9 @@ def _opening_hint(path: str | os.PathLike[str]) -> str:
     if re.match(r"(https?|ftp|s3)://", str(path)):
         return "it is a URL: download the file first and give its path."
     with contextlib.suppress(OSError, ValueError, TypeError):
-        there = [entry.name for entry in islice(Path(path).parent.iterdir(), 2000)]
+        there = [
+            entry.name for entry in islice(Path(path).parent.iterdir(), 2000) if entry.is_file()
+        ]
         if Path(path).name not in there:
             close = difflib.get_close_matches(Path(path).name, there, n=1)
             return f"did you mean {close[0]!r}?" if close else "check the name and the folder."

@@ -25,7 +25,7 @@ from sequela.data._text_files import SourceFile
 from sequela.data.dataset import Dataset
 from sequela.data.merging import merge_items, propose_merges, read_merges
 from sequela.support.errors import InputError
-from sequela.support.naming import option
+from sequela.support.naming import argument, option
 from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
@@ -269,17 +269,17 @@ def _choose(draft: Draft, selection: Selection, merged: dict[str, tuple[str, ...
     """Apply `drop`, and check the labels in `keep` and `drop`. They name items after merging."""
     position = {label: j for j, label in enumerate(draft.items)}
     into = {old: new for new, group in merged.items() for old in group}
-    for argument, labels in (("keep", selection.keep), ("drop", selection.drop)):
+    for name, labels in (("keep", selection.keep), ("drop", selection.drop)):
         for label in labels:
             if label not in position:
                 where = f"; it was merged into {into[label]!r}" if label in into else ""
                 raise InputError(
-                    f"{argument}: {near(label, draft.items)} is not among the {len(draft.items)} "
-                    f"items{where}. Correct the label, or leave it out."
+                    f"{argument(name)}: {near(label, draft.items)} is not among the "
+                    f"{len(draft.items)} items{where}. Correct the label, or leave it out."
                 )
     mask = np.ones(len(draft.items), dtype=np.bool_)
     mask[[position[label] for label in selection.drop]] = False
-    draft.keep_items(mask, "as asked by drop")
+    draft.keep_items(mask, f"because of {argument('drop')}")
 
 
 def _drop_unprofiled(draft: Draft, incomplete: Incomplete) -> None:

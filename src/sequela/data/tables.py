@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 __all__ = ["TableKeywords", "read_table", "text_rows"]
 
 _LOOKED_AT = 1 << 20  # number of first characters from which the separator is guessed
+_MANY_ITEMS = 50  # tables with fewer columns are rarely tables with samples in columns
 _MEANINGS = (None, "keep", "absent", "refuse")
 
 
@@ -191,7 +192,21 @@ def read_table(
         draft = _turned(draft, wanted)
     else:  # the columns of `drop` were not read; see settle_columns
         selection = replace(selection, drop=())
+        if wanted is None and selection.most_frequent is None and selection.at_least is None:
+            draft.notes += _perhaps_turned(draft)
     return finish(draft, selection)
+
+
+def _perhaps_turned(draft: Draft) -> list[str]:
+    """Return a note if the table has so few rows that they may be the items."""
+    n_samples, n_items = draft.values.shape
+    if n_items < _MANY_ITEMS or n_items <= 2 * n_samples:
+        return []
+    return [
+        f"{n_items} items, but only {n_samples} samples. If each row of the table is an item, use "
+        f"{option('items_in_rows', True)}; otherwise choose fewer items, for example with "
+        f"{option('most_frequent', 20)}."
+    ]
 
 
 # Lines and columns ------------------------------------------------------------------------
@@ -273,7 +288,7 @@ def _read(
     dropped = [labels[j] for j in unread if labels[j] in asked.ignored]
     others = [labels[j] for j in unread if labels[j] not in asked.ignored]
     if dropped:
-        draft.dropped_items.append(Dropped("as asked by drop", tuple(dropped)))
+        draft.dropped_items.append(Dropped(f"because of {argument('drop')}", tuple(dropped)))
     if others:
         draft.dropped_items.append(Dropped(f"not among {argument('items')}", tuple(others)))
     return draft

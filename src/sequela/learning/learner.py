@@ -364,10 +364,12 @@ class Learner:
         optima = group_starts(ended)
         if len(optima) > 1:
             worst = ended[optima[0][0]].objective - ended[optima[-1][0]].objective
+            total = f"{worst * data.total_weight:.2g}"
+            unit = "nat" if total == "1" else "nats"
             top = differing_entries([s.theta for s in ended], data.items, 1).iloc[0]
             warnings.warn(
                 f"{len(ended)} starts ended at {len(optima)} different optima. The objective of "
-                f"the worst is {worst:.2g} below the best ({worst * data.total_weight:.2g} nats "
+                f"the worst is {worst:.2g} below the best ({total} {unit} "
                 "over all samples). The optima differ most in the effect "
                 f"{top['from']} -> {top['to']}, which is between {top['lowest']:.2f} and "
                 f"{top['highest']:.2f}. See "

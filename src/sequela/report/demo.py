@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import shutil
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sequela.data.examples import example_path
@@ -22,6 +23,7 @@ __all__ = ["Demo", "run_demo"]
 # The pair that the paper's Fig. 3 asks about.
 _EARLY, _LATE = "EGFR(A)", "EGFR"
 _PENALTY = 0.01
+_SAMPLES = "samples.csv"
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ def run_demo(
 ) -> Demo:
     """Learn from the built-in samples, write the folder of a fit, and compute one order.
 
+    The folder also has a copy of the samples, ``samples.csv``.
+
     Parameters
     ----------
     folder : path
@@ -86,6 +90,9 @@ def run_demo(
     options = FitRunOptions(penalty=_PENALTY, seed=seed)
     samples = example_path("samples.csv")
     fit = run_fit(samples, folder, options, output=output, execution=execution)
+    # The commands that need DATA can be tried with this copy.
+    shutil.copyfile(samples, fit.folder / _SAMPLES)
+    fit = replace(fit, files=tuple(sorted((*fit.files, _SAMPLES))))
     true = Model.from_csv(example_path("theta.csv"))
     return Demo(
         fit=fit,

@@ -161,6 +161,8 @@ def run_posterior(
     else:
         check_folder(target, force=force)
     imported = read_samples(data, most_frequent=chosen.most_frequent, drop=chosen.drop)
+    # The folder of an earlier run is not touched if the sampler would refuse the data.
+    imported.data.require_plain("the posterior of theta")
     about = _described(imported, data)
     with warnings.catch_warnings():
         # The text of the warning is part of the result and is shown with it.
