@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sequela.kernels.limits import LARGEST_LOG_RATE
-from sequela.likelihood.component_cost import work_of_components
-from sequela.likelihood.components import ComponentSets, in_component_range, integral_work
-from sequela.likelihood.decomposition import acting, decompose
+from sequela.likelihood.component_part import ComponentPart
+from sequela.likelihood.components import integral_work
+from sequela.likelihood.decomposition import acting
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.exact import ExactWork, plan_blocks
 from sequela.likelihood.orders import OrderSampler, in_sampling_range
@@ -23,15 +23,12 @@ from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.partial import lattices_of
 from sequela.likelihood.plan import (
     COMPONENT_SECONDS,
-    COMPONENT_SET_SECONDS,
-    INTEGRAL_SECONDS,
     LATTICE_SECONDS,
     ORDER_SECONDS,
     Plan,
     Way,
     is_exact,
 )
-from sequela.likelihood.quick_components import QuickComponents, posteriors_of, quick_work
 from sequela.likelihood.reweighting import DrawKey, DrawnOrders
 from sequela.observation import phases_of
 from sequela.support.errors import BudgetError
@@ -44,7 +41,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sequela.data.dataset import Dataset
-    from sequela.likelihood.decomposition import Decomposition
     from sequela.likelihood.drawn_histories import DrawnHistories
     from sequela.likelihood.parameters import Columns
     from sequela.likelihood.partial import PartialLattice, PartialSet
@@ -60,9 +56,6 @@ __all__ = ["Objective", "Work"]
 _QUICK_WORK = 1.5e7
 # Largest number of orders per chain.
 _MOST_KEPT = 64
-# Cost of components for a gradient on the support only, divided by the cost for a full gradient. In
-# a measurement with 50 items these costs were 5.5 ms and 15 ms.
-_ON_SUPPORT = 0.35
 # Predicted seconds of an evaluation: the minimum; per distinct sample with a known time; and per
 # distinct sample that is partly known, if it is on a lattice and if it is drawn.
 _LEAST_SECONDS = 1e-3
@@ -124,7 +117,7 @@ class Objective:
         self.data = data
         self._quick = quick
         self.approximate = False
-        self._posteriors: dict[int, Posterior] = {}
+        self._posteriors: dict[int, Posterior] | None = {} if quick else None
         self.n = data.n_items
         self.observation = observation
         self.settings = settings
@@ -175,18 +168,13 @@ class Objective:
         # A sample whose missing cells could be drawn has all its missing items on its lattice here.
         self._on_lattices = self._whole[1] or self.distinct
         self.blocks = plan_blocks(self._on_lattices, np.nonzero(exact)[0], self.n)
-        self.by_components = np.nonzero(ways == Way.COMPONENTS)[0]
-        self._sets = [self.distinct.items(int(s)) for s in self.by_components]
-        self._decomposition = decompose(support, self._sets) if self._sets else None
-        self._is_quick = (
-            self._quick
-            and self._decomposition is not None
-            and (
-                quick_work(self._decomposition)
-                < work_of_components(None, self._decomposition.components, self.settings.budget)
-            )
+        self._parts = ComponentPart(
+            self.distinct,
+            np.nonzero(ways == Way.COMPONENTS)[0],
+            support,
+            self.settings.budget,
+            self._posteriors,
         )
-        self._integral_work = integral_work(self._sets)
         self._has_lattices_with_missing = self.distinct.has_missing and any(
             (known := self.distinct.known(int(s))) is not None and known.missing.size > 0
             for s in np.flatnonzero(self._on_lattices.partial & exact)
@@ -196,22 +184,11 @@ class Objective:
         """Return the predicted seconds of one evaluation on the prepared support, on one core."""
         work = self.work()
         seconds = LATTICE_SECONDS * work.lattices + ORDER_SECONDS * work.sampled
-        if self._decomposition is not None:
-            seconds += _ON_SUPPORT * self._component_seconds(self._decomposition)
+        seconds += self._parts.seconds()
         seconds += _DRAWN_SECONDS * sum(len(part.partials) for part in self._missing_parts)
         timed = float(np.count_nonzero(self.distinct.timed))
         partial_sets = float(np.count_nonzero(self.distinct.partial & (self._ways == Way.EXACT)))
         return seconds + _LEAST_SECONDS + _TIMED_SECONDS * timed + _PARTIAL_SECONDS * partial_sets
-
-    def _component_seconds(self, decomposition: Decomposition) -> float:
-        if self._is_quick:
-            return COMPONENT_SECONDS * quick_work(decomposition)
-        parts = work_of_components(None, decomposition.components, self.settings.budget)
-        return (
-            COMPONENT_SECONDS * min(parts, self.settings.budget.work)
-            + INTEGRAL_SECONDS * self._integral_work
-            + COMPONENT_SET_SECONDS * len(self._sets)
-        )
 
     def _prepare_drawn(self, ways: NDArray[np.str_]) -> None:
         """Prepare the samples whose missing cells are drawn; they are the same on all supports."""
@@ -240,15 +217,15 @@ class Objective:
     @property
     def is_partial(self) -> bool:
         """Whether a gradient needs ``full=True`` to be complete beyond the prepared support."""
-        return bool(self._sets) or self._has_lattices_with_missing
+        return bool(self._parts.sets) or self._has_lattices_with_missing
 
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
         """Return whether the sets that use components could be evaluated quickly on a support.
 
         The work must be below a fixed limit, or below the work of their integrals over time.
         """
-        limit = max(_QUICK_WORK, self._integral_work)
-        return self.plan.component_work(support, self.by_components) <= limit
+        limit = max(_QUICK_WORK, self._parts.integral_work)
+        return self.plan.component_work(support, self._parts.places) <= limit
 
     def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:
         """Return whether components on a support take much longer than lattices and drawn orders.
@@ -259,28 +236,28 @@ class Objective:
         """
         if self.plan.partial.places.size:
             return False
-        work = self.plan.component_work(support, self.by_components)
+        work = self.plan.component_work(support, self._parts.places)
         by_components = COMPONENT_SECONDS * min(work, self.settings.budget.work)
         return by_components > _MOST_OF_ORDERS * self.plan.seconds_without_components(
-            self.by_components
+            self._parts.places
         )
 
     def work(self) -> Work:
         """Return the work of one evaluation on the prepared support."""
         lattices = float(sum(self.plan.lattice_work(block) for block in self.blocks))
-        points = integral_work([np.arange(max(map(len, self._sets), default=0))])
-        parts = len(self._sets) + 4.0 * self.n if self._sets else 0.0
+        points = integral_work([np.arange(max(map(len, self._parts.sets), default=0))])
+        parts = len(self._parts.sets) + 4.0 * self.n if self._parts.sets else 0.0
         return Work(
             lattices=lattices,
-            integrals=self._integral_work,
+            integrals=self._parts.integral_work,
             sampled=float(sum(large.items.size for large in self.large)) * self.n,
-            table=points / max(1, max(map(len, self._sets), default=0)) * parts,
+            table=points / max(1, max(map(len, self._parts.sets), default=0)) * parts,
         )
 
     def beyond_lattice(self) -> list[tuple[NDArray[np.int64], float]]:
         """Return the items and weights of all sets that are not evaluated on their own lattice."""
         parts = [(items, float(w)) for items, w in zip(
-            self._sets, self.distinct.weights[self.by_components], strict=True)]  # fmt: skip
+            self._parts.sets, self._parts.weights, strict=True)]  # fmt: skip
         return parts + [(large.items, large.weight) for large in self.large]
 
     def _refuse_timed(self) -> None:
@@ -337,54 +314,13 @@ class Objective:
         self, parameters: Parameters, *, full: bool
     ) -> Iterator[tuple[float, NDArray[np.float64]]]:
         """Yield loss and gradient of components, and of samples whose missing cells are drawn."""
-        if self._sets:
-            yield self._components(parameters, full=full)
+        if self._parts.sets:
+            yield self._parts.evaluate(
+                parameters, self.threads, full=full, approximate=self.approximate
+            )
         for part in self._missing_parts:
             value, slope = part.evaluate(parameters, self.settings.threads)
             yield (-value if np.isfinite(value) else np.inf), -slope
-
-    def _components(
-        self, parameters: Parameters, *, full: bool
-    ) -> tuple[float, NDArray[np.float64]]:
-        """Return the contribution of the sets that use components to loss and gradient."""
-        assert self._decomposition is not None  # noqa: S101 - there are such sets
-        if not all(in_component_range(parameters, c) for c in self._decomposition.components):
-            return np.inf, np.zeros((self.n, self.n))
-        weights = self.distinct.weights[self.by_components]
-        threads = self.threads
-        if self._is_quick and (self.approximate or not full):
-            found = self._quick_components(parameters, weights)
-            if found is not None:
-                return -found[0], -found[1]
-        solved = ComponentSets(parameters, self._decomposition, self._sets)
-        solved.solve(threads)
-        if not solved.is_accurate:
-            return np.inf, np.zeros((self.n, self.n))
-        if self._is_quick:
-            places = map(int, self.by_components)
-            self._posteriors |= zip(places, posteriors_of(solved), strict=True)
-        gradient = solved.gradient(weights, threads)
-        if full and not self.approximate:
-            from sequela.likelihood.cross_gradient import CrossGradient  # only large sets need it
-            from sequela.likelihood.cross_times import COARSE
-
-            gradient += CrossGradient(solved, COARSE).gradient(weights, threads)
-        return -float(weights @ solved.log_p), -gradient
-
-    def _quick_components(
-        self, parameters: Parameters, weights: NDArray[np.float64]
-    ) -> tuple[float, NDArray[np.float64]] | None:
-        """Return value and gradient of the sets that use components; None if not known well."""
-        assert self._decomposition is not None  # noqa: S101 - there are such sets
-        posteriors = [self._posteriors.get(int(s)) for s in self.by_components]
-        begun = [p for p in posteriors if p is not None]
-        if len(begun) < len(posteriors):
-            return None
-        sets = QuickComponents(self._decomposition, self._sets, begun)
-        found = sets.evaluate(parameters, weights, self.threads)
-        if found is not None:
-            self._posteriors |= zip(map(int, self.by_components), sets.posteriors, strict=True)
-        return found
 
     def evaluate_lattices(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Return the contribution of the sets with their own lattice to loss and gradient.
