@@ -9,8 +9,8 @@ import numpy as np
 from sequela.likelihood.component_cost import work_of_components
 from sequela.likelihood.components import ComponentSets, in_component_range, integral_work
 from sequela.likelihood.decomposition import decompose
-from sequela.likelihood.plan import COMPONENT_SECONDS, COMPONENT_SET_SECONDS, INTEGRAL_SECONDS
 from sequela.likelihood.quick_components import QuickComponents, posteriors_of, quick_work
+from sequela.likelihood.seconds import COMPONENT_SECONDS, COMPONENT_SET_SECONDS, INTEGRAL_SECONDS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

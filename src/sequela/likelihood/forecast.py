@@ -15,14 +15,12 @@ import numpy as np
 from sequela.budget import Budget
 from sequela.likelihood.component_cost import component_cost
 from sequela.likelihood.components import integral_work
-from sequela.likelihood.plan import (
+from sequela.likelihood.plan import Way, choose_way, is_exact
+from sequela.likelihood.seconds import (
     COMPONENT_SET_SECONDS,
     INTEGRAL_SECONDS,
     LATTICE_SECONDS,
     ORDER_SECONDS,
-    Way,
-    choose_way,
-    is_exact,
 )
 
 if TYPE_CHECKING:

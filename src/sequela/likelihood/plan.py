@@ -21,6 +21,7 @@ from sequela.likelihood.component_cost import (
 )
 from sequela.likelihood.decomposition import acting, components_of
 from sequela.likelihood.partial_plan import PartialPlan
+from sequela.likelihood.seconds import LATTICE_SECONDS, ORDER_SECONDS
 from sequela.support.errors import BudgetError, InputError
 from sequela.support.naming import either
 
@@ -34,13 +35,8 @@ if TYPE_CHECKING:
     from sequela.likelihood.parameters import Parameters
 
 __all__ = [
-    "COMPONENT_SECONDS",
-    "COMPONENT_SET_SECONDS",
     "EXACT_WAYS",
-    "INTEGRAL_SECONDS",
-    "LATTICE_SECONDS",
     "METHODS",
-    "ORDER_SECONDS",
     "Plan",
     "Way",
     "all_subsets_fit",
@@ -84,13 +80,6 @@ _CROSS_OVERHEAD = 3e8
 _HISTORY_FACTOR = 30.0
 # Number of points in time at which the gradient between components is evaluated.
 _CROSS_POINTS = 4000
-# Seconds on one core in a fit: per operation on lattices, of components, and of integrals over
-# time; per set evaluated by components; and per item of a sampled set times item of the model.
-LATTICE_SECONDS = 7e-11
-COMPONENT_SECONDS = 7e-10
-INTEGRAL_SECONDS = 2e-9
-COMPONENT_SET_SECONDS = 4e-4
-ORDER_SECONDS = 1.4e-6
 
 
 def is_exact(ways: NDArray[np.str_]) -> NDArray[np.bool_]:
