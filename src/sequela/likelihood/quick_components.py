@@ -89,7 +89,7 @@ class _Path(NamedTuple):
         u = u[: min(2 * (count // 2) + 1, _MOST_NODES - 1)]
         root = 1.0 + 1j * u
         z = scale * root * root - slowest
-        weights = (2.0 * step * scale / np.pi) * root
+        weights = ((2.0 * step * scale / np.pi) * root).astype(np.complex128)
         weights[0] *= 0.5
         return cls(np.array([z.real, z.imag]), weights)
 
@@ -203,7 +203,7 @@ class QuickComponents:
         for _ in range(_MOST_MOVES):
             logs = where.mean + where.sd * _OFFSETS
             times = np.exp(logs)
-            functions = [_Function(*tables[c], times) for c in parts]
+            functions = [_Function(tables[c][0], tables[c][1], times) for c in parts]
             wt = np.multiply.outer(rate[isolated], times)
             rest = np.log(-np.expm1(-wt)).sum(axis=0) - drop * times + logs
             mass, largest = _masses(rest, functions)
@@ -212,7 +212,7 @@ class QuickComponents:
                 return None
             shares = mass / total
             mean = float(shares @ logs)
-            sd = float(np.sqrt(max(shares @ (logs - mean) ** 2, 0.0)))
+            sd = float(np.sqrt(shares @ (logs - mean) ** 2))
             fits = abs(mean - where.mean) <= _SHIFT * where.sd
             fits &= _NARROW * where.sd <= sd <= _WIDE * where.sd
             fits &= shares[0] + shares[-1] <= _TAIL
@@ -271,7 +271,7 @@ def quick_work(decomposition: Decomposition) -> float:
     parts = decomposition.components
     used = decomposition.lists.components
     states = sum(2.0 ** parts[c].size * (3 * parts[c].size + 30) for c in used)
-    return _PER_STATE * states + _OVERHEAD * (decomposition.lists.component_start.size - 1)
+    return float(_PER_STATE * states + _OVERHEAD * (decomposition.lists.component_start.size - 1))
 
 
 def posteriors_of(solved: ComponentSets) -> list[Posterior]:
