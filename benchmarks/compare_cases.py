@@ -224,7 +224,7 @@ def read_glioblastoma(source: Path) -> np.ndarray:
 
 
 def main(given: list[str]) -> None:
-    """Do one task and print its result as JSON in the last line."""
+    """Run one task and print its result as JSON in the last line."""
     task, *arguments = given
     warnings.simplefilter("ignore")
     found: dict[str, Any] = {}

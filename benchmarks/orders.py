@@ -110,7 +110,7 @@ def one_data_set(seed):
 
 
 def log_loss(p, actual, together):
-    """Return the log loss of all samples of each pair."""
+    """Return the log loss of each pair, summed over its samples."""
     p = np.clip(p, 1e-4, 1.0 - 1e-4)
     return -(actual * np.log(p) + (together - actual) * np.log1p(-p))
 

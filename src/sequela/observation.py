@@ -231,8 +231,8 @@ def read_observation(content: Any) -> Observation:
         return KINDS[kind](**{name: value for name, value in content.items() if name != "kind"})
     except TypeError:
         raise InputError(
-            f"the observation is {content!r}; expected the parameters of an observation of kind "
-            f"{kind!r}"
+            f"the observation is {content!r}; these are not the parameters of an observation of "
+            f"kind {kind!r}"
         ) from None
 
 

@@ -148,8 +148,8 @@ class HeavyTailed:
     def rate_in(self, state: NDArray[np.int64]) -> float:  # noqa: ARG002 - it differs by sample
         """Raise an error, because the rate differs between samples with the same items."""
         raise InputError(
-            f"the rate of an observation of kind {self.kind!r} differs between samples with the "
-            "same items"
+            f"an observation of kind {self.kind!r} has no single rate for a set of items: its rate "
+            "differs between samples with the same items"
         )
 
     def log_density(self, times: ArrayLike) -> NDArray[np.float64]:

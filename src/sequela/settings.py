@@ -223,7 +223,8 @@ def read_settings(
             "max_models has no meaning here because this function takes no posterior; leave it out"
         )
     for name in unused:
-        # Ignore defaults in an object, because the object may be used for many functions.
+        # A Settings object may be used for many functions. Refuse an unused setting only if the
+        # object has a value other than the default.
         in_object = base is not None and getattr(base, name) != _default(name)
         if changes.get(name) is not None or in_object:
             raise InputError(f"{name} has no meaning here; leave it out")

@@ -241,7 +241,7 @@ class Attack:
                     self.tally.findings.append(f"{kind}, {what}: {result.output!a:.300}")
 
     def by_hand(self) -> None:
-        """Pass the files that were written by hand to commands."""
+        """Run commands on the files that were written by hand (`by_hand.py`)."""
         from click.testing import CliRunner
 
         folder = self.folder / "by_hand"

@@ -1,5 +1,6 @@
-"""The worker of fastmhn: clusters of events and Adam, with the settings that its README shows.
+"""The worker of fastmhn. It uses clusters of events and the solver Adam.
 
+The settings are those that the README of fastmhn shows.
 Its theta has the orientation of mhn. It starts one process per core.
 """
 

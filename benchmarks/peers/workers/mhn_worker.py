@@ -1,4 +1,4 @@
-"""The worker of mhn: exact gradients, and L-BFGS-B on a smoothed L1 penalty.
+"""The worker of mhn. It uses exact gradients, and L-BFGS-B with a smoothed L1 penalty.
 
 All other settings are the defaults of mhn.
 

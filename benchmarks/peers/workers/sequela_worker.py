@@ -1,5 +1,6 @@
-"""The worker of sequela, in the environment of the benchmark: our solver and the paper's method.
+"""The worker of sequela. It runs our solver, or the method of the paper.
 
+It uses the Python environment that also runs the benchmark.
 The thetas over time come from the function `watch` that a solver calls at every state.
 """
 

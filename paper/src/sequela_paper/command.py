@@ -44,7 +44,9 @@ _SETTINGS = ("quick", "repeats", "solver", "solver_repeats", "data", "seed")
 )  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=2021, show_default=True)
 @click.option(
-    "--collect", is_flag=True, help="Run no repeats; collect the shares that other jobs have done."
+    "--collect",
+    is_flag=True,
+    help="Do not run repeats; only collect the results that other jobs have recorded.",
 )
 @repeats_options
 @json_option

@@ -65,8 +65,8 @@ def _trial(rng: np.random.Generator, w: float, t: float, m: int, draws: int) -> 
         "w": w,
         "m": m,
         "draws": draws,
-        # The condition in the proof of Theorem 1 for 1 - r >= exp(-w t) / 2, which defines m_0 of
-        # the theorem. (The m_3 that the paper prints for it is too small.)
+        # The proof of Theorem 1 needs 1 - r >= exp(-w t) / 2. The proof derives it from this
+        # condition, which defines m_0 of the theorem. (The m_3 that the paper prints is too small.)
         "enough": bool(math.sqrt(math.log(m) / m) <= math.exp(-w * t) / 2.0),
         "m_variance": float(m * moments[:, 1].mean()),
         "m_variance_se": float(m * moments[:, 1].std(ddof=1) / math.sqrt(draws)),

@@ -58,7 +58,7 @@ def make(
     collect_only: bool = False,
     **where: Any,
 ) -> Made | None:
-    """Do the missing repeats of an experiment, and write its tables, figure and verdict.
+    """Run the missing repeats of an experiment, and write its tables, figure and verdict.
 
     Parameters
     ----------
@@ -70,14 +70,14 @@ def make(
         Folder for the files. Repeats are recorded in its folder "records", so that an interrupted
         run can be resumed.
     collect_only : bool
-        Run no repeats. All repeats must have been recorded before.
+        Do not run repeats. All repeats must have been recorded before.
     **where
         Where repeats run: `backend`, `workers`, `cluster`, `share` of `sequela.repeats.run`.
 
     Returns
     -------
     Made or None
-        None if only a share was done and other repeats are missing.
+        None if only a share was computed and other repeats are missing.
     """
     experiment = find_experiment(name)
     data = data_folder(settings.data)

@@ -148,9 +148,9 @@ def _short(values: NDArray[np.float64]) -> list[list[float]]:
 def separation(red: NDArray[np.float64], blue: NDArray[np.float64]) -> dict[str, float]:
     """Return measures of the difference of two groups of posteriors; each row is a posterior.
 
-    "auc" is the probability that the time from a random posterior of the blue group exceeds that
-    from a red one, with its standard error over samples. "overlap" is the common area under the
-    mean densities of both groups.
+    One time is drawn from a random posterior of the blue group, and one from a random posterior of
+    the red group. "auc" is the probability that the blue time is later, with its standard error
+    over samples. "overlap" is the common area under the mean densities of both groups.
     """
     red_mean, blue_mean = red.mean(axis=0), blue.mean(axis=0)
     # Half of a node counts as earlier than the node, so that equal groups give exactly 1/2.

@@ -37,9 +37,9 @@ class DistinctSets:
 
 def distinct_sets(values: npt.NDArray[np.bool_]) -> DistinctSets:
     """Return the distinct rows of a boolean table, ordered by size, then by items."""
-    # One byte string per row that sorts in this order: first the size, high byte first, then the
-    # complement of the bits. With the complement, of two sets of the same size the one with the
-    # smaller item at the first difference comes first.
+    # Make one byte string per row, so that sorting the strings sorts the sets. Each string has the
+    # size of the set (high byte first), then the complement of its bits. Because of the complement,
+    # sets of the same size are sorted by their items: {0, 3} comes before {1, 2}.
     sizes = values.sum(axis=1, dtype=np.int64).astype(">u4")
     keys = np.hstack([sizes[:, None].view(np.uint8), ~np.packbits(values, axis=1)])
     rows = np.ascontiguousarray(keys).view(f"V{keys.shape[1]}").ravel()

@@ -43,7 +43,8 @@ __all__ = ["DrawnHistories", "sample_histories"]
 _VALUE_HISTORIES = 2e4
 _VALUE_DRAWS = (2, 16)
 _VALUE_NODES = 12
-# In a fit: the largest number of chains' starts and of histories.
+# In a fit: the largest number of copies of samples, and of histories. A sample with a large weight
+# has several copies, each with its own chains.
 _MOST_COPIES = 2e4
 _MOST_HISTORIES = 6.4e5
 # Number of histories per piece of work, and number of samples whose chains share a stream of random

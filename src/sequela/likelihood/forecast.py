@@ -42,8 +42,8 @@ _COMPONENT_SPEED = {False: 3e9, True: 1e10}
 _LATTICE_SPEED = {False: 5e8, True: 1e8}
 # Seconds per sampled set, as (a fixed part, a part per item).
 _SAMPLED_SECONDS = {False: (5e-3, 8e-4), True: (2e-2, 1.5e-3)}
-# The work per set is halved until a table is within its limits, but at most this many times,
-# because small sets are always exact.
+# The limit on the work per set is halved until a table is within its limits, but at most this many
+# times. Further halving would change nothing, because small sets are always exact.
 _MOST_HALVINGS = 14
 # Largest number of bytes per thread for a table.
 _MOST_MEMORY = 4e8

@@ -114,7 +114,8 @@ class Parameters:
         any_times: bool = False,
     ) -> None:
         if any_times and isinstance(observation, ObservationEffects):
-            # The model without effects gives sets the same probabilities and derivatives by theta.
+            # Use the equivalent model without effects on the observation. It gives all sets the
+            # same probabilities, and the same derivatives with respect to theta.
             theta, observation = observation.absorb(theta), None
         # Copy a read-only array, such as that of a model. For Numba it has another type, so every
         # kernel would be compiled a second time.

@@ -27,8 +27,8 @@ _LONGEST = 14
 # Areas of nodes, in square points.
 _SMALLEST, _LARGEST = 25.0, 420.0
 _APART = 1.1  # inches between two linked items
-# Curvatures that are tried for an arrow. The first one is used at which the arrow keeps a distance
-# of at least _CLEARANCE (in units of _APART) from all other items.
+# Curvatures that are tried for an arrow, in this order, until the distance of the arrow from all
+# other items is at least _CLEARANCE (in units of _APART).
 _BENDS = (0.06, -0.06, 0.2, -0.2, 0.35, -0.35)
 _APART_BENDS = (0.18, 0.3, 0.42)
 _CLEARANCE = 0.2

@@ -238,7 +238,7 @@ class Walkers:
                 if levels[c, k] < log_ratio:
                     row[k], row[k + 1] = row[k + 1], row[k]
         if accepted and not self.is_warm:
-            # Robbins and Monro: the gap becomes wider if exchanges are accepted often.
+            # A Robbins-Monro step: frequent exchanges make the gap wider, rare ones narrower.
             rate = 2.0 / (10.0 + self.done)
             gap = np.log(self.gap) + rate * (np.mean(accepted) - _SWAP_TARGET)
             self.gap = float(np.clip(np.exp(gap), *_GAP_RANGE))

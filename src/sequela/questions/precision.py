@@ -1,7 +1,7 @@
 """Numbers of draws and standard errors of sampled answers.
 
-A question is answered with a given number of draws, or with as many draws as a target for the
-standard error needs (`until_precise`).
+A question is answered with a given number of draws, or with as many draws as are needed to reach a
+target standard error (`until_precise`).
 """
 
 from __future__ import annotations

@@ -70,7 +70,8 @@ def kaplan_meier(times: ArrayLike, events: ArrayLike, *, level: float = 0.95) ->
         logs = np.log(share)
         wide = ndtri(0.5 + level / 2.0) * np.sqrt(greenwood) / -logs
         low, high = share ** np.exp(wide), share ** np.exp(-wide)
-    # The formula gives no interval before the first event, and when no sample is left.
+    # Before the first event, and when no sample is left, the formula is not defined. There, both
+    # limits are set to the estimate itself.
     low, high = (np.where(np.isfinite(x), x, share) for x in (low, high))
     start = pd.DataFrame(
         {"survival": [1.0], "low": [1.0], "high": [1.0], "at_risk": [t.size]}, index=[0.0]

@@ -78,7 +78,7 @@ def learn(
     orders: list[str] | None = None,
     **which: Any,
 ) -> dict[str, Any]:
-    """Do one fit of a plan of `plan_fits`; return its results as plain values.
+    """Run one fit of a plan of `plan_fits`; return its results as plain values.
 
     `which` contains the fields of a `FitCase`. Only the nonzero entries of theta are returned, with
     the positions of their items in `data`.

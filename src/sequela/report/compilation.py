@@ -116,7 +116,8 @@ def use_relocation() -> None:
     none_exact = Budget(work=40.0)
     learner = SetChain(0.1, random_state=1, max_iter=2, n_threads=1, budget=none_exact)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the result of two steps on two samples is not used
+        # After two iterations the fit warns that it has not converged. Its result is not used.
+        warnings.simplefilter("ignore")
         learner.fit(np.array([[True, True, True], [True, True, False]]))
 
 
@@ -156,7 +157,8 @@ def use_other_samples() -> None:
     evaluate(theta, missing, random_state=1, n_threads=1, budget=none_exact)
     learner = SetChain(0.1, random_state=1, max_iter=2, n_threads=1, budget=none_exact)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the result of two steps on two samples is not used
+        # After two iterations the fit warns that it has not converged. Its result is not used.
+        warnings.simplefilter("ignore")
         learner.fit(missing)
 
 

@@ -62,7 +62,7 @@ class Report:
             file.write(self.to_html().encode())
 
     def _repr_html_(self) -> str:
-        # In a frame, so that the style and the policy of the page do not affect the notebook.
+        # A frame, so that the style and the policy of the page do not affect the notebook.
         page = html.escape(self.to_html(), quote=True)
         return (
             f'<iframe srcdoc="{page}" width="100%" height="{_NOTEBOOK_HEIGHT}" '

@@ -248,7 +248,7 @@ def _summarise(folder: str | os.PathLike[str], level: float) -> FitsSummary:
 
 
 def _one_row_each(plan: Plan, folder: str | os.PathLike[str]) -> pd.DataFrame:
-    """Return one row for each repeat; for repeats other than fits, without lists and objects."""
+    """Return one row per repeat; if repeats are not fits, without columns of lists or objects."""
     if plan.task == TASK:
         return repeats.fit_table(folder, partial=True)
     table = repeats.collect(plan, folder, partial=True)
