@@ -46,8 +46,8 @@ def long_options(command: Command) -> Command:
         click.option(
             "--date-column",
             metavar="COLUMN",
-            help="With --long: column that says since when the item is present, as dates or "
-            "numbers. It determines the order of the items.",
+            help="With --long: column with the date or the number at which the item was first "
+            "present. It determines the order of the items.",
         ),
         click.option(
             "--orders",

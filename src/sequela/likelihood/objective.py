@@ -50,8 +50,8 @@ __all__ = ["Objective", "Work"]
 _QUICK_WORK = 1.5e7
 # Largest number of orders per chain.
 _MOST_KEPT = 64
-# Predicted seconds of an evaluation: the minimum; per distinct sample with a known time; and per
-# distinct sample that is partly known, if it is on a lattice and if it is drawn.
+# Predicted seconds: the minimum of an evaluation; for each distinct sample with a known time; for
+# each distinct sample that is partly known and on a lattice; and for each one that is drawn.
 _LEAST_SECONDS = 1e-3
 _TIMED_SECONDS = 2e-4
 _PARTIAL_SECONDS = 1e-3

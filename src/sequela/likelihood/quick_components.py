@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Posterior", "QuickComponents", "posteriors_of", "quick_work"]
 
-# Observation times: from this many standard deviations of the logarithm below the mean to this many
-# above, in steps of this many. (The left tail is longer.)
+# The grid of observation times, in standard deviations of the logarithm of the time: the first
+# point, the last point and the step. (The left tail is longer.)
 _BEFORE, _AFTER = -6.5, 4.5
 _STEP = 0.5
 # The largest part of the posterior at the first and last time together.

@@ -390,7 +390,7 @@ class RangeSearch:
         for _ in range(_MOST_STEPS):
             p, value = path[-1]
             towards = p if direction > 0.0 else 1.0 - p
-            # Beyond the range, only the drop at the opposite order is of interest (the evidence).
+            # Beyond the range, only the evidence is needed: the drop at the opposite order.
             most = self.within if crossed else self.within + _EVIDENCE
             if best - value > most or towards > 1.0 - _EDGE:
                 break
