@@ -337,7 +337,7 @@ def test_many_repeated_labels_are_counted():
 @pytest.mark.parametrize("argument", ["items", "samples"])
 def test_labels_that_are_no_names_are_refused(bad, argument):
     text = message(Dataset, np.eye(2), **{argument: ["a", bad]})
-    assert_in_order(text, f"{argument}, position 1", "missing nor empty", repr(bad), "name")
+    assert_in_order(text, f"{argument}, position 1", "not empty", repr(bad), "name")
 
 
 def test_columns_of_several_levels_are_refused():
@@ -413,9 +413,9 @@ def test_a_series_of_times_must_follow_the_samples():
     assert Dataset(table, times=good.reset_index(drop=True)).times.tolist() == [5.0, 7.0]
     assert Dataset(table, times=good[::-1].to_numpy()).times.tolist() == [7.0, 5.0]
     text = message(Dataset, table, times=good[::-1])
-    assert_in_order(text, "times", "position 0 it has 's2', the sample is 's1'", "reindex")
+    assert_in_order(text, "times", "position 0 it has 's2', but the sample is 's1'", "reindex")
     text = message(Dataset, table, times=pd.Series([5.0, 7.0], index=["s1", "other"]))
-    assert_in_order(text, "position 1 it has 'other', the sample is 's2'")
+    assert_in_order(text, "position 1 it has 'other', but the sample is 's2'")
 
 
 # Sets of labels
@@ -492,7 +492,7 @@ def test_what_is_not_a_set_is_refused(row):
 @pytest.mark.parametrize("label", [None, float("nan"), "", ("a",)])
 def test_what_is_not_a_label_is_refused_in_a_set(label):
     text = message(Dataset.from_sets, [{"a"}, {label}], samples=SAMPLES)
-    assert_in_order(text, "sample 's2' (position 1)", "missing nor empty", repr(label))
+    assert_in_order(text, "sample 's2' (position 1)", "not empty", repr(label))
 
 
 @pytest.mark.parametrize("sets", ["ab", {frozenset("a")}, {"s": {"a"}}, 3])

@@ -15,7 +15,7 @@ from report.made_posterior import made_posterior
 from sequela import Dataset, Model, example_theta, simulate
 from sequela.model import as_model
 from sequela.questions import next_items, order_matrix, pseudo_times, time_posterior
-from sequela.report import Comparison, ReportContent, Verdicts, make_report
+from sequela.report import ComparedCohort, ReportContent, Verdicts, make_report
 from sequela.report.html import Report
 from sequela.report.html_content import model_content
 from sequela.report.html_payload import build_payload
@@ -265,7 +265,7 @@ def everything(tmp_path_factory):
         {"severity": "note", "text": "A note.", "advice": ""},
         {"severity": "warning", "text": "<b>Bad</b> fit.", "advice": "Use clocks."},
     )
-    other = Comparison(as_model(theta), "the <other> cohort")
+    other = ComparedCohort(as_model(theta), "the <other> cohort")
     whole = replace(content, clinical=clinical, comparison=other, findings=findings)
     path = tmp_path_factory.mktemp("everything") / "report.html"
     Report(build_payload(whole)).save(path)

@@ -135,7 +135,9 @@ def test_a_repeat_that_kills_its_process_is_named_and_the_others_are_done(tmp_pa
     plan = plan_of("kill_the_worker", [{"number": i} for i in range(12)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(RepeatsError, match=r"died 2 times.*run again.*with fewer workers"):
+        with pytest.raises(
+            RepeatsError, match=r"died 2 times.*run the plan again.*with fewer workers"
+        ):
             run(plan, tmp_path / "a", workers=2)
     left = missing(plan, tmp_path / "a")
     assert 2 in left
