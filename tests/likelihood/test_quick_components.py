@@ -44,8 +44,7 @@ def test_value_and_gradient_are_those_of_the_functions_of_time(seed):
         return  # it says that it is not precise enough
     assert found[0] == pytest.approx(weights @ exact.log_p, abs=1e-4)
     support = (theta != 0.0) | np.eye(ITEMS, dtype=bool)
-    # Most gradients agree to 1e-5. The worst of 251 problems had an error of 0.004.
-    np.testing.assert_allclose(found[1][support], slope[support], atol=1e-2)
+    np.testing.assert_allclose(found[1][support], slope[support], atol=1e-3)
 
 
 def test_it_usually_finds_an_answer_and_to_more_digits():

@@ -64,8 +64,10 @@ EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
 # If the lattices need more operations per evaluation than this number, a fit uses components
 # instead. These operations take about a fifth of a second.
 _LATTICE_WORK_OF_A_FIT = 3e9
-# The work of quick components, relative to that of others.
-_QUICK_SHARE = 0.2
+# The work of quick components: relative to that of others, and per set, as a number of operations
+# on a lattice. (Their operations take longer than those on a lattice.)
+_QUICK_SHARE = 0.75
+_QUICK_FIXED = 5e6
 # If a fit draws some samples, it draws all samples whose lattice needs more operations than this
 # number, which is about the cost of drawing a sample.
 _DRAWN_WORK = 2e6
@@ -334,8 +336,10 @@ class Plan:
                 continue
             parts, _ = components_of(distinct.items(s), children)
             lattice = Budget.exact_work(float(distinct.sizes[s]), float(n)) if exact[s] else np.inf
-            share = _QUICK_SHARE if quick else 1.0
-            by_components[s] = share * work_of_components(None, parts, self.budget) < lattice
+            work = work_of_components(None, parts, self.budget)
+            if quick:
+                work = _QUICK_FIXED + _QUICK_SHARE * (work - COMPONENT_OVERHEAD)
+            by_components[s] = work < lattice
         exact &= ~by_components
         self._bound_total(exact, np.full(len(distinct), n))
         ways = self._named(exact)
