@@ -460,9 +460,9 @@ def test_csv_of_pandas_and_of_a_spreadsheet(tmp_path):
         (",a,b\na,1,2\nb,3\n", "line 3: found 2 cells, expected 3"),
         (
             ",a,b\na,1,2\n",
-            r"1 rows and 2 columns\. From number 2 on, the rows are \[\].*incomplete",
+            r"1 rows and 2 columns\. From position 2 on, the rows are \[\].*incomplete",
         ),
-        (",a,b\nb,1,2\na,3,4\n", r"From number 1 on, the rows are \['b', 'a'\] .*same order"),
+        (",a,b\nb,1,2\na,3,4\n", r"From position 1 on, the rows are \['b', 'a'\] .*same order"),
         (",a\na,1\nb,2\nc,3\n", r"3 rows and 1 columns\. .* 2 on, the rows are \['b', 'c'\]"),
         (",a,b\na,1,2\nb,3,x\n", "line 3, row 'b', column 'b': found 'x', expected a number"),
         (",a,b\na,1,2\nb,,4\n", "line 3, row 'b', column 'a': found ''"),

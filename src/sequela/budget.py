@@ -1,4 +1,4 @@
-"""How much memory and work exact evaluation may take before sets are sampled instead."""
+"""The largest memory and work of an exact evaluation; sets that need more are sampled."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["LARGEST_COMPLETED_SET", "LARGEST_EXACT_SET", "Budget", "check_budget"]
 
-# The lattice of a set with n items has 2^n states; beyond 40 items no memory can hold it.
+# The lattice of a set with n items has 2^n states. No computer has enough memory for more than 40
+# items.
 LARGEST_EXACT_SET = 40
-# If a sample has more present items and missing cells together than this number, its missing cells
-# are drawn together with the order of its items.
+# If a sample has more than this many present items and missing cells (counted together), its
+# missing cells are drawn together with the order of its items.
 LARGEST_COMPLETED_SET = 20
 
 # A number or an array of numbers.
@@ -56,8 +57,8 @@ class Budget:
         one core. It allows exact evaluation of sets of 20 items with up to 280 interacting items.
     total_work : float
         Floating-point operations for one evaluation of the log-likelihood and its gradient, for
-        all distinct sets of a data set together. If they need more, the largest sets are sampled.
-        The default, 1e12, takes about a minute on one core.
+        all distinct sets of a data set together. If all sets together need more, the largest sets
+        are sampled. The default, 1e12, takes about a minute on one core.
 
     Examples
     --------
@@ -93,7 +94,7 @@ class Budget:
 
     @staticmethod
     def exact_memory(size: int, columns: int, *, timed: bool = False) -> float:
-        """Return the number of bytes that the lattice of a set needs."""
+        """Return the number of bytes that the lattice of a set needs; see `exact_fits`."""
         tables = 8.0 * (columns + 1) * 6 * 64
         if timed:
             return tables + 2.0**size * 8 * (9 + 2 * size)
@@ -104,7 +105,8 @@ class Budget:
         """Return the number of operations for the log-likelihood of one set and its gradient."""
         if timed:
             # The probability at a known time is a sum over about 32 complex points (the nodes of
-            # `kernels.contour`), each with two recursions. The last term is for the gradient.
+            # `kernels.contour`). Each point needs two recursions over the lattice. The last term is
+            # for the gradient.
             timed_work: Number = 2.0**size * (32 * 20.0 * (size + 1) + 30.0 * columns)
             return timed_work
         work: Number = 2.0**size * (6.0 * columns + 10.0 * size)
@@ -118,6 +120,7 @@ class Budget:
         """Return whether the lattice of a set is within the budget.
 
         `size` is the number of items of the set. `columns` is the number of items that interact.
+        `timed` tells whether the observation time of the sample is known.
         """
         if size > LARGEST_EXACT_SET:
             return False
@@ -128,7 +131,7 @@ class Budget:
 
 
 def check_budget(budget: Budget | None) -> Budget:
-    """Return a checked budget; None gives the default."""
+    """Return `budget`, or the default budget for None; raise an error for any other type."""
     if budget is None:
         return Budget()
     if not isinstance(budget, Budget):

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Fitted", "Model", "ModelLike", "as_model"]
 
-# The first cell of our CSV files. In files of mhn it is empty, and columns act on rows.
+# The first cell of our CSV files. In the CSV files of mhn this cell is empty, and the columns act
+# on the rows.
 _CORNER = "row acts on column"
 
 
@@ -62,7 +63,7 @@ class Model:
     Parameters
     ----------
     theta : array or DataFrame, (n, n)
-        theta[i, j] is the log-effect of item i on the rate of item j, theta[j, j] the log base
+        theta[i, j] is the log-effect of item i on the rate of item j. theta[j, j] is the log base
         rate of item j.
     items : sequence of str or None
         Labels of the items. None uses the labels of a DataFrame, or "0", "1", ...
@@ -222,7 +223,7 @@ class Model:
             "observation": self._observation.to_json(),
             "metadata": plain_metadata(self.metadata),
         }
-        # Not np.savez(path), which would add a suffix to the name.
+        # Write to an open file, because np.savez(path) would add a suffix to the name.
         with writing(path) as file:
             np.savez_compressed(
                 file, theta=self._theta.astype("<f8"), meta=np.array(json.dumps(header))
@@ -230,7 +231,7 @@ class Model:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model that `save` wrote; raise an `InputError` for any other or damaged file.
+        """Read a model that `save` wrote; raise an `InputError` for a damaged or other file.
 
         Parameters
         ----------
@@ -345,7 +346,7 @@ class Model:
         if rate is None:
             raise InputError(
                 f"mhn has no observation of kind {self._observation.kind!r}; expected a model "
-                "whose observation has a constant rate. Use Model.save for this one"
+                "whose observation has a constant rate. Use Model.save for this model"
             )
         theirs_theta[np.diag_indices(self.n_items)] -= np.log(rate)
         extra = None
@@ -430,8 +431,8 @@ def as_model(
         The labels of the items, in the order that the result should have. If `model` is an array,
         which has no labels, its items get these labels.
     instead : str or None
-        The function that a user should call with a posterior instead. It is named in the error
-        message if `model` is a posterior.
+        A function that accepts a posterior. If `model` is a posterior, the error message tells the
+        user to call this function instead.
 
     Examples
     --------

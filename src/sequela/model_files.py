@@ -105,7 +105,7 @@ class _Header:
 
 
 def plain_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the metadata as plain JSON values; an error names a key that cannot be saved."""
+    """Return the metadata as plain JSON values; raise an error if an entry cannot be saved."""
     plain = {}
     for key, value in metadata.items():
         if not isinstance(key, str):
@@ -133,8 +133,8 @@ def unpack(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any]
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             names = archive.namelist()
             if len(set(names)) < len(names):
-                raise InputError(  # noqa: TRY301 - the same advice as for other damage
-                    f"{name} is damaged: it has a member twice. {_REMEDY}"
+                raise InputError(  # noqa: TRY301 - users get the same advice as for other damage
+                    f"{name} is damaged: two of its members have the same name. {_REMEDY}"
                 )
             known = "meta.npy" in names
             place = Place(path, _REMEDY)
@@ -143,7 +143,7 @@ def unpack(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any]
             theta = _member(archive, "theta.npy")
         read_fields(_Header, header, place)
         if header["version"] == 1:
-            # Format version 1 has the rate of the observation in the metadata.
+            # A file of format version 1 stores the rate of the observation in the metadata.
             with naming(path):
                 header["observation"] = take_recorded_observation(header["metadata"]).to_json()
     except InputError:
@@ -279,13 +279,13 @@ def _check_square(name: str, rows: list[str], columns: list[str]) -> None:
     if rows != columns:
         k = next((k for k, x in enumerate(rows) if [x] != columns[k : k + 1]), len(rows))
         raise InputError(
-            f"{name} has {len(rows)} rows and {len(columns)} columns. From number {k + 1} on, the "
-            f"rows are {rows[k : k + 3]} and the columns {columns[k : k + 3]}; expected the same "
-            "items in the same order. The file may be incomplete. If it is a table of samples, "
-            "first learn a model from it (`sequela fit`)"
+            f"{name} has {len(rows)} rows and {len(columns)} columns. From position {k + 1} on, "
+            f"the rows are {rows[k : k + 3]} and the columns are {columns[k : k + 3]}; expected "
+            "the same items in the same order. The file may be incomplete. If it is a table of "
+            "samples, first learn a model from it (`sequela fit`)"
         )
 
 
 def mhn_meta_path(path: str | os.PathLike[str]) -> Path:
-    """Return the path where mhn saves the metadata of the model in `path`."""
+    """Return the path of the file in which mhn saves the metadata of the model in `path`."""
     return Path(path).with_name(Path(path).name.removesuffix(".csv") + "_meta.json")

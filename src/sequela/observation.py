@@ -1,8 +1,8 @@
 """How samples come to be observed: the distribution of the observation time of a model.
 
 A model says how items accumulate (theta) and when a sample is observed (its observation). The
-likelihood, the simulation and the files use only the methods of `Observation`. A new kind of
-observation is therefore one class with these methods, and an entry in `KINDS`.
+likelihood, the simulation and the files use only the methods of `Observation`. To add a kind of
+observation, write a class with these methods and add it to `KINDS`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Observation(Protocol):
     Attributes
     ----------
     kind : str
-        The name of the class of observations, as written to files.
+        The name of this kind of observation in files, such as "gamma".
     """
 
     kind: ClassVar[str]
@@ -70,7 +70,7 @@ class Observation(Protocol):
         ...
 
     def draw_times(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Draw observation times."""
+        """Draw `size` observation times."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -80,12 +80,12 @@ class Observation(Protocol):
 
 @dataclass(frozen=True)
 class Exponential:
-    """Observation at a constant rate: the observation time is exponential (in the paper, rate 1).
+    """Observation at a constant rate, which is 1 in the paper. The observation time is exponential.
 
     Parameters
     ----------
     rate : float
-        The rate; the mean observation time is 1 / rate.
+        The rate of observation. The mean observation time is 1 / rate.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class Exponential:
         if not (is_number(self.rate) and 0.0 < self.rate < np.inf):
             raise InputError(
                 f"the rate of an Exponential observation is {self.rate!r}; expected a positive "
-                "finite number (the model of the paper has 1)"
+                "finite number, such as 1, the rate in the paper"
             )
         object.__setattr__(self, "rate", float(self.rate))
 
@@ -121,7 +121,7 @@ class Exponential:
         return self.rate
 
     def log_density(self, times: ArrayLike) -> NDArray[np.float64]:
-        """Return the log-density of the observation time; minus infinity before time 0.
+        """Return the log-density of the observation time; it is minus infinity before time 0.
 
         Examples
         --------
@@ -133,7 +133,7 @@ class Exponential:
         return density
 
     def draw_times(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Draw observation times.
+        """Draw `size` observation times.
 
         Examples
         --------
@@ -153,7 +153,7 @@ KINDS: dict[str, type[Exponential | Gamma | HeavyTailed | ObservationEffects]] =
 
 
 def phases_of(observation: Observation) -> PhaseTables | None:
-    """Return the phases of an observation whose rate is not constant; None for a constant rate.
+    """Return the phases of an observation; None if its rate is constant or it has no phases.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def phases_of(observation: Observation) -> PhaseTables | None:
 
 
 def parse_observation(text: str) -> Observation:
-    """Return the observation that an option describes: "gamma:2", "heavy:3" or "exponential".
+    """Return the observation that a text such as "gamma:2", "heavy:3" or "exponential" describes.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def parse_observation(text: str) -> Observation:
 
 
 def as_observation(observation: Observation | None) -> Observation:
-    """Return a checked observation; None gives `Exponential` with rate 1, as in the paper.
+    """Return a valid observation unchanged; None gives `Exponential` with rate 1, as in the paper.
 
     Examples
     --------
@@ -231,16 +231,15 @@ def read_observation(content: Any) -> Observation:
         return KINDS[kind](**{name: value for name, value in content.items() if name != "kind"})
     except TypeError:
         raise InputError(
-            f"the observation is {content!r}; these are not the parameters of an observation of "
-            f"kind {kind!r}"
+            f"the observation is {content!r}; an observation of kind {kind!r} has other parameters"
         ) from None
 
 
 def take_recorded_observation(record: dict[str, Any]) -> Observation:
     """Remove the observation from a record that was read from a file, and return it.
 
-    The record holds options or metadata. Version 0.1 wrote the rate as a number,
-    "observation_rate".
+    The record contains options or metadata. Version 0.1 recorded the rate as the number
+    "observation_rate". Without any entry, the rate is 1.
 
     Examples
     --------

@@ -24,11 +24,11 @@ class ObservationEffects:
     A sample with the items R is observed at the rate exp(sum of omega_i over i in R); without any
     item the rate is 1.
 
-    If observation times are unknown, these effects add no new distribution of sets. Dividing all
-    rates of a state by its observation rate changes only the speed of time. So theta with these
-    effects gives the same probabilities to all sets and orders as theta[i, j] - omega[i] (for
-    i != j) without them (`absorb`). The data cannot distinguish the two models. Only a penalty or
-    other knowledge can.
+    If observation times are unknown, a model without these effects can give the same distribution
+    of sets. Dividing all rates of a state by its observation rate changes only the speed of time.
+    So theta with these effects gives the same probabilities to all sets and orders as
+    theta[i, j] - omega[i] (for i != j) without them (`absorb`). The data cannot distinguish the two
+    models. Only a penalty or other knowledge can.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class ObservationEffects:
 
     @property
     def mean_time(self) -> float:
-        """NaN: the mean observation time depends on theta."""
+        """NaN, because the mean observation time depends on theta."""
         return np.nan
 
     @property
@@ -74,14 +74,15 @@ class ObservationEffects:
         """Raise an error, because the density of the observation time depends on theta."""
         raise InputError(
             f"the density of the observation time cannot be computed at {np.size(times)} times "
-            "without theta, because items have effects on the observation"
+            "without theta, because items have effects on the observation; expected an observation "
+            "without such effects"
         )
 
     def draw_times(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Raise an error, because the observation time depends on theta; use `sequela.simulate`."""
         raise InputError(
-            f"{size} observation times cannot be drawn from {rng!r} without theta if items have "
-            "effects on the observation; use sequela.simulate(model, ...)"
+            f"{size} observation times cannot be drawn (with {rng!r}) without theta, because items "
+            "have effects on the observation; use sequela.simulate(model, ...)"
         )
 
     def absorb(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -91,7 +92,7 @@ class ObservationEffects:
         return absorbed
 
     def in_order(self, places: Sequence[int]) -> ObservationEffects:
-        """Return the effects of the items at these positions, in this order."""
+        """Return the effects in a new order: `places` lists the present positions of the items."""
         return ObservationEffects([self.omega[i] for i in places])
 
     def to_json(self) -> dict[str, Any]:

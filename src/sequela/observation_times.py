@@ -1,7 +1,7 @@
 """Observation times that are not exponential: gamma and heavy-tailed.
 
-Both are sums and mixtures of exponential times (`phases`), which the likelihood evaluates on the
-lattice of a set; see `sequela.kernels.phases`.
+Each of them is written as sums and mixtures of exponential times (`phases`). The likelihood
+evaluates these on the lattice of a set; see `sequela.kernels.phases`.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Gamma:
         return rng.gamma(self.shape, 1.0 / self.rate, size)
 
     def phases(self) -> PhaseTables:
-        """Return the time as a mixture of exponential times and stages."""
+        """Return the time as a mixture of exponential times, followed by equal stages."""
         stages = int(np.floor(self.shape))
         left = self.shape - stages
         if left == 0.0:
@@ -163,7 +163,7 @@ class HeavyTailed:
     def draw_times(self, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Draw observation times."""
         rates = rng.gamma(self.shape, self.rate / self.shape, size)
-        # The bound avoids a division by zero; a rate of almost zero gives a huge time.
+        # The lower bound avoids a division by zero. A rate that is almost zero gives a huge time.
         times: NDArray[np.float64] = rng.exponential(1.0, size) / np.maximum(rates, 1e-300)
         return times
 
@@ -193,9 +193,9 @@ def _beta_rule(shape: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
     A gamma time with a shape below 1 is an exponential time multiplied by a fraction that has this
     distribution. The rule is the trapezoidal rule in the logit v of the fraction. Its error is of
-    the order exp(-2 pi^2 / step) for any rates of the items, because all poles lie at a distance of
-    pi from the real line. The weights of the nodes beyond each end form a geometric series; their
-    sum is added to the last node at this end.
+    the order exp(-2 pi^2 / step) for any rates of the items, because all poles of the integrand lie
+    at a distance of pi from the real line. The weights of the nodes beyond each end form a
+    geometric series; their sum is added to the last node at this end.
     """
     step = 0.5
     v = np.arange(-30.0, 25.0, step)

@@ -40,13 +40,15 @@ class Sampling:
     burn_in : int
         Number of sweeps that each chain discards after every change of theta.
     block : int
-        Number of items that are relocated together; 4 gave the smallest error in a given time.
+        Number of items that are relocated together. In trials, 4 gave the smallest error for a
+        given computing time.
     draws, draws_burn_in : int
         Number of proposals that are used, and number of proposals that are discarded before them,
         if the sampler is Metropolis-Hastings. The paper uses 50 and 10.
     nodes : int
-        Number of points along the path of models over which the log-likelihood is integrated.
-        Strong interactions need more.
+        Smallest number of points of the integral that gives the log-likelihood. The integral
+        follows a path from the model without interactions to the given model. More points are used
+        for strong interactions.
     """
 
     chains: int = 16
@@ -70,7 +72,7 @@ class Sampling:
 
 
 def check_sampling(sampling: Sampling | None) -> Sampling:
-    """Return checked sampling settings; None gives the default."""
+    """Return `sampling` if it is a `Sampling`, and the default if it is None; otherwise raise."""
     if sampling is None:
         return Sampling()
     if not isinstance(sampling, Sampling):
@@ -114,8 +116,8 @@ class Settings:
         Number of threads; None for all cores that this process may use. Results do not depend
         on it.
     max_models : int or None
-        For a posterior: the largest number of its draws that are used; they are evenly spread over
-        the posterior. None uses the default of the question, 400 or 100.
+        For a posterior: use at most this many of its draws, evenly spread over the posterior. None
+        uses the default of the question, 400 or 100.
 
     Attributes
     ----------
@@ -166,7 +168,7 @@ class Settings:
 
 
 def check_precision(draws: int | None, target_se: float | None) -> None:
-    """Raise an error if `draws` and `target_se` are both given, or if one is not valid."""
+    """Raise an error if `draws` and `target_se` are both given, or if a given value is invalid."""
     if draws is not None and target_se is not None:
         raise InputError(
             f"{argument('draws')} ({draws!r}) and {argument('target_se')} ({target_se!r}) were "
@@ -191,8 +193,8 @@ def read_settings(
     Parameters
     ----------
     given : mapping
-        The keyword arguments. Each is the name of a setting, or "settings", a `Settings` object.
-        The other keywords replace values of this object.
+        The keyword arguments: names of settings with their values and, optionally, "settings" with
+        a `Settings` object. The other keywords replace values of this object.
     unused : tuple of str
         Names of settings that the function does not use. Giving one of them is an error.
     posterior : bool

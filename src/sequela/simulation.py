@@ -40,8 +40,8 @@ __all__ = ["Simulation", "simulate"]
 # seed.
 _CHUNK = 4096
 
-# Largest number of arrivals that one call of the kernel draws. The call then returns within a
-# fraction of a second for sets of any size, and the user can interrupt.
+# Largest number of arrivals that one call of the kernel draws. With this limit, the call returns
+# within a fraction of a second for sets of any size, so the user can interrupt a simulation.
 _ROOM = 32768
 
 _SHOWN = 3
@@ -51,12 +51,13 @@ _SHOWN = 3
 class Simulation:
     """Sequences drawn from a model, concatenated in flat arrays.
 
-    Draw `s` is ``sequence[indptr[s]:indptr[s + 1]]``, with `arrival_times` in the same places.
+    Draw `s` is ``sequence[indptr[s]:indptr[s + 1]]``. Its arrival times are at the same positions
+    of `arrival_times`.
 
     Attributes
     ----------
     indptr : ndarray of int64, shape (size + 1,)
-        The position in the flat arrays where each draw begins, and where the last one ends.
+        The position in the flat arrays where each draw begins, and where the last draw ends.
     sequence : ndarray of int32
         Positions of the items in order of arrival.
     arrival_times : ndarray of float64
@@ -139,7 +140,8 @@ class Simulation:
         """
         values = np.zeros((len(self), len(self.items)), dtype=np.bool_)
         values[np.repeat(np.arange(len(self)), self.set_sizes), self.sequence] = True
-        # The draws are valid. The public constructor would check a million times one by one.
+        # The draws are known to be valid. The public constructor would check every observation time
+        # separately, which is slow for a million draws.
         return Dataset._trusted(  # noqa: SLF001
             values, self.items, tuple(map(str, range(len(self)))), self.observation_times.copy()
         )
@@ -269,7 +271,7 @@ def _in_own_time(drawn: Simulation, omega: npt.NDArray[np.float64]) -> Simulatio
     """
     count = drawn.set_sizes
     effect = omega[drawn.sequence]
-    # Sums of effects within each draw, before and after each arrival.
+    # Cumulative sums of effects. The difference of two of them is the sum within a draw.
     total = np.concatenate([[0.0], np.cumsum(effect)])
     first = np.repeat(total[drawn.indptr[:-1]], count)
     held = drawn.holding_times() * np.exp(first - total[:-1])

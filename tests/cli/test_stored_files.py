@@ -101,7 +101,7 @@ def test_a_model_that_has_a_member_twice(folder):
     ):
         archive.writestr("theta.npy", members["theta.npy"][::-1])
     refused = run("order", folder, "a", "b", code=2)
-    assert "it has a member twice" in refused.output
+    assert "two of its members have the same name" in refused.output
 
 
 @pytest.mark.parametrize(
