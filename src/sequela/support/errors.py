@@ -13,7 +13,7 @@ class SequelaError(Exception):
 class InputError(SequelaError, ValueError):
     """An input cannot be used: wrong shape, value, label or option.
 
-    It is a `ValueError`, so code that catches the errors of scikit-learn or pandas catches it too.
+    It is a `ValueError`. Code that catches the errors of scikit-learn or pandas also catches it.
     """
 
 

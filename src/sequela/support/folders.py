@@ -1,4 +1,4 @@
-"""Write an output folder completely or not at all; replace an existing one only on request."""
+"""Write an output folder completely or not at all; replace an old folder only on request."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def new_folder(
     If the block fails, the temporary folder is removed and an existing folder is unchanged. There
     is one exception: if the block has already written the file `keep_with`, the unfinished folder
     is kept. With `keep_with`, the temporary folder is called ``NAME.incomplete`` from the
-    beginning, so that users find it even if the process is killed. It is removed when a later run
-    that writes to `path` succeeds.
+    beginning, so that users find it even if the process is killed. An unfinished folder is removed
+    when a later run that writes to `path` succeeds.
     """
     target = check_folder(path, force=force)
     parent = target.absolute().parent
@@ -110,7 +110,7 @@ def new_folder(
 
 
 def _open_to_others(made: Path) -> None:
-    """Set the usual permissions, because only its owner can open a new temporary folder."""
+    """Set the default permissions. Before this, only the owner can open a temporary folder."""
     usual = os.umask(0)
     os.umask(usual)
     made.chmod(0o777 & ~usual)
@@ -128,7 +128,7 @@ def _make_incomplete(target: Path) -> Path:
 
 
 def _remove_incomplete(target: Path) -> None:
-    """Remove the unfinished folders of earlier runs to `target` that were killed or failed."""
+    """Remove the unfinished folders of earlier runs that wrote to `target` and have ended."""
     for old in target.absolute().parent.glob(f"{glob.escape(target.name)}.incomplete*"):
         with contextlib.suppress(OSError):
             mark = (old / _OWNER).read_text()

@@ -1,18 +1,19 @@
-"""Compile kernels with Numba: its options, its disk cache, and the notice while it compiles.
+"""Compile kernels with Numba: the options, the disk cache, and the notice during compilation.
 
 Functions that Python calls are decorated with `kernel`. Functions that only kernels call are
 decorated with `helper` or `inlined`. No other decorator of Numba is used, so that all options are
 in this module. The options and their reasons:
 
-- ``nogil``: our own threads run kernels at the same time. We never use ``parallel=True``: it aborts
-  when two threads call it under the workqueue layer, and it crashes after a fork under OpenMP.
+- ``nogil``: our own threads run kernels at the same time. We never use ``parallel=True``. With the
+  threading layer workqueue, the process aborts if two threads call such a kernel. With OpenMP, it
+  crashes after a fork.
 - ``cache``: a kernel is compiled once per machine, not once per process.
-- ``fastmath`` without ``nnan`` and ``ninf``: products may be fused with sums, but NaN and infinity
-  keep their meaning, because range checks rely on them.
+- ``fastmath`` without ``nnan`` and ``ninf``: a product and a sum may become one operation, but NaN
+  and infinity keep their meaning, because range checks rely on them.
 - ``fastmath`` without ``reassoc``: if Numba may reorder a sum, it compiles the loop twice,
   vectorised and plain. The addresses of the arrays decide which version runs, so the last bit of
-  the sum could vary with the threads. Long sums are instead written in several lanes
-  (`gemm.lane_sum`).
+  the sum could depend on the threads. Long sums are instead written as several partial sums
+  (`gemm.lane_sum`), which one vector instruction can update.
 - ``error_model="numpy"``: a division by zero gives infinity, not an exception inside a kernel.
 """
 
@@ -52,7 +53,8 @@ _OPTIONS: dict[str, Any] = {
 
 _INSIDE_ONLY: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
-# Numba has its own lock for compilation. This lock ensures that only one thread reports it.
+# Numba has its own lock for compilation. Our lock ensures that only one thread reports that a
+# kernel is compiled.
 _compiling = threading.Lock()
 
 # Compilation that takes longer than this many seconds is announced.
@@ -93,9 +95,9 @@ def _cache_folder(folder: str) -> Iterator[None]:
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile `function` with the options of this module when it is first called.
 
-    The cache is next to the source. If that folder cannot be written to (containers, shared
-    installations), Numba raises an error on decoration. Then a private temporary folder is used
-    or, if there is none, no cache.
+    The cache is next to the source file. If that folder cannot be written to (containers, shared
+    installations), the decorator of Numba raises an error. In this case, the cache is in a private
+    temporary folder. If there is no such folder, nothing is cached.
     """
     try:
         return numba.njit(cache=True, **_OPTIONS)(function)
@@ -130,7 +132,7 @@ def inlined(function: Callable[..., Any]) -> Any:
 class _Progress:
     """Tells the user that kernels are compiled: a line at first, then lines at growing intervals.
 
-    A command may compile twenty kernels; a line for each would hide the other output.
+    A command may compile twenty kernels, and one line per kernel would hide the other output.
     """
 
     def __init__(self) -> None:
@@ -168,7 +170,7 @@ _progress = _Progress()
 
 
 def call(function: Any, *args: Any) -> Any:
-    """Call a kernel; log a notice if it must be compiled first and this takes long.
+    """Call a kernel; log a notice if it must be compiled first and the compilation takes long.
 
     Loading from the disk cache logs nothing.
     """
@@ -181,7 +183,7 @@ def call(function: Any, *args: Any) -> Any:
 class _Notice(event.Listener):
     """Reports a compilation that takes long; Numba calls `on_start` when a compilation begins.
 
-    Reading a kernel from the cache is not compilation, so it logs nothing.
+    Numba sends no such event when it reads a kernel from the cache.
     """
 
     def __init__(self, name: str) -> None:
@@ -218,16 +220,16 @@ def _load_without_scipy() -> None:
     """Load the modules of Numba without importing ``scipy.linalg``.
 
     Before its first compilation, or its first read from the cache, Numba loads all its modules and
-    tests whether ``scipy.linalg`` can be imported. That takes 0.2 s and 20 to 60 MB, more than a
-    fit of 20 items. The test is not needed: our kernels call no linear algebra, and sequela
-    requires SciPy. If a user's own code needs ``scipy.linalg``, Numba imports it then.
+    tests whether ``scipy.linalg`` can be imported. That takes 0.2 s and 20 to 60 MB, which is more
+    than a fit of 20 items takes. The test is not needed, because our kernels call no linear algebra
+    and sequela requires SciPy. If a user's own code needs ``scipy.linalg``, Numba imports it then.
     """
     if "numba.np.arraymath" in sys.modules or "scipy.linalg" in sys.modules:
         return
-    importlib.import_module("numba.cpython.builtins")  # Numba also imports it first
+    importlib.import_module("numba.cpython.builtins")  # Numba imports this module first, too
     linalg: Any = importlib.import_module("numba.np.linalg")
     probe = getattr(linalg, "ensure_blas", None)
-    if probe is None:  # another version of Numba: change nothing
+    if probe is None:  # this version of Numba has no such test
         return
     linalg.ensure_blas = lambda: None
     try:

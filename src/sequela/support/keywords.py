@@ -1,7 +1,7 @@
 """Check keyword arguments, and collect options that belong together in one object.
 
 A public function declares its options once, in a TypedDict (``**options: Unpack[Keywords]``). It
-passes them on as frozen dataclasses, which check their own values. Unknown names are refused.
+passes the options on as frozen dataclasses, which check the values. An unknown name is an error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["build_options", "check_keywords"]
 def check_keywords(
     function: Callable[..., Any], given: Mapping[str, object], keywords: type[Any]
 ) -> None:
-    """Raise a TypeError if a keyword argument of a function is not one that it takes.
+    """Raise a TypeError if a function was called with a keyword argument that it does not take.
 
     Parameters
     ----------

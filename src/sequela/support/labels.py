@@ -1,4 +1,4 @@
-"""Normalise, check and escape labels and other text from outside.
+"""Normalise, check and escape labels and other text from users and files.
 
 The same rules hold for labels from tables, models, plans and Python. All text that is printed to a
 terminal passes through `visible`, so that it cannot move the cursor, change the title of the window
@@ -123,7 +123,8 @@ def _reason(label: str) -> str | None:
     rest = _TAGGED_FLAG.sub("\U0001f3f4", label)
     for k, x in enumerate(rest):
         if x in _JOINERS:
-            # Between plain letters a joiner would only hide that two labels differ.
+            # Next to an ASCII character, a joiner is invisible and has no effect. It would only
+            # hide that two labels differ.
             around = (rest[k - 1 : k], rest[k + 1 : k + 2])
             if not all(around) or any(y.isascii() for y in around):
                 return f"contains {x!a}, an invisible character"

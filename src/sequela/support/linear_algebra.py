@@ -19,13 +19,13 @@ _limit: Any = None
 
 
 def _libraries() -> tuple[Any, Any]:
-    """Return controllers of OpenMP and of BLAS in this process, which are limited separately."""
+    """Return a controller of OpenMP and one of BLAS, because each has its own limit of threads."""
     return _found_libraries("scipy.linalg" in sys.modules)  # SciPy loads its own BLAS
 
 
 @lru_cache(maxsize=2)
 def _found_libraries(with_scipy: bool) -> tuple[Any, Any]:  # noqa: ARG001 - the key of the cache
-    """Return the libraries. They are cached: the search takes as long as a small fit."""
+    """Return the two controllers. The result is cached, as the search takes as long as a fit."""
     import threadpoolctl  # type: ignore[import-untyped]
 
     found = threadpoolctl.ThreadpoolController()
@@ -36,13 +36,13 @@ def _found_libraries(with_scipy: bool) -> tuple[Any, Any]:  # noqa: ARG001 - the
 def blas_on_one_thread() -> Iterator[None]:
     """Limit linear algebra in this process to one thread while any such block is running.
 
-    If several threads compute a sum, its last bit may differ. For the small matrices of a fit,
-    several threads are also slower than one: the fit of a model without interactions between 20
-    items took half a second with two threads and 8 ms with one.
+    If several threads compute a sum, its last bit may vary from run to run. For the small matrices
+    of a fit, several threads are also slower than one: the fit of a model without interactions
+    between 20 items took half a second with two threads and 8 ms with one.
     """
     global _limit, _users
     blas = _libraries()[1]
-    # The limit applies to the whole process: the first block sets it, the last one removes it.
+    # The limit applies to the whole process: the first block sets it, the last block removes it.
     with _lock:
         _users += 1
         if _users == 1:
@@ -60,8 +60,8 @@ def _lift() -> None:
     """Restore the number of threads before the limit, even if another thread set the limit."""
     import threadpoolctl
 
-    # In newer versions only the thread that set a limit can change it, unless this function is
-    # called.
+    # In newer versions of threadpoolctl, only the thread that set a limit can change it, unless
+    # `clear_controlling_thread` is called first.
     give_up = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
     if give_up is not None:
         give_up(force=True)
@@ -72,7 +72,10 @@ def _lift() -> None:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Limit linear algebra and OpenMP to one thread, for workers that share the cores."""
+    """Limit linear algebra and OpenMP to one thread inside this block.
+
+    Workers that share the cores of a machine use this block.
+    """
     # The limit of OpenMP applies to the current thread only.
     with _libraries()[0].limit(limits=1), blas_on_one_thread():
         yield

@@ -1,8 +1,8 @@
 """Name an argument in a message as the user writes it.
 
-The same function can be called from Python, where an argument is ``drop=``, or by a command, where
-it is the option ``--drop``. A message that tells the user what to change gets the name of the
-argument from the functions of this module. So the name is right in Python and in a command.
+The same function can be called from Python, where an argument is written ``drop=``, or by a
+command, where it is the option ``--drop``. A message that tells the user what to change gets the
+name of the argument from the functions of this module, so that the name is right in both cases.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _commands: list[OptionNames] = []
 
 @contextlib.contextmanager
 def names_of_command(names: OptionNames) -> Iterator[None]:
-    """Name arguments in messages as options of a command inside this block."""
+    """Name arguments in messages by the options of a command, inside this block."""
     _commands.append(names)
     try:
         yield
@@ -52,7 +52,8 @@ def argument(name: str) -> str:
 def option(name: str, value: Any = None) -> str:
     """Return an argument as the user must write it, with its value if there is one.
 
-    If the command has no option for the argument, "(in Python)" is added to the text.
+    If a command is running that has no option for the argument, the text is the argument in Python,
+    followed by "(in Python)".
 
     Examples
     --------

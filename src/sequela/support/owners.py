@@ -1,7 +1,7 @@
-"""Name temporary files after the process that made them, and remove those of ended processes.
+"""Name temporary files after the process that made them, and remove files of ended processes.
 
 A process that is killed leaves its temporary files behind. The next process that writes to the same
-folder removes them, but never those of a process that is still running or of another machine.
+folder removes them. It never removes files of a running process, or of another machine.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def owner_mark() -> str:
 
 def temporary_prefix(name: str) -> str:
     """Return the beginning of the name of a temporary file for `name`."""
-    # File systems limit names to 255 bytes.
+    # Shorten `name`, because file systems limit the name of a file to 255 bytes.
     return f".{name.encode()[:120].decode(errors='ignore')}.{owner_mark()}."
 
 
@@ -81,7 +81,11 @@ def _remove_file(path: Path) -> None:
 
 
 def _remove_folder(path: Path) -> None:
-    """Remove a temporary folder; first restore the old output folder in it if none replaced it."""
+    """Remove a temporary folder.
+
+    If it contains an old output folder that no new folder has replaced, restore the old output
+    folder first.
+    """
     inside = list(path.iterdir())
     if len(inside) == 1 and path.name.startswith(f".{inside[0].name}.old."):
         target = path.parent / inside[0].name

@@ -35,7 +35,10 @@ _bars: list[Any] = []
 
 @contextlib.contextmanager
 def lines_in_log(*, show: bool = True) -> Iterator[None]:
-    """Show progress as plain lines on standard error inside this block, if there is no terminal."""
+    """If there is no terminal, write progress as lines to standard error inside this block.
+
+    With ``show=False``, no lines are written.
+    """
     token = _lines.set(show)
     try:
         yield
@@ -45,7 +48,7 @@ def lines_in_log(*, show: bool = True) -> Iterator[None]:
 
 @contextlib.contextmanager
 def no_progress() -> Iterator[None]:
-    """Show no progress inside this block, because the caller counts it as one piece of work."""
+    """Show no progress inside this block; the caller counts the block as one piece of work."""
     token = _hidden.set(True)
     try:
         yield
@@ -59,7 +62,7 @@ def somebody_watches() -> bool:
 
 
 def shows_lines() -> bool:
-    """Tell whether progress is shown as plain lines: inside `lines_in_log`, or in a notebook.
+    """Tell whether progress is written as lines: inside `lines_in_log`, or in some notebooks.
 
     A notebook shows a bar if ipywidgets is installed. Without ipywidgets it would show the control
     characters of the bar, so lines are written instead.
@@ -137,7 +140,7 @@ class Ticker:
             wait = self._between
 
     def stop(self) -> None:
-        """Stop; no call begins after this."""
+        """Stop the calls: no call begins after this method was called."""
         self._over.set()
         if threading.current_thread() is not self._thread:
             self._thread.join()
@@ -146,8 +149,9 @@ class Ticker:
 class WorkProgress:
     """Counts pieces of work that are done; shows a bar after two seconds.
 
-    If there is no terminal, and inside `lines_in_log`, a line is written after two seconds and then
-    every ten seconds instead. The bar or the line also appears while the first piece is running.
+    If there is no terminal, no bar is shown. Instead, inside `lines_in_log`, a line is written after
+    two seconds and then every ten seconds. The bar or the line also appears while the first piece
+    is running.
 
     Parameters
     ----------

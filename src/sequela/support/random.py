@@ -1,9 +1,9 @@
 """Derive any number of independent random streams from one seed.
 
-A `random_state` is converted to one integer where it enters. The integer is recorded with the
+The function that a user calls converts its `random_state` to one integer, and records it with the
 result. Every piece of work (a chunk of draws, a chain of a sample) gets its own stream, derived
-from that integer, the purpose of the stream and the index of the piece. So a result does not depend
-on how the pieces were shared among threads, and piece 17 of 96 can be run again alone.
+from that integer, the purpose of the stream and the index of the piece. So the result does not
+depend on which thread runs which piece, and piece 17 of 96 can be run again alone.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Purpose(IntEnum):
     POSTERIOR_CHAIN = 7  # a Markov chain over theta
     POSTERIOR_SWAP = 8  # exchanges between replicas of a chain over theta
     EXPERIMENT = 10  # draws of an experiment of the paper
-    QUESTION_TO_DRAW = 11  # the seed for the answer of one draw of a posterior to a question
+    QUESTION_TO_DRAW = 11  # the seed of a question that one draw of a posterior answers
     COMPLETIONS = 12  # missing cells of samples
     STUDY = 13  # a simulated data set of a planned study
     FIT_CHECK = 14  # simulated data sets that are compared with the data of a fit
@@ -110,11 +110,11 @@ def simulation_stream(seed: int, chunk: int) -> np.random.Generator:
 
 
 class PlanDraw(IntEnum):
-    """The draws of a plan of repeats; the value is the first part of the key of the stream."""
+    """What a plan of repeats draws; the value is the first part of the key of the stream."""
 
-    BOOTSTRAP = 1  # samples, with replacement
+    BOOTSTRAP = 1  # the samples of a bootstrap, with replacement
     FOLDS = 2  # assignment of samples to folds
-    SUBSET = 3  # items
+    SUBSET = 3  # the items of a random subset
 
 
 def plan_stream(plan_seed: int, draw: PlanDraw, *index: int) -> np.random.Generator:
@@ -122,8 +122,8 @@ def plan_stream(plan_seed: int, draw: PlanDraw, *index: int) -> np.random.Genera
 
     The seed of a plan is used only for these draws; each of its fits has its own seed. The keys are
     the same as in version 0.1, because a folder may contain repeats that an older version recorded.
-    The remaining repeats must agree with the recorded repeats. Also, the items of a recorded repeat
-    are not stored, but drawn again when the record is read.
+    The remaining repeats must use the same draws. Also, the items of a recorded repeat are not
+    stored: they are drawn again when the record is read.
     """
     return _generator(plan_seed, (int(draw), *index))
 

@@ -50,7 +50,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class _NotFinite:
-    """Marks a number that may be infinite or NaN."""
+    """A mark on the type of a field: the number may be infinite or NaN."""
 
 
 # Kinds of fields. A plain `float` must be finite, because NaN in a file is nearly always damage.
@@ -216,7 +216,7 @@ def _read_annotated(hint: Any, value: Any, place: Place) -> Any:
 def _read_union(hint: Any, value: Any, place: Place) -> Any:
     """Return the value as the first type of the union that fits.
 
-    If the union has only one type besides null, the error is that of this type.
+    If the union has only one type besides null, a wrong value gives the error of this type.
     """
     members = [one for one in get_args(hint) if one is not type(None)]
     if value is None and len(members) < len(get_args(hint)):

@@ -6,8 +6,8 @@ import re
 
 __all__ = ["guarded", "unguarded"]
 
-# The beginning of a text that a spreadsheet would read as a formula (also with full-width signs),
-# or that it would continue in the next cell.
+# The beginning of a text that a spreadsheet would read as a formula (also with full-width signs).
+# After a tab or a line break at the beginning, the text could continue in another cell.
 _LIVE = r"(?:\s*[=+\-@＝＋－＠]|[\t\r\n])"
 
 

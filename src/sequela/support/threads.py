@@ -29,8 +29,8 @@ Result = TypeVar("Result")
 def resolve_threads(n_threads: int | None) -> int:
     """Return the number of threads to use: the given number, or as many as this process may use.
 
-    If `n_threads` is None, the limit set by `at_most` is used. If there is no such limit, this is
-    the number of cores that the batch system (``SLURM_CPUS_PER_TASK``), the CPU affinity and the
+    If `n_threads` is None, the limit set by `at_most` is used. If there is no such limit, the
+    result is the number of cores that the batch system (``SLURM_CPUS_PER_TASK``), the CPU affinity and the
     container allow for this process.
 
     Examples
@@ -97,7 +97,7 @@ def run_all(
 
     If there is a `description`, a bar shows the progress of work that takes long.
 
-    The pieces and their order do not depend on the number of threads, and neither do the results.
+    The results do not depend on the number of threads, because the pieces and their order do not.
     After an interrupt, pieces that are running are finished, all other pieces are cancelled, and
     the interrupt is raised.
     """

@@ -1,4 +1,4 @@
-"""Check parameters where users give them; kernels do not check them again."""
+"""Check the arguments that users give. Kernels do not check them again."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ LARGEST_THETA = 500.0
 def check_theta(theta: Any, items: Sequence[str] | None = None) -> NDArray[np.float64]:
     """Return theta as a square C-contiguous array of finite doubles, in the order of `items`.
 
-    The rows and columns of a DataFrame must have the same labels. If `items` is given, the labels
-    are compared with `items`. Labels in another order are rearranged; other labels are an error.
+    The rows and columns of a DataFrame must have the same labels. If `items` is given, these labels
+    must be the same as `items`, but may have another order; the result has the order of `items`.
     """
     if is_frame(theta):
         theta = _in_order(theta, items)
@@ -111,7 +111,7 @@ def is_number(value: Any) -> bool:
 
 
 def positive_integer(name: str, value: Any, *, least: int = 1) -> int:
-    """Return `value` as an int that is at least `least`; the error message uses `name`."""
+    """Return `value` as an int; raise an error about the argument `name` if it is below `least`."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < least:
         raise InputError(f"{argument(name)} is {value!r}; expected an integer of at least {least}")
     return int(value)
