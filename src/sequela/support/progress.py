@@ -149,9 +149,8 @@ class Ticker:
 class WorkProgress:
     """Counts pieces of work that are done; shows a bar after two seconds.
 
-    If there is no terminal, no bar is shown. Instead, inside `lines_in_log`, a line is written after
-    two seconds and then every ten seconds. The bar or the line also appears while the first piece
-    is running.
+    If `shows_lines` is true, a line is written after two seconds and then every ten seconds,
+    instead of the bar. The bar or the line also appears while the first piece is running.
 
     Parameters
     ----------

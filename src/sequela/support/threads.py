@@ -30,8 +30,8 @@ def resolve_threads(n_threads: int | None) -> int:
     """Return the number of threads to use: the given number, or as many as this process may use.
 
     If `n_threads` is None, the limit set by `at_most` is used. If there is no such limit, the
-    result is the number of cores that the batch system (``SLURM_CPUS_PER_TASK``), the CPU affinity and the
-    container allow for this process.
+    result is the number of cores that the batch system (``SLURM_CPUS_PER_TASK``), the CPU affinity
+    and the container allow for this process.
 
     Examples
     --------
