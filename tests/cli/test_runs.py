@@ -173,7 +173,7 @@ def test_order(folder):
     assert len([line for line in shown.splitlines() if "exact" in line]) == 6
     unknown = run("order", folder, "a,b", "plane", code=2)
     assert "closest: 'plain'" in unknown.stderr
-    assert "--likely is for a sample" in run("order", folder, "--likely", 2, code=2).stderr
+    assert "--likely needs --given" in run("order", folder, "--likely", 2, code=2).stderr
 
 
 def test_a_named_pair_stays_as_it_was_named(folder):

@@ -29,7 +29,7 @@ _SHOWN = 8
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.9,
     show_default=True,
-    help="Probability of the intervals.",
+    help="Probability of the intervals of the differences.",
 )
 @click.option(
     "-o",
@@ -52,8 +52,8 @@ def compare(
     """Compare two cohorts or subtypes: which interactions and orders differ.
 
     FIRST and SECOND are folders of `sequela posterior`, or folders of `sequela repeat` with
-    bootstraps. Then each difference has an interval. Folders of `sequela fit` and model files can
-    also be compared, but the certainty of their differences is unknown.
+    bootstraps. For such folders, each difference has an interval. Folders of `sequela fit` and
+    model files can also be compared, but then the differences have no intervals.
     """
     from sequela.questions.comparison import compare as compare_sides
     from sequela.support.folders import check_folder
@@ -73,7 +73,7 @@ def compare(
 
 
 def load_side(path: Path) -> Any:
-    """Read a posterior, the models of repeated fits, or one model."""
+    """Read one side of the comparison: a posterior, the models of repeated fits, or one model."""
     from sequela.posteriors.result import Posterior
     from sequela.report.posterior_run import POSTERIOR_NAME
 
@@ -134,7 +134,7 @@ def _draw(found: Comparison, path: Path, names: tuple[str, str]) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        print_notices(["no figure, because matplotlib is not installed"])
+        print_notices(["orders.png was not drawn, because matplotlib is not installed"])
         return
     from sequela.plots.cohort_comparison import plot_cohort_comparison
 
@@ -145,7 +145,7 @@ def _draw(found: Comparison, path: Path, names: tuple[str, str]) -> None:
 
 
 def show(found: Comparison, output: Path | None) -> None:
-    """Print the most certain differences."""
+    """Print the differences in orders and in interactions, the most certain differences first."""
     console = make_console()
     console.print(
         f"{found.models[0]} and {found.models[1]} models; {len(found.orders)} orders and "

@@ -25,5 +25,5 @@ def compile_command(as_json: bool) -> None:
     make_console().print(
         f"{found.cached_kernels} kernels are ready in {found.numba_cache} ({found.seconds:.0f} s)"
         if found.numba_cache
-        else "There is no folder to keep compiled code in; set NUMBA_CACHE_DIR to a folder."
+        else "There is no folder for compiled code; set NUMBA_CACHE_DIR to a folder."
     )

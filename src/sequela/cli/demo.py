@@ -1,4 +1,4 @@
-"""``sequela demo``: learn orders and times, and draw figures, from built-in example data."""
+"""``sequela demo``: learn orders and times from built-in example data, and draw figures."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def demo(
 
 
 def show(found: Demo) -> None:
-    """Print the fit, and one order in the learned and in the true model."""
+    """Print the fit, and the probability of one order in the learned and in the true model."""
     console = make_console()
     show_fit(found.fit)
     console.print(f"\nP({found.first} before {found.then}), among samples with both:")
@@ -96,7 +96,7 @@ def show(found: Demo) -> None:
         {"Model": False, "Probability": True},
         [
             ("learned from these samples", f"{found.learned.value:.3f}"),
-            ("the one that they were drawn from", f"{found.true.value:.3f}"),
+            ("the model that drew the samples", f"{found.true.value:.3f}"),
         ],
     )
     folder = shlex.quote(str(found.fit.folder))

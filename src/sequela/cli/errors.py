@@ -35,7 +35,7 @@ class Commands(ExtensibleGroup):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Read the arguments of the group. Errors show unknown arguments escaped."""
+        """Read the arguments of the group; escape the unknown arguments that an error quotes."""
         with _visible_usage():
             return super().make_context(info_name, args, parent, **extra)
 
@@ -73,7 +73,7 @@ def _visible_usage() -> Iterator[None]:
 
 
 def _label_hint(error: click.ClickException) -> str:
-    """Return how to write a label such as -18q, which was read as an option."""
+    """Return a hint if a label such as -18q was read as an option, otherwise an empty text."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return ""
     labels = [
@@ -107,5 +107,5 @@ def _out_of_memory(error: MemoryError) -> str:
     what = str(error) or "the system refused to allocate more"
     return (
         f"there is not enough memory ({what}). Read fewer items (--most-frequent) or samples, use "
-        "fewer threads (--threads), or a machine with more memory"
+        "fewer threads (--threads), or use a machine with more memory"
     )

@@ -51,7 +51,7 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     "--starts",
     type=click.IntRange(min=1),
     default=None,
-    help="Number of starts; all but the first are random. Default: 5, fewer for large data.",
+    help="Number of starts; all but the first are random. Default: 5, or fewer for large data.",
 )
 @click.option(
     "--observation",
@@ -110,9 +110,9 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Maximum predicted CPU time of the pseudo-times, and of the arrival times of the "
-    "timeline. If exact answers would take longer, orders are drawn for the most expensive "
-    "samples.",
+    help="Maximum predicted CPU time for the pseudo-times, and the same for the arrival times of "
+    "the timeline. If exact answers would take longer, orders are drawn for the samples that take "
+    "the longest.",
 )
 @click.option("--force", is_flag=True, help="Replace the folder of an earlier fit.")
 @click.option(
@@ -190,7 +190,7 @@ def read_output(figures: str, *, force: bool) -> OutputOptions:
 
 
 def execution_for(threads: int | None = None, checkpoint: Path | None = None) -> Execution:
-    """Return how a fit runs; progress is a bar in a terminal and plain lines in a log."""
+    """Return how a fit runs: threads, checkpoint, and progress (a bar, or lines in a log)."""
     from sequela.report import Execution
 
     watched = sys.stderr.isatty()
@@ -207,9 +207,9 @@ def _announce(what: str) -> None:
 
 
 def show(report: FitReport, data: Path | None = None) -> None:
-    """Print the learned model, the orders, the check, and the names of the files.
+    """Print the learned model, the orders, the check of the fit, and the names of the files.
 
-    `data` is the path of the table, which the suggested commands need.
+    `data` is the path of the table of samples; the suggested commands contain this path.
     """
     console = make_console()
     found = report.result
@@ -268,7 +268,7 @@ def _show_effects(report: FitReport, console: Any) -> None:
 
 
 def _show_orders(report: FitReport, console: Any) -> None:
-    """Print the orders that were checked, the strongest interactions first."""
+    """Print the orders that were checked; pairs with the strongest interactions come first."""
     check = report.order_ranges
     if check is None:
         return
@@ -299,7 +299,8 @@ def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
         return
     misfit = report.fit_check is not None and not report.fit_check.fits
     if misfit or report.model.observation.constant_rate is None:
-        # A posterior has the same observation times, or cannot have those of the fit.
+        # A posterior would not help. It would have the same misfit, or it does not support the
+        # observation times of this fit.
         console.print(
             "\nWhere the data cannot tell, or an order is not trusted, do not report it",
             soft_wrap=True,
@@ -317,7 +318,7 @@ def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
     options = report.options
     first = ""
     if options.missing is not None:
-        # Only a fit reads such a table directly.
+        # Only `sequela fit` has the option --missing, so first convert the table.
         made = shlex.quote(f"{report.folder}-samples.csv")
         first = f"  sequela import --table {table} --missing {options.missing} -o {made}\n"
         first += "    makes a table without empty cells\n"

@@ -1,4 +1,4 @@
-"""``sequela import``: convert exports, MAF files and other tables to a table of 0 and 1."""
+"""``sequela import``: convert cBioPortal, MAF and other files to a table of 0 and 1."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--host", default=None, help="With --study: another server with the API of cBioPortal."
 )
-@click.option("--refresh", is_flag=True, help="With --study: download again.")
+@click.option("--refresh", is_flag=True, help="With --study: download the study again.")
 @long_options
 @click.option("-o", "--output", type=_FILE, required=True, help="Table to write (CSV).")
 @table_options
@@ -65,8 +65,8 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option(
     "--consequences",
-    help="With --maf: variant classes that count, separated by commas. Default: all but silent "
-    "ones.",
+    help="With --maf: variant classes that count as mutations, separated by commas. Default: all "
+    "classes except silent ones.",
 )
 @click.option("--germline", is_flag=True, help="With --maf: also count germline mutations.")
 @click.option(
@@ -93,8 +93,8 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--incomplete",
     type=click.Choice(["missing", "samples", "items"]),
-    help="What to do if some items of a sample were not profiled: write NA (missing), or drop the "
-    "samples or the items. Default: missing.",
+    help="What to do if some items of a sample were not profiled: write NA (missing), or drop all "
+    "such samples (samples) or all such items (items). Default: missing.",
 )
 @click.option("--merge", type=_FILE, help="JSON file that maps a new name to the items to merge.")
 @click.option(
@@ -143,7 +143,7 @@ def import_files(
 
 
 def read(given: dict[str, Any]) -> Imported:
-    """Read the source that the options name; there must be exactly one."""
+    """Read the source that the options name; raise an error unless they name exactly one."""
     sources = {
         "--table": given["table"],
         "--mutations/--cna": given["mutations"] or given["cna"],
@@ -197,7 +197,7 @@ def read(given: dict[str, Any]) -> Imported:
 
 
 def _check_only(source: str, given: dict[str, Any]) -> None:
-    """Refuse options that belong to another source, because they would have no effect."""
+    """Raise an error if an option belongs to another source and would have no effect."""
     belongs = {
         "consequences": ("--maf",), "germline": ("--maf",), "barcode_length": ("--maf",),
         "profiled": ("--maf", "--long"),

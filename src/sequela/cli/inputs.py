@@ -47,7 +47,7 @@ def with_options(command: Command, *options: Callable[[Any], Any]) -> Command:
 
 
 def model_argument(command: Command) -> Command:
-    """Add the argument MODEL, as `model_path`."""
+    """Add the argument MODEL, which the command receives as `model_path`."""
     return click.argument("model_path", metavar="MODEL", type=click.Path(path_type=Path))(command)
 
 
@@ -108,7 +108,7 @@ def solver_options(command: Command) -> Command:
             "--tol",
             type=float,
             default=None,
-            help="KKT residual at which a start has converged. Default: 0.0001.",
+            help="A start has converged if its KKT residual is at most this. Default: 0.0001.",
         ),
     )
     return with_options(command, *options)
@@ -182,14 +182,15 @@ def check_output(path: Path | None, *, force: bool) -> None:
     if path.is_dir():
         raise InputError(f"{str(path)!r} is a folder; expected the name of a file to write")
     if path.exists() and not force:
-        raise InputError(f"{str(path)!r} exists; choose another file, or replace it with --force")
+        raise InputError(f"{str(path)!r} exists; choose another file, or use --force to replace it")
     parent = path.absolute().parent
     if not parent.is_dir():
         raise InputError(
-            f"the folder {str(parent)!r}, in which {path.name!r} should be written, does not exist"
+            f"the folder {str(parent)!r}, in which {path.name!r} should be written, does not "
+            "exist; make it first"
         )
     if not os.access(parent, os.W_OK):
-        raise InputError(f"the folder {str(parent)!r} cannot be written to")
+        raise InputError(f"you may not write to the folder {str(parent)!r}; choose another folder")
 
 
 def load_model(path: Path) -> Model:

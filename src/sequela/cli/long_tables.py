@@ -18,7 +18,7 @@ __all__ = ["LONG_OPTIONS", "long_options", "read_long_tables"]
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
-# The arguments of the command that belong to --long alone.
+# The arguments of the command that only --long uses.
 LONG_OPTIONS = (
     *("preset", "sample_column", "item_column", "value_column", "date_column", "present"),
     *("groups", "unlisted", "orders_file"),
@@ -46,8 +46,8 @@ def long_options(command: Command) -> Command:
         click.option(
             "--date-column",
             metavar="COLUMN",
-            help="With --long: column with the date or the number at which the item was first "
-            "present. It determines the order of the items.",
+            help="With --long: column with the time at which the item was first present, as a date "
+            "or a number. It determines the order of the items.",
         ),
         click.option(
             "--orders",
@@ -78,7 +78,7 @@ def long_options(command: Command) -> Command:
 
 
 def read_long_tables(given: dict[str, Any], selection: dict[str, Any]) -> Imported:
-    """Read the tables that ``--long`` named."""
+    """Read the tables that the option ``--long`` names."""
     from sequela.data.long_tables import read_long
 
     if given["orders_file"] is not None and given["date_column"] is None:

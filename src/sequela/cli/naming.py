@@ -1,4 +1,4 @@
-"""Find the option of a command that sets an argument of a Python function, for messages."""
+"""Find the option of a command that stands for an argument of a Python function, for messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 __all__ = ["CommandNames"]
 
-# Arguments whose option has another name.
+# Arguments of Python functions whose option has another name: argument, option.
 _ALIASES = {
     "random_state": "seed",
     "n_threads": "threads",
@@ -24,7 +24,8 @@ _ALIASES = {
     "source": "data",
     "n_workers": "workers",
 }
-# Options that have the name of an argument of a reader, but another meaning.
+# Pairs (command, option) in which the option has the same name as an argument of a Python function,
+# but another meaning.
 _OTHER_MEANING = {
     ("plan", "samples"), ("plot", "samples"), ("plot", "items"), ("compare", "items"),
     ("repeat", "orders"), ("collect", "orders"), ("rivals", "pairs"),

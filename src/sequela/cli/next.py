@@ -28,7 +28,9 @@ __all__ = ["next_command"]
     help="Instead of --state: use the items of this sample. MODEL must be the folder of a fit.",
 )
 @click.option(
-    "--within", type=float, help="Also show the probability of each item within this time."
+    "--within",
+    type=float,
+    help="Also show the probability that each item arrives within this time.",
 )
 @click.option(
     "--max-items",
@@ -66,7 +68,7 @@ def next_command(
 
 
 def _present(model: Model, folder: Path, state: list[str], sample: str | None) -> list[str]:
-    """Return the items of the state, or of the sample."""
+    """Return the items that are present: those of `state` or, if it is given, of `sample`."""
     from sequela.report.folder_answers import folder_sample
     from sequela.samples import as_samples
 

@@ -33,7 +33,8 @@ _NOT_CHECKED = {"low": None, "high": None, "verdict": Verdict.NOT_CHECKED.value}
 @model_argument
 @click.argument("items", nargs=-1)
 @click.option(
-    "--given", help="Items of one sample, separated by commas; the answer is for this sample."
+    "--given",
+    help="All items of one sample, separated by commas. The answer is then for this sample.",
 )
 @click.option(
     "--likely",
@@ -60,7 +61,7 @@ def order(
     those in which both are observed.
     """
     if likely is not None and given is None:
-        raise click.UsageError("--likely is for a sample: use it with --given")
+        raise click.UsageError("--likely needs --given, which names the items of a sample")
     if len(items) == 1:
         raise click.UsageError(
             f"an order needs at least two items; found only {items[0]!r}. Without items, all pairs "
@@ -152,8 +153,8 @@ def show(report: dict[str, Any], model_path: Path) -> None:
 def _advice(report: dict[str, Any], model_path: Path) -> str:
     """Return how sure one can be of these orders, and what to do next."""
     said = (
-        "The probability is that of this model; other models may fit the data equally well with "
-        "a different order."
+        "These are the probabilities in this model; other models may fit the data equally well "
+        "with a different order."
     )
     if not report["checked"]:
         return f"{said} `sequela posterior` and `sequela rivals` show whether the data can tell."
@@ -174,7 +175,7 @@ def _advice(report: dict[str, Any], model_path: Path) -> str:
         said += (
             " Where the data cannot tell, `sequela posterior DATA -o certainty` gives a "
             "probability that includes all models, and `sequela plan certainty DATA FIRST SECOND` "
-            "shows how many more samples would decide it."
+            "shows how many more samples would decide the order."
         )
     return said
 

@@ -30,7 +30,7 @@ __all__ = [
     "show_progress",
 ]
 
-# The width of output to files and pipes: so large that none of our lines is broken.
+# The width of output to files and pipes. It is so large that our tables have no broken lines.
 _WIDTH_OFF_TERMINAL = 160
 # A command that has printed nothing for this many seconds reports that it has started.
 _SILENCE = 1.5
@@ -112,7 +112,8 @@ class _Notices(logging.Handler):
 def show_notices(ctx: click.Context) -> None:
     """Print log messages of the package as plain lines on standard error until `ctx` closes.
 
-    Python's warnings are printed as usual, but escaped, because they may quote labels.
+    Python's warnings are printed as usual. Their control characters are escaped, because they may
+    quote labels.
     """
     log = logging.getLogger("sequela")
     handler = _Notices(logging.WARNING)
@@ -167,7 +168,10 @@ def told() -> None:
 
 
 def show_progress(ctx: click.Context) -> None:
-    """Show progress until `ctx` closes (plain lines in a log), and report that slow work starts."""
+    """Show progress until `ctx` closes, as lines if there is no terminal.
+
+    If the command prints nothing for `_SILENCE` seconds, also report that it has started.
+    """
     ctx.with_resource(lines_in_log())
     _start_up.begin(ctx.invoked_subcommand or "the command")
     ctx.call_on_close(_start_up.stop)

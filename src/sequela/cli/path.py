@@ -1,4 +1,4 @@
-"""``sequela path``: models along decreasing penalties, optionally with cross-validation."""
+"""``sequela path``: learn models with decreasing penalties, optionally with cross-validation."""
 
 from __future__ import annotations
 

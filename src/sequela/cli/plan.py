@@ -56,7 +56,8 @@ __all__ = ["plan"]
 )  # fmt: skip
 @click.option(
     "--certainty", type=float, default=0.95, show_default=True,
-    help="With reweight: posterior probability at which an order is called.",
+    help="With reweight: a study calls an order if its posterior probability is at least this "
+    "number.",
 )  # fmt: skip
 @click.option(
     "--studies", type=click.IntRange(min=2),
@@ -87,10 +88,10 @@ def plan(
 
     POSTERIOR is the folder of `sequela posterior`, and DATA is the table that it was made from.
     Each model that is drawn from POSTERIOR is in turn assumed to be the true model, and larger
-    studies are simulated from it. The output shows how often a study would call the right order or
-    the wrong order, and the expected evidence in nats. Clock items are independent of all other
-    items. With --method check this can take many minutes. It is faster with fewer --studies,
-    --samples and --clocks.
+    studies are simulated from it. A study calls an order if its data can tell this order. The
+    output shows how often a study would call the right order or the wrong order, and the expected
+    evidence in nats. Clock items are independent of all other items. With --method check this can
+    take many minutes. It is faster with fewer --studies, --samples and --clocks.
     """
     from sequela.questions import plan_study
     from sequela.report.tables import records, write_table
@@ -151,7 +152,7 @@ def _draw(found: StudyPlan, path: Path) -> None:
 
 
 def show(found: StudyPlan) -> None:
-    """Print the plan, one row for each size of the study."""
+    """Print the plan, with one row per number of samples and of clock items."""
     console = make_console()
     console.print(
         f"With the {found.samples} samples of DATA, {found.first} usually comes before "
@@ -183,8 +184,9 @@ def show(found: StudyPlan) -> None:
     )
     if not found.table["reliable"].all():
         console.print(
-            "Rows that are not reliable use too few draws of the posterior: draw more with "
-            "`sequela posterior --continue --draws`, plan a smaller study, or use --method check.",
+            "Rows that are not reliable are based on too few draws of the posterior. Draw more "
+            "with `sequela posterior --continue --draws`, plan a smaller study, or use --method "
+            "check.",
             soft_wrap=True,
         )
 

@@ -24,7 +24,7 @@ __all__ = ["plot"]
 
 
 def _kinds() -> str:
-    """Return the list of figures for the help."""
+    """Return the list of all kinds of figures, for the help text."""
     lines = []
     for name, what in FIGURES.items():
         needs = ["DATA"] if needs_data(name) else []

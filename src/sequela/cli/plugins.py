@@ -1,10 +1,10 @@
 """Commands that other packages add to ``sequela``.
 
 A package adds a command with an entry point of the group ``sequela.commands``, such as
-``paper = "sequela_paper.command:paper"``: the name of the command, and a click command.
-``sequela --help`` imports the module to show the first line of its help, so the module must not
-import anything heavy. A command that cannot be loaded reports an error when it is used; all other
-commands work.
+``paper = "sequela_paper.command:paper"``. On the left is the name of the command, on the right the
+module and the click command in it. ``sequela --help`` imports the module to show the first line of
+the help of the command, so the module must not import anything heavy. If a command cannot be
+loaded, it reports an error when it is used, and all other commands work.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 __all__ = ["ExtensibleGroup"]
 
 _GROUP = "sequela.commands"
-# Commands of this project that come in another package: the package, and where it is in a checkout.
+# Commands of this project that are in another package. Each entry gives the name of the package and
+# its folder in a checkout of sequela.
 _ELSEWHERE = {"paper": ("sequela-paper", "./paper")}
 
 
 class ExtensibleGroup(click.Group):
     """A group of commands to which installed packages can add more.
 
-    If a command of a package has the name of an own command, the own command is used.
+    If a package adds a command with the name of a built-in command, the built-in command is used.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -88,7 +89,7 @@ def _load(found: EntryPoint) -> click.Command:
 
 
 def _broken(found: EntryPoint, error: BaseException) -> click.Command:
-    """Return a command that takes any arguments and reports why the real one cannot be loaded."""
+    """Return a command that takes any arguments and reports why `found` cannot be loaded."""
     reason = visible(f"{type(error).__name__}: {error}", one_line=True)
     package = "another package" if found.dist is None else f"the package {found.dist.name}"
 

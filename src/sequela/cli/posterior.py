@@ -1,4 +1,4 @@
-"""``sequela posterior``: the probability of every order, counting all models that fit the data."""
+"""``sequela posterior``: the probability of every order, over all models that fit the data."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def posterior(
     elif report.posterior.n_draws:
         show(report)
     if report.posterior.interrupted:
-        echo("sequela: stopped by a signal; add --continue to resume", err=True)
+        echo("sequela: stopped by a signal; run it again with --continue to resume", err=True)
         click.get_current_context().exit(INTERRUPTED)
 
 
@@ -138,14 +138,14 @@ def show(report: PosteriorReport) -> None:
     if len(table) > _MAX_ROWS:
         console.print(f"({len(table) - _MAX_ROWS} more pairs in orders.csv)", soft_wrap=True)
     console.print(
-        "\nprobability: the share of samples with both items in which the first one came first; "
-        "the mean over all drawn models, and the interval that has 90% of them.\n"
+        "\nprobability: the share of samples with both items in which the first one came first. "
+        "The table has its mean over all drawn models, and an interval with 90% of its values.\n"
         "usually first: the probability that this share is more than half. The data can tell an "
-        "order from 0.95 on.\n"
+        "order if it is at least 0.95.\n"
         "samples: the number of samples with both items.",
         soft_wrap=True,
     )
     console.print(f"\n{found.convergence.message}", soft_wrap=True)
-    console.print(f"Seed {found.seed}. Everything is in {report.folder}", soft_wrap=True)
+    console.print(f"Seed {found.seed}. All results are in {report.folder}", soft_wrap=True)
     page = (report.folder / "report.html").absolute()
     console.print(f"\nOpen the report in a browser: {page}", soft_wrap=True)

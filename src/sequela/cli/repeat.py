@@ -51,7 +51,9 @@ __all__ = ["collect", "repeat"]
 )
 @click.option("--penalties", help="Penalties, separated by commas, such as 0.05,0.02,0.01.")
 @click.option(
-    "--item-subsets", help="Numbers of most frequent items, separated by commas, such as 10,20,50."
+    "--item-subsets",
+    help="Fit to the N most frequent items, for each of these numbers N, separated by commas, such "
+    "as 10,20,50.",
 )
 @click.option(
     "--random-subsets",
@@ -87,9 +89,9 @@ def repeat(
 ) -> None:
     """Fit models to variations of DATA, such as bootstraps, folds or penalties.
 
-    Subsets of items and starts can be varied, too. Variations that are given together are
-    combined. Each fit is recorded when it ends. If the command is stopped, run it again to
-    continue. `sequela collect` makes tables of the records.
+    Subsets of items and random starts are other variations. If several kinds of variation are
+    given, they are combined in all ways. Each fit is recorded when it ends. If the command is
+    stopped, run it again to continue. `sequela collect` makes tables of the records.
     """
     where = take_run_arguments(given)
     samples = load_data(data, times=times, most_frequent=most_frequent, drop=given.pop("drop"))
@@ -119,8 +121,8 @@ def repeat(
 @click.option(
     "--interactions",
     type=click.Path(path_type=Path),
-    help="Write a table with one row per interaction: the share of fits that have it, median and "
-    "quantiles (CSV).",
+    help="Write a table with one row per interaction: the share of fits that have it, and the "
+    "median and quantiles of its effect (CSV).",
 )
 @click.option(
     "--orders",
@@ -176,8 +178,8 @@ def _seed(seed: int | None, output: Path, share: tuple[int, int] | None) -> int:
         return read_plan(output).seed
     if seed is None and share is not None:
         raise click.UsageError(
-            "--index and --of need --seed: all shares must belong to one plan. Use any number, "
-            "such as --seed 1"
+            "--index and --of need --seed, because all shares must belong to one plan. Give the "
+            "same number for all shares, such as --seed 1"
         )
     return materialise_seed(seed)
 
@@ -218,7 +220,7 @@ def _numbers(name: str, text: str, kind: type[int] | type[float]) -> list[Any]:
 
 
 def show(report: RepeatsReport) -> None:
-    """Print a summary of the fits, and which repeats are missing."""
+    """Print the number of repeats that are done, the missing repeats, and a summary of the fits."""
     from sequela.repeats.records import listed
     from sequela.report.tables import records
 
@@ -237,7 +239,7 @@ def show(report: RepeatsReport) -> None:
         _print_records([row for row in records(summary.strongest) if row["fits"] > 1])
         rest = summary.interactions - len(summary.strongest)
         if rest > 0:
-            console.print(f"and {rest} more; `sequela collect` writes all", soft_wrap=True)
+            console.print(f"and {rest} more; `sequela collect` writes all of them", soft_wrap=True)
     console.print(f"\nrecords: {report.folder}", soft_wrap=True)
     if report.files:
         console.print(f"written: {', '.join(map(str, report.files))}", soft_wrap=True)

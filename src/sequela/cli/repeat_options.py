@@ -1,4 +1,4 @@
-"""Options that choose where repeats run, shared by all commands that run many fits."""
+"""Options that say where repeats run. All commands that run many fits share these options."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def repeats_options(command: Command) -> Command:
 
 
 def take_run_arguments(given: dict[str, Any]) -> dict[str, Any]:
-    """Remove the options of `repeats_options` from `given`, and return them checked.
+    """Check the options of `repeats_options`, and remove them from `given`.
 
-    They are returned as keyword arguments of `sequela.repeats.run`.
+    Return them as keyword arguments of `sequela.repeats.run`.
     """
     names = ("backend", "workers", "cluster", "index", "of")
     backend, workers, cluster, index, of = (given.pop(name) for name in names)
@@ -94,7 +94,7 @@ def take_run_arguments(given: dict[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def resumable(folder: Path) -> Iterator[None]:
-    """On Ctrl-C or SIGTERM (from a batch system), stop cleanly and print how to continue."""
+    """Stop cleanly on Ctrl-C or SIGTERM (from a batch system), and print how to continue."""
     before = None
     if threading.current_thread() is threading.main_thread():
         before = signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGINT))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["rivals"]
 
-_DECIDED = 2.0  # from this evidence (in nats) on, the data can tell
+_DECIDED = 2.0  # above this evidence (in nats), the data can tell the order
 
 
 @click.command(epilog="\b\nExample:\n  sequela rivals fit samples.csv --seed 1")
@@ -35,11 +35,11 @@ _DECIDED = 2.0  # from this evidence (in nats) on, the data can tell
 @data_argument
 @click.option(
     "--pair", "pairs", multiple=True, metavar="A,B",
-    help="Pair of items; may be repeated. Default: all pairs that interact strongly.",
+    help="Pair of items; may be given several times. Default: pairs with a strong interaction.",
 )  # fmt: skip
 @click.option(
     "--least-effect", type=float, default=1.0, show_default=True,
-    help="Consider pairs with an interaction of at least this size.",
+    help="Without --pair: test the pairs with a positive interaction of at least this size.",
 )  # fmt: skip
 @times_option
 @drop_option
@@ -68,7 +68,7 @@ def rivals(
     It is the log-likelihood ratio of two models with the same interactions and a weak prior, but
     without penalty. Below about 2 nats the data cannot tell which order is right, however certain
     the model seems. One pair is reversed at a time. If several pairs would have to be reversed
-    together, the evidence is too large; `sequela fit` also checks this case (order_ranges.csv).
+    together, this evidence is too large; `sequela fit` also checks such cases (order_ranges.csv).
     """
     check_output(output, force=force)
     chosen = []
@@ -99,7 +99,7 @@ def make_report(
     least_effect: float,
     settings: dict[str, Any],
 ) -> dict[str, Any]:
-    """Return the evidence for each order, and how often a better model replaced the given one."""
+    """Return the evidence for each order, and how often a better model replaced `model`."""
     from sequela.questions import rival_orders
     from sequela.report.tables import records
     from sequela.settings import Settings

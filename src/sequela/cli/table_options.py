@@ -17,7 +17,7 @@ __all__ = ["TABLE_OPTIONS", "read_one_table", "table_options"]
 
 Command = TypeVar("Command", bound="Callable[..., Any]")
 
-# The arguments of the command that belong to --table alone.
+# The arguments of the command that only --table uses.
 TABLE_OPTIONS = (
     *("times", "samples", "no_samples", "header", "no_header", "items_in_rows"),
     *("separator", "encoding", "missing"),
@@ -31,11 +31,19 @@ def table_options(command: Command) -> Command:
             "--times", metavar="COLUMN", help="With --table: column with the observation times."
         ),
         click.option("--samples", metavar="COLUMN", help="With --table: column with sample ids."),
-        click.option("--no-samples", is_flag=True, help="With --table: no column has sample ids."),
-        click.option("--header", is_flag=True, help="With --table: the first line has labels."),
-        click.option("--no-header", is_flag=True, help="With --table: no line has labels."),
         click.option(
-            "--items-in-rows", is_flag=True, help="With --table: items in rows, samples in columns."
+            "--no-samples",
+            is_flag=True,
+            help="With --table: the table has no column of sample ids.",
+        ),
+        click.option("--header", is_flag=True, help="With --table: the first line has labels."),
+        click.option(
+            "--no-header", is_flag=True, help="With --table: the first line has no labels."
+        ),
+        click.option(
+            "--items-in-rows",
+            is_flag=True,
+            help="With --table: each row is an item, and each column is a sample.",
         ),
         click.option(
             "--separator",
@@ -54,7 +62,7 @@ def table_options(command: Command) -> Command:
 
 
 def read_one_table(given: dict[str, Any], selection: dict[str, Any]) -> Imported:
-    """Read the table that ``--table`` named."""
+    """Read the table that the option ``--table`` names."""
     from sequela.data.tables import read_table
 
     for name in ("samples", "header"):

@@ -53,12 +53,12 @@ def time(
     settings: dict[str, Any],
     as_json: bool,
 ) -> None:
-    """Estimate when each sample of DATA was observed under MODEL, as a table (CSV).
+    """Estimate with MODEL when each sample of DATA was observed, and write a table (CSV).
 
     The table has the mean, standard deviation and quantiles of the observation time given the
     items of the sample, in units of the mean observation time. The column "se" is the Monte Carlo
-    error of the mean (0 if it is exact). Samples with very many items appear to be observed late,
-    even if they were not.
+    error of the mean (0 if the mean is exact). Samples with very many items appear to be observed
+    late, even if they were not.
     """
     from sequela.questions.clock import pseudo_times
     from sequela.report.tables import records, write_table
