@@ -1,7 +1,8 @@
-"""Many independent repeats: seeds, bootstraps, subsets of items, penalties, folds.
+"""Run many independent computations, such as fits to bootstraps, folds or subsets of items.
 
-A `Plan` lists the repeats. `run` runs them on threads, on processes, on a Dask cluster or as one
-task of a job array, and writes a record of each repeat when it ends. `collect` reads the records.
+Each computation is called a repeat, and a `Plan` lists the repeats. `run` runs them on threads, on
+processes, on a Dask cluster or as one task of a job array. It writes a record of each repeat when
+the repeat ends. `collect` reads the records.
 The results do not depend on where the repeats run.
 """
 

@@ -33,7 +33,10 @@ _BETWEEN_CHECKS = 0.5
 
 @contextlib.contextmanager
 def connect(cluster: str | None, workers: int) -> Iterator[Any]:
-    """Yield a client of the scheduler at an address, or of a cluster on this machine."""
+    """Yield a Dask client of the scheduler at the address `cluster`.
+
+    If `cluster` is None, start a cluster with this number of `workers` on this machine.
+    """
     try:
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
@@ -48,7 +51,8 @@ def connect(cluster: str | None, workers: int) -> Iterator[Any]:
                 n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0"
             )
             client = _client(distributed, stack.enter_context(made))
-            # A terminal sends Ctrl-C to all processes; the parent ends its workers.
+            # A terminal sends Ctrl-C to all processes. The workers ignore it, because this process
+            # ends them.
             client.run(_ignore_interrupts)
         else:
             try:
@@ -86,7 +90,7 @@ def _ignore_interrupts() -> None:
 
 
 def _close(client: Any) -> None:
-    """Close the connection; if the scheduler is gone, log nothing: our own error reports it."""
+    """Close the connection. Log nothing if it is lost, because our own error reports this."""
     log = logging.getLogger("distributed.client")
     level = log.level
     if client.status != "running":
@@ -98,10 +102,10 @@ def _close(client: Any) -> None:
 
 
 def prepare_hosts(client: Any, work: Work) -> None:
-    """Check the workers of a cluster, and warm up once on each machine.
+    """Check the workers of a cluster, and call the warm-up of the plan once on each machine.
 
-    Workers with another version are refused, since their results would differ. More threads than
-    cores on a machine give a warning.
+    A worker with another version of sequela is an error, because its results could differ. If the
+    workers of a machine have more threads than the machine has cores, a warning is logged.
     """
     found = client.run(_describe, on_error="return")
     hosts: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
@@ -112,7 +116,7 @@ def prepare_hosts(client: Any, work: Work) -> None:
                 f"{__version__} where the workers run"
             )
         if not isinstance(answer, dict):
-            continue  # the worker has died, and the scheduler handles that
+            continue  # the worker has died, so it gets no repeats
         if answer["sequela"] != __version__:
             raise InputError(
                 f"the Dask worker {address} has sequela {answer['sequela']}, this process has "
@@ -149,9 +153,10 @@ def _describe() -> dict[str, Any]:
 
 
 def elsewhere(addresses: Iterable[str], avoid: set[str]) -> list[str]:
-    """Return the workers on other machines than those in `avoid`, otherwise the other workers.
+    """Return the workers on machines without a worker in `avoid`.
 
-    Returns an empty list, which means any worker, if all workers in `avoid` are gone.
+    If there are none, return all workers that are not in `avoid`. If all workers in `avoid` are
+    gone, return an empty list, which means any worker.
 
     Examples
     --------
@@ -172,7 +177,9 @@ def elsewhere(addresses: Iterable[str], avoid: set[str]) -> list[str]:
 
 
 def cluster_parallel(client: Any, only: list[str]) -> Any:
-    """Return joblib's Parallel on a cluster; on the workers in `only`, unless it is empty.
+    """Return joblib's Parallel for a cluster.
+
+    It runs tasks only on the workers in `only`, or on any worker if `only` is empty.
 
     All tasks are submitted at once, so that workers that join later get work too.
     """
@@ -186,7 +193,7 @@ def cluster_parallel(client: Any, only: list[str]) -> Any:
 
 
 def _backend() -> type[Any]:
-    """Return joblib's backend for Dask with two workarounds (joblib 1.4 to 1.6)."""
+    """Return joblib's backend for Dask with two workarounds that joblib 1.4 to 1.6 need."""
     base: type[Any] = importlib.import_module("joblib._dask").DaskDistributedBackend
 
     class Backend(base):  # type: ignore[misc]
@@ -195,8 +202,8 @@ def _backend() -> type[Any]:
             return max(2, int(super().effective_n_jobs(n_jobs)))
 
         def submit(self, func: Any, callback: Any = None) -> Any:
-            # joblib waits forever for a task whose workers died repeatedly. Here, such a task
-            # counts as a failed repeat.
+            # If the workers of a task die repeatedly, Dask gives the task up, but joblib waits for
+            # it forever. Therefore report such a task as a failed repeat.
             future = super().submit(func, callback)
             index = func.items[0][1][1]
 
@@ -228,7 +235,7 @@ def watching(client: Any, parallel: Any, only: list[str]) -> Iterator[None]:
     def check() -> None:
         while not over.wait(_BETWEEN_CHECKS):
             lost = client.status != "running"
-            with contextlib.suppress(Exception):  # the next check will notice
+            with contextlib.suppress(Exception):  # the next check will notice a lost connection
                 lost = lost or bool(only and not set(only) & set(client.nthreads()))
             if lost:
                 parallel.timeout = 0.0

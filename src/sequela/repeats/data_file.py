@@ -1,4 +1,4 @@
-"""The samples of a plan, in one file in its folder, which each worker process reads once."""
+"""Store the samples of a plan in one file in its folder. Each worker process reads it once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Labels:
 
 
 def keep_data(data: Dataset, folder: Path) -> None:
-    """Write the samples to a folder; if it has samples already, check that they are the same."""
+    """Write the samples to a folder; if they are there already, check that they are the same."""
     path = folder / DATA_NAME
     if path.exists():
         read_data(str(path), fingerprint(data))
@@ -55,7 +55,8 @@ def keep_data(data: Dataset, folder: Path) -> None:
 def read_data(path: str, digest: str) -> Dataset:
     """Return the samples in a file; raise an error if their checksum is not `digest`."""
     try:
-        # Read into memory: a folder on a network disk cannot be deleted while a file is open.
+        # Read the file into memory and close it. A folder on a network disk cannot be deleted while
+        # one of its files is open.
         with np.load(io.BytesIO(Path(path).read_bytes()), allow_pickle=False) as file:
             where = Place(path, "Copy the original file again, or choose another folder", "labels")
             stored = read_fields(_Labels, parse_json(str(file["labels"]), where), where)

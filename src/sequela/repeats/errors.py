@@ -1,4 +1,4 @@
-"""The error of a run with repeats that are not done."""
+"""The error that is raised if some repeats of a run could not be done."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ __all__ = ["RepeatsError"]
 
 
 class RepeatsError(SequelaError, RuntimeError):
-    """The error if some repeats are not done. The others are recorded; a new run continues there.
+    """Some repeats of a run could not be done.
+
+    The other repeats are recorded. A new run does only the missing repeats.
 
     Attributes
     ----------
     failures : dict of int to str
-        The traceback of each repeat that failed at every attempt.
+        The number of each repeat that failed at every attempt, and its last traceback.
     """
 
     def __init__(self, message: str, failures: dict[int, str] | None = None) -> None:

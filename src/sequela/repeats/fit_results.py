@@ -74,9 +74,10 @@ def fit_table(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.Da
 
 
 def models(folder: str | os.PathLike[str], *, partial: bool = False) -> dict[int, Model]:
-    """Return the learned model of each fit of a plan of `plan_fits`, by repeat.
+    """Return a dictionary from the number of each repeat of a plan of `plan_fits` to its model.
 
-    The metadata of a model are the seed, the case and the results of its fit.
+    The metadata of a model are the seed and the case of its fit, "objective", "kkt_residual" and
+    "converged".
 
     Examples
     --------
@@ -105,7 +106,7 @@ def models(folder: str | os.PathLike[str], *, partial: bool = False) -> dict[int
 def _thetas(
     plan: Plan, data: Dataset, folder: str | os.PathLike[str], partial: bool
 ) -> Iterator[tuple[int, dict[str, Any], np.ndarray, list[str]]]:
-    """Yield (repeat, record, theta, items) of each fit."""
+    """Yield (number of the repeat, record, theta, labels of the items) of each fit."""
     for index, record in _fit_records(plan, data, folder, partial):
         case = record["case"]
         places = item_places(data, plan.common["plan_seed"], case.get("items"), case.get("subset"))
@@ -143,7 +144,7 @@ class _FitResult:
 def _fit_records(
     plan: Plan, data: Dataset, folder: str | os.PathLike[str], partial: bool
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the records of fits, each checked."""
+    """Check the record of each fit, and yield (number of the repeat, record)."""
     for index, record in records(plan, folder, partial=partial):
         place = Place(record_path(folder, index), "Delete it and run again", "result")
         theta = read_fields(_FitResult, record["result"], place).theta
@@ -151,8 +152,9 @@ def _fit_records(
         largest = max([-1, *theta.rows, *theta.columns])
         if len(lengths) > 1 or largest >= data.n_items:
             raise place.at("theta").error(
-                f"has {len(theta.values)} values at up to position {largest}",
-                f"as many positions, below {data.n_items}",
+                f"has {len(theta.rows)} rows, {len(theta.columns)} columns and "
+                f"{len(theta.values)} values, with positions up to {largest}",
+                f"the same number of each, and positions below {data.n_items}",
             )
         yield index, record
 
@@ -188,10 +190,10 @@ def summarise(
     -------
     DataFrame
         "penalty" and "items" if they vary, then "from", "to", "share", "median", "lower", "upper"
-        and "fits". Only fits with both items count: "fits" is their number. "share" is the share of
-        these fits in which the interaction is not zero. "median", "lower" and "upper" are quantiles
-        of its values in these fits, zeros included. Interactions that no fit found are left out;
-        those found most often come first.
+        and "fits". "fits" is the number of fits that have both items; other fits are ignored.
+        "share" is the share of these fits in which the interaction is not zero. "median", "lower"
+        and "upper" are quantiles of its values in these fits, zeros included. Interactions that no
+        fit found are left out. The interactions that were found most often come first.
 
     Examples
     --------
@@ -226,7 +228,7 @@ def _stability(
     tail = (1.0 - level) / 2.0
     rows = []
     for i in range(data.n_items):
-        # One row of theta at a time: all entries of all fits may not fit into memory.
+        # Use one row of theta at a time, because memory may be too small for all rows of all fits.
         values = np.full((len(fits), data.n_items), np.nan)
         for at, (places, theta) in enumerate(fits):
             mine = np.flatnonzero(places == i)
@@ -247,13 +249,14 @@ def _stability(
 
 
 def pair_orders(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.DataFrame:
-    """Return which item came first in each fit of a plan with ``plan_fits(..., orders=...)``.
+    """Return the orders that the fits of a plan recorded: ``plan_fits(..., orders=...)``.
 
     Returns
     -------
     DataFrame
-        "repeat", "first", "second", "probability" (that first came before second, among
-        observations of both) and "se", its Monte Carlo standard error.
+        One row per fit and pair of items. The columns are "repeat", "first", "second",
+        "probability" (the probability that "first" came before "second", among samples with both
+        items) and "se" (the Monte Carlo standard error of the probability).
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""One fit of a plan, on a worker.
+"""Run one fit of a plan on a worker.
 
 The samples and items that are drawn for a fit depend on the seed of the plan and on the number of
-the bootstrap, fold or subset, but not on the repeat: the third bootstrap has the same samples for
-all penalties.
+the bootstrap, fold or subset, but not on the number of the repeat. For example, the third bootstrap
+has the same samples for all penalties.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ _NOTHING_EXACT = Budget(work=40.0)
 
 
 class QuietFit(Learner):
-    """A fit that gives no warnings, because its record contains them, but raises interrupts."""
+    """A learner that gives no warnings, because its record says how the fit ended.
+
+    If the fit was interrupted, it raises a KeyboardInterrupt, so that nothing is recorded.
+    """
 
     def check(self) -> None:
         """Raise an error if an option is invalid."""
@@ -50,14 +53,18 @@ class FitCase:
     ----------
     penalty : float
         The penalty.
-    items, subset : int or None
-        Number of items, and number of the random subset of that size.
+    items : int or None
+        How many items the fit uses; None for all items.
+    subset : int or None
+        Which random subset of this many items, counted from 0; None for the most frequent items.
     bootstrap : int or None
-        Number of the bootstrap.
-    fold, folds : int or None, int
-        Number of the fold that is held out, and number of folds.
+        Which bootstrap, counted from 0; None for the samples themselves.
+    fold : int or None
+        Which fold is held out, counted from 0; None if no fold is held out.
+    folds : int
+        How many folds there are.
     start : int or None
-        Number of the random start; starts differ by their seeds.
+        Which random start, counted from 0. Starts differ by their seeds.
     """
 
     penalty: float
@@ -80,8 +87,8 @@ def learn(
 ) -> dict[str, Any]:
     """Run one fit of a plan of `plan_fits`; return its results as plain values.
 
-    `which` contains the fields of a `FitCase`. Only the nonzero entries of theta are returned, with
-    the positions of their items in `data`.
+    `which` contains the fields of a `FitCase`. Of theta, only the nonzero entries are returned.
+    Their rows and columns are positions of items in `data`.
     """
     case = FitCase(**which)
     places = item_places(data, plan_seed, case.items, case.subset)
@@ -137,7 +144,7 @@ def item_places(
 
 
 def _split(data: Dataset, plan_seed: int, case: FitCase) -> tuple[Dataset, Dataset | None]:
-    """Return the samples to which the model is fitted, and the samples that are held out."""
+    """Return the samples to which the model is fitted, and the held-out samples or None."""
     if case.bootstrap is not None:
         rows = plan_stream(plan_seed, PlanDraw.BOOTSTRAP, case.bootstrap).integers(
             data.n_samples, size=data.n_samples

@@ -1,4 +1,4 @@
-"""Plans of fits: seeds, bootstraps, folds, penalties, subsets of items, and their products."""
+"""Plan fits to variations of the same data: bootstraps, folds, penalties, subsets of items."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FitKeywords", "PlanKeywords", "Repeats", "RepeatsKeywords", "plan_fits"]
 
-# The options of SetChain that the plan and `run` decide.
+# The options of SetChain that users cannot give, because the plan or `run` sets them.
 _DECIDED = ("random_state", "n_threads", "checkpoint", "checkpoint_every", "progress")
 
 
@@ -66,20 +66,20 @@ class PlanKeywords(RepeatsKeywords, FitKeywords, total=False):
 
 @dataclass(frozen=True)
 class Repeats:
-    """The kinds of variation of a plan of fits; several kinds are combined in all ways.
+    """The kinds of variation in a plan of fits. If there are several, all combinations are fitted.
 
     Parameters
     ----------
     seeds : int
-        Number of random starts.
+        Number of random starts; 0 for no variation of the start.
     bootstraps : int
         Number of bootstraps.
     folds : int
-        Number of folds, each held out once; not together with bootstraps.
+        Number of folds. Each fold is held out once. Folds and bootstraps cannot be combined.
     penalties : sequence of float or None
         The penalties to fit with.
     item_subsets : sequence of int or None
-        The numbers of items to fit to.
+        The sizes of the subsets of items.
     random_subsets : int
         Number of random subsets of each size; 0 takes the most frequent items.
 
@@ -103,8 +103,8 @@ class Repeats:
             object.__setattr__(self, name, value)
         if self.bootstraps and self.folds:
             raise InputError(
-                "bootstraps and folds are both given; then a sample could be held out and fitted "
-                "to at the same time. Make two plans"
+                "bootstraps and folds are both given, but a bootstrap could contain copies of a "
+                "held-out sample. Make two plans"
             )
         if self.folds:
             positive_integer("folds", self.folds, least=2)
@@ -133,12 +133,12 @@ class Repeats:
             )
 
     def cases(self, data: Dataset, penalties: Sequence[float]) -> list[dict[str, Any]]:
-        """Return one case for each fit, ordered by subset of items.
+        """Return one case per fit. The cases of one subset of items follow each other.
 
         Parameters
         ----------
         data : Dataset
-            The samples; at least as many as folds, with enough items for the subsets.
+            The samples. There must be as many samples as folds, and enough items for the subsets.
         penalties : sequence of float
             The penalties to fit with.
         """
@@ -190,7 +190,7 @@ def plan_fits(
     seed : int
         The seed from which all random numbers are derived.
     orders : list of labels or None
-        Also record P(a before b) of all pairs of these items, see `order_matrix`.
+        Items. Each fit also records P(a before b) for every pair of them; see `order_matrix`.
     times : array or None
         Observation times, as in `SetChain.fit`.
     **options
@@ -200,14 +200,14 @@ def plan_fits(
             Number of fits to the same samples from random starts, each with its own seed. (All
             other fits start at the model without interactions, unless ``independent_start=False``.)
         bootstraps : int
-            Number of fits to bootstraps: samples drawn with replacement, the same number as given.
+            Number of bootstraps. Each one has as many samples as the data, drawn with replacement.
         folds : int
-            Number of folds: each fit leaves one out and records the log-likelihood of its samples.
-            Not together with `bootstraps`.
+            Number of folds. Each fit leaves one fold out and records the log-likelihood of the
+            samples in this fold. Cannot be combined with `bootstraps`.
         penalties : sequence of float or None
-            Fit with each of these penalties. Default: with `penalty` alone.
+            Fit with each of these penalties. Default: only with `penalty`.
         item_subsets : sequence of int or None
-            Fit to subsets of the items, of each of these sizes.
+            Fit to subsets of the items. These are the sizes of the subsets.
         random_subsets : int
             Number of random subsets of each size in `item_subsets`. Default: 0, which takes the
             most frequent items.
@@ -219,8 +219,8 @@ def plan_fits(
     Returns
     -------
     Plan
-        Its cases have the entries "penalty" and, where they vary, "items" (the number of items),
-        "subset", "bootstrap", "fold" and "start", each counted from 0.
+        Its cases have the entry "penalty". If they vary, the cases also have "items" (the number of
+        items), and "subset", "bootstrap", "fold" and "start" (numbers that are counted from 0).
 
     Examples
     --------
@@ -240,7 +240,7 @@ def plan_fits(
     for name in _DECIDED:
         if name in options:
             raise InputError(
-                f"{name} cannot be set for a plan; use `seed`, and the arguments of `run`"
+                f"{name} cannot be set for a plan; use `seed`, or the arguments of `run`"
             )
     check_keywords(plan_fits, options, PlanKeywords)
     repeats = build_options(Repeats, options)

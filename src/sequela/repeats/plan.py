@@ -1,4 +1,4 @@
-"""A plan of repeats: a function and its cases, each with its own seed."""
+"""A plan of repeats: a function and the cases to call it with. Each case has its own seed."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class Plan:
         and, if there are data, ``data=``. It returns a dictionary of plain values (numbers,
         strings, lists of them).
     cases : sequence of dict
-        One per repeat; plain JSON values.
+        One dictionary of plain JSON values per repeat.
     seed : int
         The seed from which the seed of each repeat is derived.
     common : dict
-        Entries that all cases share; plain JSON values.
+        Arguments of the function that are the same for all cases, as plain JSON values.
     data : Dataset or None
-        Samples that all repeats read. They are written once, to the folder of the records; each
-        worker reads them once and compares their checksum with that of the plan.
+        Samples that all repeats read. They are written once, to the folder of the records. Each
+        worker reads them once and compares their checksum with the checksum in the plan.
     warm_up : str or None
-        The name of a function that prepares what repeats need, such as compiled code; its form is
-        that of `task`. The function is called once on each machine, before repeats start there,
+        The name of a function, in the same form as `task`. It prepares what repeats need, such as
+        compiled code. The function is called once on each machine, before repeats start there,
         with the entries of `common` and, if there are data, ``data=``. It does not change results.
 
     Examples
@@ -113,11 +113,11 @@ class Plan:
 
 
 def _plain(entries: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """Return entries as JSON restores them; raise an error if JSON cannot represent them."""
+    """Return the entries after a conversion to JSON and back; raise an error if it fails."""
     try:
         plain: dict[str, Any] = json.loads(json.dumps(dict(entries), allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise InputError(f"{what} is not made of plain JSON values ({error})") from None
+        raise InputError(f"{what} contains other values than plain JSON values ({error})") from None
     for name in _GIVEN:
         if name in plain:
             raise InputError(f"{what} has the entry {name!r}, which the plan sets; rename it")

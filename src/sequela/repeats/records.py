@@ -1,7 +1,7 @@
-"""The folder of a plan: the plan itself, its samples, and one file per repeat.
+"""Read and write the folder of a plan: the plan, its samples, and one record file per repeat.
 
-Each file is written completely or not at all, so that jobs may share a folder, and a run can
-continue after a job was killed.
+Each file is written completely or not at all. So several jobs can use the same folder at the same
+time, and a run can continue after a job was killed.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def record_path(folder: str | os.PathLike[str], index: int) -> Path:
 
 
 def open_folder(plan: Plan, folder: str | os.PathLike[str]) -> Path:
-    """Return the folder of a plan, created if needed; refuse the folder of another plan."""
+    """Return the folder of a plan; make it if needed, and refuse a folder of another plan."""
     place = Path(folder).absolute()
     known = place / _PLAN_NAME
     if known.exists():
@@ -65,7 +65,7 @@ def open_folder(plan: Plan, folder: str | os.PathLike[str]) -> Path:
         foreign = [path.name for path in place.iterdir() if not _OURS.fullmatch(path.name)]
         if foreign:
             raise InputError(
-                f"the folder {str(folder)!r} is not empty ({foreign[0]!r}) and holds no plan; "
+                f"the folder {str(folder)!r} contains {foreign[0]!r} but no plan of repeats; "
                 "choose another folder"
             )
         # The plan is written last: if it exists, all other files exist.
@@ -160,7 +160,7 @@ class _StoredRecord:
 
 
 def read_plan(folder: str | os.PathLike[str]) -> Plan:
-    """Return the plan that a folder was started with, its data included.
+    """Return the plan to which a folder belongs, with its data.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def read_plan(folder: str | os.PathLike[str]) -> Plan:
 
 
 def write_record(folder: Path, plan: Plan, index: int, result: str, seconds: float) -> None:
-    """Write the result of one repeat, which is JSON text."""
+    """Write the record of one repeat; `result` is the result as JSON text."""
     head = {
         "plan": plan.digest(), "index": index, "seed": plan.seed_of(index),
         "case": plan.cases[index], "seconds": seconds, "sha256": _digest(result),
@@ -218,7 +218,7 @@ def write_record(folder: Path, plan: Plan, index: int, result: str, seconds: flo
 
 
 def missing(plan: Plan, folder: str | os.PathLike[str]) -> list[int]:
-    """Return the repeats of a plan that are not done yet."""
+    """Return the numbers of the repeats of a plan that are not done yet."""
     place = Path(folder)
     return [index for index in range(len(plan)) if not record_path(place, index).exists()]
 
@@ -226,7 +226,7 @@ def missing(plan: Plan, folder: str | os.PathLike[str]) -> list[int]:
 def records(
     plan: Plan, folder: str | os.PathLike[str], *, partial: bool = False
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the number and the record of each repeat, in the order of the plan."""
+    """Check the record of each repeat, and yield (number, record) in the order of the plan."""
     place = open_folder(plan, folder)
     left = missing(plan, place)
     if left and not partial:
@@ -262,7 +262,7 @@ def _digest(result: str) -> str:
 
 
 def listed(indices: list[int], max_runs: int = 8) -> str:
-    """Return the numbers of repeats as text, with ranges.
+    """Return the numbers of repeats as text, with at most `max_runs` numbers or ranges.
 
     Examples
     --------
@@ -287,15 +287,15 @@ def collect(plan: Plan, folder: str | os.PathLike[str], *, partial: bool = False
     plan : Plan
         The plan that was run.
     folder : path
-        Where its records are.
+        The folder with the records of the plan.
     partial : bool
         Whether missing repeats may be left out; otherwise they are an error.
 
     Returns
     -------
     DataFrame
-        The index is the number of the repeat. The columns are "seed", the entries of its case, the
-        results of the task, and "seconds".
+        One row per repeat. The index is the number of the repeat. The columns are "seed", the
+        entries of its case, the results of the task, and "seconds".
 
     Examples
     --------
@@ -313,7 +313,7 @@ def collect(plan: Plan, folder: str | os.PathLike[str], *, partial: bool = False
 def result_table(
     plan: Plan, folder: str | os.PathLike[str], *, partial: bool, nested: bool = True
 ) -> pd.DataFrame:
-    """Return the table of `collect`; keep lists and dictionaries in it only if `nested`."""
+    """Return the table of `collect`; without `nested`, leave out lists and dictionaries."""
     done, rows = [], []
     for index, record in records(plan, folder, partial=partial):
         result = record["result"]

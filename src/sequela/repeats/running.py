@@ -1,8 +1,8 @@
 """Run the repeats of a plan, or a share of them, on threads, on processes or on a cluster.
 
 joblib schedules the repeats (on threads, loky processes or Dask). This module writes records as
-results arrive, and skips repeats that have a record. It tries a failed repeat once more, on another
-worker if there is one, before it reports the failure. The other repeats continue.
+results arrive, and skips repeats that have a record. If a repeat fails, the other repeats continue.
+The failed repeat is tried once more, on another worker if possible, before an error is raised.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def run(
     plan : Plan
         The plan to run.
     folder : path
-        Where records are written as repeats end. Repeats with a record are not run again.
+        The folder for the records. The record of a repeat is written when the repeat ends. Repeats
+        that have a record are not run again.
     backend : {"threads", "processes", "dask"}
         Where repeats run; "dask" needs ``pip install "sequela[cluster]"``.
     workers : int or None
@@ -77,13 +78,13 @@ def run(
     Returns
     -------
     DataFrame or None
-        See `collect`; None if a share was run and other repeats are still missing.
+        The table of `collect`, or None if a share was run and other repeats are still missing.
 
     Raises
     ------
     RepeatsError
-        If repeats failed twice, or the workers are gone. The other repeats are recorded. When `run`
-        is called again, it does only the missing repeats.
+        If repeats failed twice, or the workers died or were lost. The other repeats are recorded.
+        When `run` is called again, it does only the missing repeats.
 
     Examples
     --------
@@ -130,7 +131,7 @@ def _share(plan: Plan, share: tuple[int, int] | None) -> range:
 
 @dataclass
 class _Pool:
-    """Where repeats run; creates joblib's Parallel for each attempt."""
+    """The threads, processes or cluster on which repeats run; makes a Parallel of joblib."""
 
     backend: str
     workers: int
@@ -153,16 +154,17 @@ class _Pool:
         )  # fmt: skip
 
     def elsewhere(self, failures: dict[int, Done]) -> list[str]:
-        """Return the workers to try again on; an empty list means any."""
+        """Return the workers that should run failed repeats again; an empty list means any."""
         if self.client is not None and failures:
-            with contextlib.suppress(OSError):  # a lost scheduler is noticed later
+            with contextlib.suppress(OSError):  # a lost scheduler is reported later
                 return elsewhere(self.client.nthreads(), {d.where for d in failures.values()})
         return []
 
 
 @contextlib.contextmanager
 def _pool(backend: str, workers: int, cluster: str | None, work: Work) -> Iterator[_Pool]:
-    # Compiled code is cached on disk: workers on this machine only load the code compiled here.
+    # Compile before the workers start. The workers on this machine then load the compiled code from
+    # the cache on disk.
     if cluster is None:
         make_ready(work)
     if backend != "dask":
@@ -176,7 +178,11 @@ def _pool(backend: str, workers: int, cluster: str | None, work: Work) -> Iterat
 
 @dataclass
 class _Outcome:
-    """The failures of an attempt: failed repeats, dead worker processes, or lost workers."""
+    """What went wrong in an attempt to run repeats.
+
+    `failures` are the repeats that failed. `collapse` is the error message if worker processes
+    died. `abandoned` is True if the chosen workers of a cluster are gone.
+    """
 
     failures: dict[int, Done] = field(default_factory=dict)
     collapse: str | None = None
@@ -184,9 +190,9 @@ class _Outcome:
 
 
 def _try(plan: Plan, place: Path, todo: list[int], work: Work, pool: _Pool) -> None:
-    """Run repeats, and run those again that fail or whose workers die; raise if some are missing.
+    """Run the repeats `todo`. Then run the repeats again that failed or whose workers died.
 
-    The error is raised if some repeats are still missing after the second attempt.
+    Raise an error if some repeats are still missing after the second attempt.
     """
     only: list[str] = []
     outcome = _Outcome()
@@ -200,8 +206,8 @@ def _try(plan: Plan, place: Path, todo: list[int], work: Work, pool: _Pool) -> N
             return
         only = pool.elsewhere(outcome.failures)
         if outcome.collapse:
-            # A repeat that killed its worker is among the first unfinished ones. These are run
-            # last, so that the others are done before.
+            # A repeat that killed its worker is among the first unfinished repeats. Run these last,
+            # so that all other repeats are done before a worker dies again.
             suspects = 2 * pool.workers
             todo = todo[suspects:] + todo[:suspects]
     raise _error(plan, place, sorted(todo), outcome)
@@ -215,7 +221,7 @@ def _left(plan: Plan, place: Path, todo: list[int]) -> list[int]:
 def _error(plan: Plan, place: Path, left: list[int], outcome: _Outcome) -> RepeatsError:
     again = (
         f"The other {len(plan) - len(missing(plan, place))} are recorded in {str(place)!r}; run "
-        "the plan again to do the missing ones"
+        "the plan again to do the missing repeats"
     )
     if outcome.collapse:
         return RepeatsError(
@@ -282,7 +288,7 @@ def _attempt(
 
 @contextlib.contextmanager
 def _closing(results: Any) -> Iterator[Any]:
-    """Close a generator of joblib without its warning about unused results."""
+    """If the block fails, close the results of joblib without its warning about unused results."""
     try:
         yield results
     except BaseException:

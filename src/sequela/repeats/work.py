@@ -31,7 +31,10 @@ __all__ = ["Done", "Work", "do", "end_with", "make_ready", "where"]
 
 @dataclass(frozen=True)
 class Work:
-    """The part of a plan that all repeats share. It is small, as it is sent with each repeat."""
+    """The part of a plan that all repeats share. It is small, as it is sent with every repeat.
+
+    `data` is the path and the checksum of the samples. `parent` is the process id of the parent.
+    """
 
     task: str
     common: Mapping[str, Any]
@@ -54,7 +57,7 @@ class Work:
 
 
 class Done(NamedTuple):
-    """How one repeat ended: its result as JSON text, or an error."""
+    """How one repeat ended: `result` is JSON text, or `error` is a traceback or message."""
 
     repeat: int
     result: str | None
@@ -64,7 +67,7 @@ class Done(NamedTuple):
 
 
 def do(work: Work, index: int, case: Mapping[str, Any], seed: int) -> Done:
-    """Run one repeat; an error is returned as text, since not all errors can be pickled."""
+    """Run one repeat. Return an error as text, because some errors cannot be pickled."""
     if os.getpid() != work.parent:
         _leave_interrupts_to_the_parent()
     start = time.perf_counter()
@@ -86,13 +89,13 @@ _BETWEEN_LOOKS = 1.0  # seconds
 
 
 def end_with(parent: int) -> None:
-    """End this process when its parent ends: a worker of a killed run must not continue alone.
+    """End this process when its parent ends, so that workers of a killed run do not continue.
 
-    This is for processes on this machine; workers of a cluster have their own supervisor.
+    This is for processes on this machine. Workers of a cluster have their own supervisor.
     """
 
     def watch() -> None:
-        # The process gets another parent when its own has ended, perhaps before this thread starts.
+        # When its parent ends, a process gets another parent, perhaps before this thread starts.
         while os.getppid() == parent:
             time.sleep(_BETWEEN_LOOKS)
         os._exit(1)
@@ -101,13 +104,13 @@ def end_with(parent: int) -> None:
 
 
 def make_ready(work: Work) -> None:
-    """Call the warm-up of a plan, before repeats start on a machine."""
+    """Call the warm-up of a plan; this is done before repeats start on a machine."""
     if work.warm_up is not None:
         find_function(work.warm_up)(**work.arguments())
 
 
 def where() -> str:
-    """Return the name of this worker: its address in a Dask cluster, or machine and process."""
+    """Return the name of this worker: its address in a Dask cluster, or its machine and process."""
     distributed: Any = sys.modules.get("distributed")
     if distributed is not None:
         with contextlib.suppress(ValueError):
@@ -116,9 +119,9 @@ def where() -> str:
 
 
 def _leave_interrupts_to_the_parent() -> None:
-    """Ignore Ctrl-C, which a terminal sends to all processes: it would end a fit half-way.
+    """Ignore Ctrl-C in a worker, because it would stop a fit before its end.
 
-    The parent receives it too and ends its workers.
+    A terminal sends Ctrl-C to all processes. The parent also receives it, and ends its workers.
     """
     on_main = threading.current_thread() is threading.main_thread()
     if on_main and hasattr(signal, "pthread_sigmask"):
