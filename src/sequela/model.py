@@ -125,7 +125,7 @@ class Model:
 
     @property
     def observation(self) -> Observation:
-        """The observation: it gives the distribution of the observation time."""
+        """How samples come to be observed: the distribution of the observation time."""
         return self._observation
 
     def with_items(self, items: Sequence[str]) -> Model:
@@ -231,7 +231,7 @@ class Model:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a model that `save` wrote; raise an `InputError` for a damaged or other file.
+        """Read a file that `save` wrote; raise an `InputError` for a damaged or unknown file.
 
         Parameters
         ----------
@@ -309,11 +309,11 @@ class Model:
             return cls(theta, [unguarded(label) for label in labels])
 
     def to_mhn(self, path: str | os.PathLike[str]) -> None:
-        """Write the model in the files of the Python package `mhn`.
+        """Write the model to files in the format of the Python package `mhn`.
 
         In `mhn` theta is the transpose of ours: row i, column j is the effect of j on i. The unit
-        of time in `mhn` is the mean observation time, so base rates are written relative to the
-        rate of the observation. The metadata are written to ``<name>_meta.json`` in the same
+        of time in `mhn` is the mean observation time, so base rates are divided by the rate of the
+        observation. The metadata are written to ``<name>_meta.json`` in the same
         folder. Labels are written unchanged, because `mhn` reads them literally: do not open the
         table in a spreadsheet if you do not trust the labels.
 

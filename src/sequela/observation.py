@@ -155,6 +155,8 @@ KINDS: dict[str, type[Exponential | Gamma | HeavyTailed | ObservationEffects]] =
 def phases_of(observation: Observation) -> PhaseTables | None:
     """Return the phases of an observation; None if its rate is constant or it has no phases.
 
+    Phases are exponential times; their mixtures and sums give the observation time.
+
     Examples
     --------
     >>> phases_of(Gamma(3.0)).stages

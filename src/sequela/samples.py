@@ -34,7 +34,7 @@ def as_samples(model: Model, data: DataLike, times: Iterable[object] | None = No
     Parameters
     ----------
     model : Model
-        The model that the samples are for.
+        The model whose items the samples should have.
     data : Dataset, DataFrame, array or list of sets
         The samples.
     times : iterable of numbers or None

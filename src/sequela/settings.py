@@ -72,7 +72,7 @@ class Sampling:
 
 
 def check_sampling(sampling: Sampling | None) -> Sampling:
-    """Return `sampling` if it is a `Sampling`, and the default if it is None; otherwise raise."""
+    """Return `sampling`, or the default for None; raise an error for any other type."""
     if sampling is None:
         return Sampling()
     if not isinstance(sampling, Sampling):
@@ -157,7 +157,7 @@ class Settings:
         return resolve_threads(self.n_threads)
 
     def but(self, **changes: Any) -> Settings:
-        """Return a copy of these settings with some values changed; the seed stays the same.
+        """Return a copy with some values changed; the seed stays the same unless it is changed.
 
         Examples
         --------

@@ -181,7 +181,7 @@ def simulate(
         result should have.
     random_state : int, numpy.random.Generator or None
         The seed; None takes a new random seed. The seed is recorded in the result. With the same
-        seed, a larger `size` gives the same draws followed by more.
+        seed, a larger `size` gives the same draws, followed by further draws.
     n_threads : int, optional
         Number of threads; it does not change the result. Default: all cores that this process
         may use.
@@ -264,7 +264,7 @@ def simulate(
 
 
 def _in_own_time(drawn: Simulation, omega: npt.NDArray[np.float64]) -> Simulation:
-    """Convert the times of draws from `without_observation_effects` to those of the model.
+    """Convert the times of draws from `without_observation_effects` to the times of the model.
 
     In a state with the observation rate d all rates were divided by d. The time spent in this
     state is therefore d times too long, and is divided by d.

@@ -84,4 +84,4 @@ def test_the_evidence_of_one_reversal_does_not_overrule_a_fit(evidence, warned, 
         "evidence": evidence, "evidence_se": 0.0,
     }  # fmt: skip
     show({"table": [row], "moves": 0})
-    assert ("do not report it" in capsys.readouterr().out) == warned
+    assert ("do not report the order" in capsys.readouterr().out) == warned

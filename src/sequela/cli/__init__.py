@@ -49,7 +49,7 @@ __all__ = ["main"]
 def main(ctx: click.Context, debug: bool) -> None:  # noqa: ARG001 - `Commands` reads it
     """Learn the order in which items accumulate, from samples that were each observed once.
 
-    Results go to standard output, notices and errors to standard error. The exit code is 0 for
+    Results go to standard output. Notices and errors go to standard error. The exit code is 0 for
     success, 2 for invalid input, 1 for any other error, and 130 after an interrupt.
     """
     running = main.get_command(ctx, ctx.invoked_subcommand or "")

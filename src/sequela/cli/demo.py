@@ -38,7 +38,7 @@ __all__ = ["demo"]
 @click.option(
     "--known",
     is_flag=True,
-    help="Draw samples from a made-up model instead, and compare the results with the truth. "
+    help="Instead, draw samples from a small known model, and compare the results with this model. "
     "Writes no files.",
 )
 @click.option(

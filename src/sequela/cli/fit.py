@@ -134,12 +134,12 @@ def fit(
     """Learn a model from DATA, a table of samples and items.
 
     The output folder contains the model, figures, and tables of interactions, orders, pseudo-times
-    and frequencies. report.html shows all of it in a browser. run.json has the versions, seed,
+    and frequencies. report.html shows all of them in a browser. run.json has the versions, seed,
     options and the checksum of the data, so that the run can be repeated exactly. Each order is
     shown with the range that the data allow: the smallest and the largest probability among models
-    within 2 nats of the best. While the command runs, the folder is called OUTPUT.incomplete. The
-    model is written first and is not lost if the command is stopped. Progress, and notices about
-    how DATA was read, go to standard error.
+    within 2 nats of the best model. While the command runs, the folder is called OUTPUT.incomplete.
+    The model is written first and is not lost if the command is stopped. Progress, and notices
+    about how DATA was read, go to standard error.
     """
     execution = execution_for(given.pop("threads"), given.pop("checkpoint"))
     table_budget = given.pop("table_budget")
@@ -280,7 +280,7 @@ def _show_orders(report: FitReport, console: Any) -> None:
         items = report.model.n_items
         console.print(
             f"These are pairs with strong interactions: {len(check.table)} of "
-            f"{items * (items - 1) // 2} pairs were looked at. The order of other pairs may be "
+            f"{items * (items - 1) // 2} pairs were checked. The order of other pairs may be "
             "clearer; orders.csv has their probabilities, and `sequela posterior` computes their "
             "certainty",
             soft_wrap=True,
@@ -302,7 +302,7 @@ def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
         # A posterior would not help. It would have the same misfit, or it does not support the
         # observation times of this fit.
         console.print(
-            "\nWhere the data cannot tell, or an order is not trusted, do not report it",
+            "\nDo not report an order that the data cannot tell, or that is not trusted",
             soft_wrap=True,
         )
         return

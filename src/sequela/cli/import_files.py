@@ -43,7 +43,9 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option("--study", metavar="ID", help="Id of a study to download from cBioPortal.")
 @click.option(
-    "--host", default=None, help="With --study: another server with the API of cBioPortal."
+    "--host",
+    default=None,
+    help="With --study: address of another server that has the API of cBioPortal.",
 )
 @click.option("--refresh", is_flag=True, help="With --study: download the study again.")
 @long_options
@@ -83,12 +85,13 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--panel",
     metavar="NAME",
-    help="With --study-folder: read only the samples of this gene panel.",
+    help="With --study-folder or --study: read only the samples of this gene panel.",
 )
 @click.option(
     "--panels",
     type=_FILE,
-    help="With --study-folder: folder or file that defines the gene panels, if the study does not.",
+    help="With --study-folder or --study: folder or file that defines the gene panels, if the "
+    "study does not define them.",
 )
 @click.option(
     "--incomplete",

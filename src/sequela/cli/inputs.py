@@ -59,7 +59,9 @@ def data_argument(command: Command) -> Command:
 def times_option(command: Command) -> Command:
     """Add ``--times``."""
     return click.option(
-        "--times", metavar="COLUMN", help="Column with the observation times, if DATA has one."
+        "--times",
+        metavar="COLUMN",
+        help="Column of DATA with the observation times, if they are known.",
     )(command)
 
 
@@ -108,7 +110,8 @@ def solver_options(command: Command) -> Command:
             "--tol",
             type=float,
             default=None,
-            help="A start has converged if its KKT residual is at most this. Default: 0.0001.",
+            help="A start has converged if its KKT residual is at most this value. Default: "
+            "0.0001.",
         ),
     )
     return with_options(command, *options)

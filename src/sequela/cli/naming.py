@@ -9,7 +9,8 @@ import click
 
 __all__ = ["CommandNames"]
 
-# Arguments of Python functions whose option has another name: argument, option.
+# Arguments of Python functions whose option has another name. Each entry maps the argument to the
+# name of the option.
 _ALIASES = {
     "random_state": "seed",
     "n_threads": "threads",

@@ -143,7 +143,7 @@ def show(report: dict[str, Any], max_items: int) -> None:
     left = len(report["items"]) - max_items
     if left > 0:
         console.print(
-            f"and {left} more, which --max-items {len(report['items'])} or --json shows",
+            f"and {left} more; --max-items {len(report['items'])} or --json shows all of them",
             soft_wrap=True,
         )
     console.print(

@@ -151,7 +151,7 @@ def show(report: dict[str, Any], model_path: Path) -> None:
 
 
 def _advice(report: dict[str, Any], model_path: Path) -> str:
-    """Return how sure one can be of these orders, and what to do next."""
+    """Return a text that says how certain these orders are, and what to do next."""
     said = (
         "These are the probabilities in this model; other models may fit the data equally well "
         "with a different order."
@@ -159,7 +159,9 @@ def _advice(report: dict[str, Any], model_path: Path) -> str:
     if not report["checked"]:
         return f"{said} `sequela posterior` and `sequela rivals` show whether the data can tell."
     if report["given"] is not None:
-        said += " Ranges and verdicts are for all samples with both items, not only for this one."
+        said += (
+            " Ranges and verdicts are for all samples with both items, not only for this sample."
+        )
     left = sum(row["verdict"] == Verdict.NOT_CHECKED for row in report["pairs"])
     if left:
         said += (

@@ -77,8 +77,9 @@ def path(
     """Learn models from DATA along a path of decreasing penalties.
 
     The path starts at the smallest penalty for which no interaction is learned. With --cv, the
-    largest penalty within one standard error of the best is marked. Pass this penalty to
-    `sequela fit`, or use `sequela fit --cv`, which does both.
+    table marks the chosen penalty: the largest penalty whose held-out likelihood is within one
+    standard error of the best. Pass this penalty to `sequela fit`, or use `sequela fit --cv`, which
+    chooses the penalty and learns the model.
     """
     check_output(output, force=force)
     samples = load_data(

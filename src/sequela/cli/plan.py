@@ -51,8 +51,8 @@ __all__ = ["plan"]
 @click.option(
     "--method", type=click.Choice(["auto", "reweight", "check"]), default="auto",
     show_default=True,
-    help="reweight: weight the draws of POSTERIOR. check: fit and check each simulated data set. "
-    "auto: reweight for up to 4 items, otherwise check.",
+    help="reweight: give the draws of POSTERIOR new weights for each simulated data set. check: "
+    "fit and check each simulated data set. auto: reweight for up to 4 items, otherwise check.",
 )  # fmt: skip
 @click.option(
     "--certainty", type=float, default=0.95, show_default=True,

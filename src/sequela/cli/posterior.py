@@ -107,7 +107,7 @@ def posterior(
 
 
 def read_prior(name: str | None, scale: float | None) -> Prior | str | None:
-    """Return the prior that the options describe; None is the default."""
+    """Return the prior that the options describe; None means the default prior."""
     if scale is None:
         return name
     from sequela.posteriors.priors import KINDS, as_prior

@@ -39,10 +39,14 @@ __all__ = ["collect", "repeat"]
     help="Folder for the records. If it has records of the same plan, the run continues.",
 )
 @click.option(
-    "--bootstraps", type=click.IntRange(min=1), help="Number of bootstrap samples of the data."
+    "--bootstraps",
+    type=click.IntRange(min=1),
+    help="Number of bootstraps: fits to samples drawn from DATA with replacement.",
 )
 @click.option(
-    "--seeds", type=click.IntRange(min=1), help="Number of random starts, each a separate fit."
+    "--seeds",
+    type=click.IntRange(min=1),
+    help="Number of random starts. Each start is a separate fit.",
 )
 @click.option(
     "--folds",
@@ -65,7 +69,9 @@ __all__ = ["collect", "repeat"]
 @click.option("--starts", type=click.IntRange(min=1), help="Number of starts per fit. Default: 1.")
 @solver_options
 @click.option(
-    "--orders", help="Items, separated by commas. Each fit records the order of every pair of them."
+    "--orders",
+    help="Items, separated by commas. Each fit records P(A before B) for every pair of these "
+    "items.",
 )
 @times_option
 @most_frequent_option
@@ -73,8 +79,8 @@ __all__ = ["collect", "repeat"]
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
-    help="Random seed; the same seed gives the same numbers. Default: the seed of the folder, or "
-    "a new one.",
+    help="Random seed; the same seed gives the same numbers. Default: the seed of the plan in "
+    "the folder, or a new seed.",
 )
 @repeats_options
 @json_option

@@ -144,6 +144,7 @@ def show(report: dict[str, Any]) -> None:
     if any(row["evidence"] > _DECIDED for row in report["table"]):
         console.print(
             "\nOnly one order at a time was reversed. If `sequela fit` or `sequela posterior` says "
-            "that the data cannot tell an order, or that the model does not fit, do not report it.",
+            "that the data cannot tell an order, or that the model does not fit, do not report the "
+            "order.",
             soft_wrap=True,
         )

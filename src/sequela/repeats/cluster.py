@@ -41,7 +41,8 @@ def connect(cluster: str | None, workers: int) -> Iterator[Any]:
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
         raise InputError(
-            f"{option('backend', 'dask')} needs distributed, which is not installed: "
+            f"{option('backend', 'dask')} needs the package distributed, which is not "
+            "installed: "
             "pip install 'sequela[cluster]'"
         ) from None
     with contextlib.ExitStack() as stack:
@@ -119,7 +120,7 @@ def prepare_hosts(client: Any, work: Work) -> None:
             continue  # the worker has died, so it gets no repeats
         if answer["sequela"] != __version__:
             raise InputError(
-                f"the Dask worker {address} has sequela {answer['sequela']}, this process has "
+                f"the Dask worker {address} has sequela {answer['sequela']}, but this process has "
                 f"{__version__}; install the same version in both places"
             )
         hosts[answer["host"]].append((address, answer))

@@ -43,16 +43,16 @@ def fit_table(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.Da
     Parameters
     ----------
     folder : path
-        Where the plan was run.
+        The folder in which the plan was run.
     partial : bool
         Whether missing repeats may be left out; otherwise they are an error.
 
     Returns
     -------
     DataFrame
-        The index is the number of the repeat. The columns are "seed", "penalty", other entries that
-        vary, "objective", "objective_se", "kkt_residual", "converged", "interactions", "message"
-        (why the fit ended) and "seconds". If the plan has folds, "held_out" (the mean
+        The index is the number of the repeat. The columns are "seed", "penalty", the other entries
+        of the cases, "objective", "objective_se", "kkt_residual", "converged", "interactions",
+        "message" (why the fit ended) and "seconds". If the plan has folds, "held_out" (the mean
         log-likelihood of the held-out samples) and "held_out_samples" come before "seconds".
 
     Examples
@@ -180,7 +180,7 @@ def summarise(
     Parameters
     ----------
     folder : path
-        Where the plan was run.
+        The folder in which the plan was run.
     level : float
         The share of the fits whose effect lies between "lower" and "upper".
     partial : bool

@@ -181,7 +181,8 @@ def plan_fits(
 ) -> Plan:
     """Return a plan of fits to variations of the same data, for `run`.
 
-    Kinds of variation that are given together multiply: 100 bootstraps at 5 penalties are 500 fits.
+    If several kinds of variation are given, all combinations are fitted: 100 bootstraps at 5
+    penalties are 500 fits.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ __all__ = [
 _PLAN_NAME = "plan.json"
 _FORMAT = "sequela repeats"
 _VERSION = 1
-# The files of jobs that share the folder, temporary files included.
+# The names of files that jobs write to the folder, and of their temporary files.
 _OURS = re.compile(rf"\.?({re.escape(_PLAN_NAME)}|{re.escape(DATA_NAME)}|\d{{6,}}\.json)(\..*)?")
 
 
@@ -114,7 +114,7 @@ def _difference(name: str, found: Any, expected: Any) -> str:
                 return _difference(key, found.get(key), expected.get(key))
     texts = [json.dumps(value) for value in (found, expected)]
     if name == "data" or max(map(len, texts)) > 100:
-        return f"its {name} differ from those given here"
+        return f"its {name} are not the same as those given here"
     return f"its {name} was {texts[0]}, here it is {texts[1]}"
 
 

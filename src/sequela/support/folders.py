@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["check_folder", "new_folder"]
 
 _log = logging.getLogger("sequela")
-# The file in an unfinished folder that names the process that writes to it.
+# The name of a file in an unfinished folder. It identifies the process that writes to the folder.
 _OWNER = ".owner"
 
 

@@ -65,7 +65,7 @@ _FIRST_GAP, _LONGEST_GAP = 10.0, 60.0
 
 
 def _private_cache_folder() -> str | None:
-    """Return a cache folder for a read-only installation, or None if there is no safe one.
+    """Return a cache folder for a read-only installation, or None if no folder is safe.
 
     Numba reads its cache with pickle, so a folder in a shared temporary directory is used only
     if nobody else could have written to it.
@@ -149,7 +149,7 @@ class _Progress:
             self._spent += seconds
 
     def tell(self, name: str, seconds: float) -> None:
-        """Log a line if it is due: the kernel `name` has been compiling for `seconds`."""
+        """Log that kernel `name` has been compiling for `seconds`, if it is time for a line."""
         with self._lock:
             now = time.monotonic()
             if self._due is None:

@@ -149,7 +149,7 @@ class Ticker:
 class WorkProgress:
     """Counts pieces of work that are done; shows a bar after two seconds.
 
-    If `shows_lines` is true, a line is written after two seconds and then every ten seconds,
+    If `shows_lines` returns True, a line is written after two seconds and then every ten seconds,
     instead of the bar. The bar or the line also appears while the first piece is running.
 
     Parameters

@@ -75,7 +75,7 @@ class Purpose(IntEnum):
     RANDOM_START = 2  # interactions at a random start
     FOLDS = 3  # assignment of samples to the folds of a cross-validation
     ADAGRAD_SEED = 4  # the seed for the sampler that AdaGrad uses
-    SAMPLED_LIKELIHOOD = 5  # orders of large sets for a value and a gradient
+    SAMPLED_LIKELIHOOD = 5  # orders of large sets for a log-likelihood and its gradient
     SAMPLED_POSTERIOR = 6  # orders of large sets for posteriors of times and orders
     POSTERIOR_CHAIN = 7  # a Markov chain over theta
     POSTERIOR_SWAP = 8  # exchanges between replicas of a chain over theta
