@@ -233,7 +233,8 @@ def read_observation(content: Any) -> Observation:
         return KINDS[kind](**{name: value for name, value in content.items() if name != "kind"})
     except TypeError:
         raise InputError(
-            f"the observation is {content!r}; an observation of kind {kind!r} has other parameters"
+            f"the observation is {content!r}; these are not the parameters of an observation of "
+            f"kind {kind!r}"
         ) from None
 
 

@@ -127,7 +127,7 @@ def test_a_second_run_goes_on_and_another_plan_is_refused(untimed, tmp_path):
     assert (folder / "000000.json").stat().st_mtime_ns == kept
     refused = run(*threads("repeat", untimed, "-o", folder, "--bootstraps", 4), code=2)
     assert "another plan" in refused.stderr
-    assert "penalty" in refused.stderr or "repeats was 3, here it is 4" in refused.stderr
+    assert "penalty" in refused.stderr or "'repeats' was 3, here it is 4" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -79,11 +79,11 @@ def test_other_data_are_refused(data, tmp_path):
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (plan_of(seed=4), "its seed was 3, here it is 4"),
-        (plan_of(numbers=(0, 1, 2)), "its repeats was 2, here it is 3"),
-        (plan_of(numbers=(0, 2)), r"its cases was \[\{"),
-        (plan_of(more=[1]), r"its more was null, here it is \[1\]"),
-        (Plan(f"{TASKS}:draw", [{"n": 1}], 3), "its task was"),
+        (plan_of(seed=4), "its entry 'seed' was 3, here it is 4"),
+        (plan_of(numbers=(0, 1, 2)), "its entry 'repeats' was 2, here it is 3"),
+        (plan_of(numbers=(0, 2)), r"its entry 'cases' was \[\{"),
+        (plan_of(more=[1]), r"its entry 'more' was null, here it is \[1\]"),
+        (Plan(f"{TASKS}:draw", [{"n": 1}], 3), "its entry 'task' was"),
     ],
 )
 def test_the_folder_of_another_plan_is_refused_and_what_differs_is_said(other, message, tmp_path):

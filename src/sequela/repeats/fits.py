@@ -103,8 +103,8 @@ class Repeats:
             object.__setattr__(self, name, value)
         if self.bootstraps and self.folds:
             raise InputError(
-                "bootstraps and folds are both given, but a bootstrap could contain copies of a "
-                "held-out sample. Make two plans"
+                "bootstraps and folds are both given, but the samples of a bootstrap could include "
+                "copies of a held-out sample. Make two plans"
             )
         if self.folds:
             positive_integer("folds", self.folds, least=2)
@@ -201,7 +201,8 @@ def plan_fits(
             Number of fits to the same samples from random starts, each with its own seed. (All
             other fits start at the model without interactions, unless ``independent_start=False``.)
         bootstraps : int
-            Number of bootstraps. Each one has as many samples as the data, drawn with replacement.
+            Number of bootstraps. Each bootstrap is a fit to samples drawn with replacement, as many
+            as the data have.
         folds : int
             Number of folds. Each fit leaves one fold out and records the log-likelihood of the
             samples in this fold. Cannot be combined with `bootstraps`.

@@ -65,8 +65,8 @@ def open_folder(plan: Plan, folder: str | os.PathLike[str]) -> Path:
         foreign = [path.name for path in place.iterdir() if not _OURS.fullmatch(path.name)]
         if foreign:
             raise InputError(
-                f"the folder {str(folder)!r} contains {foreign[0]!r} but no plan of repeats; "
-                "choose another folder"
+                f"the folder {str(folder)!r} contains other files ({foreign[0]!r}) and holds no "
+                "plan of repeats; choose another folder"
             )
         # The plan is written last: if it exists, all other files exist.
         if plan.data is not None:
@@ -114,8 +114,8 @@ def _difference(name: str, found: Any, expected: Any) -> str:
                 return _difference(key, found.get(key), expected.get(key))
     texts = [json.dumps(value) for value in (found, expected)]
     if name == "data" or max(map(len, texts)) > 100:
-        return f"its {name} are not the same as those given here"
-    return f"its {name} was {texts[0]}, here it is {texts[1]}"
+        return f"its {name} differ from those given here"
+    return f"its entry {name!r} was {texts[0]}, here it is {texts[1]}"
 
 
 def _read(path: Path, remedy: str = "Delete it and run again") -> dict[str, Any]:
