@@ -83,7 +83,7 @@ def time(
 
 
 def _announce(model: Model, samples: Dataset, settings: dict[str, Any]) -> None:
-    """Print the predicted computing time if it is long."""
+    """Print the predicted computing time and memory if the answer takes long."""
     from sequela.likelihood.distinct import DistinctSamples
     from sequela.likelihood.forecast import LONG, forecast_histories
     from sequela.likelihood.parameters import Parameters

@@ -33,7 +33,7 @@ _NOTHING_EXACT = Budget(work=40.0)
 class QuietFit(Learner):
     """A learner that gives no warnings, because its record says how the fit ended.
 
-    If the fit was interrupted, it raises a KeyboardInterrupt, so that nothing is recorded.
+    If the fit was interrupted, a KeyboardInterrupt is raised, so that nothing is recorded.
     """
 
     def check(self) -> None:

@@ -97,7 +97,7 @@ def run(
     """
     count = _check(backend, workers, cluster)
     mine = _share(plan, share)
-    plan.function()  # an error is raised here, not on every worker
+    plan.function()  # a wrong task raises its error here, and not on every worker
     place = open_folder(plan, folder)
     todo = [index for index in missing(plan, place) if index in mine]
     if todo:
