@@ -66,7 +66,7 @@ def exit_rates(lattice, rest):
 
 @helper
 def log_step(lattice, before, c):
-    """Return the log-rate of c in the state `before`, including known orders."""
+    """Return the log-rate of c in the state `before`; -inf if known orders exclude this step."""
     low = lattice.low
     high = before >> low
     rest = before & ((1 << low) - 1)
@@ -131,7 +131,10 @@ def log_forward(log_F, lattice, z):
 
 @kernel
 def log_best(best, lattice, z):
-    """Fill the log-weight of the most likely order of each R, as `log_forward` with a maximum."""
+    """Fill the log-weight of the most likely order of the items of each state R.
+
+    The recursion is that of `log_forward`, with a maximum instead of the sum.
+    """
     Q = lattice.Q
     k = lattice.k
     best[0] = -math.log(z + Q[0])
@@ -206,7 +209,7 @@ def start_at_ends(visit, lattice):
 
 @kernel
 def passage_gradient(G, visit, log_F, lattice, z):
-    """Fill G as `lattice.gradient` does, from the probabilities of visits."""
+    """Fill G as `lattice.gradient` does, from the probabilities of visits, which fill `visit`."""
     low_log = lattice.low_log
     high_log = lattice.high_log
     Q = lattice.Q
