@@ -102,7 +102,7 @@ class DistinctSamples:
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """Shares of the samples."""
+        """The share of each distinct sample in the total weight of all samples."""
         return self.sets.weights
 
     @cached_property
@@ -115,7 +115,7 @@ class DistinctSamples:
         return self.sets.items[self.sets.start[index] : self.sets.start[index + 1]]
 
     def known(self, index: int) -> PartialSet | None:
-        """Return the present and missing items and known orders; None for a complete sample."""
+        """Return the items, missing cells and known orders of a sample; None if it is complete."""
         return self._known.get(index)
 
     def as_partial(self, index: int) -> PartialSet:
@@ -182,7 +182,7 @@ def _partly_known(data: Dataset) -> NDArray[np.bool_]:
 
 
 def _other_knowledge(data: Dataset) -> NDArray[np.int64]:
-    """Return a number for each combination of missing cells and known orders."""
+    """Return for each sample the number of its combination of missing cells and known orders."""
     cells = [b""] * data.n_samples
     if data.missing is not None:
         cells = [row.tobytes() for row in np.packbits(data.missing, axis=1)]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GridDistribution", "quantiles_on_grid"]
 
-# For plots: the probability that is left out at each end of the grid, and its number of points.
+# For plots: the probability that is left out at each end of the grid, and the number of points.
 _TAIL = 1e-9
 _POINTS = 200
 
