@@ -310,8 +310,8 @@ class JumpWay(NamedTuple):
     """How a jump of a pair of items changes theta; see `sequela.kernels.family_jump`.
 
     Items 1 and 2 are the pair, and w is the probability that item 1 came first if both are present.
-    If ``reflect``, w first becomes 1 - w. Then the logit of w moves by a normal step with the
-    standard deviation ``width``. If ``follow``, the effects of other items on the two items change,
+    If ``reflect``, w is replaced by 1 - w. After this, the logit of w moves by a normal step with
+    the standard deviation ``width``. If ``follow``, the effects of other items on the pair change,
     too. ``shift`` (n * n entries, or empty) is added to theta's coordinates if the order changes.
     """
 
@@ -348,8 +348,8 @@ class CrossTables(NamedTuple):
 class Places(NamedTuple):
     """The rows (or the columns) of a table of products: see `crossing.add_pairs`.
 
-    Row r belongs to the item ``item[r]``, which is a column of the part ``part[r]`` of the sets. A
-    part is a component or an isolated item.
+    Row r belongs to the item ``item[r]`` of the part ``part[r]``. A part is a component of the sets
+    or an isolated item.
     """
 
     item: NDArray[np.int64]

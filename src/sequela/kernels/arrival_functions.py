@@ -1,4 +1,4 @@
-"""The distribution of the arrival time of an item, from the states of its ancestors."""
+"""The distribution of the arrival time of an item, from the states of the items that act on it."""
 
 from sequela.support.jit import kernel
 

@@ -113,8 +113,8 @@ def fits_double(k, m, tables, room, rest):
 def all_fit_double(largest_set, tables, room):
     """Return whether `fits_double` holds for every set of at most `largest_set` items.
 
-    The test uses all effects together, as if every item were in the set. If it succeeds, as for
-    usual parameters, single sets need not be tested.
+    The test uses all effects together, as if every item were in the set. It succeeds for usual
+    parameters, and then single sets need not be tested.
     """
     theta = tables.theta
     row_start = tables.row_start
@@ -152,7 +152,7 @@ def low_table(l, W, columns, m, k, bits):
 
     L is a subset of the first `bits` items. The table is filled by doubling, without exp: entry
     L + 2^b is entry L times one factor. If column c is an item of L, the entry is 0. If the set has
-    k < `bits` items, the entries of all L with more than these items are also 0.
+    only k < `bits` items, the entries of all L with a bit b >= k are also 0.
     """
     for c in range(m):
         row = l[c]

@@ -75,8 +75,8 @@ def add_later(f, rates, later, R, k):
 def component_forward(P, rates, exits, slowest, half, k):
     """Fill ``P[R]``, the probability of state R at time t, times exp(slowest t), on panels.
 
-    `slowest` is the smallest exit rate. Without this factor all functions decrease as
-    exp(-slowest t), and late values would be lost in rounding.
+    `slowest` is the smallest exit rate. Without this factor all functions would decrease at least
+    as fast as exp(-slowest t), and their values at late times would be lost in rounding.
     """
     degrees, panels = P.shape[1:]
     room = np.empty((2, degrees, panels))

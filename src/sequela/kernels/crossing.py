@@ -1,4 +1,4 @@
-"""Derivatives by the effects between items of different components, which are zero effects.
+"""Derivatives of log p by effects between items of different components (these effects are zero).
 
 Given the observation time t, the derivative of log p(S) by the effect of i on j, where i and j
 belong to different components, is the integral over s in [0, t] of

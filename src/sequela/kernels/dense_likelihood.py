@@ -61,7 +61,7 @@ def dense_tables(theta, stop_rate):
 def lattice_log_likelihood(theta, target, chosen, gradient, want_gradient):
     """Return the log-likelihood of all samples with the sets `chosen`; -inf if out of range.
 
-    If `want_gradient`, `gradient` receives the gradient.
+    If `want_gradient`, `gradient` receives the gradient of this log-likelihood.
     """
     n = theta.shape[0]
     sets = target.sets

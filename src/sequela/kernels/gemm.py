@@ -18,8 +18,8 @@ def add_product(C, A, row_stride, column_stride, B, first, last, rows, inner):
     ``C[p, x] += sum_q A[p, q] * B[q, x]`` for p < rows, q < inner, first <= x < last, where
     ``A[p, q] = A[p * row_stride + q * column_stride]``.
 
-    The loop uses blocks of 4 x 4 rows. Each loaded vector of B is used for four rows of C, so the
-    speed is limited by arithmetic and not by memory access.
+    The loop uses blocks of four rows of C and four rows of B. Each loaded vector of B is used for
+    four rows of C, so the speed is limited by arithmetic and not by memory access.
     """
     whole_rows = rows - rows % 4
     whole_inner = inner - inner % 4

@@ -30,7 +30,7 @@ def stretch(x, factors, directions):
 
 @helper
 def subtract_along(x, shrink, rounded):
-    """Subtract from x a part of itself along each direction, computed in single precision.
+    """Subtract from x its part along each direction times `shrink`, in single precision.
 
     Directions are read in blocks that stay in the cache. This takes a third of the time of
     `stretch`. The force of a `kick` may be rounded: motion under any force that depends on the
@@ -73,7 +73,7 @@ def fill_force(force, gradient, slope, theta, z, scale, spread):
 
 @helper
 def kick(v, time, force, q, trajectory):
-    """Add to the velocities a time times the difference of the force and that of the reference.
+    """Add `time` times (the force minus the force of the reference) to the velocities.
 
     `v` has only the coordinates that move. `force` is overwritten.
     """

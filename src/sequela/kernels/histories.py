@@ -58,7 +58,7 @@ def place_weights(weights, rates, exits, order, length, item, tables):
         for at in range(begin, end):
             j = tables.row_item[at]
             exit_with += here[j] * (W[j] - 1.0)
-        if exit_with < 1e-6 * exits[q]:  # cancellation
+        if exit_with < 1e-6 * exits[q]:  # too many digits are lost by cancellation
             return np.nan
         tail /= exit_with
         weights[q] = here[item] * tail

@@ -321,8 +321,8 @@ def evaluate_block(tables, sets, chosen, sums, want_gradient):
     columns = np.empty(most, np.int64)
     room = ColumnRoom(columns, np.empty(most), np.empty(most), np.zeros(n, np.int64))
     all_fit = all_fit_double(largest, tables, room)
-    # Views of the arrays for one set size. They are made only when the size changes, because making
-    # them takes as long as a small set, and sets are sorted by size.
+    # Make views of the arrays for one set size. Make them only when the size changes, because this
+    # takes as long as evaluating a small set. Sets are sorted by size.
     size = -1
     for s in chosen:
         items = sets.items[sets.start[s] : sets.start[s + 1]]

@@ -209,7 +209,7 @@ def start_at_ends(visit, lattice):
 
 @kernel
 def passage_gradient(G, visit, log_F, lattice, z):
-    """Fill G as `lattice.gradient` does, from the probabilities of visits, which fill `visit`."""
+    """Fill G as `lattice.gradient` does; `visit` receives the probabilities of visiting states."""
     low_log = lattice.low_log
     high_log = lattice.high_log
     Q = lattice.Q
@@ -256,10 +256,10 @@ def passage_moments(moments, scratch, log_F, lattice, z):
     In the `SetMoments`, ``times[:2]`` receives the mean and second moment of the observation time,
     and ``arrival_mean`` and ``arrival_second`` those of the arrival time of each item.
     ``before[b, c]`` receives P(b before c | S), and ``place[c, p]`` the probability that c arrived
-    after exactly p other needed items. The first row of `scratch` is the probability of visiting
-    each state R. The other two rows are the first two moments of the time at which R is left, given
-    that the chain visits R. Given the order, holding times are independent and exponential with
-    rate z + Q.
+    after exactly p other items that are known to be present. The first row of `scratch` is the
+    probability of visiting each state R. The other two rows are the first two moments of the time
+    at which R is left, given that the chain visits R. Given the order, holding times are
+    independent and exponential with rate z + Q.
     """
     times = moments.times
     arrival_mean = moments.arrival_mean

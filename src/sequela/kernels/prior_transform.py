@@ -1,10 +1,10 @@
-"""Theta as a smooth function of standard normal coordinates, so that every prior is the same.
+"""Theta as a smooth function of coordinates whose prior is a standard normal distribution.
 
 An interaction is ``scale * h(z)``, where h maps a standard normal variable z to a variable with the
 shape of the prior (Laplace, Student t, ...). In the coordinates z, every prior is a standard normal
 distribution. So it has no kink at 0 and no heavy tails, which would disturb Hamiltonian
-trajectories. With a Laplace prior, trajectories in z take steps that are five times as long as
-steps in theta itself.
+trajectories. With a Laplace prior, steps of trajectories in z can be five times as long as in theta
+itself.
 
 h is an odd function. It is given by values and slopes at equidistant nodes, and is cubic between
 them. For any nodes, h defines a proper prior, because the density of theta is the density of z

@@ -21,7 +21,7 @@ import numpy as np
 
 from sequela.support.jit import helper
 
-# Rows have a multiple of this many entries.
+# The length of a row is a multiple of this number.
 _LANES = 8
 
 
@@ -155,9 +155,9 @@ def close_state(total, to, below, row, rates, flow, width):
 def backward(collected, times, holding, rates, factors, lattice, absence):
     """Fill ``collected[i, j]``: the derivative of the log-likelihood by the effect of i on j.
 
-    Its last row is the derivative by the base rates. It consists of the expected number of arrivals
-    of j while i is present, minus the expected integral of the rate of j. With `absence` = 0 the
-    integral is left out (use 1 for the derivative).
+    The last row holds the derivatives by the log base rates. A derivative is the expected number of
+    arrivals of j while i is present, minus the expected integral of the rate of j over this time.
+    With `absence` = 0 the integral is left out (use 1 for the derivative).
 
     When the walk leaves a state, the sums of this state and of the states below it in the tree are
     added to the row of its lowest item and to its parent.

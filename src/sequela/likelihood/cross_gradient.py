@@ -43,7 +43,8 @@ CROSS_ACCURACY = 1e-8
 # split into portions.
 _MOST_BYTES = 3e8
 # Largest number of bytes for partial sums of the gradient, and the largest number of partial sums.
-# Both depend only on the problem, so that results are the same for any number of threads.
+# The number of sums depends only on the problem and not on the number of threads, so that results
+# do not depend on it either.
 _MOST_SUM_BYTES = 2.5e8
 _MOST_SUMS = 16
 # Largest number of rows in one matrix product.
@@ -83,7 +84,7 @@ class CrossGradient:
         self._isolated = solved.decomposition.isolated
 
     def gradient(self, weights: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]:
-        """Return the weighted sum over the sets; entries within components are 0."""
+        """Return the weighted sum of the gradients of all sets; entries within components are 0."""
         self._shared = SharedTimes(self.solved, self._precision)
         times = self._shared.times
         self._pooled = self._shared.pooled(weights)
@@ -220,7 +221,7 @@ class CrossGradient:
 
 
 class _Products:
-    """Products of rows and columns of components at some times, added to gradients."""
+    """The products of rows and columns of components at some times, which `add` adds to a sum."""
 
     def __init__(
         self,

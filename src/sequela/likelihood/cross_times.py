@@ -35,10 +35,10 @@ class Precision:
     tail : float
         The integral ends where the posterior falls below this share of its largest value.
     step, step_of_width : float
-        The step of the trapezoidal rule over log t. It is `step` for few items, and at most
-        `step_of_width` / sqrt(k + 1) for a set of k items, because 1 / sqrt(k + 1) is about the
-        width of the posterior. The error is about exp(-pi^2 / step) for few items, and
-        exp(-2 (pi / step_of_width)^2) for many.
+        The step of the trapezoidal rule over log t for a set of k items is at most `step`, and at
+        most `step_of_width` / sqrt(k + 1), because 1 / sqrt(k + 1) is about the width of the
+        posterior of log t. The error is about exp(-pi^2 / step) for few items, and
+        exp(-2 (pi / step_of_width)^2) for many items.
     points : int
         Number of Gauss points per interval. The intervals divide [0, t], and their lengths halve
         towards both ends.

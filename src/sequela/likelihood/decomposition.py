@@ -1,9 +1,10 @@
 """Split a set into components of items that influence one another, and isolated items.
 
 Two items of a set S belong to the same component if one acts on the other, or if both act on the
-same item outside S. Every item on which a component acts is one of its own items or outside S.
-Therefore a component is the same in every set that contains it. An item of S is isolated if it acts
-on no item and no item of S acts on it.
+same item outside S. Every item on which a component acts is one of its own items or outside S. So
+the other items of S do not change the rates of a component, and it needs to be evaluated only once
+for all sets that contain it. An item of S is isolated if it acts on no item and no item of S acts
+on it.
 """
 
 from __future__ import annotations

@@ -129,7 +129,10 @@ class DistinctSamples:
         return self._data is not None and self._data.missing is not None
 
     def missing_table(self, n: int) -> NDArray[np.float64] | None:
-        """Return the missing cells as an array (samples, n) of 0 and 1; None if there are none."""
+        """Return an array (distinct samples, n): 1 for a missing cell, 0 for others.
+
+        Return None if no cell is missing.
+        """
         if self._data is None or self._data.missing is None:
             return None
         return self._data.missing[self.first].astype(np.float64).reshape(len(self), n)

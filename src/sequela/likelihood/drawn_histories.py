@@ -191,8 +191,8 @@ class DrawnHistories:
     """The samples of a fit whose histories are drawn, and their likelihood at any theta.
 
     At a theta that differs from the theta of the draws, each draw is weighted by the ratio of its
-    probabilities at the two thetas. If several samples are equal, there are chains for each of
-    them, so that all draws have about the same weight.
+    probabilities at the two thetas. A sample with a large weight has several copies with chains of
+    their own, so that all draws have about the same weight.
 
     Parameters
     ----------

@@ -140,8 +140,9 @@ def within_seconds(
 ) -> tuple[Budget, Forecast, Forecast]:
     """Return a budget with which a table takes at most `seconds` and 400 MB per thread.
 
-    Also return the predictions for the default budget and for the returned budget. With a smaller
-    budget, the sets with the most work are sampled.
+    If no tested budget is small enough, it is the one that comes closest. Also return the
+    predictions for the default budget and for the returned budget. With a smaller budget, the sets
+    with the most work are sampled.
     """
     budget = Budget()
     whole = forecast_histories(parameters, distinct, budget, quantiles=quantiles)

@@ -56,7 +56,10 @@ class GridDistribution:
 
     @cached_property
     def _panels(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return coefficients of density and integral, and the probability before each panel."""
+        """Return the coefficients of the density and of its integral on each panel.
+
+        Also return the probability of times before each panel.
+        """
         grid = self.panels
         points = grid.points
         polynomials = _polynomials(points)

@@ -12,9 +12,9 @@ At this theta, a missing item that does not matter has no effects on known items
 derivatives by these effects are not zero. For each such item, they need a lattice with the missing
 items that matter, this item, and the missing items that act on it.
 
-Statements about the order are weights of the steps on the lattice. If a statement is certain, the
-steps that it forbids have weight zero. If it is uncertain, a step has as its weight the probability
-of the statement or one minus this probability.
+Statements about the order are weights of the steps on the lattice. If a statement "a came before b"
+is certain, the steps that it forbids have weight zero. If it is right with the probability p, the
+arrival of b has the weight p if a is present, and 1 - p if a is absent.
 """
 
 from __future__ import annotations
@@ -129,7 +129,8 @@ def lattices_of(
 def columns_of(parameters: Parameters, partial: PartialSet, on_lattice: Iterable[int]) -> Columns:
     """Return the columns of the lattice of the present items and some missing items.
 
-    `on_lattice` are these missing items. The absent items on which items of the lattice act follow.
+    `on_lattice` are these missing items. After the items of the lattice, the columns are the absent
+    items on which at least one of them acts.
     """
     some = np.array(sorted(on_lattice), dtype=np.int64)
     items = np.concatenate([partial.present, some])

@@ -94,7 +94,7 @@ class PartialPlan:
             cells of the most expensive samples are drawn.
         sample : bool
             Whether the missing cells of samples beyond the budget may be drawn. If not, a sample
-            beyond the budget is an error.
+            beyond the budget raises an error.
         """
         work = np.array([self._work(int(s), children, full=full_gradient) for s in self.places])
         exact: NDArray[np.bool_] = np.isfinite(work)

@@ -65,7 +65,7 @@ class Known:
     Attributes
     ----------
     n_present : int
-        The first `n_present` items of the lattice are present, the others are missing cells.
+        The first `n_present` items of the lattice are present, and the others are missing cells.
     statements : tuple of (int, int, float)
         Positions on the lattice of two present items, and the probability that the first arrived
         before the second (`sequela.data.OrderStatement`).
@@ -101,7 +101,7 @@ def _ends_and_guides(known: Known | None, k: int, low: int) -> dict[str, Any]:
 
 
 class Passage:
-    """The lattice of one set.
+    """The lattice of one set, in logarithms.
 
     Parameters
     ----------

@@ -443,7 +443,7 @@ class Plan:
         return counted
 
     def _bound_total(self, exact: NDArray[np.bool_], columns: NDArray[np.int64]) -> None:
-        """Remove the sets with the most work from `exact` until the total budget is kept."""
+        """Remove the sets with the most work from `exact` until the others are within budget."""
         work = np.where(exact, self._work(columns), 0.0)
         total = float(work.sum())
         if total <= self.budget.total_work:

@@ -124,7 +124,10 @@ class DrawnOrders:
         chains: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
         log_p: float | None,
     ) -> None:
-        """Store new orders and log p(S); if `log_p` is None, use the model without interactions."""
+        """Store new orders, and log p(S) at the theta at which they were drawn.
+
+        If `log_p` is None, log p(S) is that of the model without interactions.
+        """
         self.states = np.stack([state for state, _ in chains])
         self.orders = np.stack([orders for _, orders in chains])
         if log_p is None:
