@@ -1,6 +1,7 @@
 """Groups of arrays that are passed to kernels as one argument.
 
-Named tuples cost no time inside compiled code, and about a microsecond per call from Python.
+A named tuple takes no extra time inside compiled code. To pass one from Python takes about a
+microsecond per call.
 """
 
 from typing import NamedTuple
@@ -35,9 +36,9 @@ class ThetaTables(NamedTuple):
     """Theta in the forms that the lattice needs.
 
     ``W`` is exp(theta) with ones on the diagonal, and ``rate`` holds the base rates. Item i has
-    non-zero effects on the items ``row_item[row_start[i]:row_start[i + 1]]``. ``shared`` marks
-    items that use the shared-sum shortcut (`columns.SHORTCUT_LIMIT`), ``constant`` is the sum of
-    their base rates, and ``fast`` lists the other items. ``stop_rate`` is the rate of the
+    non-zero effects on the items ``row_item[row_start[i]:row_start[i + 1]]``. ``shared`` marks the
+    items whose base rates are added up once for all sets (see `columns.SHORTCUT_LIMIT`).
+    ``constant`` is this sum, and ``fast`` lists the other items. ``stop_rate`` is the rate of the
     observation.
     """
 
@@ -53,10 +54,10 @@ class ThetaTables(NamedTuple):
 
 
 class SetList(NamedTuple):
-    """Distinct sets: set s has the items ``items[start[s]:start[s + 1]]`` and a weight.
+    """Distinct sets: set s has the items ``items[start[s]:start[s + 1]]`` and ``weights[s]``.
 
-    The first ``known[s]`` of these items are present, the others are missing cells; where ``known``
-    is empty, all items are present.
+    The first ``known[s]`` of these items are present, and the others are missing cells. If
+    ``known`` is empty, all items of all sets are present.
     """
 
     start: NDArray[np.int64]
@@ -66,10 +67,10 @@ class SetList(NamedTuple):
 
 
 class PhaseTables(NamedTuple):
-    """An observation time as phases: a mixture of exponential times, followed by equal stages.
+    """The distribution of an observation time that is a sum of exponential times (see `phases`).
 
-    The mixture has the exponential `rates` with `weights` that add up to 1. It is followed by
-    `stages` exponential times with the rate `stage_rate`. See `phases`.
+    The first time comes from a mixture of exponential distributions, which has these `rates` and
+    `weights`; the weights add up to 1. The other `stages` times all have the rate `stage_rate`.
     """
 
     rates: NDArray[np.float64]
@@ -81,8 +82,10 @@ class PhaseTables(NamedTuple):
 class BlockSums(NamedTuple):
     """The results of a block of sets: log p of each set, and sums over the block.
 
-    ``in_range[s]`` is False for a set whose weights may leave the range of a double. ``gradient``
-    and ``present`` are the sums that `lattice.scatter` describes.
+    ``in_range[s]`` is False for a set whose forward weights may leave the range of a double.
+    ``gradient`` is the weighted sum of the gradients. ``present[i]`` is the weighted sum of the
+    mean times for which item i has been present, and the last entry that of the mean observation
+    times. `lattice.scatter` adds to both sums.
     """
 
     log_p: NDArray[np.float64]
@@ -104,8 +107,8 @@ class SetColumns(NamedTuple):
     """The entries of theta for one set of k items and m columns, for the samplers of orders.
 
     ``effects[b, c]`` is the log-effect of item b on column c, and ``Wc`` its exponential. ``rate``
-    holds the base rates of the columns, ``rest`` is the constant rate of all other items, and
-    ``stop_rate`` the rate of the observation.
+    holds the base rates of the columns, ``rest`` is the sum of the rates of all other items, which
+    is constant, and ``stop_rate`` is the rate of the observation.
     """
 
     Wc: NDArray[np.float64]
@@ -127,8 +130,8 @@ class LogLattice(NamedTuple):
     needs all its items, so it has one end, the full state.
 
     If `guided`, the order is partly known: item c cannot arrive before all items of ``must[c]``
-    are present, and its arrival in the state (H, L) has the log-weight
-    ``guide_high[c, H] + guide_low[c, L]``.
+    are present, and ``guide_high[c, H] + guide_low[c, L]`` is added to the log-rate of its arrival
+    in the state (H, L).
     """
 
     low_log: NDArray[np.float64]
@@ -162,8 +165,8 @@ class SetMoments(NamedTuple):
 class TransientRoom(NamedTuple):
     """Results and scratch arrays of `contour.transient_set`.
 
-    ``times[R]`` and ``crossings[R, c]`` are results. The other arrays are scratch; ``u`` and
-    ``eta`` have one row for real and one for imaginary parts.
+    ``times[R]`` and ``crossings[R, c]`` are results. The other arrays are scratch. ``u`` and
+    ``eta`` have one row for the real parts and one row for the imaginary parts.
     """
 
     first: NDArray[np.float64]
@@ -175,10 +178,10 @@ class TransientRoom(NamedTuple):
 
 
 class ProductLists(NamedTuple):
-    """The components and isolated items of each set, as positions in two tables.
+    """The components and isolated items of each set, as row numbers of two tables.
 
-    Set s has the components ``components[component_start[s]:component_start[s + 1]]``; isolated
-    items are stored in the same way.
+    Set s has the components ``components[component_start[s]:component_start[s + 1]]``. Isolated
+    items are stored in the same way. `components.integrate_sets` explains the two tables.
     """
 
     component_start: NDArray[np.int64]
@@ -188,7 +191,11 @@ class ProductLists(NamedTuple):
 
 
 class PanelPoints(NamedTuple):
-    """Times on a grid: the panel of each time, and the Legendre polynomials at the time."""
+    """Several times on panels (see `panels`).
+
+    ``panel[a]`` is the number of the panel that contains time a, and ``values[a, n]`` is the value
+    of the Legendre polynomial of degree n at this time.
+    """
 
     panel: NDArray[np.int64]
     values: NDArray[np.float64]
@@ -211,13 +218,13 @@ class PriorShape(NamedTuple):
 
 
 class SharedLattice(NamedTuple):
-    """All subsets of several sets, each once, in the order of their bit masks.
+    """The states that are subsets of several sets, each listed once, sorted by their bit masks.
 
-    For each state: ``size``, its number of items; ``item``, its lowest item; ``parent``, the state
-    without this item; ``samples``, the number of samples with exactly this set. ``observed`` lists
-    the states with such samples. ``largest`` is the largest size. The steps from state s to
-    states with one item more are ``step_start[s]`` to ``step_start[s + 1]``; ``step_item`` is the
-    item that arrives and ``step_to`` the next state.
+    For each state, ``size`` is its number of items, ``item`` its lowest item, ``parent`` the state
+    without this item, and ``samples`` the number of samples with exactly this set. ``observed``
+    lists the states with such samples. ``largest`` is the largest size. The steps from state s to
+    states with one more item have the numbers from ``step_start[s]`` to ``step_start[s + 1] - 1``.
+    For each step, ``step_item`` is the item that arrives, and ``step_to`` is the next state.
     """
 
     size: NDArray[np.int64]
@@ -267,7 +274,7 @@ class PosteriorState(NamedTuple):
 
 
 class Trajectory(NamedTuple):
-    """Settings of Hamiltonian trajectories: step size, range of steps, and the reference.
+    """Settings of Hamiltonian trajectories: step size, numbers of steps, reference distribution.
 
     The reference is a normal distribution with the mean ``centre``. Its covariance is the identity
     minus ``directions.T @ diag(shrink) @ directions``; the rows of ``directions`` are orthonormal.
@@ -288,9 +295,10 @@ class Jumps(NamedTuple):
     """Pairs of items for jumps, and the shifts of other coordinates that belong to each pair.
 
     A jump chooses a row of ``pairs`` at random, so repeated rows are tried more often.
-    ``slots`` has for each row the row of ``shifts`` that belongs to the pair, or -1. ``shifts``
-    (slots, n * n) are the differences between the mean coordinates of theta where the first item
-    of the pair mostly comes first and where it does not; those of the pair itself are 0.
+    ``slots[r]`` is the row of ``shifts`` that belongs to the pair in row r, or -1 if the pair has
+    no shifts. A row of ``shifts`` has n * n entries: the mean coordinates of theta in the models in
+    which the first item of the pair usually comes first, minus the mean in the other models. The
+    entries of the pair itself are 0, and also those of which the difference is unclear.
     """
 
     pairs: NDArray[np.int64]
@@ -301,9 +309,10 @@ class Jumps(NamedTuple):
 class JumpWay(NamedTuple):
     """How a jump of a pair of items changes theta; see `sequela.kernels.family_jump`.
 
-    If ``reflect``, the share w of the orders "1 first" becomes 1 - w. The logit of the share moves
-    by a normal step with the standard deviation ``width``. If ``follow``, the effects of other
-    items on the two items change, too. ``shift`` (n * n, or empty) is added if the order changes.
+    Items 1 and 2 are the pair, and w is the probability that item 1 came first if both are present.
+    If ``reflect``, w is replaced by 1 - w. After this, the logit of w moves by a normal step with
+    the standard deviation ``width``. If ``follow``, the effects of other items on the pair change,
+    too. ``shift`` (n * n entries, or empty) is added to theta's coordinates if the order changes.
     """
 
     reflect: bool
@@ -313,10 +322,10 @@ class JumpWay(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Moments before several observation times, concatenated.
+    """Points in time (moments) before each of several observation times, concatenated.
 
-    The moments before time q begin at ``start[q]``. `before` is the time from 0 to each moment, and
-    `after` the time from the moment to the observation, both as points on panels.
+    The moments before the observation time q begin at ``start[q]``. `before` is the time from 0 to
+    each moment, and `after` is the time from the moment to the observation.
     """
 
     start: NDArray[np.int64]
@@ -325,7 +334,11 @@ class Moments(NamedTuple):
 
 
 class CrossTables(NamedTuple):
-    """Forward and backward functions of a component, as (panel, degree, state), and its rates."""
+    """The functions and the rates of one component (see `crossing`).
+
+    ``forward`` and ``backward`` are the coefficients of the forward and backward probabilities,
+    with the axes panel, degree and state. ``rates[c, R]`` is the rate of column c in state R.
+    """
 
     forward: NDArray[np.float64]
     backward: NDArray[np.float64]
@@ -333,7 +346,11 @@ class CrossTables(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Rows or columns of a table: the item of each, and the part of the set that contains it."""
+    """The rows (or the columns) of a table of products: see `crossing.add_pairs`.
+
+    Row r belongs to the item ``item[r]`` of the part ``part[r]``. A part is a component of the sets
+    or an isolated item.
+    """
 
     item: NDArray[np.int64]
     part: NDArray[np.int64]

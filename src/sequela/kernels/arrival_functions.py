@@ -1,15 +1,15 @@
-"""The distribution of the arrival time of an item, from the states of its ancestors."""
+"""The distribution of the arrival time of an item, from the states of the items that act on it."""
 
 from sequela.support.jit import kernel
 
 
 @kernel
 def arrival_functions(present, density, whole, P, rates, k):
-    """Fill ``present[b]``, the probability that b has arrived, and the ``density[b]`` of arrival.
+    """Fill ``present[b]``, P(b has arrived), and ``density[b]``, the density of its arrival time.
 
-    Both are coefficients of functions of time. `P` holds the probabilities of all states in the
-    same form (`components.component_forward`). `whole` receives their sum, which must be 1 at any
-    time.
+    Both are functions of time, stored as coefficients. `P` holds the probabilities of all states in
+    the same form (`components.component_forward`). `whole` receives the sum of the probabilities of
+    all states, which must be 1 at any time.
     """
     states, degrees, panels = P.shape
     for n in range(degrees):

@@ -14,8 +14,8 @@ def sum_arrivals(flow, before, passing, high, low_effects, stop_rate, k, low):
     bits H and low bits L; it is 0 if c is present. ``passing[R]`` must be 0 on entry and receives
     the probability of visiting R. All terms are positive, so terms that underflow are negligible.
 
-    The steps are added up over all L for each H, and over all H for each L. The kernel then tests
-    once per sum which items are present, and not in every state.
+    The steps are added up over all L for each H, and over all H for each L. So the kernel tests
+    which items are present only once per sum, and not in every state.
     """
     width = 1 << low
     steps = np.empty(k)

@@ -17,13 +17,14 @@ from sequela.support.jit import kernel
 def clock_lattice(p, theta, items, clock_rate, stop_rate):
     """Fill ``p[R, j]``: the probability of observing the subset R of `items` and j clock items.
 
-    Bit b of R stands for ``items[b]``. The number of clock items is the last index of p. Items
-    that are not in `items` are absent. The probability of visiting (R, j), divided by the exit
-    rate, is ::
+    Bit b of R stands for ``items[b]``. The other items of theta are absent. The last index of p is
+    m, the number of clock items. The probability of visiting the state (R, j), divided by the exit
+    rate of the state, is ::
 
         F(R, j) = (sum_b F(R - b, j) q_b(R - b) + F(R, j - 1) (m - j + 1) r) / exit(R, j)
 
-    where ``exit(R, j)`` is the sum of all rates out of the state; p is F times the stop rate.
+    where ``q_b(R)`` is the rate of item b in R, r is `clock_rate`, and ``exit(R, j)`` is the sum of
+    all rates out of the state, including `stop_rate`. p is F times `stop_rate`.
     """
     n = theta.shape[0]
     k = items.shape[0]

@@ -12,18 +12,20 @@ import math
 from sequela.kernels.limits import PRODUCT_LOG_RANGE
 from sequela.support.jit import helper, kernel
 
-# Items with a larger base rate (in units of the observation rate) do not use the shared-sum
-# shortcut, because subtracting their rate from the sum would lose digits. For smaller rates the
+# The base rates of most items are added up once for all sets, and each set subtracts those of its
+# columns from this sum. Items with a base rate above this limit (in units of the observation rate)
+# are not part of the sum, because subtracting their rate would lose digits. For smaller rates the
 # error is below 1e-13, because mean times are at most (k + 1) / observation rate.
 SHORTCUT_LIMIT = 16.0
 
-# If subtracting leaves less than this share of the sum, the remaining terms are added up again.
+# If less than this share of the sum remains after subtracting, the remaining rates are added up
+# one by one.
 _CANCELLED = 1e-3
 
 
 @kernel
 def choose_columns(items, tables, room):
-    """List the columns of the set `items`; return (their number, the constant rate of the rest).
+    """List the columns of the set `items`; return their number and the sum of all other rates.
 
     `tables` are `ThetaTables`. In the `ColumnRoom`, ``columns`` receives first the items of S (bit
     b of a state is column b), then the active items. ``above`` and ``below`` receive the sums of
@@ -111,8 +113,8 @@ def fits_double(k, m, tables, room, rest):
 def all_fit_double(largest_set, tables, room):
     """Return whether `fits_double` holds for every set of at most `largest_set` items.
 
-    The test uses all effects together, as if every item were in the set. If it succeeds, as for
-    usual parameters, single sets need not be tested.
+    The test uses all effects together, as if every item were in the set. It succeeds for usual
+    parameters, and then single sets need not be tested.
     """
     theta = tables.theta
     row_start = tables.row_start
@@ -146,11 +148,11 @@ def all_fit_double(largest_set, tables, room):
 
 @helper
 def low_table(l, W, columns, m, k, bits):
-    """Fill ``l[c, L]``: effect of the items of L, among the first `bits`, on column c.
+    """Fill ``l[c, L]``: the factor by which the items of L change the rate of column c.
 
-    The table is filled by doubling, without exp: entry L + 2^b is entry L times one factor. The
-    entry of a column that is an item of L is 0. Entries with bits that a set of k < `bits` items
-    does not have are also 0.
+    L is a subset of the first `bits` items. The table is filled by doubling, without exp: entry
+    L + 2^b is entry L times one factor. If column c is an item of L, the entry is 0. If the set has
+    only k < `bits` items, the entries of all L with a bit b >= k are also 0.
     """
     for c in range(m):
         row = l[c]
@@ -164,10 +166,10 @@ def low_table(l, W, columns, m, k, bits):
 
 @helper
 def high_table(h, W, columns, m, first, bits):
-    """Fill ``h[H, c]`` like `low_table`, transposed, for the items `first` to `first + bits`.
+    """Fill ``h[H, c]`` like `low_table` (transposed), for `bits` items from item `first` on.
 
-    The entry of a column that is an item of H is not 0 but the product of the effects of the other
-    items, which the forward pass needs. Code that sums over columns must set it to 0.
+    If column c is an item of H, the entry is not 0 but the product of the effects of the other
+    items of H, which the forward pass needs. Code that sums over columns must set it to 0.
     """
     for c in range(m):
         h[0, c] = 1.0

@@ -30,7 +30,7 @@ def forward_weights(F, exits, rates, items, k, tables, room):
         exits[R] = tables.stop_rate + rest
         F[R] = 0.0
     for c in range(m):
-        # Keep the rates of the items of the set for the steps; of other items only the sum.
+        # The steps need the rates of the items of the set. Of other columns only the sum is needed.
         row = rates[min(c, k)]
         j = columns[c]
         row[0] = tables.rate[j]
@@ -90,11 +90,11 @@ def draw_together(state, chosen, scratch, sample, tables, room, rng):
 
 @kernel
 def draw_completions(kept, states, present, missing, tables, burn_in, rng):
-    """Draw the missing cells of one sample by several chains; return False if out of range.
+    """Draw missing cells of one sample by several chains; return False if rates are out of range.
 
-    ``states[chain]`` is the state of a chain, 0 or 1 for each missing item; it is updated. Each
-    chain first discards `burn_in` sweeps over all missing items. ``kept[chain, draw]`` then
-    receives one draw per sweep.
+    ``states[chain]`` is the state of a chain and is updated: 1 for each missing item that is
+    present, and 0 for the others. Each chain first discards `burn_in` sweeps over all missing
+    items. ``kept[chain, draw]`` then receives one draw per sweep.
     """
     n = tables.rate.shape[0]
     count = missing.shape[0]

@@ -75,8 +75,8 @@ def add_later(f, rates, later, R, k):
 def component_forward(P, rates, exits, slowest, half, k):
     """Fill ``P[R]``, the probability of state R at time t, times exp(slowest t), on panels.
 
-    `slowest` is the smallest exit rate. Without this factor all functions decrease as
-    exp(-slowest t), and late values would be lost in rounding.
+    `slowest` is the smallest exit rate. Without this factor all functions would decrease at least
+    as fast as exp(-slowest t), and their values at late times would be lost in rounding.
     """
     degrees, panels = P.shape[1:]
     room = np.empty((2, degrees, panels))
@@ -95,9 +95,10 @@ def component_gradient(G, P, rates, exits, slowest, half, source, k):
     base rate of column c. Column m contains times: ``G[b, m]`` is the time for which item b is
     present, and ``G[k, m]`` the total time.
 
-    The adjoint functions L[R] solve -L' = sum of r_c(R) L[R + c] - q L, with the source for the
-    full state. Derivatives are integrals of P[R] r_c(R) (L[R + c] - L[R]). L is stored in reversed
-    time, because its equation is then solved forwards.
+    The adjoint functions L[R] solve -L[R]' = sum over c of r_c(R) L[R + c] - q(R) L[R]; for the
+    full state, the source is added to the right side. Derivatives are integrals of
+    P[R] r_c(R) (L[R + c] - L[R]). L is stored in reversed time, because its equation is then solved
+    forwards.
     """
     degrees, panels = P.shape[1:]
     size = degrees * panels
@@ -147,12 +148,12 @@ def component_gradient(G, P, rates, exits, slowest, half, source, k):
 
 @kernel
 def integrate_sets(log_p, posterior, components, isolated, lists, drop, times, log_weights):
-    """Integrate over time: fill log p of each set and the posterior weights of its time.
+    """Integrate over time: fill log p of each set and the posterior probabilities of its time.
 
-    ``components[c, i]`` is the log-probability of component c at time i, and ``isolated[a, i]``
-    that of the presence of an isolated item. `lists` holds the components and isolated items of
-    each set (`ProductLists`). `drop` is the total rate of the observation and of all absent items
-    on which the set does not act. ``posterior[s]`` sums to 1.
+    ``components[c, i]`` is the log-probability of component c at time i, and ``isolated[a, i]`` the
+    log-probability that the isolated item a is present at time i. `lists` holds the components and
+    isolated items of each set (`ProductLists`). ``drop[s]`` is the total rate of the observation
+    and of all absent items on which set s does not act. ``posterior[s]`` sums to 1.
     """
     count = times.shape[0]
     for s in range(log_p.shape[0]):
@@ -183,7 +184,10 @@ def integrate_sets(log_p, posterior, components, isolated, lists, drop, times, l
 
 @kernel
 def pool_posteriors(component_sums, isolated_sums, posterior, weights, lists):
-    """Add the weighted posterior of each set to the sums of its components and isolated items."""
+    """Add each set's posterior, times its weight, to the sums of its components and isolated items.
+
+    ``posterior[s]`` are the probabilities of the times, from `integrate_sets`.
+    """
     count = posterior.shape[1]
     for s in range(posterior.shape[0]):
         row = posterior[s]

@@ -14,12 +14,13 @@ parabola, b = c, is best for a few poles. Many poles far to the left can make th
 along the path. Then b is doubled until the integrand decreases. This always ends: if b is half the
 distance to a pole, the factor of this pole never increases.
 
-The cost of uniformisation grows with the largest rate; the cost of this method does not. The closed
-form contains differences of rates and loses digits if rates are close; this method does not.
+Two other methods are not used. The cost of uniformisation grows with the largest rate. The closed
+form contains differences of rates and loses digits if rates are close.
 
-All quantities are relative to the saddle point z0 = c - q. With ``arrival`` and ``visit`` of the
-chain tilted by z0 (see `passage`), u(R) = F_z(R) / F_z0(R) and eta(R) = visit(R) T_z(R) / T_z0(R)
-satisfy recursions between numbers of order 1.
+All quantities are relative to the saddle point z0 = c - q. Let T_z be the backward weight, and
+``arrival`` and ``visit`` the probabilities of the chain tilted by z0 (see `passage`). Then
+u(R) = F_z(R) / F_z0(R) and eta(R) = visit(R) T_z(R) / T_z0(R) satisfy recursions between numbers of
+order 1.
 """
 
 import math
@@ -29,11 +30,12 @@ import numpy as np
 from sequela.kernels.passage import arrival, log_forward
 from sequela.support.jit import helper, kernel
 
-# The first step: after 16 steps one exponential factor is exp(-38), which is negligible.
+# The first step size: after 16 steps, the exponential factor of the integrand is exp(-38), which is
+# negligible.
 _TAIL = 38.0
 _FIRST_NODES = 16
-# The sum ends where the integrand is below _NOTHING; it is 1 at the saddle point. The integrand
-# must decrease: if it increases by the factor _GROWTH, it oscillates too fast for the sum.
+# The integrand is 1 at the saddle point, and the sum ends where it is below _NOTHING. If it becomes
+# larger than its smallest value so far times _GROWTH, it oscillates too fast for the sum.
 _NOTHING = 1e-17
 _GROWTH = 4.0
 _MOST_NODES = 1 << 14
@@ -46,9 +48,10 @@ _MOST_BENDS = 40
 
 @kernel
 def tilted_moments(first, second, steps, log_F, lattice, z):
-    """Fill ``steps[R, c]`` = arrival_c(R); return mean and variance of the exit time of an end.
+    """Fill ``steps[R, c]`` = arrival_c(R); return the mean and variance of the observation time.
 
-    The ends have the probabilities from `log_forward`.
+    ``first[R]`` and ``second[R]`` receive the first two moments of the time at which R is left. The
+    observation time is that of the ends, which have the probabilities from `log_forward`.
     """
     Q = lattice.Q
     k = lattice.k
@@ -76,7 +79,10 @@ def tilted_moments(first, second, steps, log_F, lattice, z):
 
 @helper
 def next_tilt(tilt, mean, variance, t):
-    """Return a better c for the saddle point: a Newton step for log mean as a function of log c."""
+    """Return a better c for the saddle point, by a Newton step for log mean as a function of log c.
+
+    `tilt` is c, and `t` is the mean that is wanted.
+    """
     slope = -variance * tilt / mean
     step = (math.log(t) - math.log(mean)) / slope
     return tilt * math.exp(min(max(step, -2.0), 2.0))
@@ -84,7 +90,7 @@ def next_tilt(tilt, mean, variance, t):
 
 @helper
 def node_weight(u, spread):
-    """Return the weight of the node at u (real, imaginary), without common factors."""
+    """Return the weight of the node at u, without common factors, as a pair (real, imaginary)."""
     size = math.exp(-spread * u * u)
     c = math.cos(2.0 * spread * u) * size
     s = math.sin(2.0 * spread * u) * size
@@ -116,7 +122,7 @@ def forward_ratio(u_re, u_im, steps, Q, z0, shift_re, shift_im, k):
 
 @helper
 def at_ends(u_re, u_im, lattice):
-    """Return the mean of u over the ends, as a pair."""
+    """Return the mean of u over the ends, as a pair (real, imaginary)."""
     need = lattice.need
     re = 0.0
     im = 0.0
@@ -147,14 +153,14 @@ def backward_ratio(eta_re, eta_im, steps, lattice, z0, shift_re, shift_im):
 
 @kernel
 def transient_set(t, lattice, log_F, steps, room, want_gradient):
-    """Return log p(S | t) and the tilt c; NaN if rates leave the range of a double.
+    """Return log p(S | t), or NaN if rates leave the range of a double, and the tilt c.
 
     The smallest entry of Q is subtracted from Q in place, because adding the tilt to exit rates
     above 1e16 / t would lose the tilt in rounding.
 
-    With `want_gradient`, two fields of `room` (a `TransientRoom`) are also filled, both given S and
-    t. ``times[R]`` is the mean time spent in R divided by the tilted mean holding time
-    1 / (c + Q(R)). ``crossings[R, c]`` is the probability of the step R -> R + c.
+    With `want_gradient`, two fields of `room` (a `TransientRoom`) are also filled. Given S and t,
+    ``times[R]`` is the mean time spent in R divided by the tilted mean holding time
+    1 / (c + Q(R)), and ``crossings[R, c]`` is the probability of the step R -> R + c.
     """
     Q = lattice.Q
     k = lattice.k
@@ -188,7 +194,7 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
         total = 0.0
         lowest = 1.0
         nodes = 0
-        # Add nodes until the integrand is negligible; their number depends on all rates.
+        # Add nodes until the integrand is negligible. How many are needed depends on all rates.
         while nodes < _MOST_NODES:
             x = nodes * step
             forward_ratio(u[0], u[1], steps, Q, tilt, -bend * x * x, 2.0 * bend * x, k)
@@ -201,7 +207,7 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
             size = abs(re) + abs(im)
             if size < _NOTHING:
                 break
-            # The integrand increases, or is NaN because rates leave the range of a double.
+            # Either the integrand increases, or it is NaN because a rate is out of range.
             if not size <= _GROWTH * lowest:
                 nodes = _MOST_NODES
             lowest = min(lowest, size)
@@ -249,7 +255,10 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
 
 @kernel
 def transient_gradient(G, room, lattice, tilt):
-    """Fill G as `lattice.gradient` does, from results of `transient_set` and the changed Q."""
+    """Fill G as `lattice.gradient` does, from the results of `transient_set`.
+
+    The lattice must have the Q that `transient_set` changed.
+    """
     low_log = lattice.low_log
     high_log = lattice.high_log
     Q = lattice.Q
@@ -283,7 +292,10 @@ def transient_gradient(G, room, lattice, tilt):
 
 @helper
 def chain_product(x, bend, spread, hold):
-    """Return the weight of the node at x times the product of all ratios, as a pair."""
+    """Return the weight of the node at x times the factors of all states, as (real, imaginary).
+
+    `hold` are the tilted mean holding times of the states of a sequence.
+    """
     re, im = node_weight(x, spread)
     for i in range(hold.shape[0]):
         re, im = damp(re, im, -bend * x * x, 2.0 * bend * x, hold[i])
@@ -292,10 +304,10 @@ def chain_product(x, bend, spread, hold):
 
 @helper
 def transient_chain(t, exits, times):
-    """Return the logarithm of the factor of a sequence that depends on its exit rates, given t.
+    """Return the part of log p(sequence | t) that depends on the exit rates of the states.
 
-    The result is log P(in the last state at t) minus the sum of the log-rates of all steps.
-    ``times[i]`` receives the mean time spent in state i.
+    This is log P(in the last state at time t) minus the sum of the log-rates of all steps, or NaN
+    if rates leave the range of a double. ``times[i]`` receives the mean time spent in state i.
     """
     states = exits.shape[0]
     smallest = exits[0]
@@ -334,7 +346,7 @@ def transient_chain(t, exits, times):
             size = abs(re) + abs(im)
             if size < _NOTHING:
                 break
-            # The integrand increases, or is NaN because rates leave the range of a double.
+            # Either the integrand increases, or it is NaN because a rate is out of range.
             if not size <= _GROWTH * lowest:
                 nodes = _MOST_NODES
             lowest = min(lowest, size)

@@ -1,6 +1,6 @@
-"""Gradients between items of different components, whose interactions are zero.
+"""Derivatives of log p by effects between items of different components (these effects are zero).
 
-Given the observation time t, the derivative of log p(S) by an effect of i on j, where i and j
+Given the observation time t, the derivative of log p(S) by the effect of i on j, where i and j
 belong to different components, is the integral over s in [0, t] of
 
     P(i is present at s | t) (density of the arrival of j at s - mean rate of j at s | t),
@@ -23,7 +23,7 @@ from sequela.support.jit import helper, kernel
 def component_backward(B, rates, exits, slowest, half, k):
     """Fill ``B[R]``, the probability of going from state R to the full state in time t, on panels.
 
-    As in `components.component_forward`, it is multiplied by exp(slowest t).
+    As in `components.component_forward`, the probability is multiplied by exp(slowest t).
     """
     degrees, panels = B.shape[1:]
     full = (1 << k) - 1
@@ -86,7 +86,8 @@ def presence_and_steps(X, Y, worst, component, moments, totals, needed):
     m, states = rates.shape
     k = X.shape[0]
     p = np.empty(states)
-    # The steps of present items, whose rate is 0, read beyond the states: b is twice as long.
+    # `flow_of` also reads b for steps of items that are already present. These steps have the rate
+    # 0, but would lead to indices beyond the last state. So b is twice as long.
     b = np.zeros(2 * states)
     joint = np.empty(states)
     for q in range(needed.shape[0]):
@@ -104,7 +105,8 @@ def presence_and_steps(X, Y, worst, component, moments, totals, needed):
                 Y[c, a] = -lane_dot(joint, rates[c], states)
             for c in range(k):
                 Y[c, a] += flow_of(p, rates[c], b, 1 << c, states)
-            # The upper half is the states with the highest item. Then add it to the lower half.
+            # The upper half are the states with the highest item. Their sum is the result for this
+            # item. The upper half is then added to the lower half, for the next item.
             for item in range(k - 1, -1, -1):
                 half = 1 << item
                 contained = 0.0
@@ -117,10 +119,10 @@ def presence_and_steps(X, Y, worst, component, moments, totals, needed):
 
 @kernel
 def add_pairs(total, products, pooled, rows, columns):
-    """Add products of rows and columns to the entries of their items.
+    """Add ``products[r, c]``, times a weight, to the entry of `total` for its pair of items.
 
-    ``products[r, c]`` has the weight ``pooled[rows.part[r], columns.part[c]]``: the total weight of
-    the sets that contain both parts.
+    The items are those of row r and of column c (`Places`). The weight is
+    ``pooled[rows.part[r], columns.part[c]]``: the total weight of the sets that contain both parts.
     """
     for r in range(products.shape[0]):
         into = total[rows.item[r]]

@@ -61,7 +61,7 @@ def dense_tables(theta, stop_rate):
 def lattice_log_likelihood(theta, target, chosen, gradient, want_gradient):
     """Return the log-likelihood of all samples with the sets `chosen`; -inf if out of range.
 
-    If `want_gradient`, `gradient` receives the gradient.
+    If `want_gradient`, `gradient` receives the gradient of this log-likelihood.
     """
     n = theta.shape[0]
     sets = target.sets
@@ -104,9 +104,9 @@ def order_log_likelihood(theta, target, orders, gradient, want_gradient):
 def evaluate(theta, target, orders, values, gradient, want_gradient):
     """Fill the log-likelihoods of lattice sets and large samples, and the gradient of their sum.
 
-    The lattice sets count with the power of the target. Return False if theta is out of range.
-    Callers pass `want_gradient` as a variable, because Numba would compile another copy of all
-    called functions for each literal.
+    In the gradient, but not in `values`, the log-likelihood of the lattice sets is multiplied by
+    the power of the target. Return False if theta is out of range. Callers pass `want_gradient` as
+    a variable, because Numba would compile another copy of all called functions for each literal.
     """
     n = theta.shape[0]
     collected = np.empty((n + 1, padded_width(n)))
@@ -150,7 +150,7 @@ def dense_columns(theta, items, stop_rate):
 
 @helper
 def largest_block(columns):
-    """Return how many items can be relocated together within the range of a double."""
+    """Return how many items can be relocated together without leaving the range of a double."""
     k, n = columns.effects.shape
     highest = 0.0
     lowest = 0.0
@@ -194,10 +194,11 @@ def relocate_orders(theta, target, orders, rng):
 
 @kernel
 def set_scores(scores, theta, slope, target, chosen):
-    """Fill the gradient of each chosen set in the coordinates z, times the root of its count.
+    """Fill one row for each chosen set: the gradient of its log p, times the root of its count.
 
-    The last column is the derivative by the scale. The sum of the outer products of the rows is the
-    empirical Fisher information.
+    The gradient is in the coordinates z, and the last column is the derivative by the coordinate of
+    the scale. The count is the number of samples with this set. The sum of the outer products of
+    the rows is the empirical Fisher information.
     """
     n = theta.shape[0]
     gradient = np.empty((n, n))

@@ -30,11 +30,11 @@ def stretch(x, factors, directions):
 
 @helper
 def subtract_along(x, shrink, rounded):
-    """Subtract from x a part of itself along each direction, computed in single precision.
+    """Subtract from x its part along each direction times `shrink`, in single precision.
 
     Directions are read in blocks that stay in the cache. This takes a third of the time of
-    `stretch`. Kicks may be rounded: any force that depends on the position alone keeps volumes and
-    is reversible, so the sampler stays exact.
+    `stretch`. The force of a `kick` may be rounded: motion under any force that depends on the
+    position alone keeps volumes and is reversible, so the sampler stays exact.
     """
     y = x.astype(np.float32)
     change = np.zeros(x.shape[0], np.float32)
@@ -60,7 +60,7 @@ def draw_velocities(size, trajectory, rng):
 
 @helper
 def fill_force(force, gradient, slope, theta, z, scale, spread):
-    """Fill the gradient of the log-density in the coordinates; for a fixed scale it is 0."""
+    """Fill the gradient of the log-density by the coordinates; the entry of a fixed scale is 0."""
     n = theta.shape[0]
     pull = 0.0
     for i in range(n):
@@ -73,9 +73,9 @@ def fill_force(force, gradient, slope, theta, z, scale, spread):
 
 @helper
 def kick(v, time, force, q, trajectory):
-    """Change the velocities during a time by the force minus the force of the reference.
+    """Add `time` times (the force minus the force of the reference) to the velocities.
 
-    `v` has the coordinates that move. `force` is changed.
+    `v` has only the coordinates that move. `force` is overwritten.
     """
     subtract_along(force, trajectory.shrink, trajectory.rounded)
     for at in range(v.shape[0]):
@@ -84,7 +84,7 @@ def kick(v, time, force, q, trajectory):
 
 @helper
 def rotate(q, v, angle, centre):
-    """Apply the motion under the reference: a rotation around its centre."""
+    """Move positions and velocities under the reference: rotate them around its centre."""
     c = math.cos(angle)
     s = math.sin(angle)
     for at in range(v.shape[0]):
@@ -108,8 +108,8 @@ def hamiltonian_move(state, target, trajectory, rng):
     """Run one trajectory from the state, and accept or reject its end.
 
     Return (acceptance probability, number of gradients). The number of steps is uniform between the
-    fewest and the most, and the step size varies by a tenth, so that
-    trajectories do not repeat a periodic orbit.
+    fewest and the most, and the step size varies by up to a tenth, so that trajectories do not
+    repeat a periodic orbit.
     """
     n = state.z.shape[0]
     prior = target.prior

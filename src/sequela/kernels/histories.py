@@ -58,7 +58,7 @@ def place_weights(weights, rates, exits, order, length, item, tables):
         for at in range(begin, end):
             j = tables.row_item[at]
             exit_with += here[j] * (W[j] - 1.0)
-        if exit_with < 1e-6 * exits[q]:  # cancellation
+        if exit_with < 1e-6 * exits[q]:  # too many digits are lost by cancellation
             return np.nan
         tail /= exit_with
         weights[q] = here[item] * tail
@@ -73,7 +73,7 @@ def log_place_weights(weights, rates, exits, order, length, item, tables):
     """Fill the weights of all places of an absent item, relative to the largest weight.
 
     Unlike in `place_weights`, products may leave the range of a double. Return the sum of the
-    weights, and in the same units the weight of leaving the item out.
+    weights, and the weight of leaving the item out, which is divided by the same largest weight.
     """
     W = tables.W[item]
     n = tables.rate.shape[0]
@@ -169,10 +169,10 @@ def draw_histories(kept, lengths, states, sizes, present, missing, tables, burn_
 
 @kernel
 def slopes_of_histories(slopes, effects, orders, lengths, tables):
-    """Fill the derivatives of log p of histories by a common factor of all effects.
+    """Fill the derivative of log p of each history by a common factor of all effects.
 
-    Each is the sum over all entries of the gradient times `effects`, which is theta with zeros on
-    the diagonal.
+    The derivative is taken at the factor 1. It is the sum of all entries of the gradient times
+    `effects`, which is theta with zeros on the diagonal.
     """
     n = tables.rate.shape[0]
     rates = np.empty(n)
@@ -201,9 +201,9 @@ def slopes_of_histories(slopes, effects, orders, lengths, tables):
 
 @kernel
 def weigh_histories(gradient, log_p, shares, orders, lengths, tables):
-    """Fill the log-probabilities of histories; add their gradients, each times its share.
+    """Fill the log-probabilities of histories; add the gradient of each one times its share.
 
-    Without shares (an empty array) no gradient is added.
+    If `shares` is empty, no gradient is added.
     """
     n = tables.rate.shape[0]
     most = orders.shape[1]
@@ -231,7 +231,7 @@ def weigh_histories(gradient, log_p, shares, orders, lengths, tables):
         log_p[h] = total
         if shares.shape[0] == 0:
             continue
-        # The item that arrived at step q - 1 is present in all states from q on.
+        # The item order[q - 1] is present in state q and in all later states.
         for j in range(n):
             running[j] = 0.0
         for q in range(length, -1, -1):

@@ -1,15 +1,16 @@
 """Exact likelihood of a set: forward and backward recursion over its subsets (section 4.4).
 
 A state R is split into its low bits L (a row of up to 64 states, which fits into the L1 cache) and
-its high bits H. Rates factorise, ``r_j(R) = h_j(H) l_j(L)``, so the exit rates of a tile of rows
-are one matrix product, and the gradient needs two more of the same size (`gemm.add_product`).
+its high bits H. Rates factorise, ``r_j(R) = h_j(H) l_j(L)``. So the exit rates of a tile (up to 32
+rows) are one matrix product, and the gradient needs two more of the same size (`gemm.add_product`).
 
 Arrays over states, all of shape (rows, width) with row H and column L:
 
-- ``I[R] = 1 / D(R)``, the mean holding time;
-- ``F[R]``, the forward weight: probability of visiting R, times I[R];
+- ``I[R] = 1 / D(R)``, the mean holding time, where D(R) is the total rate out of R, including the
+  observation;
+- ``F[R]``, the forward weight: the probability of visiting R, times I[R];
 - ``T[R]``, the backward weight times I[R]: the probability, given arrival at R, of going from R to
-  S by adding only items of S and being observed there, per unit of the observation rate.
+  S by adding only items of S and being observed there, divided by the observation rate.
 
 Then p(S) = stop_rate * F[S], the posterior mean time spent in R is
 ``E[R] = F[R] T[R] / F[S]`` and the posterior probability of the step R -> R + c is
@@ -88,8 +89,8 @@ def fold_rows(G, first_bit, bits, first, last, U, h):
 
     Only the columns `first` to `last` are used. The rows of the upper half are those with the
     highest bit, so their sum is the result for this bit. The upper half is then added to the lower
-    half, and the same is done for the next bit. All bits together cost two passes. Afterwards row 0
-    of U holds the sum over all rows.
+    half, and the same is done for the next bit. All bits together need as many operations as two
+    passes over U. Afterwards row 0 of U holds the sum over all rows.
     """
     for H in range(1 << bits):
         u = U[H]
@@ -109,7 +110,10 @@ def fold_rows(G, first_bit, bits, first, last, U, h):
 
 @helper
 def fold_row(G, column, v, bits):
-    """Add to ``G[b, column]`` the sum of the entries of v with bit b; return the sum of all."""
+    """Add to ``G[b, column]`` the sum of all v[x] where x has bit b; return the sum of all v[x].
+
+    The entries of v are overwritten.
+    """
     for b in range(bits - 1, -1, -1):
         half = 1 << b
         contained = 0.0
@@ -131,8 +135,8 @@ def gradient(
     mean observation time.
 
     VS (items of S) and VA (active items, transposed) hold sums over rows for each L; U holds sums
-    over L for each row. U and VA do not include the other factor of the rate; `fold_rows`
-    multiplies by it.
+    over L for each row. U does not yet include the factor h of the rates, and VA not the factor l:
+    `fold_rows` multiplies by these factors.
 
     `flat_T` is T as one row, followed by half a row of finite numbers. `scratch` must have at least
     two rows.
@@ -282,9 +286,9 @@ def end_weight(F, last, need):
 def evaluate_block(tables, sets, chosen, sums, want_gradient):
     """Evaluate the sets `chosen`; add their weighted gradients to the sums of this block.
 
-    `tables` are `ThetaTables`, `sets` is a `SetList`, and `sums` are `BlockSums`. For a set whose
-    weights might leave the range of a double, only ``in_range`` is set to False; another kernel
-    evaluates it in logarithms.
+    `tables` are `ThetaTables`, `sets` is a `SetList`, and `sums` are `BlockSums`. If the forward
+    weights of a set might leave the range of a double, only its entry of ``in_range`` is set to
+    False. Another kernel must then evaluate this set in logarithms.
     """
     W = tables.W
     rate = tables.rate
@@ -317,8 +321,8 @@ def evaluate_block(tables, sets, chosen, sums, want_gradient):
     columns = np.empty(most, np.int64)
     room = ColumnRoom(columns, np.empty(most), np.empty(most), np.zeros(n, np.int64))
     all_fit = all_fit_double(largest, tables, room)
-    # Views of the arrays for one set size. They are made only when the size changes, because making
-    # them takes as long as a small set, and sets are sorted by size.
+    # Make views of the arrays for one set size. Make them only when the size changes, because this
+    # takes as long as evaluating a small set. Sets are sorted by size.
     size = -1
     for s in chosen:
         items = sets.items[sets.start[s] : sets.start[s + 1]]
@@ -344,7 +348,7 @@ def evaluate_block(tables, sets, chosen, sums, want_gradient):
         last = (1 << k) - 1
         need = last if sets.known.shape[0] == 0 else (1 << sets.known[s]) - 1
         if k <= LOW_BITS:
-            # A row has eight states even if a set has fewer than three items.
+            # A row has at least eight states, even if the set has fewer than three items.
             for b in range(k, 3):
                 for x in range(wide):
                     l[b, x] = 0.0

@@ -9,5 +9,5 @@ __all__ = ["LARGEST_LOG_RATE", "PRODUCT_LOG_RANGE"]
 # Largest logarithm of a single rate. The sum of thousands of such rates is still in range.
 LARGEST_LOG_RATE = 690.0
 
-# Largest logarithm of a product of rates, and of a ratio of two rates that are multiplied.
+# Largest absolute value of the logarithm of a product of rates, or of a ratio of two rates.
 PRODUCT_LOG_RANGE = 600.0

@@ -3,7 +3,7 @@
 It is used only if a user asks for it, for comparison: `relocation` needs far fewer operations for
 the same error. The uniform proposal draws all permutations with the same probability. The informed
 proposal is Algorithm 2 with two errors corrected: Q_val starts at 1, and the last line divides by
-the sum of u. For two items it samples exactly.
+the sum of u. For sets of two items, this proposal is the exact distribution of the order.
 """
 
 import math
@@ -18,7 +18,7 @@ from sequela.support.jit import helper, kernel
 
 @kernel
 def propose_informed(order, given, columns, rates, u, left, rng):
-    """Draw `order` by Algorithm 2, or use the `given` order; return its log Q.
+    """Draw `order` by Algorithm 2, or keep it if `given`; return its log-probability log Q.
 
     `columns` are `SetColumns`; `rates`, `u` and `left` are scratch.
     """
@@ -108,7 +108,10 @@ def order_weight(h, hold, exits, order, columns, t):
 
 @helper
 def add_order_gradient(G, times, h, hold, order, later):
-    """Add `times` times the gradient of log p of one order to G, as in `lattice.gradient`."""
+    """Add the gradient of log p of one order, multiplied by `times`, to G.
+
+    G has the layout of `lattice.gradient`.
+    """
     k = order.shape[0]
     m = later.shape[0] - 1
     for c in range(m + 1):
@@ -126,7 +129,7 @@ def add_order_gradient(G, times, h, hold, order, later):
 
 @kernel
 def metropolis(G, order, columns, t, informed, resume, burn_in, draws, rng):
-    """Run the chain and add the gradients of `draws` states to G; return the number of acceptances.
+    """Run the chain; add the gradients of `draws` states to G; return the number of acceptances.
 
     With `resume` the chain continues from `order`. Otherwise it starts from a draw of the proposal,
     and the content of `order` is not used. If the time t is known (not NaN), the orders are drawn

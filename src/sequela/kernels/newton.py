@@ -15,10 +15,10 @@ from sequela.support.jit import helper, kernel
 
 # The diagonal of B is at least this share of gamma.
 LEAST_CURVATURE = 1e-3
-# The model is minimised to this share of the KKT residual. If the square root of the residual is
-# smaller than this share, the root is used instead (Dembo, Eisenstat and Steihaug 1982). A smaller
-# share needs more sweeps, but saves no evaluations: a fit of 20 items needed 37.2 to 37.6
-# evaluations for shares from 0.001 to 0.1.
+# The model is minimised until its error is below this share of the KKT residual. If the square root
+# of the residual is smaller than this share, the square root is used as the share (Dembo, Eisenstat
+# and Steihaug 1982). A smaller share needs more sweeps, but saves no evaluations: a fit of 20 items
+# needed 37.2 to 37.6 evaluations for shares from 0.001 to 0.1.
 INNER_ACCURACY = 0.03
 
 

@@ -5,10 +5,11 @@ from sequela.support.jit import kernel
 
 @kernel
 def count_pairs(counts, first, last, indptr, sequence, wanted):
-    """Add the number of sequences with a before b to ``counts[a, b]``, and with a to ``[a, a]``.
+    """Count the sequences in which a comes before b.
 
-    Only the draws `first` to `last` are counted. ``wanted[j]`` is the row of item j, or -1 for an
-    item that is not counted.
+    Their number is added to ``counts[a, b]``, and the number of sequences that contain a is added
+    to ``counts[a, a]``. Only the sequences `first` to `last - 1` are counted. ``wanted[j]`` is the
+    row of item j in `counts`, or -1 for an item that is not counted.
     """
     for s in range(first, last):
         for at in range(indptr[s], indptr[s + 1]):

@@ -1,23 +1,24 @@
 """Represent functions of time on panels, and solve linear differential equations for them.
 
 A function of the time t >= 0 is a table of Legendre coefficients: ``y[n, j]`` belongs to the
-polynomial of degree n on panel j. Panels begin at 0 and double in length. This is fine enough for
-all time scales between the first and the last panel, because at time t a sum of terms t^a exp(-q t)
-changes only on the scale of t.
+polynomial of degree n on panel j. Panels begin at 0 and double in length. These lengths are small
+enough for all time scales between the first and the last panel, because at time t a sum of terms
+t^a exp(-q t) changes only on the scale of t.
 
-The equation y' = f - q y has a function f on panels as its source. It is integrated once. This
+The source f of the equation y' = f - q y is a function on panels. Integrating the equation once
 gives a tridiagonal system for the coefficients of each panel, because the integral of a Legendre
-polynomial is the difference of its two neighbours. All pivots are positive, for any q. All panels
-are solved together in vectorised loops, and are then connected by their values at the ends.
+polynomial is proportional to the difference of its two neighbours. All pivots are positive, for any
+q. The systems of all panels are solved together in vectorised loops. The solutions are then
+connected by their values at the ends of the panels.
 """
 
 import numpy as np
 
 from sequela.support.jit import helper, kernel
 
-# Number of coefficients per panel. With this number the error of functions t^a exp(-q t) on a panel
-# [h, 2h] is about 1e-13, and so is that of gradients. With 16 coefficients, the gradient of ten
-# items had an error of 2e-10.
+# Number of coefficients per panel. With this number, functions t^a exp(-q t) on a panel [h, 2h] and
+# gradients have errors of about 1e-13. With 16 coefficients, the gradient of ten items had an error
+# of 2e-10.
 DEGREES = 20
 
 
@@ -76,10 +77,10 @@ def solve_forward(y, f, q, start, half, room):
 
 @helper
 def reverse_time(reversed_, y, scale):
-    """Fill the coefficients of y(T - t), from those of y(t) and multiplied by `scale`.
+    """Fill the coefficients of y(T - t) from those of y(t), where T is the end of the last panel.
 
-    `scale` is an array like y. The order of the panels is reversed, and polynomials of odd degree
-    change their sign.
+    Each coefficient of y is multiplied by its entry of `scale`. The order of the panels is
+    reversed, and polynomials of odd degree change their sign.
     """
     degrees, panels = y.shape
     for n in range(degrees):
@@ -90,7 +91,10 @@ def reverse_time(reversed_, y, scale):
 
 @kernel
 def legendre_at(panel, values, edges, times):
-    """Fill ``panel[a]``, the panel of each time, and ``values[a, n]``, the Legendre polynomials."""
+    """Fill ``panel[a]``, the panel of time a, and ``values[a, n]``, the Legendre polynomials there.
+
+    `edges` are the ends of the panels, beginning with 0.
+    """
     panels = edges.shape[0] - 1
     degrees = values.shape[1]
     for a in range(times.shape[0]):
@@ -113,7 +117,8 @@ def integral_at(x, coefficients):
     here = x
     total = coefficients[0] * (x + 1.0)
     for n in range(1, coefficients.shape[0]):
-        # The integral for degree n is the difference of its two neighbours, divided by 2n + 1.
+        # The integral of the polynomial of degree n is the difference of its two neighbours (the
+        # polynomials of degree n + 1 and n - 1), divided by 2n + 1.
         after = ((2 * n + 1) * x * here - n * before) / (n + 1)
         total += coefficients[n] * (after - before) / (2 * n + 1)
         before = here

@@ -66,7 +66,7 @@ def exit_rates(lattice, rest):
 
 @helper
 def log_step(lattice, before, c):
-    """Return the log-rate of c in the state `before`, including known orders."""
+    """Return the log-rate of c in the state `before`; -inf if known orders exclude this step."""
     low = lattice.low
     high = before >> low
     rest = before & ((1 << low) - 1)
@@ -131,7 +131,10 @@ def log_forward(log_F, lattice, z):
 
 @kernel
 def log_best(best, lattice, z):
-    """Fill the log-weight of the most likely order of each R, as `log_forward` with a maximum."""
+    """Fill the log-weight of the most likely order of the items of each state R.
+
+    The recursion is that of `log_forward`, with a maximum instead of the sum.
+    """
     Q = lattice.Q
     k = lattice.k
     best[0] = -math.log(z + Q[0])
@@ -206,7 +209,7 @@ def start_at_ends(visit, lattice):
 
 @kernel
 def passage_gradient(G, visit, log_F, lattice, z):
-    """Fill G as `lattice.gradient` does, from the probabilities of visits."""
+    """Fill G as `lattice.gradient` does; `visit` receives the probabilities of visiting states."""
     low_log = lattice.low_log
     high_log = lattice.high_log
     Q = lattice.Q
@@ -253,10 +256,10 @@ def passage_moments(moments, scratch, log_F, lattice, z):
     In the `SetMoments`, ``times[:2]`` receives the mean and second moment of the observation time,
     and ``arrival_mean`` and ``arrival_second`` those of the arrival time of each item.
     ``before[b, c]`` receives P(b before c | S), and ``place[c, p]`` the probability that c arrived
-    after exactly p other needed items. The first row of `scratch` is the probability of visiting
-    each state R. The other two rows are the first two moments of the time at which R is left, given
-    that the chain visits R. Given the order, holding times are independent and exponential with
-    rate z + Q.
+    after exactly p other items that are known to be present. The first row of `scratch` is the
+    probability of visiting each state R. The other two rows are the first two moments of the time
+    at which R is left, given that the chain visits R. Given the order, holding times are
+    independent and exponential with rate z + Q.
     """
     times = moments.times
     arrival_mean = moments.arrival_mean

@@ -2,13 +2,14 @@
 
 A gamma distributed time is the sum of several exponential times (the *stages*) and of one *mixture*
 of exponential times; a heavy-tailed time is a mixture alone. With the matrix T of the rates between
-states and the diagonal matrix Q of the exit rates,
+states and the diagonal matrix Q of the exit rates, the probabilities of all states are
 
-    p = [r (r + Q - T)^-1]^stages  sum_j w_j r_j (r_j + Q - T)^-1 e_0.
+    p = [r (r + Q - T)^-1]^stages  sum_j w_j r_j (r_j + Q - T)^-1 e_0,
 
-So every stage and every node of the mixture needs one pass over the lattice of the set. All numbers
-in these passes are positive. The gradient needs the same passes backwards, with transposed
-matrices. All nodes of the mixture are computed together in one vectorised pass.
+where r is the rate of the stages, w_j and r_j are the weight and the rate of node j of the mixture,
+and e_0 is 1 for the empty set and 0 otherwise. So every stage and every node needs one pass over
+the lattice of the set. All numbers in these passes are positive. The gradient needs the same passes
+backwards, with transposed matrices. All nodes of the mixture are computed in one vectorised pass.
 """
 
 import math
@@ -89,7 +90,7 @@ def stage_forward(after, before, q, Q, r, k):
 
 @helper
 def stage_backward(a, b, q, Q, r, k):
-    """Fill a with the transposed matrix of `stage_forward` times b."""
+    """Fill a with the product of the transposed matrix of `stage_forward` and b."""
     for R in range((1 << k) - 1, -1, -1):
         total = r * b[R]
         for c in range(k):
@@ -100,7 +101,11 @@ def stage_backward(a, b, q, Q, r, k):
 
 @helper
 def collect_stage(time, ahead, a, v, scale, k):
-    """Add the contributions of one stage to the time in each state and to the gain of each step."""
+    """Add the contributions of one stage to derivatives of p, the probability of the set.
+
+    ``ahead[c, R]`` is the derivative by the rate of the step R -> R + c, and ``time[R]`` is minus
+    the derivative by the exit rate of R, which is p times the mean time spent in R.
+    """
     for R in range(1 << k):
         weight = v[R] * scale
         time[R] += weight * a[R]
@@ -135,7 +140,7 @@ def collect_mixture(time, ahead, Y, A, shares, k):
 
 @helper
 def gather(G, time, ahead, q, terms, m, k, p):
-    """Fill G as `lattice.gradient` does."""
+    """Fill G as `lattice.gradient` does, from the derivatives of p (see `collect_stage`)."""
     states = 1 << k
     for b in range(k + 1):
         for c in range(m + 1):

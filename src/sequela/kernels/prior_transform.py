@@ -1,19 +1,21 @@
-"""Theta as a smooth function of standard normal coordinates, so that every prior is the same.
+"""Theta as a smooth function of coordinates whose prior is a standard normal distribution.
 
-An interaction is ``scale * h(z)``, where h maps a standard normal variable to the shape of the
-prior (Laplace, Student t, ...). In the coordinates z the prior is a standard normal distribution
-whatever its shape: it has no kink at 0 and no heavy tails, which Hamiltonian trajectories need.
-With a Laplace prior they take steps that are five times as long as in theta itself.
+An interaction is ``scale * h(z)``, where h maps a standard normal variable z to a variable with the
+shape of the prior (Laplace, Student t, ...). In the coordinates z, every prior is a standard normal
+distribution. So it has no kink at 0 and no heavy tails, which would disturb Hamiltonian
+trajectories. With a Laplace prior, steps of trajectories in z can be five times as long as in theta
+itself.
 
-h is an odd function, given by values and slopes at equidistant nodes and cubic between them. It
-defines a proper prior for any nodes: the density of theta is the density of z divided by the slope.
+h is an odd function. It is given by values and slopes at equidistant nodes, and is cubic between
+them. For any nodes, h defines a proper prior, because the density of theta is the density of z
+divided by the slope.
 """
 
 import math
 
 from sequela.support.jit import helper
 
-# A larger log-rate is out of range; the posterior density is taken to be 0 there.
+# A theta with a larger entry is out of range: its posterior density is taken to be 0.
 LARGEST_THETA = 40.0
 
 
@@ -77,7 +79,10 @@ def shape_inverse(value, prior):
 
 @helper
 def copy_entries(target, source):
-    """Copy a square matrix. An assignment of whole arrays would take Numba five seconds more."""
+    """Copy a square matrix entry by entry.
+
+    Numba would need five more seconds to compile an assignment of whole arrays.
+    """
     for i in range(source.shape[0]):
         for j in range(source.shape[1]):
             target[i, j] = source[i, j]
@@ -91,7 +96,7 @@ def log_scale(scale, prior):
 
 @helper
 def fill_theta(theta, slope, z, scale, prior):
-    """Fill theta and its slopes by z; return whether all rates are in range."""
+    """Fill theta and its slopes (derivatives by z); return whether all entries are in range."""
     n = z.shape[0]
     unit = math.exp(log_scale(scale, prior))
     largest = -math.inf

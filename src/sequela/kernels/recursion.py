@@ -14,9 +14,9 @@ from sequela.support.jit import helper
 LOW_BITS = 6
 TILE_BITS = 5
 
-# The rows of a tile of b bits, sorted by their number of items, and where each number begins. Rows
-# with the same number of items do not depend on each other, so they are computed together. This is
-# faster, because inside one row nearly every state must wait for the result of the previous state.
+# ROW_ORDER[b] lists the rows of a tile of b bits, sorted by their number of items. The rows with i
+# items begin at LEVEL_BEGIN[b, i]. They do not depend on each other, so they are computed together.
+# This is faster, because inside one row nearly every state must wait for the previous result.
 ROW_ORDER = np.zeros((TILE_BITS + 1, 1 << TILE_BITS), np.int64)
 LEVEL_BEGIN = np.zeros((TILE_BITS + 1, TILE_BITS + 2), np.int64)
 for _bits in range(TILE_BITS + 1):
@@ -39,7 +39,7 @@ def split_bits(k):
 def tile_rates(h, base, table, rate, W, columns, count, k, first, top):
     """Fill ``h[H, c]``, c < count, in tile `top`: base rates times the effects of the high items.
 
-    `first` is the first item of the bits that number the tiles. As in `high_table`, entries of
+    The bits of the items from `first` on are the number of the tile. As in `high_table`, entries of
     items that are present in H are not set to 0.
     """
     for c in range(count):
@@ -62,9 +62,9 @@ def tile_rates(h, base, table, rate, W, columns, count, k, first, top):
 def arrive(target, source, row, l, h, H, low, k, present):
     """Add to row `target` the contributions of rows of `source` that differ in one high item.
 
-    Forward (`present` is 1), these are the rows without one of the items that this row has.
-    Backward (0), they are the rows with one more item. Two items are added at a time, which halves
-    the memory access to the target.
+    In the forward recursion (`present` is 1), these are the rows that lack one of the high items of
+    this row. In the backward recursion (`present` is 0), they are the rows with one more high item.
+    Two items are added at a time, which halves the memory access to the target.
     """
     width = target.shape[0]
     waiting = -1

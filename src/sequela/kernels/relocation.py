@@ -9,8 +9,8 @@ of the gradient over these places (Rao-Blackwell).
 Rates factorise as on the lattice, ``r_c(a, X) = h[a, c] l[c, X]``, where h depends on the chain. A
 column is *moving* if an item of S has an effect on it, and *steady* otherwise. In a large set of a
 sparse model most columns are steady. The forward pass and the draw need tables of the moving
-columns only, with one more row and column of ones for the steady columns. A sweep divides the items
-into random blocks and relocates every item once.
+columns only. One more row of ones stands for all steady columns. A sweep divides the items into
+random blocks and relocates every item once.
 """
 
 import numpy as np
@@ -29,9 +29,9 @@ def shuffle(order, rng):
 
 @helper
 def free_tables(l, lT, free, size, Wc, own, m):
-    """Fill ``l[c, X]`` and its transpose: effect of the free items of X on column c.
+    """Fill ``l[c, X]`` and its transpose: the factor of the rate of c if the items X are present.
 
-    ``own[i]`` is the column of item i itself. Its rate is 0 once i is present.
+    ``own[i]`` is the column of item i itself. The rate of this column is 0 once i is present.
     """
     for c in range(m):
         lT[0, c] = 1.0
@@ -261,7 +261,11 @@ def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m
 
 @helper
 def mean_holding_times(I, h, l, chain, length, free, size, own, rate, moving, rest, stop_rate):
-    """Fill ``I[a, X]``, 1 / exit rate, from moving columns and steady items that are absent."""
+    """Fill ``I[a, X]``, the mean time in the state (a, X), which is 1 / exit rate.
+
+    The exit rate is the sum over the moving columns and the steady items that are absent, plus
+    `rest` and `stop_rate`.
+    """
     full = 1 << size
     zero = full - full
     one = zero + 1
@@ -312,7 +316,10 @@ def moving_columns(moving, own, Wc):
 
 @helper
 def choose_block(free, chain, order, partition, start, is_free):
-    """Choose the next free items of `partition`, from `start` on (cyclic); fill the chain."""
+    """Choose the free items: those of `partition` from `start` on; fill the chain with the others.
+
+    At the end of `partition`, the choice continues at its beginning.
+    """
     k = order.shape[0]
     size = free.shape[0]
     for b in range(size):
@@ -331,10 +338,10 @@ def choose_block(free, chain, order, partition, start, is_free):
 def relocate(G, kept, order, columns, block, burn_in, sweeps, every, rng):
     """Run `burn_in` and then `sweeps` sweeps from `order`; return the number of terms added to G.
 
-    `order` holds at least two columns (positions in the set); it is changed to the last order.
-    `columns` are `SetColumns`. Of every `every` blocks, one adds its conditional expectation of the
-    gradient to G, which has the layout of `lattice.gradient`. If `kept` has rows, they receive the
-    orders after the sweeps.
+    `order` holds at least two columns (positions in the set) and is changed to the last order.
+    `columns` are `SetColumns`. After the burn-in, one of every `every` blocks adds the conditional
+    expectation of the gradient to G, which has the layout of `lattice.gradient`. If `kept` has
+    rows, row i receives the order after sweep i (the burn-in is not counted).
     """
     Wc = columns.Wc
     rate = columns.rate

@@ -10,8 +10,8 @@ from sequela.support.jit import kernel
 def sum_sample_orders(before, theta, target, orders):
     """Fill ``before[a, b]``: the expected number of samples in which a came before b.
 
-    This is the expected number of arrivals of b while a is present. For large samples, the current
-    latent order is counted. Return False if a probability underflows.
+    This is the expected number of arrivals of b while a is present. A large sample counts as 1 or
+    0, according to its current latent order. Return False if a probability underflows.
     """
     n = theta.shape[0]
     wanted = n > 0

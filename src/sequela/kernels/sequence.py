@@ -18,7 +18,8 @@ TIMED = 2  # observed at a known time, section 4.2
 def sequence_gradient(gradient, theta, sequence, kind, t, stop_rate, want_gradient, weight):
     """Return log p of `sequence`; add `weight` times its gradient to `gradient`.
 
-    All rates are stored as logarithms, so that no theta is out of range.
+    All rates are stored as logarithms, so that no theta is out of range. `kind` TIMED is an
+    exception: it gives NaN if an exit rate is out of range.
     """
     n = theta.shape[0]
     k = sequence.shape[0]

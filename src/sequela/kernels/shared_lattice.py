@@ -7,11 +7,12 @@ The probability of being observed in a state is the same for all samples:
 
 where time(R) is the expected time in R before the observation. So every subset of an observed set
 is evaluated once, although it may belong to the lattices of many sets. Sets of real data have many
-subsets in common: the union is often a third of the sum of the lattices, or less.
+subsets in common: the union often has at most a third of the states of all lattices together.
 
 States are in the order of their bit masks. This is the order of a depth-first walk through a tree
-in which a state's parent lacks its lowest item. So the rates of the states on the way from the
-empty set are enough to get those of the next state, by one product per item.
+in which the parent of a state is the state without its lowest item. So a stack with the rates of
+the states between the empty set and the current state is enough to compute the rates of the next
+state, by one product per item.
 """
 
 import math
@@ -20,7 +21,7 @@ import numpy as np
 
 from sequela.support.jit import helper
 
-# Rows have a multiple of this many entries.
+# The length of a row is a multiple of this number.
 _LANES = 8
 
 
@@ -32,9 +33,9 @@ def padded_width(n):
 
 @helper
 def padded_rates(theta, width, depths):
-    """Return a stack of rates that begins with the base rates, and the factors, as flat rows.
+    """Return two flat arrays: a stack of rates, of which row 0 has the base rates, and the factors.
 
-    The factor of an item on itself is 0: an item that is present does not come again.
+    The factor of an item on itself is 0, because an item that is present does not arrive again.
     """
     n = theta.shape[0]
     rates = np.zeros(depths * width)
@@ -51,8 +52,8 @@ def padded_rates(theta, width, depths):
 def multiply(rates, depth, factors, item, width):
     """Fill the row of rates at a depth: the row above it times the factors of an item.
 
-    Arrays are flat, and rows are given by their offsets: views of rows would take Numba more time
-    than the arithmetic.
+    Arrays are flat, and rows are given by their offsets, because making views of rows would take
+    more time than the arithmetic.
     """
     to = np.uintp(depth * width)
     above = np.uintp((depth - 1) * width)
@@ -63,7 +64,7 @@ def multiply(rates, depth, factors, item, width):
 
 @helper
 def row_sum(rates, depth, width):
-    """Return the sum of a row as eight partial sums: vectorised, in a fixed order."""
+    """Return the sum of a row, computed as eight partial sums (vectorised) in a fixed order."""
     at = np.uintp(depth * width)
     s0 = rates[at]
     s1 = rates[at + np.uintp(1)]
@@ -111,10 +112,10 @@ def forward(times, holding, rates, factors, lattice, stop_rate, width):
 
 @helper
 def close_state(total, to, below, row, rates, flow, width):
-    """Add the sums of a state and of the states below it to its item's row and to its parent.
+    """Add the sums of a state and the states below it to the row of its item and to its parent.
 
-    Four entries are read before any is written: the compiler cannot know that the rows do not
-    overlap, and would not use vectors otherwise.
+    Four entries are read before any entry is written. Otherwise the compiler, which cannot know
+    that the rows do not overlap, would not use vectors.
     """
     w = np.uintp(width)
     first = np.uintp(row)
@@ -154,9 +155,9 @@ def close_state(total, to, below, row, rates, flow, width):
 def backward(collected, times, holding, rates, factors, lattice, absence):
     """Fill ``collected[i, j]``: the derivative of the log-likelihood by the effect of i on j.
 
-    Its last row is the derivative by the base rates. It consists of the expected number of arrivals
-    of j while i is present, minus the expected integral of the rate of j. With `absence` = 0 the
-    integral is left out (use 1 for the derivative).
+    The last row holds the derivatives by the log base rates. A derivative is the expected number of
+    arrivals of j while i is present, minus the expected integral of the rate of j over this time.
+    With `absence` = 0 the integral is left out (use 1 for the derivative).
 
     When the walk leaves a state, the sums of this state and of the states below it in the tree are
     added to the row of its lowest item and to its parent.
@@ -181,7 +182,8 @@ def backward(collected, times, holding, rates, factors, lattice, absence):
                 multiply(rates, d, factors, chain[d], width)
         filled = depth
         row = np.uintp(depth * width)
-        # The empty set has no parent: the first row of `below` is not used.
+        # The sums of a state go to the row after that of its parent. The first row of `below`
+        # would belong to the parent of the empty set, and is not used.
         here = row + np.uintp(width)
         time = times[s]
         gain = lattice.samples[s] / time if lattice.samples[s] > 0.0 else 0.0

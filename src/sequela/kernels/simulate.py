@@ -6,7 +6,7 @@ padded to whole blocks, and the sum of each block is stored. So the search for t
 reads n / WIDTH + WIDTH numbers instead of n.
 
 If products of rates could leave the range of a double, `base` and `effects` hold logarithms. The
-rates are then stored up to a common factor, such that the largest is 1.
+stored rates are then divided by the largest rate.
 """
 
 import math
@@ -107,7 +107,7 @@ def simulate(base, effects, in_logs, stop_rate, first, sizes, observed, sequence
         if filled + n > sequence.shape[0]:
             return s, filled
         end = rng.standard_exponential() / stop_rate if stop_rate > 0.0 else observed[s]
-        if not end < LARGEST:  # the observation rate is almost 0
+        if not end < LARGEST:  # infinite, because the observation rate is almost 0
             end = LARGEST
         slowness = 1.0
         if in_logs:

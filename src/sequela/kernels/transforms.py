@@ -4,8 +4,9 @@ If the component leaves state R at the rate q(R), the transform of its probabili
 
     T_z(R) = (sum over b in R of r_b(R - b) T_z(R - b)) / (z + q(R)),
 
-where the sum is 1 for the empty state. It is computed at all nodes z of a path in the complex plane
-together. Real and imaginary parts are separate arrays, for vectorised loops.
+where the sum is 1 for the empty state. The transform is computed for all nodes z of a path in the
+complex plane at the same time. Real and imaginary parts are separate arrays, so that the compiler
+can vectorise the loops.
 """
 
 import numpy as np
@@ -31,8 +32,8 @@ def divide(re, im, z_re, z_im, q):
 def transform_forward(T, rates, exits, z, k):
     """Fill ``T[0, R, m]`` and ``T[1, R, m]``: real and imaginary part at the node m.
 
-    ``z[0]`` and ``z[1]`` are the parts of the nodes. `rates` and `exits` are those of
-    `components.subset_rates`.
+    ``z[0]`` and ``z[1]`` are the real and imaginary parts of the nodes. `rates` and `exits` are
+    those of `components.subset_rates`.
     """
     nodes = z.shape[1]
     for R in range(1 << k):
@@ -63,7 +64,7 @@ def transform_gradient(G, T, rates, exits, z, weights, k):
     nodes = z.shape[1]
     columns = rates.shape[1]
     full = (1 << k) - 1
-    # Twice the length: real parts, then imaginary parts.
+    # Each row holds the real parts of all nodes, and then the imaginary parts.
     L = np.empty((1 << k, 2 * nodes))
     here = np.empty(2 * nodes)
     steps = np.empty(columns)

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["LARGEST_CAREFUL_SET", "careful_set"]
 
 LARGEST_CAREFUL_SET = 6
-# Equal exit rates would lead to a division by zero, so multiples of 10^-22 (relative to the
-# observation time) are added to them. This changes log p by less than the precision of a double.
+# Equal exit rates would lead to a division by zero. So a different multiple of 10^-22 is added to
+# each exit rate times the observation time. This changes log p by less than the precision of a
+# double.
 _APART = 22
 _GUARD_DIGITS = 40
 
@@ -66,7 +67,7 @@ class _Exponentials:
         self.p = self._at_end(self.forward[-1])
 
     def _forward(self) -> list[dict[int, Decimal]]:
-        """Return a[R][T] with P(in R at s) = sum over T of a[R][T] exp(-exit(T) s)."""
+        """Return a[R][T] with P(in R at s) = sum over states T of a[R][T] exp(-exit(T) s)."""
         found: list[dict[int, Decimal]] = [{0: Decimal(1)}]
         for R in self.states[1:]:
             here: dict[int, Decimal] = {}
@@ -79,7 +80,10 @@ class _Exponentials:
         return found
 
     def _backward(self) -> list[dict[int, Decimal]]:
-        """Return b[R][U] with P(from R to S in s) = sum over U of b[R][U] exp(-exit(U) s)."""
+        """Return b[R][U] with P(from R to S in s) = sum over states U of b[R][U] exp(-exit(U) s).
+
+        S is the state with all items.
+        """
         last = len(self.states) - 1
         found: list[dict[int, Decimal]] = [{} for _ in self.states]
         found[last] = {last: Decimal(1)}

@@ -1,7 +1,7 @@
 """Draw the missing cells of samples with more missing cells than a lattice can sum over.
 
-Each completed set is then evaluated exactly. Many draws give the same completed set, for the same
-sample and for others, so each distinct completed set is evaluated once.
+Each completed set is then evaluated exactly. Many draws give the same completed set, even draws of
+different samples, so each distinct completed set is evaluated only once.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class CompletedSets(Draws):
         work = ExactWork(parameters, sets, blocks, want_gradient=True)
         run_all(work.pieces, n_threads)
         gradient = work.finish(n_threads)
-        assert gradient is not None  # noqa: S101 - it was asked for
+        assert gradient is not None  # noqa: S101 - want_gradient is True
         return gradient
 
 
@@ -198,7 +198,8 @@ class SampledCompletions(NamedTuple):
     Attributes
     ----------
     log_p, variance : arrays
-        The log-probability of each sample, NaN if it was not requested, and its variance.
+        The estimated log-probability of each sample, and the variance of this estimate. Both are
+        NaN if the log-probabilities were not requested.
     gradient, gradient_variance : arrays (n, n) or None
         The weighted sum of the gradients of the samples, and the variance of this sum.
     present : list of arrays
@@ -248,16 +249,16 @@ def _values(
     rng: np.random.Generator,
     n_threads: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return log p of samples, by importance sampling, and its variance.
+    """Return estimates of log p of samples by importance sampling, and their variances.
 
-    A proposal T draws each missing cell independently. The probability that the item is present is
-    its share among the draws from the posterior. The mean of p(T) / P(proposal T) is an unbiased
-    estimate of p.
+    A proposal T is a completed set whose missing cells are drawn independently. An item is present
+    with the probability that is its share among the draws from the posterior. The mean of
+    p(T) / P(proposal T) is an unbiased estimate of p.
     """
     proposed, log_q = [], []
     for drawn in cells:
-        # Count one more draw with the item and one more without it, so that no probability of a
-        # proposal is 0 or 1.
+        # Count half a draw more with the item and half a draw more without it, so that no
+        # probability of a proposal is 0 or 1.
         share = (drawn.sum(axis=0) + 0.5) / (len(drawn) + 1.0)
         new = rng.random(drawn.shape) < share
         proposed.append(new.astype(np.uint8))
@@ -270,5 +271,5 @@ def _values(
     count = weight.shape[1]
     log_p = top[:, 0] + np.log(mean)
     variance = weight.var(axis=1, ddof=1) / (count * mean**2)
-    # If all proposals are equal, the variance is estimated as if one of them were different.
+    # If all weights are equal, their variance is 0. The lower bound avoids a variance of 0 then.
     return log_p, np.maximum(variance, 0.25 / count**2)

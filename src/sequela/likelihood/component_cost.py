@@ -27,7 +27,7 @@ __all__ = [
 
 # Smaller sets are always evaluated on their lattice, which takes less than a millisecond.
 LEAST_COMPONENT_SET = 13
-# The fixed cost of a set by components, as a number of operations on a lattice.
+# The fixed cost of evaluating a set by components, as a number of operations on a lattice.
 COMPONENT_OVERHEAD = 5e6
 # Larger components need more memory than any budget.
 LARGEST_COMPONENT = 24
@@ -40,7 +40,7 @@ _COEFFICIENTS = 20 * 16
 def work_of_components(
     parameters: Parameters | None, parts: list[Component], budget: Budget
 ) -> float:
-    """Return the number of operations for a set by components; infinity if beyond the budget.
+    """Return the number of operations to evaluate a set by components; inf if beyond the budget.
 
     If `parameters` is None, only the sizes of the components are tested. Otherwise the range of
     their rates is tested too.
@@ -59,7 +59,10 @@ def work_of_components(
 
 
 def component_cost(parameters: Parameters, items: NDArray[np.int64]) -> tuple[float, float]:
-    """Return the number of operations and of bytes for a set by components, without a budget."""
+    """Return the numbers of operations and of bytes to evaluate a set by components.
+
+    The budget is not tested.
+    """
     parts, _ = components_of(items, parameters.children)
     functions = [2.0**part.size * _COEFFICIENTS for part in parts]
     work = sum(f * (3 * part.size + 30) for f, part in zip(functions, parts, strict=True))
@@ -67,7 +70,10 @@ def component_cost(parameters: Parameters, items: NDArray[np.int64]) -> tuple[fl
 
 
 def has_small_components(parameters: Parameters, items: NDArray[np.int64]) -> bool:
-    """Return whether a small set has components that give its observation time much faster."""
+    """Return whether a small set has components that give its time much faster than its lattice.
+
+    This is for quantiles of the observation time.
+    """
     if items.size >= LEAST_COMPONENT_SET:
         return False
     parts, _ = components_of(items, parameters.children)

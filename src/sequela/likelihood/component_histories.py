@@ -1,12 +1,12 @@
 """Compute exact arrival times and orders of a set that consists of small components.
 
-Given the observation time t, components are independent. Moments of the arrival times, and orders
-within a component, need one pass over its states. The probability that an item of one component
-arrived before an item of another is a double integral over t and over the moments s before t. The
-integrand is the probability that the first item is present at s, times the arrival density of the
-second item. The position of an item among all others depends on the number of items that are
-present at s. The generating function of this number is a product over the components. For isolated
-items there are closed forms.
+Given the observation time t, components are independent. Means and variances of the arrival times,
+and orders within a component, need one pass over the states of the component. The probability that
+an item of one component arrived before an item of another component is a double integral over t and
+over the times s before t. The integrand is the probability that the first item is present at s,
+times the density of the arrival of the second item at s. The position of an item among all others
+depends on the number of items that are present at s. The generating function of this number is a
+product over the components. For isolated items there are closed forms.
 """
 
 from __future__ import annotations
@@ -40,13 +40,16 @@ __all__ = ["ComponentHistory"]
 
 # Largest number of values in the products of generating functions that are in memory together.
 _MOST_NUMBERS = 1 << 21
-# The posterior of the observation time becomes narrower with the square root of the set size. With
-# panels that double in length, errors of arrivals were 1e-12 for 24 items and 1e-5 for 250.
+# The posterior of the observation time becomes narrower with the square root of the set size, so
+# larger sets need shorter panels. With panels that double in length, errors of arrival times were
+# 1e-12 for 24 items and 1e-5 for 250.
 _ITEMS_PER_SPLIT = 24.0
-# Gauss points on each interval of the moments before an observation.
+# Gauss points on each interval of the times before an observation: the smallest number, and the
+# number of additional points per item of the set.
 _LEAST_POINTS = 10
 _POINTS_PER_ITEM = 0.5
-# If rate times time is smaller, arrival moments of an isolated item are computed by a power series.
+# If rate times time is smaller than this, the mean and the second moment of the arrival time of an
+# isolated item are computed by a power series.
 _SERIES = 0.5
 
 
@@ -112,7 +115,8 @@ class ComponentHistory:
 
     def _solve(self) -> ComponentSets:
         sets = [self.items]
-        # The backward functions depend on the posterior of the time, which needs more panels.
+        # The backward functions depend on the posterior of the time. It is narrow for large sets,
+        # which then need more panels.
         splits = int(np.ceil(np.sqrt(max(self.items.size, 1) / _ITEMS_PER_SPLIT)))
         solved = ComponentSets(
             self.parameters, decompose_by(self.parameters.children, sets), sets, splits=splits
@@ -247,7 +251,10 @@ class _Parts:
 
 
 def _pieces(moments: int, numbers: int) -> Iterator[slice]:
-    """Yield slices of the moments that are small enough for the memory."""
+    """Yield slices of the moments that are small enough for the memory.
+
+    `numbers` is the number of values in memory per moment.
+    """
     step = max(1, _MOST_NUMBERS // max(numbers, 1))
     for start in range(0, moments, step):
         yield slice(start, start + step)
@@ -287,9 +294,10 @@ def _add_places(
 def _truncated_exponential(
     x: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the first two moments of an exponential time truncated at t, divided by t and t^2.
+    """Return mean and second moment of an exponential time truncated at t, divided by t and t^2.
 
-    x is the rate times t. The results are 1/x - 1/(e^x - 1) and 2/x^2 - (1 + 2/x)/(e^x - 1).
+    x is the rate times t. The mean divided by t is 1/x - 1/(e^x - 1), and the second moment divided
+    by t^2 is 2/x^2 - (1 + 2/x)/(e^x - 1).
     """
     small = np.minimum(x, _SERIES)
     square = small * small
@@ -309,7 +317,8 @@ def _truncated_exponential(
     return first, second
 
 
-# x / (e^x - 1) = 1 - x/2 + sum of B_2n x^2n / (2n)!, divided by x^2.
+# The coefficients B_2n / (2n)! of x^2n in x / (e^x - 1) = 1 - x/2 + sum of B_2n x^2n / (2n)!, where
+# B_2n are the Bernoulli numbers and n is at least 1.
 _BERNOULLI = (
     1.0 / 12.0,
     -1.0 / 720.0,

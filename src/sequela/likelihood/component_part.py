@@ -35,14 +35,15 @@ class ComponentPart:
     distinct : DistinctSamples
         All distinct samples of the fit.
     places : array of int
-        Which of them are evaluated by components.
+        The positions of the distinct samples that are evaluated by components.
     support : array of bool, (n, n)
         The entries of theta that may differ from zero.
     budget : Budget
         The largest cost of components.
     known : dict or None
-        For `quick_components`: what is known from earlier evaluations about the observation time of
-        each set. It is changed by evaluations. None means that components are never quick.
+        The posterior of the observation time of each set at its last evaluation, which
+        `quick_components` needs. Evaluations change it. None means that `quick_components` is not
+        used.
 
     Attributes
     ----------
@@ -92,7 +93,8 @@ class ComponentPart:
     ) -> tuple[float, NDArray[np.float64]]:
         """Return the contribution of the sets to loss and gradient.
 
-        If `approximate`, a full gradient leaves out the entries outside the support.
+        The loss is infinite if the components are out of range or not accurate. If `full` is False
+        or `approximate` is True, the entries of the gradient outside the support are incomplete.
         """
         assert self._decomposition is not None  # noqa: S101 - there are such sets
         nowhere = np.inf, np.zeros((self._n, self._n))
@@ -119,7 +121,11 @@ class ComponentPart:
     def _quickly(
         self, parameters: Parameters, threads: int
     ) -> tuple[float, NDArray[np.float64]] | None:
-        """Return value and gradient by quick components, or None if they are not precise enough."""
+        """Return the weighted sum of log p and its gradient by `QuickComponents`.
+
+        Return None if the result is not precise enough, or if the posterior of the time of a set is
+        not known yet.
+        """
         assert self._decomposition is not None  # noqa: S101 - there are such sets
         begun = [self._known[s] for s in map(int, self.places) if s in self._known]
         if len(begun) < len(self.sets):

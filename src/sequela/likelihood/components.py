@@ -4,11 +4,11 @@ Given the observation time t, the components of a set (`decomposition`) are inde
 
     p(S) = integral of stop_rate exp(-stop_rate t) prod_c p_c(t) prod_i (1 - exp(-w_i t)) exp(-v t),
 
-with the components c, the isolated items i, and the total rate v of the absent items on which no
-item of S acts. The functions p_c come from `kernels.components`, on panels of time that double in
-length; the integral uses Gauss's rule on each panel. A component that several sets share is
-evaluated once. Its gradient is also computed once: the contributions of the sets are first added
-up, as a function of time.
+with the components c, the isolated items i and their base rates w_i, and the total rate v of the
+absent items on which no item of S acts. The functions p_c come from `kernels.components`, on panels
+of time that double in length. The integral uses Gauss's rule on each panel. A component that
+several sets share is evaluated only once. Its gradient is also computed only once, because the
+weighted posteriors of the time of these sets are first added up.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ __all__ = [
     "time_bounds",
 ]
 
-# If rates differ by a factor of more than 2^50, sets are evaluated by another method.
+# The largest number of panels. A set with a rate above 2^(MOST_PANELS - 12) could need more, so it
+# is evaluated by another method.
 MOST_PANELS = 56
 # The largest accepted relative error of a probability.
 ACCURACY = 1e-9
@@ -59,7 +60,7 @@ ACCURACY = 1e-9
 # largest set. On [h, 2h] the integrand of a set of k items changes by a factor of up to 2^k.
 _LEAST_POINTS = 32
 _POINTS_PER_ITEM = 0.45
-# Number of panels that is enough for most data sets, in which rates differ by a factor of a
+# This number of panels is enough for most data sets, in which rates differ by a factor of at most a
 # million.
 _USUAL_PANELS = 20
 
@@ -121,7 +122,10 @@ class TimeGrid:
         return np.log(self.half[:, None] * _gauss(self.points)[1]).ravel()
 
     def values(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a function at all points, from its Legendre coefficients (degrees, panels)."""
+        """Return the values of a function at all points.
+
+        `coefficients` are its Legendre coefficients (degrees, panels).
+        """
         return (_gauss(self.points)[2] @ coefficients).T.ravel()
 
     def polynomials(
@@ -134,10 +138,10 @@ class TimeGrid:
         return panel, values
 
     def project(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the coefficients of a function that represents weights at the points.
+        """Return the coefficients of a function of time that represents weights at the points.
 
-        The integral of this function times any polynomial is the weighted sum of the values of the
-        polynomial at the points.
+        The integral of this function times a polynomial (of a degree below DEGREES on each panel)
+        is the weighted sum of the values of the polynomial at the points.
         """
         moments = _gauss(self.points)[2].T @ weights.reshape(-1, self.points).T
         scale = (2.0 * np.arange(DEGREES) + 1.0)[:, None] / (2.0 * self.half)[None, :]
@@ -197,7 +201,7 @@ class ComponentFunction:
         return relative
 
     def source(self, grid: TimeGrid, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the coefficients of the function: weight of a time divided by the probability."""
+        """Return the coefficients of the weights of the times divided by the scaled probability."""
         largest = max(float(weights.max(initial=0.0)), 1e-300)
         return grid.project(np.where(weights > 1e-30 * largest, weights, 0.0) / self.scaled)
 
@@ -247,7 +251,7 @@ class ComponentSets:
     log_p : array
         After `solve`: log-probabilities of the sets.
     posterior : array (sets, points)
-        After `solve`: posterior weights of the observation time at the points of `grid`.
+        After `solve`: posterior probabilities of the points of `grid` as the observation time.
     errors : array
         After `solve`: bounds of the relative errors of the probabilities.
     """
@@ -281,7 +285,10 @@ class ComponentSets:
 
     @cached_property
     def touched(self) -> NDArray[np.bool_]:
-        """Which items (columns) are in a set (row) or affected by it; other rates are constant."""
+        """Whether an item (column) is in a set (row), or the set acts on it.
+
+        The rates of all other items are constant.
+        """
         found = np.zeros((len(self.sets), self.parameters.n), dtype=np.bool_)
         for s, items in enumerate(self.sets):
             found[s, items] = True
@@ -307,7 +314,7 @@ class ComponentSets:
         return TimeGrid.between(first, last, largest, self.splits)
 
     def log_joint(self, s: int, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the log-density of a set and its observation time, up to a constant."""
+        """Return the log-density of a set and its time, at the given times, up to a constant."""
         components, isolated = self.parts(s)
         log_density: NDArray[np.float64] = -float(self.drop[s]) * times
         for c in components:

@@ -1,15 +1,15 @@
-"""The entries of the gradient between different components, which the KKT residual needs.
+"""Compute the entries of the gradient between items of different components.
 
-The corresponding entries of theta are zero, so a step that changes only the present interactions
-does not need these derivatives. Each derivative is an integral over the observation time and over
-the moments before it (`kernels.crossing`). The contribution of an item depends only on its own
-component and the time, so it is evaluated once for all sets that contain the component. Sets differ
-only in the weights of the times.
+The KKT residual needs these entries. The corresponding entries of theta are zero, so a step that
+changes only the present interactions does not need them. Each entry is an integral over the
+observation time and over the points in time before it, the *moments* (`kernels.crossing`). The
+contribution of an item depends only on its own component and the time, so it is evaluated once for
+all sets that contain the component. Sets differ only in the weights of the times.
 
 The entry (i, j) is simpler if j is an isolated item, or an item with a constant rate: the density
-of its arrival does not depend on the moment. The inner integral is then the time during which item
-i is present, and a set needs one small matrix product. Sets of hundreds of items consist almost
-entirely of such items.
+of the arrival of j, minus the mean rate of j, does not depend on the moment. The inner integral
+then needs only the time during which item i is present, and a set needs one small matrix product.
+Sets of hundreds of items consist almost entirely of such items.
 """
 
 from __future__ import annotations
@@ -43,12 +43,14 @@ CROSS_ACCURACY = 1e-8
 # split into portions.
 _MOST_BYTES = 3e8
 # Largest number of bytes for partial sums of the gradient, and the largest number of partial sums.
-# Both depend only on the problem, so that results are the same for any number of threads.
+# The number of sums depends only on the problem and not on the number of threads, so that results
+# do not depend on it either.
 _MOST_SUM_BYTES = 2.5e8
 _MOST_SUMS = 16
 # Largest number of rows in one matrix product.
 _MOST_ROWS = 512
-# If rate times time is smaller, the time that an item is present is computed by a power series.
+# If rate times time is smaller than this, the share of the time in which an item is present is
+# computed by a power series.
 _SMALL = 1e-2
 
 
@@ -82,13 +84,13 @@ class CrossGradient:
         self._isolated = solved.decomposition.isolated
 
     def gradient(self, weights: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]:
-        """Return the weighted sum over the sets; entries within components are 0."""
+        """Return the weighted sum of the gradients of all sets; entries within components are 0."""
         self._shared = SharedTimes(self.solved, self._precision)
         times = self._shared.times
         self._pooled = self._shared.pooled(weights)
         self._members = self._membership()
-        # For each observation time: how long each item of a component has been present, and the
-        # errors.
+        # For each observation time: the mean time for which each item of a component has been
+        # present, and the error of each component.
         self._lasting = np.zeros((self._row_start[-1], times.size))
         self._worst = np.zeros((len(self.solved.functions), times.size))
         n = self.parameters.n
@@ -153,7 +155,7 @@ class CrossGradient:
     def _tables(
         self, c: int, portion: NDArray[np.int64], moments: Moments
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the presence of items and the steps of columns of a component at all moments."""
+        """Return X and Y of `presence_and_steps` for a component, at all moments."""
         f: ComponentFunction = self.solved.functions[c]
         needed = self._members[0][:, c] @ self._pooled[:, portion] > 0.0
         X = np.empty((f.k, int(moments.start[-1])))
@@ -201,8 +203,8 @@ class CrossGradient:
             same = np.arange(isolated.size)
             entries[same + rows.size - isolated.size, same] = 0.0
             total[np.ix_(rows, self._isolated[isolated])] += entries
-            # For columns with constant rates: minus the rate, times how long the row item is
-            # present.
+            # If the rate of the column is constant, the entry is minus this rate times the time for
+            # which the item of the row is present.
             steady = np.where(solved.touched[s], 0.0, rate)
             total[rows] -= np.multiply.outer(present.sum(axis=1), steady)
 
@@ -219,7 +221,7 @@ class CrossGradient:
 
 
 class _Products:
-    """Products of rows and columns of components at some times, added to gradients."""
+    """The products of rows and columns of components at some times, which `add` adds to a sum."""
 
     def __init__(
         self,
@@ -243,8 +245,8 @@ class _Products:
     def _add_time(self, place: int, total: NDArray[np.float64]) -> None:
         """Add the products at one time: for all sets together, or set by set if that is faster.
 
-        For all sets together, every pair of components is computed once, even if no set contains
-        both.
+        If all sets are computed together, every pair of components is computed once, even pairs
+        that no set contains.
         """
         cross = self.cross
         sets = np.nonzero(cross._pooled[:, self.portion[place]])[0]  # noqa: SLF001 - part of it
@@ -324,7 +326,7 @@ def _add_products(
 
 
 def _present_share(wt: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean share of [0, t] in which an isolated item is present, if present at t.
+    """Return the mean share of [0, t] in which an isolated item is present, if it is present at t.
 
     For an item with the rate w, the share is 1 / (1 - exp(-wt)) - 1 / wt.
     """

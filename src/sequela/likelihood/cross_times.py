@@ -1,9 +1,9 @@
 """Choose the times at which gradients between components are evaluated.
 
-These are observation times and moments before them. All sets share one grid over log t, so that
-quantities which depend only on a component and the time are evaluated once. A large set has a
-narrow posterior and uses every point of the grid. A small set uses every second, fourth or 2^m-th
-point.
+These are observation times and points in time before them (*moments*). All sets share one grid over
+log t, so that quantities which depend only on a component and the time are evaluated once. A large
+set has a narrow posterior of the time and uses every point of the grid. A small set uses every
+second, fourth or 2^m-th point.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Precision:
     tail : float
         The integral ends where the posterior falls below this share of its largest value.
     step, step_of_width : float
-        The step of the trapezoidal rule over log t. It is `step` for few items, and at most
-        `step_of_width` / sqrt(k + 1) for a set of k items, because 1 / sqrt(k + 1) is about the
-        width of the posterior. The error is about exp(-pi^2 / step) for few items, and
-        exp(-2 (pi / step_of_width)^2) for many.
+        The step of the trapezoidal rule over log t for a set of k items is at most `step`, and at
+        most `step_of_width` / sqrt(k + 1), because 1 / sqrt(k + 1) is about the width of the
+        posterior of log t. The error is about exp(-pi^2 / step) for few items, and
+        exp(-2 (pi / step_of_width)^2) for many items.
     points : int
         Number of Gauss points per interval. The intervals divide [0, t], and their lengths halve
         towards both ends.
@@ -138,7 +138,10 @@ class SharedTimes:
 
 @lru_cache(maxsize=64)
 def unit_moments(halvings: int, points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return points in [0, 1] and their weights, on intervals that halve towards both ends."""
+    """Return Gauss points in [0, 1] and their weights.
+
+    The points lie on intervals whose lengths halve towards both ends.
+    """
     edges = np.concatenate([[0.0], 2.0 ** np.arange(-halvings - 1.0, 0.0)])
     nodes, weights = np.polynomial.legendre.leggauss(points)
     half = np.diff(edges)[:, None] / 2.0
@@ -152,7 +155,7 @@ def moments_before(
 ) -> tuple[Moments, NDArray[np.float64], NDArray[np.float64]]:
     """Return moments between 0 and each time that are dense enough for the fastest rate.
 
-    Returns the moments on the grid, their times, and their weights.
+    Return the moments as points on panels, their times, and their weights.
     """
     turns = np.maximum(fastest * times / precision.resolved, 2.0)
     halvings = np.minimum(np.ceil(np.log2(turns)), _MOST_HALVINGS).astype(int)

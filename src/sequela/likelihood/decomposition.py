@@ -1,9 +1,10 @@
 """Split a set into components of items that influence one another, and isolated items.
 
 Two items of a set S belong to the same component if one acts on the other, or if both act on the
-same item outside S. Every item on which a component acts is one of its own items or outside S.
-Therefore a component is the same in every set that contains it. An item of S is isolated if it acts
-on no item and no item of S acts on it.
+same item outside S. Every item on which a component acts is one of its own items or outside S. So
+the other items of S do not change the rates of a component, and it needs to be evaluated only once
+for all sets that contain it. An item of S is isolated if it acts on no item and no item of S acts
+on it.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ __all__ = ["Component", "Decomposition", "acting", "components_of", "decompose",
 
 @dataclass(frozen=True)
 class Component:
-    """Items that influence one another, and the items outside the set on which they act.
+    """Items of a set that influence one another, and the items outside the set on which they act.
 
     Attributes
     ----------
     items : tuple of int
-        The items of the set, ascending.
+        The items of the component, ascending.
     children : tuple of int
-        The items outside the set on which they act, ascending.
+        The items outside the set on which items of the component act, ascending.
     """
 
     items: tuple[int, ...]
@@ -41,12 +42,12 @@ class Component:
 
     @property
     def size(self) -> int:
-        """Number of items of the set."""
+        """Number of items of the component."""
         return len(self.items)
 
     @property
     def columns(self) -> NDArray[np.int64]:
-        """All items whose rate depends on the state; the items of the set come first."""
+        """The items and children of the component; only their rates depend on its state."""
         return np.array([*self.items, *self.children], dtype=np.int64)
 
 
@@ -97,7 +98,7 @@ def components_of(
 
 @dataclass(frozen=True)
 class Decomposition:
-    """The distinct components and isolated items of many sets, and those of each set.
+    """The distinct components and isolated items of many sets, with lists of those of each set.
 
     Attributes
     ----------

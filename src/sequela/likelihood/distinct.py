@@ -102,7 +102,7 @@ class DistinctSamples:
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """Shares of the samples."""
+        """The share of each distinct sample in the total weight of all samples."""
         return self.sets.weights
 
     @cached_property
@@ -115,7 +115,7 @@ class DistinctSamples:
         return self.sets.items[self.sets.start[index] : self.sets.start[index + 1]]
 
     def known(self, index: int) -> PartialSet | None:
-        """Return the present and missing items and known orders; None for a complete sample."""
+        """Return the items, missing cells and known orders of a sample; None if it is complete."""
         return self._known.get(index)
 
     def as_partial(self, index: int) -> PartialSet:
@@ -129,7 +129,10 @@ class DistinctSamples:
         return self._data is not None and self._data.missing is not None
 
     def missing_table(self, n: int) -> NDArray[np.float64] | None:
-        """Return the missing cells as an array (samples, n) of 0 and 1; None if there are none."""
+        """Return an array (distinct samples, n): 1 for a missing cell, 0 for others.
+
+        Return None if no cell is missing.
+        """
         if self._data is None or self._data.missing is None:
             return None
         return self._data.missing[self.first].astype(np.float64).reshape(len(self), n)
@@ -182,7 +185,7 @@ def _partly_known(data: Dataset) -> NDArray[np.bool_]:
 
 
 def _other_knowledge(data: Dataset) -> NDArray[np.int64]:
-    """Return a number for each combination of missing cells and known orders."""
+    """Return for each sample the number of its combination of missing cells and known orders."""
     cells = [b""] * data.n_samples
     if data.missing is not None:
         cells = [row.tobytes() for row in np.packbits(data.missing, axis=1)]

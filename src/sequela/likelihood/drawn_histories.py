@@ -48,7 +48,7 @@ _VALUE_NODES = 12
 _MOST_COPIES = 2e4
 _MOST_HISTORIES = 6.4e5
 # Number of histories per piece of work, and number of samples whose chains share a stream of random
-# numbers. Both are independent of the number of threads, so that sums are too.
+# numbers. Both do not depend on the number of threads, so that results do not depend on it either.
 _TOGETHER = 4096
 _SAMPLES_TOGETHER = 32
 
@@ -98,7 +98,10 @@ class Histories(Draws):
         key: tuple[int, tuple[int, ...]],
         n_threads: int,
     ) -> Histories:
-        """Return the chains after `kept` draws each; `key` is the seed and index of streams."""
+        """Return the chains after `kept` draws each.
+
+        `key` holds the seed and the index of the random streams.
+        """
         burn_in = BURN_IN if self.kept.shape[2] else FIRST_BURN_IN
         shape = (len(partials), CHAINS, kept)
         new = Histories(
@@ -159,7 +162,10 @@ class Histories(Draws):
     def slopes(
         self, parameters: Parameters, effects: NDArray[np.float64], n_threads: int
     ) -> NDArray[np.float64]:
-        """Return the sum of gradient times effects for every draw (samples, chains, draws)."""
+        """Return the derivative of log p of every draw by a common factor of all effects.
+
+        The result is an array (samples, chains, draws).
+        """
         slopes = np.empty(self.lengths.size)
         orders, lengths = self.kept.reshape(-1, parameters.n), self.lengths.ravel()
 
@@ -185,8 +191,8 @@ class DrawnHistories:
     """The samples of a fit whose histories are drawn, and their likelihood at any theta.
 
     At a theta that differs from the theta of the draws, each draw is weighted by the ratio of its
-    probabilities at the two thetas. If several samples are equal, there are chains for each of
-    them, so that all draws have about the same weight.
+    probabilities at the two thetas. A sample with a large weight has several copies with chains of
+    their own, so that all draws have about the same weight.
 
     Parameters
     ----------
@@ -200,7 +206,8 @@ class DrawnHistories:
     Attributes
     ----------
     effective : float
-        The effective share of the draws at the last evaluation: a mean over the samples.
+        The effective number of draws divided by their number, at the last evaluation. It is a mean
+        over the samples.
     """
 
     def __init__(
@@ -308,11 +315,11 @@ def sample_histories(
     observation: Observation,
     settings: Settings,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return log p of samples, their variances, the weighted gradient, and its variance.
+    """Return estimates of log p, their variances, the weighted gradient, and its variance.
 
-    If all effects are zero, log p is known. On a path of models, all effects grow from zero to
-    those of theta. The derivative of log p along this path is a mean over drawn histories, and
-    log p at theta is the integral of this derivative.
+    If all effects are zero, log p is known. Along a path of models, all effects grow from zero to
+    those of theta. The derivative of log p along this path is a mean over drawn histories. Log p at
+    theta is its known value at the start of the path plus the integral of this derivative.
     """
     nodes, factors = np.polynomial.legendre.leggauss(_VALUE_NODES)
     log_p = independent_log_p(parameters, partials)

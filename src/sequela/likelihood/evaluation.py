@@ -217,12 +217,12 @@ class Likelihood:
         value: bool,
         gradient: bool,
     ) -> Iterator[tuple[NDArray[np.int64], SampledCompletions]]:
-        """Yield (positions, log-likelihoods) of samples whose missing cells are drawn."""
+        """Yield the positions of samples whose missing cells are drawn, with their estimates."""
         for way in (Way.COMPLETIONS, Way.HISTORIES):
             places = np.flatnonzero(ways == way)
             if not places.size:
                 continue
-            # Imported here, because few data sets need them.
+            # Imported here, because few data sets need these modules.
             from sequela.likelihood.completions import SampledCompletions
             from sequela.likelihood.drawn_histories import sample_histories
 
@@ -389,7 +389,8 @@ def log_likelihood(
     Returns
     -------
     float, or float and array
-        For standard errors and the method of each sample see `evaluate`.
+        The mean log-likelihood, and its gradient if `return_gradient` is True. `evaluate` also
+        returns standard errors and the method of each sample.
 
     Examples
     --------

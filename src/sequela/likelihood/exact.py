@@ -108,7 +108,7 @@ class ExactWork:
     log_p : array
         Log-probability of each distinct sample; NaN for samples that are not exact.
     beyond : list of int
-        After `finish`: the sets whose rates are out of the range of a double; log p is NaN.
+        After `finish`: the sets whose rates are out of the range of a double. Their log p is NaN.
     """
 
     def __init__(

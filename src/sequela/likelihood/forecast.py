@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LONG", "Forecast", "evaluation_seconds", "forecast_histories", "within_seconds"]
 
-# If a computation takes longer than this many seconds, its predicted time and memory are shown.
+# If a computation is predicted to take longer than this many seconds, its predicted time and memory
+# are shown.
 LONG = 60.0
 
 # A set of at most _SMALL_SET items takes about _SMALL_SECONDS, for every theta.
@@ -42,8 +43,9 @@ _COMPONENT_SPEED = {False: 3e9, True: 1e10}
 _LATTICE_SPEED = {False: 5e8, True: 1e8}
 # Seconds per sampled set, as (a fixed part, a part per item).
 _SAMPLED_SECONDS = {False: (5e-3, 8e-4), True: (2e-2, 1.5e-3)}
-# The limit on the work per set is halved until a table is within its limits, but at most this many
-# times. Further halving would change nothing, because small sets are always exact.
+# The limit on the work per set is halved until the time and memory of a table are within their
+# limits, but at most this many times. More halvings would change nothing, because small sets are
+# always exact.
 _MOST_HALVINGS = 14
 # Largest number of bytes per thread for a table.
 _MOST_MEMORY = 4e8
@@ -138,8 +140,9 @@ def within_seconds(
 ) -> tuple[Budget, Forecast, Forecast]:
     """Return a budget with which a table takes at most `seconds` and 400 MB per thread.
 
-    Also return the predictions for the default budget and for the returned budget. With a smaller
-    budget, the sets with the most work are sampled.
+    If no tested budget is small enough, it is the one that comes closest. Also return the
+    predictions for the default budget and for the returned budget. With a smaller budget, the sets
+    with the most work are sampled.
     """
     budget = Budget()
     whole = forecast_histories(parameters, distinct, budget, quantiles=quantiles)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GridDistribution", "quantiles_on_grid"]
 
-# For plots: the probability that is left out at each end of the grid, and its number of points.
+# For plots: the probability that is left out at each end of the grid, and the number of points.
 _TAIL = 1e-9
 _POINTS = 200
 
@@ -56,7 +56,10 @@ class GridDistribution:
 
     @cached_property
     def _panels(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return coefficients of density and integral, and the probability before each panel."""
+        """Return the coefficients of the density and of its integral on each panel.
+
+        Also return the probability of times before each panel.
+        """
         grid = self.panels
         points = grid.points
         polynomials = _polynomials(points)

@@ -41,7 +41,7 @@ __all__ = ["OrderMoments", "SamplePosteriors", "chain_error", "sample_posteriors
 
 
 class _Orders(Protocol):
-    """The order of the items of one set; components compute it when it is first used.
+    """The order of the items of one set; `ComponentHistory` computes it when it is first used.
 
     ``place[c, p]`` is the probability that item c arrived after exactly p other items.
     """

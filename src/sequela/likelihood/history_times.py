@@ -1,4 +1,4 @@
-"""Choose observation times of one set and moments before them, for integrals over both."""
+"""Choose observation times of one set and points in time before them (moments) for integrals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def moments_before(
 def observation_times(
     solved: ComponentSets, s: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return observation times of a set and their posterior weights."""
+    """Return observation times of a set and their posterior probabilities, which add up to 1."""
     grid = solved.grid
     row = solved.posterior[s]
     # The density over log t, up to a factor, at the points of the grid.
@@ -57,7 +57,10 @@ def observation_times(
 def both_ways(
     f: ComponentFunction, grid: TimeGrid
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return forward and backward functions of a solved component as (panel, degree, state)."""
+    """Return the coefficients of the forward and backward functions of a solved component.
+
+    Both arrays have the axes panel, degree and state.
+    """
     B = np.empty((1 << f.k, DEGREES, grid.half.size))
     call(component_backward, B, f.rates, f.exits, f.slowest, grid.half, f.k)
     return (

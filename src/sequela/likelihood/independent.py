@@ -1,10 +1,10 @@
 """Compute the likelihood of a set of any size without interactions, by one integral over time.
 
-For a diagonal theta the items do not interact. Given the time t they are independent, and ``p(S) =
-integral of exp(-t) prod_{i in S} (1 - exp(-w_i t)) prod_{j not in S} exp(-w_j t)``. As a function
-of x = log t, the integrand has one maximum and an analytic, concave logarithm. The trapezoidal rule
-is used between the points where the integrand is exp(-40) times its maximum. Its only error is
-rounding.
+For a diagonal theta the items do not interact. Given the time t, they are independent. With the
+base rates w and the rate 1 of the observation, ``p(S) = integral of exp(-t) prod_{i in S} (1 -
+exp(-w_i t)) prod_{j not in S} exp(-w_j t)``. As a function of x = log t, the integrand has one
+maximum and an analytic, concave logarithm. The trapezoidal rule is used between the points where
+the integrand is exp(-40) times its maximum. Its error is not larger than rounding errors.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ def _log_present(rate: NDArray[np.float64], t: NDArray[np.float64]) -> NDArray[n
 def _hump(
     rate: NDArray[np.float64], absent: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return points x = log t and the logarithm of the integrand at these points.
+    """Return points x = log t and the logarithm of the integrand over x at these points.
 
-    `absent` is the total rate of the absent items and of the observation.
+    `rate` holds the rates of the items of the set. `absent` is the total rate of the absent items
+    and of the observation.
     """
     from scipy.optimize import brentq  # imported here because loading it takes long
 
@@ -83,7 +84,7 @@ def log_p_independent(rate: NDArray[np.float64], others: float, stop_rate: float
 
 
 def log_p_independent_at(rate: NDArray[np.float64], others: float, t: float) -> float:
-    """Return log p(S | t) for independent items."""
+    """Return log p(S | t) for independent items; see `log_p_independent`."""
     return float(_log_present(rate, np.array([t]))[0] - others * t)
 
 

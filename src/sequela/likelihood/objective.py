@@ -45,26 +45,28 @@ if TYPE_CHECKING:
 
 __all__ = ["Objective", "Work"]
 
-# Largest number of operations per evaluation for all components together: about 10 ms. This value,
-# among 5e6 to 1e8, gave the best optima and shortest fits of glioblastoma data of 50 to 410 items.
+# Largest number of operations per evaluation for all components together (about 10 ms). Of the
+# values from 5e6 to 1e8, it gave the best optima and the shortest fits for glioblastoma data of 50
+# to 410 items.
 _QUICK_WORK = 1.5e7
 # Largest number of orders per chain.
 _MOST_KEPT = 64
 # Predicted seconds: the minimum of an evaluation; for each distinct sample with a known time; for
-# each distinct sample that is partly known and on a lattice; and for each one that is drawn.
+# each partly known distinct sample on a lattice; and for each copy of a sample that is drawn.
 _LEAST_SECONDS = 1e-3
 _TIMED_SECONDS = 2e-4
 _PARTIAL_SECONDS = 1e-3
 _DRAWN_SECONDS = 5e-5
-# Components may take at most this many times as long as lattices and drawn orders of the same sets.
+# Components may take at most this factor times the time of lattices and drawn orders for the same
+# sets.
 _MOST_OF_ORDERS = 4.0
 
 
 class Work(NamedTuple):
     """The work of one evaluation, for each method of evaluating sets.
 
-    `lattices` is the number of operations on lattices if all items interact. `integrals` is that of
-    integrals over time. `sampled` is the number of items in sampled sets times the number of
+    `lattices` is the number of operations on lattices if all items interact, and `integrals` that
+    of the integrals over time. `sampled` is the number of items in sampled sets times the number of
     items of the model. `table` is the number of values that are stored for the integrals.
     """
 
@@ -86,23 +88,23 @@ class Objective:
     settings : Settings
         Budget, sampling (at least two chains), seed and threads.
     quick : bool
-        Compute components to about 1e-5 instead of 1e-9, if this is faster, and use them for more
-        sets (`quick_components`).
+        Compute components with an error of about 1e-5 instead of 1e-9, if this is faster, and use
+        components for more sets (`quick_components`).
 
     Attributes
     ----------
     large : list of DrawnOrders
         The sets that are sampled; empty if all sets are exact.
     effective : float
-        The smallest effective share of drawn orders at the last evaluation; 1 if no set is
-        sampled.
+        The smallest effective share (effective number / number) of the drawn orders of a set at the
+        last evaluation; 1 if no set is sampled.
     draws : int
         How many times orders have been drawn in this start.
     seconds : float
-        Predicted time of all evaluations so far, on one core; the same on every machine.
+        Predicted seconds of all evaluations so far, on one core; the same on every machine.
     approximate : bool
-        Whether a complete gradient leaves out the contribution of sets that use components to the
-        entries outside the support. It is False at first.
+        If True, the contribution of sets that use components to the entries of the gradient outside
+        the support is incomplete, even with ``full=True``. It is False at first.
     """
 
     def __init__(
@@ -210,13 +212,13 @@ class Objective:
 
     @property
     def is_partial(self) -> bool:
-        """Whether a gradient needs ``full=True`` to be complete beyond the prepared support."""
+        """Whether only ``full=True`` gives a gradient that is complete outside the support."""
         return bool(self._parts.sets) or self._has_lattices_with_missing
 
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
         """Return whether the sets that use components could be evaluated quickly on a support.
 
-        The work must be below a fixed limit, or below the work of their integrals over time.
+        The work must be at most a fixed limit or the work of the integrals, whichever is larger.
         """
         limit = max(_QUICK_WORK, self._parts.integral_work)
         return self.plan.component_work(support, self._parts.places) <= limit
@@ -224,9 +226,9 @@ class Objective:
     def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:
         """Return whether components on a support take much longer than lattices and drawn orders.
 
-        If so, a fit is faster without components, with all entries free. The comparison includes a
-        factor, because sampled fits need more evaluations. Partly known sets are exact on a small
-        support only, so fits with such sets always use components.
+        If so, a fit is faster if it uses no components and all entries of theta are free. The limit
+        is larger than the time without components, because sampled fits need more evaluations.
+        Partly known sets are exact on a small support only, so fits of them always use components.
         """
         if self.plan.partial.places.size:
             return False
@@ -260,9 +262,9 @@ class Objective:
             row = int(self.distinct.first[beyond[0]])
             raise BudgetError(
                 f"sample {self.data.samples[row]!r} (row {row}) has "
-                f"{int(self.distinct.sizes[beyond[0]])} items and a known time: more than the "
-                "budget allows for exact evaluation, and a fit cannot sample sets at known times. "
-                "Increase the budget, or give NaN for its time"
+                f"{int(self.distinct.sizes[beyond[0]])} items and a known time. This is more than "
+                "the budget allows for exact evaluation, and a fit cannot sample sets at known "
+                "times. Increase the budget, or give NaN for the time of this sample"
             )
 
     def evaluate(
@@ -271,7 +273,7 @@ class Objective:
         """Return loss and gradient; the loss is infinite if rates leave the range of a double.
 
         If `full` is False, entries outside the prepared support may be incomplete (`is_partial`).
-        Afterwards `effective` is the smallest effective share of the drawn orders.
+        After this, `effective` is the smallest effective share of the drawn orders of a set.
         """
         nowhere = np.inf, np.zeros((self.n, self.n))
         if not theta.max() <= LARGEST_LOG_RATE:  # also true for NaN
@@ -319,7 +321,7 @@ class Objective:
     def evaluate_lattices(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Return the contribution of the sets with their own lattice to loss and gradient.
 
-        Theta must be diagonal: then partly known sets always have a lattice.
+        Theta must be diagonal, because partly known sets always have a lattice then.
         """
         exact = self._exact_work(theta, full=True)
         run_all(exact.pieces, self.threads)
@@ -341,7 +343,7 @@ class Objective:
 
     def _finish(self, exact: ExactWork) -> tuple[float, NDArray[np.float64]]:
         gradient = exact.finish(self.threads)
-        assert gradient is not None  # noqa: S101 - it was asked for
+        assert gradient is not None  # noqa: S101 - want_gradient is True
         parts = exact.log_p * self.distinct.weights
         total = float(parts.sum())
         # log p is NaN for sets that are not evaluated on their own lattice.
@@ -368,7 +370,10 @@ class Objective:
         return np.sqrt(variance)
 
     def new_value(self, theta: NDArray[np.float64]) -> tuple[float, float] | None:
-        """Return a new mean log-likelihood and its standard error; None if no cells are drawn."""
+        """Return a new estimate of the mean log-likelihood, and its standard error.
+
+        Return None if no missing cells are drawn.
+        """
         if not self._missing_parts:
             return None
         exact = self._exact_work(theta, full=False)
@@ -380,7 +385,7 @@ class Objective:
         return value, float(np.sqrt(variance))
 
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
-        """Draw `kept` orders per chain at theta; they replace the old ones.
+        """Draw `kept` orders per chain at theta; they replace the old orders.
 
         At the first draw, the chains start from the model without interactions, whose log p(S) is
         known. At later draws they continue from their states, and the estimate of log p(S) is
@@ -410,7 +415,7 @@ class Objective:
             large.replace(columns[s], chains, None if carried is None else carried[s])
 
     def _weigh(self, columns: list[Columns]) -> list[Weighed]:
-        """Return the weights of the orders, log p, and the effective share of every sampled set."""
+        """Return, for every sampled set, the weights of its orders, log p and effective share."""
         done = run_all(
             [
                 partial(large.log_weights, columns[s], c)

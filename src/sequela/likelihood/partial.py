@@ -1,19 +1,20 @@
 """Evaluate samples with missing cells, or with known orders of some items.
 
-With the present items S and the missing items M of a sample, its probability is the sum of p(T)
-over all sets T between S and S + M. The lattice of S + M contains all these sets, so one pass gives
-the sum. Not all missing items need to be on the lattice. A missing item *matters* if it acts,
-directly or through other missing items, on an item whose cell is known (present or absent). Given
-the items that matter, the history of the other missing items has no effect on the known cells. To
-sum over the other missing items, these items and their rates are simply left out.
+If a sample has the present items S and the missing items M, its probability is the sum of p(T) over
+all sets T that contain S and otherwise only items of M. The lattice of S + M contains all these
+sets, so one pass gives the sum. Not all missing items need to be on the lattice. A missing item
+*matters* if it acts, directly or through other missing items, on an item whose cell is known
+(present or absent). Given the items that matter, the history of the other missing items has no
+effect on the known cells. To sum over the other missing items, these items and their rates are
+simply left out.
 
-A missing item that does not matter has no effects on known items at this theta. But the derivatives
-with respect to these effects are not zero. Each needs a lattice with this item and with the missing
-items that act on it.
+At this theta, a missing item that does not matter has no effects on known items. But the
+derivatives by these effects are not zero. For each such item, they need a lattice with the missing
+items that matter, this item, and the missing items that act on it.
 
-Statements about the order are weights of the steps on the lattice. If a statement is certain, the
-steps that it forbids have weight zero. If it is uncertain, a step has as its weight the probability
-of the statement or one minus this probability.
+Statements about the order are weights of the steps on the lattice. If a statement "a came before b"
+is certain, the steps that it forbids have weight zero. If it is right with the probability p, the
+arrival of b has the weight p if a is present, and 1 - p if a is absent.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class PartialSet:
             waiting -= more
 
     def acting_on(self, item: int, children: Sequence[tuple[int, ...]]) -> set[int]:
-        """Return the missing items that act on a missing item, also indirectly."""
+        """Return the missing items that act on the missing item `item`, also indirectly."""
         found: set[int] = set()
         while True:
             reached = found | {item}
@@ -126,7 +127,11 @@ def lattices_of(
 
 
 def columns_of(parameters: Parameters, partial: PartialSet, on_lattice: Iterable[int]) -> Columns:
-    """Return the columns of a lattice: present items, its missing items, active absent items."""
+    """Return the columns of the lattice of the present items and some missing items.
+
+    `on_lattice` are these missing items. After the items of the lattice, the columns are the absent
+    items on which at least one of them acts.
+    """
     some = np.array(sorted(on_lattice), dtype=np.int64)
     items = np.concatenate([partial.present, some])
     columns = parameters.columns(items)
@@ -150,7 +155,7 @@ def columns_of(parameters: Parameters, partial: PartialSet, on_lattice: Iterable
 def passage_of(
     parameters: Parameters, partial: PartialSet, on_lattice: Iterable[int]
 ) -> Passage | None:
-    """Return the lattice with these missing items; None if its rates are out of range."""
+    """Return the lattice with the missing items `on_lattice`; None if rates are out of range."""
     columns = columns_of(parameters, partial, on_lattice)
     if not in_range(columns):
         return None
@@ -165,7 +170,7 @@ def passage_of(
 def passage_in_range(
     parameters: Parameters, partial: PartialSet, on_lattice: Iterable[int]
 ) -> Passage:
-    """Return the lattice with these missing items; raise an error if rates are out of range."""
+    """Return the lattice as `passage_of` does, but raise an error if rates are out of range."""
     passage = passage_of(parameters, partial, on_lattice)
     if passage is None:
         raise out_of_range(columns_of(parameters, partial, on_lattice))
@@ -180,10 +185,10 @@ def evaluate_partial(
     *,
     want_gradient: bool,
 ) -> tuple[float, NDArray[np.float64] | None]:
-    """Return log p of a sample, at time t or an unknown time (NaN), and its gradient.
+    """Return log p of a sample at time t (NaN if unknown), and the gradient of log p.
 
-    The log-probability is NaN if the rates are out of range. The gradient has the rows that
-    `lattices` give; see `lattices_of`.
+    The log-probability is NaN if the rates are out of range. Which rows of the gradient are
+    complete depends on `lattices`; see `lattices_of`.
     """
     log_p, gradient = np.nan, None
     for lattice in lattices:

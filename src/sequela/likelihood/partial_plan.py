@@ -29,7 +29,10 @@ __all__ = ["PartialPlan", "partial_passage"]
 
 
 def partial_passage(parameters: Parameters, known: PartialSet, budget: Budget) -> Passage:
-    """Return the lattice of a partly known sample with the missing items that affect others."""
+    """Return the lattice of a partly known sample; raise an error if it is beyond the budget.
+
+    On the lattice are the present items and the missing items that matter (see `partial`).
+    """
     matter = known.that_matter(parameters.children)
     size = known.present.size + len(matter)
     if size > 1 and not budget.exact_fits(size, parameters.n):
@@ -91,7 +94,7 @@ class PartialPlan:
             cells of the most expensive samples are drawn.
         sample : bool
             Whether the missing cells of samples beyond the budget may be drawn. If not, a sample
-            beyond the budget is an error.
+            beyond the budget raises an error.
         """
         work = np.array([self._work(int(s), children, full=full_gradient) for s in self.places])
         exact: NDArray[np.bool_] = np.isfinite(work)
@@ -110,8 +113,8 @@ class PartialPlan:
         As for complete samples, the cost of lattices is computed as if all items interacted. If the
         missing cells of a sample cannot be drawn, its lattice has only the missing items that
         matter on the support (`children`). If all lattices together need more operations than the
-        first of the `limits`, all samples whose lattice needs more operations than the second limit
-        are drawn.
+        first of the `limits`, missing cells are drawn for all samples that allow it and whose
+        lattice needs more operations than the second limit.
         """
         if self._in_a_fit is None:
             n = self.data.n_items
@@ -196,7 +199,10 @@ class PartialPlan:
 def _within(
     work: NDArray[np.float64], can_be_drawn: NDArray[np.bool_], most_work: float
 ) -> NDArray[np.bool_]:
-    """Remove the most expensive samples that can be drawn, until the rest is within the budget."""
+    """Return which samples are evaluated on lattices with at most `most_work` operations.
+
+    The most expensive samples whose cells can be drawn are left out until the others need no more.
+    """
     kept = ~can_be_drawn | np.isfinite(work)
     total = float(work[kept & np.isfinite(work)].sum())
     for at in np.argsort(-work, kind="stable"):

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["Known", "Passage", "in_range", "out_of_range"]
 
 
-# If the largest exit rate times the time is larger than this, a result in doubles is checked.
+# If the largest exit rate times the time is larger than this, a result that was computed in doubles
+# is checked.
 _RISKY = 1e4
 # The check allows the relative error _LOST of the total time, and the difference _SAME between two
 # results whose exit rates differ by up to the relative size _NUDGE (256 units in the last place).
@@ -64,7 +65,7 @@ class Known:
     Attributes
     ----------
     n_present : int
-        The first `n_present` items of the lattice are present, the others are missing cells.
+        The first `n_present` items of the lattice are present, and the others are missing cells.
     statements : tuple of (int, int, float)
         Positions on the lattice of two present items, and the probability that the first arrived
         before the second (`sequela.data.OrderStatement`).
@@ -100,7 +101,7 @@ def _ends_and_guides(known: Known | None, k: int, low: int) -> dict[str, Any]:
 
 
 class Passage:
-    """The lattice of one set.
+    """The lattice of one set, in logarithms.
 
     Parameters
     ----------
@@ -225,11 +226,11 @@ class Passage:
         return value, G, abs(spent / t - 1.0)
 
     def _is_sound(self, value: float, G: NDArray[np.float64] | None, lost: float, t: float) -> bool:
-        """Return whether a result is correct to about nine digits.
+        """Return whether a result is correct to about eight digits.
 
         The times spent in all states must add up to t. If they do not, the contour of integration
-        was unsuitable. Rounding changes exit rates by a few units in the last place; such a change
-        must not change the result.
+        was unsuitable. Rounding changes exit rates by a few units in the last place. The result
+        must not depend on such changes, so it is computed again with changed exit rates.
         """
         if G is None or not lost < _LOST:
             return False
@@ -239,7 +240,7 @@ class Passage:
         return bool((np.abs(other_G - G) <= _SAME * np.maximum(1.0, np.abs(G))).all())
 
     def log_step(self, before: int, c: int) -> float:
-        """Return the log-rate of c in the state `before`, including known orders."""
+        """Return the log-rate of c in the state `before`; -inf if known orders exclude the step."""
         lattice = self.lattice
         high, low = before >> lattice.low, before & ((1 << lattice.low) - 1)
         log_rate = float(lattice.high_log[c, high] + lattice.low_log[c, low])

@@ -1,7 +1,7 @@
 """Decide how a set is evaluated: on its lattice, by components, or sampled.
 
-All code that evaluates sets (likelihoods, fits, posteriors, questions) uses this module, so that
-all make the same decisions. To add a way to evaluate a set, add a member to `Way` and compare its
+Likelihoods, fits, posteriors and questions all use this module, so that they make the same
+decisions for the same set. To add a way to evaluate a set, add a member to `Way` and compare its
 cost here.
 """
 
@@ -64,8 +64,8 @@ EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
 # If the lattices need more operations per evaluation than this number, a fit uses components
 # instead. These operations take about a fifth of a second.
 _LATTICE_WORK_OF_A_FIT = 3e9
-# The work of quick components: relative to that of others, and per set, as a number of operations
-# on a lattice. (Their operations take longer than those on a lattice.)
+# With quick components, the work of a set is multiplied by _QUICK_SHARE, and its fixed cost is
+# _QUICK_FIXED operations on a lattice. (Operations on components take longer than on a lattice.)
 _QUICK_SHARE = 0.75
 _QUICK_FIXED = 5e6
 # If a fit draws some samples, it draws all samples whose lattice needs more operations than this
@@ -223,8 +223,8 @@ class Plan:
             name = f"sample {self.data.samples[row]!r} (row {row})"
             if distinct.timed[s]:
                 raise InputError(
-                    f"method 'components' does not support known observation times, but {name} has "
-                    "one; use 'auto'"
+                    "method 'components' does not support known observation times, but the time "
+                    f"of {name} is known; use method='auto'"
                 )
             parts, _ = components_of(distinct.items(s), children)
             if not np.isfinite(work_of_components(parameters, parts, self.budget)):
@@ -239,7 +239,7 @@ class Plan:
         """Return which sets are evaluated faster by components than on their lattice."""
         distinct = self.distinct
         chosen = np.zeros(len(distinct), dtype=np.bool_)
-        # Skip sets whose lattice is faster than any components could be.
+        # Skip sets whose lattice takes less work than the fixed cost of components.
         overhead = _CROSS_OVERHEAD if full_gradient else COMPONENT_OVERHEAD
         cheap = self._exact_for_any_theta & (self._work_if_dense <= overhead)
         candidates = [s for s in self._candidates() if not cheap[s]]
@@ -363,7 +363,10 @@ class Plan:
         return ways
 
     def _name_partial(self, ways: NDArray[np.str_], exact: NDArray[np.bool_]) -> None:
-        """Set how partly known samples are evaluated; for drawn samples, the size decides."""
+        """Set how partly known samples are evaluated.
+
+        If the missing cells are drawn, orders are drawn as well, except for small samples.
+        """
         places = self.partial.places
         known = [self.distinct.known(int(s)) for s in places]
         most = np.array([k.present.size + k.missing.size for k in known if k is not None])
@@ -415,8 +418,8 @@ class Plan:
             ]
         )
         found: NDArray[np.bool_] = fits[sizes, self.distinct.timed.astype(np.int64)]
-        # Partly known samples are treated as exact here; another method decides how to evaluate
-        # them.
+        # Partly known samples are treated as exact here. `PartialPlan` decides how they are
+        # evaluated.
         return found | self.distinct.partial
 
     def _work(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -440,7 +443,7 @@ class Plan:
         return counted
 
     def _bound_total(self, exact: NDArray[np.bool_], columns: NDArray[np.int64]) -> None:
-        """Remove the sets with the most work from `exact` until the total budget is kept."""
+        """Remove the sets with the most work from `exact` until the others are within budget."""
         work = np.where(exact, self._work(columns), 0.0)
         total = float(work.sum())
         if total <= self.budget.total_work:

@@ -1,17 +1,19 @@
-"""Probabilities of large sets by components, to about 1e-5: faster than `components`.
+"""Compute probabilities of large sets by components, with an error of about 1e-5.
 
-The probability of a set is an integral over the observation time, and the posterior of this time is
-narrow if the set is large. So the functions of the components are needed at some 20 times only.
-There they are inverse Laplace transforms (`kernels.transforms`),
+This is faster than `components`, which has an error of at most 1e-9 but stores 400 coefficients for
+every state. The probability of a set is an integral over the observation time, and the posterior of
+this time is narrow if the set is large. So the functions of the components are needed at about 20
+times only. At these times they are computed as inverse Laplace transforms (`kernels.transforms`),
 
     p_c(t) = 1 / (2 pi i) * integral of exp(z t) T_z(c) dz,
 
-on a parabola around all poles, z = -q + mu (1 + i u)^2 with the smallest exit rate q (Weideman and
-Trefethen 2007). The trapezoidal rule converges geometrically. About 20 nodes are enough, and all
-times share them. `components` is exact to 1e-9 but stores 400 coefficients for every state.
+on a parabola around all poles, z = -q + mu (1 + i u)^2, where q is the smallest exit rate and mu
+sets the size of the parabola (Weideman and Trefethen 2007). The trapezoidal rule converges
+geometrically. About 20 nodes are enough, and the same nodes are used for all times.
 
-The times cover the posterior of the last evaluation, and are moved if it has moved. The rule with
-every second node gives an estimate of the error. If it is not small enough, there is no answer.
+The times cover the posterior of the last evaluation, and are moved if the posterior has moved. The
+rule with every second node gives an estimate of the error. If the error is not small enough, no
+result is returned.
 """
 
 from __future__ import annotations
@@ -40,24 +42,29 @@ __all__ = ["Posterior", "QuickComponents", "posteriors_of", "quick_work"]
 # point, the last point and the step. (The left tail is longer.)
 _BEFORE, _AFTER = -6.5, 4.5
 _STEP = 0.5
-# The largest part of the posterior at the first and last time together.
+# The largest accepted posterior probability of the first and the last time together.
 _TAIL = 3e-6
-# The times are moved until they fit the posterior, at most this often.
+# The times are moved until they fit the posterior, in at most this many attempts. They fit if the
+# mean has moved by at most _SHIFT standard deviations, and the new standard deviation is between
+# _NARROW and _WIDE times the old standard deviation.
 _MOST_MOVES = 6
 _NARROW, _WIDE = 0.75, 1.35
 _SHIFT = 0.5
 _LEAST_SD, _LARGEST_SD = 0.02, 1.0
-# The path crosses the real axis this far from the smallest exit rate, in units of 1 / time.
+# The path crosses the real axis at this distance from minus the smallest exit rate, in units of
+# 1 / time: the smallest distance, and the distance per item of the component.
 _LEAST_CROSSING = 4.0
 _CROSSING_PER_ITEM = 0.7
-# Length of the step, and where the integrand is negligible, as a power of e.
+# The length of a step is inversely proportional to _FINENESS. The rule ends where the integrand has
+# decreased by a factor of exp(-_NEGLIGIBLE).
 _FINENESS = 2.4
 _NEGLIGIBLE = 15.0
 _MOST_NODES = 96
 # The largest relative difference between the results with all and with every second node, averaged
 # over the posterior. The error with all nodes is about the square of the difference.
 _HALVED = 1e-2
-# The last term of the rule counts this many times as much, because its error is not squared.
+# The last term of the rule, times this factor, is added to the relative difference, because the
+# terms after it are left out. The factor is large, because this error is not squared.
 _LEFT_OUT = 1e3
 # For `quick_work`: real numbers per state, and the fixed cost of a set, as a number of operations.
 _PER_STATE = 60.0
@@ -99,8 +106,8 @@ class _Path(NamedTuple):
 class _Function:
     """The transforms of one component on a path, and its probabilities at some times.
 
-    `doubt` is the relative change of each probability with every second node or with more nodes, at
-    most 1.
+    `values` are the probabilities. `doubt` is the relative difference that using only every second
+    node makes to each probability, plus a bound for the nodes that are left out; at most 1.
     """
 
     def __init__(
@@ -115,12 +122,13 @@ class _Function:
         full = self.T[0, -1] + 1j * self.T[1, -1]
         self.waves = np.exp(np.multiply.outer(times, z[0] + 1j * z[1])) * self.path.weights
         terms = (self.waves * full).real
-        # Far from the middle the error can exceed a very small probability.
+        # Far from the middle of the times, a probability can be smaller than the error, and the sum
+        # can be negative.
         self.values = np.maximum(terms.sum(axis=1), 1e-300)
         with np.errstate(over="ignore"):
             change = np.abs(2.0 * terms[:, ::2].sum(axis=1) / self.values - 1.0)
             last = np.abs(terms[:, -1]) / self.values
-        # Terms beyond the last node are left out, with both rules.
+        # Both rules leave out the terms beyond the last node, so the change does not show them.
         self.doubt = np.minimum(change + _LEFT_OUT * last, 1.0)
 
     def gradient(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -153,7 +161,7 @@ class QuickComponents:
     sets : sequence of arrays
         The items of the sets.
     posteriors : list of Posterior
-        About where the observation time of each set is; updated by every evaluation.
+        The approximate posterior of the observation time of each set. Every evaluation updates it.
     """
 
     def __init__(
@@ -254,7 +262,10 @@ def _rates(
 def _masses(
     rest: NDArray[np.float64], functions: list[_Function]
 ) -> tuple[NDArray[np.float64], float]:
-    """Return the density of the set and its time at all times, without a factor, and its log."""
+    """Return the density of the set and its time at all times, divided by a factor.
+
+    Also return the logarithm of this factor.
+    """
     largest = float(rest.max())
     mass = np.exp(rest - largest)
     for function in functions:
@@ -272,7 +283,10 @@ def _spread(component: Component, G: NDArray[np.float64], gradient: NDArray[np.f
 
 
 def quick_work(decomposition: Decomposition) -> float:
-    """Return the number of operations of one evaluation, as `work_of_components` counts them."""
+    """Return the number of operations of one evaluation by quick components.
+
+    It can be compared with `work_of_components`.
+    """
     parts = decomposition.components
     used = decomposition.lists.components
     states = sum(2.0 ** parts[c].size * (3 * parts[c].size + 30) for c in used)

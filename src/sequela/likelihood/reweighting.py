@@ -39,7 +39,11 @@ class DrawKey:
 
 @dataclass(frozen=True)
 class Weighed:
-    """The weights of the orders of one set at one theta, log p, and the effective share."""
+    """The weights of the orders of one set at one theta, and the estimate of log p.
+
+    `shares` are the weights, which add up to 1. `effective` is the effective share of the orders:
+    their effective number divided by their number.
+    """
 
     shares: NDArray[np.float64]
     log_p: float
@@ -90,7 +94,7 @@ class DrawnOrders:
         return G
 
     def weigh(self, log_weights: NDArray[np.float64]) -> Weighed:
-        """Return the weights of the orders from their log-probabilities at another theta."""
+        """Return the weights of the orders, and log p, from log-probabilities at another theta."""
         log_ratio = log_weights - self.drawn
         top = log_ratio.max()
         weight = np.exp(log_ratio - top)
@@ -120,7 +124,10 @@ class DrawnOrders:
         chains: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
         log_p: float | None,
     ) -> None:
-        """Store new orders and log p(S); if `log_p` is None, use the model without interactions."""
+        """Store new orders, and log p(S) at the theta at which they were drawn.
+
+        If `log_p` is None, log p(S) is that of the model without interactions.
+        """
         self.states = np.stack([state for state, _ in chains])
         self.orders = np.stack([orders for _, orders in chains])
         if log_p is None:

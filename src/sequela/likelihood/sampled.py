@@ -4,10 +4,10 @@ Each sampled set has several independent chains. The spread between their means 
 error that is right for any correlation within a chain.
 
 The mean gradient of the orders is an estimate of the gradient of log p. Log p itself is an integral
-of this gradient (thermodynamic integration). The path of the integral is the straight line to theta
-from the model without interactions, for which log p is known by quadrature. The integrand is
-smooth. A Gauss-Legendre rule with enough nodes (`path_nodes`) has an error far below the reported
-sampling error.
+of this gradient (thermodynamic integration). The path of the integral is a straight line. It starts
+at the model without interactions, for which log p is known by quadrature, and ends at theta. The
+integrand is smooth, so a Gauss-Legendre rule with enough nodes (`path_nodes`) has an error far
+below the reported sampling error.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class SampledMean:
 
 
 def combine(parameters: Parameters, columns: Columns, results: list[ChainResult]) -> SampledMean:
-    """Return the average over the chains of one set."""
+    """Return the averages of log p and of the gradient over the chains of one set."""
     chains = len(results)
     values = np.array([result.log_p for result in results])
     value = float(values.mean())

@@ -1,6 +1,7 @@
-"""How long the evaluation of sets takes: measured seconds on one core, for predictions.
+"""Seconds on one core that the evaluation of sets takes, to predict the time of computations.
 
-They are the same numbers on every machine, so that decisions that depend on them can be repeated.
+They were measured once. The same numbers are used on every machine, so that decisions that depend
+on them are the same everywhere.
 """
 
 __all__ = [
@@ -11,11 +12,11 @@ __all__ = [
     "ORDER_SECONDS",
 ]
 
-# Per operation on lattices, of components, and of integrals over time.
+# Seconds per operation: on lattices, of components, and of integrals over time.
 LATTICE_SECONDS = 7e-11
 COMPONENT_SECONDS = 7e-10
 INTEGRAL_SECONDS = 2e-9
-# Per set that is evaluated by components.
+# Additional seconds per set that is evaluated by components.
 COMPONENT_SET_SECONDS = 4e-4
-# Per item of a sampled set times item of the model.
+# A sampled set takes this many seconds times its number of items times the model's number of items.
 ORDER_SECONDS = 1.4e-6

@@ -106,7 +106,7 @@ def sequence_log_likelihood(
     if complete and times is not None:
         raise InputError(
             "complete=True means that all items have arrived, at any time; it cannot be combined "
-            "with times"
+            "with times. Leave out one of the two arguments"
         )
     if complete and (np.diff(indptr) != n).any():
         row = int(np.nonzero(np.diff(indptr) != n)[0][0])
@@ -224,7 +224,7 @@ def _times(times: ArrayLike, indptr: NDArray[np.int64]) -> NDArray[np.float64]:
     zero = np.nonzero((array == 0.0) & (np.diff(indptr) > 0))[0]
     if zero.size:
         raise InputError(
-            f"sequence {zero[0]} is observed at time 0 with items; at time 0 no item has arrived "
-            "yet, so the probability is zero"
+            f"sequence {zero[0]} is observed at time 0 but has items; at time 0 no item has "
+            "arrived yet, so the probability is zero. Correct the time or the sequence"
         )
     return array
