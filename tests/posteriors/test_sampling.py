@@ -146,7 +146,7 @@ def test_a_checkpoint_of_another_run_is_refused(data, tmp_path):
 
 @pytest.fixture
 def judged_early(monkeypatch):
-    """Judge convergence after 10, 13, 17, 23, ... draws; R-hat 1.2 and 30 effective draws do."""
+    """Judge convergence after 10, 13, 17, 23, ... draws, and with less strict limits."""
     monkeypatch.setattr(module, "_FIRST_CHECK", 10)
     monkeypatch.setattr(diagnostics, "LARGEST_R_HAT", 1.2)
     monkeypatch.setattr(diagnostics, "LEAST_EFFECTIVE", 30.0)
