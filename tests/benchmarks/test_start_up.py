@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import compare, start_up
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 
 
 def python(code):

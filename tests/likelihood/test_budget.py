@@ -200,7 +200,7 @@ def test_one_likelihood_chooses_anew_for_every_theta():
 
 
 def test_known_times_have_a_budget_of_their_own():
-    """Sets at known times cost more; beyond the budget Metropolis-Hastings is used."""
+    """Sets at known times cost more; beyond the budget, Metropolis-Hastings samples them."""
     theta = ref.random_theta(np.random.default_rng(1), 8, 0.1)
     X = table(8, range(6), range(6), range(3))
     times = [np.nan, 1.0, 1.0]

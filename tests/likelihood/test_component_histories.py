@@ -175,7 +175,7 @@ def test_large_sets_obey_the_laws_of_orders():
 
 @pytest.mark.parametrize("k", [100, 250])
 def test_narrow_posteriors_are_resolved(k):
-    """Large sets have a narrow posterior of the time; without more panels errors exceed 1e-7."""
+    """Large sets have a narrow posterior of the time; with fewer panels, errors exceed 1e-7."""
     theta = sparse_theta(k + 3)
     history = ComponentHistory(Parameters(theta), np.arange(k))
     assert history.error < 1e-12

@@ -174,7 +174,7 @@ def test_a_common_child_outside_couples_its_parents():
 
 
 def test_components_are_the_same_in_every_set():
-    """A component has the same children in all sets: a child that is present is part of it."""
+    """A component has the same children in all sets; a child that is present belongs to it."""
     theta = np.diag(np.full(6, -1.0))
     theta[0, 1] = theta[2, 3] = theta[4, 3] = 1.0
     children = acting(theta != 0.0)

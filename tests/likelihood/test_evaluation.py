@@ -34,7 +34,7 @@ def X():  # noqa: N802 - the name that scikit-learn gives to samples
 @quick
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 25))
 def test_mean_over_samples_with_repeats(seed, n, samples):
-    """Value and gradient are means over samples, also where most sets occur several times."""
+    """Value and gradient are means over samples, even if most sets occur several times."""
     rng = np.random.default_rng(seed)
     theta = ref.random_theta(rng, n, 1.0, sparsity=0.3)
     X = (rng.random((samples, n)) < rng.random()).astype(int)

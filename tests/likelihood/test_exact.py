@@ -285,7 +285,7 @@ def test_log_kernel_is_that_of_the_dense_solve(k):
     "offset", [0.0, 1e-12, -1e-12, 2.0, 8.0], ids=["at", "just above", "just below", "e2", "e8"]
 )
 def test_base_rates_around_the_shortcut_limit(outside, active, offset):
-    """The rate of an item is summed differently if it is in the set, and if items act on it."""
+    """The kernel sums the rate of an item differently if it is in the set or has effects on it."""
     n, S = 6, [0, 2, 3]
     theta = ref.random_theta(np.random.default_rng(4), n, 0.5)
     j = 5 if outside else 2
@@ -342,8 +342,8 @@ def test_extreme_theta_in_a_large_set(k, sign):
         assert found.value == pytest.approx(exact, rel=1e-13)
 
 
-# A regression test: in the first three cases the gradient was 0 instead of -1 and -2, because F * T
-# underflowed in `lattice.gradient` before it was divided by the total.
+# A regression test: in the first three cases, entries of the gradient were 0 instead of -1 and -2,
+# because F * T underflowed in `lattice.gradient` before it was divided by the total.
 @pytest.mark.parametrize(
     ("theta", "S"),
     [

@@ -85,7 +85,7 @@ def test_sampled_sets_with_exit_rates_beyond_1e16():
 # A regression test: if t is below about 1e-307, (k + 1) / t is infinite, and a loop did not end.
 @pytest.mark.parametrize("t", ["1e-310", "1e20", "1e300"])
 def test_times_at_the_ends_of_the_range(t):
-    """For small t, log p of one item is log(t); for large t it is -t, times the other's rate 1."""
+    """log p of one item is log(t) for small t, and -t for large t (the other item has rate 1)."""
     one, order, full = answers(
         f"log_likelihood(np.zeros((2, 2)), [[1, 0]], times=[{t}])",
         f"sequence_log_likelihood(np.zeros((2, 2)), [[0]], times=[{t}])",

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 def need(*names):
     path = FOLDER.joinpath(*names)
     if not path.exists():
-        pytest.skip(f"{path} is not there")
+        pytest.skip(f"the file {path} does not exist")
     return path
 
 

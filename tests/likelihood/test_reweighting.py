@@ -147,7 +147,8 @@ def test_chains_go_on_where_they_stand():
         drawn.states = stands[None]
         key = DrawKey(seed=1, start=0, draws=1)
         found.append(drawn.advance(sampler, key, (0, 0), kept=1)[1])
-        np.testing.assert_array_equal(drawn.states[0], stands)  # states change only after all chains are done
+        # The stored states are only replaced when all chains are done.
+        np.testing.assert_array_equal(drawn.states[0], stands)
     assert not np.array_equal(*found)
 
 

@@ -94,7 +94,7 @@ def test_moments_against_the_integral_over_time():
 
 @pytest.mark.parametrize("k", [0, 3, 9, 13])
 def test_the_mean_time_is_a_derivative_of_the_likelihood(k):
-    """d log p(S) / d lambda = 1 / lambda - E[T | S], also for sets too large to enumerate."""
+    """d log p(S) / d lambda = 1 / lambda - E[T | S], where lambda is the rate of observation."""
     theta = ref.random_theta(np.random.default_rng(k), 15, 0.6)
     X = table(15, range(k))
     step = 1e-5

@@ -67,7 +67,7 @@ def model(k, n, scale):
 
 
 def open_pairs(theta, S):
-    """Return the pairs of items of S with a posterior probability of 0.15 to 0.85 of their order.
+    """Return the pairs (a, b) of items of S for which P(a before b | S) is between 0.15 and 0.85.
 
     Only the entries of these pairs in the gradient are tested. An entry that depends on rare orders
     has a skewed distribution, and its error cannot be estimated from a few chains.
@@ -79,8 +79,8 @@ def open_pairs(theta, S):
 # --- Values and gradients are unbiased, and their standard errors are right -----------------------
 
 
-# There are enough seeds that, with relocation, the test fails if the standard errors are wrong by a
-# factor of 1.4 in either direction. This was checked with standard errors that were changed so.
+# With relocation, there are enough seeds to make the test fail if the standard errors are wrong by
+# a factor of 1.4 in either direction. This was checked by changing them on purpose.
 
 
 @pytest.mark.slow

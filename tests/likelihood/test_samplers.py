@@ -33,7 +33,7 @@ NEVER = np.iinfo(np.int64).max
 
 
 class Case:
-    """A set of items and a theta as the arrays that the kernels take, with shortcuts for calls."""
+    """One set and one theta, kept as the arrays that the kernels take; methods call the kernels."""
 
     def __init__(self, theta, S, stop_rate=1.0):
         self.theta = theta

@@ -54,10 +54,10 @@ def mp_log_p_sequence(theta, sigma, *, complete=False):
 
 
 def mp_log_p_chain(theta, sigma, t):
-    """Return log p(sigma | t) from partial fractions in mpmath: sums of exp(-a t) / (gaps of a).
+    """Return log p(sigma | t) in mpmath by partial fractions, as a sum over the exit rates.
 
-    `reference.mp_log_p_sequence_given_time` is a difference of two CDFs. If an exit rate a times t
-    is above 1e5, both are 1 to 12,800 digits. This function subtracts nothing from 1.
+    `reference.mp_log_p_sequence_given_time` is a difference of two CDFs. If an exit rate times t is
+    above 1e5, both are equal to 1 in 12,800 digits. This function subtracts nothing from 1.
     """
 
     def log_p():

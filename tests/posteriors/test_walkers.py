@@ -107,7 +107,7 @@ def test_two_items_agree_with_integration_over_the_prior(prior, replicas):
     share = assert_two_item_posterior(prior, counts, draws, stop_rate)
     first = orders[:, :, 0]
     assert_means(np.stack([first, first > 0.5], axis=-1), share, INTEGRAL)
-    # Both orders are plausible, so the comparison covers jumps between them.
+    # The data cannot tell the order: both orders are plausible.
     assert 0.05 < share[1] < 0.95
 
 

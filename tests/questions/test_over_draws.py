@@ -24,7 +24,7 @@ SETS = [{"a"}, {"a", "b"}, set(), {"a", "b", "c"}, {"b", "a"}]
 
 
 def in_chains(values, posterior=POSTERIOR):
-    """Return values by model as (chains, draws, ...)."""
+    """Return an array of shape (chains, draws, ...) from a list of one value per model."""
     stacked = np.array(values)
     return stacked.reshape(*posterior.draws.scale.shape, *stacked.shape[1:])
 

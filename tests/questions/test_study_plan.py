@@ -38,7 +38,7 @@ def with_clocks(theta, clocks, rate):
 
 @pytest.mark.parametrize("stop_rate", [1.0, 2.5])
 def test_clock_items_are_items(stop_rate):
-    """P(number of clock items) is the sum over all sets with this number of clock items."""
+    """P(number of present clock items) is the sum of P over all sets with this number of them."""
     rng = np.random.default_rng(3)
     theta = rng.normal(0.0, 1.5, (4, 4))
     items = np.array([2, 0, 3])
@@ -300,7 +300,8 @@ def test_simulated_studies_have_the_frequencies_that_were_asked_for(pair):
     assert new.mean() == pytest.approx(0.25, abs=0.015)
     old = clocks[:, : len(data)].mean(axis=(0, 2))
     sizes = np.asarray(data.values).sum(axis=1)
-    assert old[sizes == 2].mean() > old[sizes == 0].mean() + 0.05  # large samples are later
+    # Large sets are observed later, so they have more clock items.
+    assert old[sizes == 2].mean() > old[sizes == 0].mean() + 0.05
     smaller = simulate_study(problem, 7, 100, 5, seed=3)
     assert (np.asarray(smaller.values) == np.asarray(tables[7].values)[:300]).all()
 

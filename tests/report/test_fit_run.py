@@ -51,7 +51,7 @@ def table(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(table, tmp_path_factory):
-    """The report of a fit with figures."""
+    """Return the report of a fit with figures."""
     folder = tmp_path_factory.mktemp("fits") / "fit"
     return run_fit(table, folder, OPTIONS, output=OutputOptions(figures=("svg",)))
 

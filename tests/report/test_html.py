@@ -82,7 +82,7 @@ def test_the_page_is_small_without_its_data():
 def test_the_bundle_is_up_to_date():
     """The committed bundle was built from the present sources; if this fails, run `make page`."""
     if not SOURCES.exists():
-        pytest.skip("the source of the page is not there")
+        pytest.skip("the folder with the source of the page does not exist")
     files = [
         *(p for p in (SOURCES / "src").rglob("*") if p.is_file()),
         SOURCES / "package-lock.json",
@@ -101,7 +101,7 @@ def test_the_bundle_is_up_to_date():
 
 def test_the_page_has_the_colours_of_the_figures():
     if not SOURCES.exists():
-        pytest.skip("the source of the page is not there")
+        pytest.skip("the folder with the source of the page does not exist")
     text = (SOURCES / "src" / "core" / "colours.js").read_text()
     light = text.split("PALETTE = {")[1].split("};")[0]
     colours = re.findall(r"#[0-9a-f]{6}", light)

@@ -52,7 +52,7 @@ def test_what_is_worth_keeping_is_kept_beside_an_earlier_folder(tmp_path, caplog
     assert (earlier / "model").read_text() == "whole"
     assert (
         tmp_path / "a.incomplete" / "model"
-    ).exists()  # it now belongs to another process and must not be deleted
+    ).exists()  # kept, because the process that made it (this one) still runs
 
 
 def test_a_folder_of_others_is_never_replaced(tmp_path):
