@@ -173,8 +173,8 @@ def test_simulation_of_equal_models_is_about_zero():
     )
     assert abs(found.value) < 5 * found.se
     assert found.se < 0.005
-    # Simple counts would give values above zero by about 15 / 500 on average. This is six standard
-    # deviations of the mean below.
+    # Without the correction by the jackknife, the mean of the values would be about 15 / 500. This
+    # is six of its standard deviations.
     values = [
         questions.sequence_divergence(
             theta, theta, method="simulation", draws=500, random_state=seed
