@@ -1,4 +1,4 @@
-"""The comparison of two revisions: its order, its summary, its data, and one run on stubs."""
+"""The comparison of two revisions: order of the runs, summary, data, and a run with stubs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def stub(wall, cpu=1.0, result=2.0):
     return {"wall": wall, "cpu": cpu, "result": result}
 
 
-# --- The order and the summary --------------------------------------------------------------------
+# --- The order of the runs, and the summary -------------------------------------------------------
 
 
 def test_revisions_alternate_after_a_first_run_of_each():
@@ -34,7 +34,7 @@ def test_revisions_alternate_after_a_first_run_of_each():
 
 
 def test_ratios_are_those_of_neighbours():
-    """On a machine that becomes slower, neighbouring runs show that head takes twice as long."""
+    """The ratio of neighbouring runs is right even while the machine becomes slower."""
     given = {"base": iter([1.0, 3.0, 10.0]), "head": iter([2.0, 6.0, 30.0])}
 
     def measure(side, name, first):
@@ -116,7 +116,7 @@ def test_simulated_sets_are_as_large_as_they_should_be(data):
 
 
 def test_sets_come_from_the_model():
-    """Two items with an interaction: the shares of the four sets, within five standard errors."""
+    """The shares of the four sets of two items are right within five standard errors."""
     theta = np.array([[0.0, 1.5], [-1.0, -0.5]])
     X = compare_data.draw_sets(theta, 4000, np.random.default_rng(3))
     a, b = math.exp(0.0), math.exp(-0.5)
@@ -182,7 +182,7 @@ def simulate(theta, size):
 
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
-    """Two revisions of a package that only has a stub of the gradient."""
+    """Return a git repository with two revisions of a package that has only stub functions."""
     if shutil.which("git") is None:
         pytest.skip("needs git")
     root = tmp_path / "repository"
@@ -214,7 +214,7 @@ def test_two_revisions_are_compared_and_nothing_is_left(repository, tmp_path, ca
     gradient, simulate = written["cases"]
     assert gradient["case"] == "gradient, n = 20"
     assert len(gradient["base"]) == len(gradient["head"]) == 2
-    # Each side ran its own revision, on the same data.
+    # Base and head each ran their own revision on the same data: the factors are 1 and 2.
     assert gradient["head"][0]["result"] == pytest.approx(2 * gradient["base"][0]["result"])
     assert gradient["difference of results"] == pytest.approx(0.5)
     assert simulate["error"] == "base: ValueError: not yet"

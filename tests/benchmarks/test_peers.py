@@ -1,4 +1,4 @@
-"""The comparison with other programs: its scores, its plan, its workers and its report."""
+"""The comparison with other programs: scores, plan of the runs, worker processes, and report."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_objective_is_what_a_fit_says_of_itself():
 
 
 def test_large_sets_are_sampled_and_the_error_is_known(monkeypatch):
-    """The error is below 5 standard errors, from 8 chains; the seed is fixed."""
+    """The sampled value is within 5 standard errors of the exact one; the seed is fixed."""
     theta = known_theta(16, 4.0, 12)
     X = np.zeros((3, 16), dtype=bool)
     X[0, :12] = X[1, :3] = True
@@ -100,7 +100,7 @@ def test_names_are_unique_and_cases_exist():
 
 
 def test_mhn_is_given_what_it_should_end_with():
-    """Ten seconds for 220 evaluations: sets of 12 items cost too much, those of 8 do not."""
+    """In ten seconds, 220 evaluations with sets of 12 items do not fit; with 8 items they do."""
     X = np.zeros((50, 100), dtype=bool)
     X[:, :8] = True
     X[:10, :12] = True
@@ -116,7 +116,7 @@ def test_the_known_theta_has_the_interactions_asked_for():
         theta = known_theta(n, 1.0, interactions)
         off = theta[~np.eye(n, dtype=bool)]
         assert np.count_nonzero(off) == interactions
-        # Clock items neither act on the interacting items nor are changed by them.
+        # No clock item acts on an interacting item, and no interacting item acts on a clock item.
         assert not theta[INTERACTING:, :INTERACTING].any()
         assert not theta[:INTERACTING, INTERACTING:].any()
 
@@ -159,7 +159,7 @@ def test_a_worker_that_hangs_is_ended(tmp_path, monkeypatch):
 
 @pytest.fixture
 def workers(monkeypatch):
-    """The modules of the workers, which are scripts for other environments."""
+    """Import the worker scripts, which normally run in other Python environments, as modules."""
     monkeypatch.syspath_prepend(str(running.WORKERS))
     names = ("common", "sequela_worker")
     yield {name: importlib.import_module(name) for name in names}
@@ -173,7 +173,7 @@ def test_what_a_worker_has_left_counts(tmp_path, workers):
     (tmp_path / "log.txt").touch()
     found = running._what_is_left(tmp_path, None, killed=True)
     assert (found["status"], found["iterations"]) == ("stopped", 1)
-    # A crash may cut a line short.
+    # A crash may leave an incomplete last line, which must be ignored.
     with (tmp_path / "trajectory.jsonl").open("a") as file:
         file.write('{"seconds": 1.')
     (step,) = running.trajectory(tmp_path)
@@ -203,9 +203,9 @@ def test_our_worker_learns_and_leaves_its_way(tmp_path, workers, monkeypatch):
     from sequela.learning import fitting
 
     worker = workers["sequela_worker"]
-    # All kernels would be compiled for times that nobody looks at here.
+    # Do not compile all kernels in advance: this test does not use the measured times.
     monkeypatch.setattr(worker, "load_kernels", lambda: None)
-    for loop in ("solve", "descend_by_gradients"):  # the worker puts its own in their place
+    for loop in ("solve", "descend_by_gradients"):  # the worker replaces them; restore them later
         monkeypatch.setattr(fitting, loop, getattr(fitting, loop))
     X = load("sim-n8-N60").X
     job = job_of(plan.OURS)
@@ -230,7 +230,7 @@ def test_the_limit_ends_a_fit_with_what_it_has(tool, tmp_path, workers, monkeypa
     X = load("sim-n8-N60").X
     recorder = workers["common"].Recorder(tmp_path, -1.0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a fit that was stopped says so
+        warnings.simplefilter("ignore")  # a fit that was stopped gives a warning
         found = worker.learn(job_of(tool), X, dense_theta(X), recorder)
     assert found["stopped"]
     assert found["iterations"] == 0
@@ -275,7 +275,7 @@ def test_a_profile_counts_the_innermost_function_of_ours():
 
 
 def test_every_remark_is_on_a_place_that_there_is():
-    """Check names with a dot. Names of version 0.1 are only in its records."""
+    """Remarks with names like Class.method are on methods of this version or of version 0.1."""
     from sequela.learning.solvers.proximal_newton import ProximalNewton
     from sequela.likelihood import Likelihood
     from sequela.likelihood.exact import ExactWork

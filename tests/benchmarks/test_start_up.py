@@ -1,4 +1,4 @@
-"""The measurement of whole processes: what is counted, in which order, and the table."""
+"""The measurement of whole processes: time and memory, the order of the runs, and the table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import compare, start_up
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 
 
 def python(code):

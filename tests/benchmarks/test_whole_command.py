@@ -1,4 +1,4 @@
-"""The simulated cohort of the whole-command benchmark: the same for everyone, and as described."""
+"""The simulated cohort of the whole-command benchmark: always the same, with large sets."""
 
 from __future__ import annotations
 

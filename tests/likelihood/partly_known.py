@@ -15,14 +15,14 @@ def completions(present, missing):
 
 
 def report(order, statements):
-    """P(the statements | the order)."""
+    """Return the probability of the statements given the order of all items."""
     place = {item: at for at, item in enumerate(order)}
     factors = [p if place[a] < place[b] else 1.0 - p for a, b, p in statements]
     return float(np.prod(factors))
 
 
 def log_p(theta, present, missing, statements=(), stop_rate=1.0):
-    """Sum over all completions and over all their orders."""
+    """Return log p of a partly known sample: the sum over all completions and all their orders."""
     terms = []
     for T in completions(present, missing):
         for order in itertools.permutations(T):
@@ -35,7 +35,7 @@ def log_p(theta, present, missing, statements=(), stop_rate=1.0):
 
 
 def log_p_sum_of_sets(theta, present, missing, stop_rate=1.0):
-    """Without statements: the sum over all completions of their probabilities."""
+    """Return log p of a sample without statements: the sum of p over all completions."""
     whole = reference.set_distribution(theta, stop_rate)
     masks = [sum(1 << i for i in T) for T in completions(present, missing)]
     return float(np.log(whole[masks].sum()))

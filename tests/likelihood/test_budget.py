@@ -1,4 +1,4 @@
-"""The budget: valid values, what it allows, and that the method of every sample is reported."""
+"""The budget: valid values, the sets that it allows, and the reported method of every sample."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def table(n, *sets):
 
 
 def work_that_fits(size, columns, *, timed=False):
-    """Return the smallest work budget with which such a set is exact."""
+    """Return a budget whose work is just enough to evaluate a set of this size exactly."""
     return Budget(work=Budget.exact_work(size, columns, timed=timed))
 
 
-# --- Reading it -----------------------------------------------------------------------------------
+# --- Valid values ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def work_that_fits(size, columns, *, timed=False):
     ],
 )
 def test_amounts_of_memory(text, amount):
-    """A text and the same number of bytes allow the same sets."""
+    """An amount of memory as text allows the same sets as the same number of bytes."""
     read = Budget(memory=text, work=1e300)
     assert Budget(memory=amount, work=1e300).exact_memory(0, 1) <= amount
     for size in range(41):
@@ -97,7 +97,7 @@ def test_what_is_no_budget_is_refused():
 
 
 def test_the_docstring_tells_the_truth_about_the_default():
-    """The largest number of interacting items with which a set of 20 items is exact."""
+    """It says with how many interacting items at most a set of 20 items is exact."""
     said = re.search(r"of sets of 20 items with up to (\d+)", " ".join(Budget.__doc__.split()))
     assert Budget().exact_fits(20, int(said[1]))
     assert not Budget().exact_fits(20, int(said[1]) + 20)
@@ -112,7 +112,7 @@ def test_larger_is_never_cheaper():
             assert (np.diff(columns) > 0).all()
 
 
-# --- Choosing -------------------------------------------------------------------------------------
+# --- The choice of a method for each sample -------------------------------------------------------
 
 
 def test_the_choice_is_made_for_each_sample_and_shown():
@@ -174,7 +174,7 @@ def test_few_interactions_make_a_set_cheaper():
 def test_tiny_sets_beyond_the_budget(S, times):
     """Sets of at most two items are right with any budget.
 
-    8 standard errors from 16 chains: a false alarm in a million draws.
+    With 16 chains, an error of more than 8 standard errors has a probability of about 1e-6.
     """
     theta = ref.random_theta(np.random.default_rng(1), 3, 0.3)
     found = evaluate(theta, table(3, S), times=times, budget=Budget(work=1.0), random_state=1)
@@ -200,7 +200,7 @@ def test_one_likelihood_chooses_anew_for_every_theta():
 
 
 def test_known_times_have_a_budget_of_their_own():
-    """Sets at known times cost more; beyond the budget Metropolis-Hastings is used."""
+    """Sets at known times cost more; beyond the budget, Metropolis-Hastings samples them."""
     theta = ref.random_theta(np.random.default_rng(1), 8, 0.1)
     X = table(8, range(6), range(6), range(3))
     times = [np.nan, 1.0, 1.0]
@@ -257,7 +257,7 @@ def test_a_lattice_of_20_items_stays_under_200_megabytes():
         X = np.zeros((1, 100), dtype=int)
         X[0, :10] = 1
         evaluate(theta, X, n_threads=1)
-        Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+        Path("/proc/self/clear_refs").write_text("5")  # reset the recorded peak
         before = kilobytes("VmRSS")
         X[0, :20] = 1
         found = evaluate(theta, X, n_threads=1)
@@ -270,7 +270,7 @@ def test_a_lattice_of_20_items_stays_under_200_megabytes():
     kilobytes = int(done.stdout)
     assert (
         2**20 * 8 * 2 / 1000 < kilobytes < 200_000
-    )  # at least two tables; otherwise the test has seen nothing
+    )  # the lower limit is the size of two tables of this lattice
 
 
 # --- Options of sampling --------------------------------------------------------------------------

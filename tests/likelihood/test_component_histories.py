@@ -19,12 +19,12 @@ from sequela.likelihood.passage import Passage
 from sequela.questions import order_matrix, sample_arrivals, set_probability
 
 quick = settings(max_examples=30, deadline=None, derandomize=True, database=None)
-# With a random seed, a comparison would fail for a correct program with this probability.
+# With a random seed, a normal z-score would exceed this limit with a probability of 7e-6.
 FALSE_ALARM_Z = 4.5
 
 
 def assert_same(theta, items, rate=1.0):
-    """Compare moments with a relative and probabilities with an absolute tolerance of 1e-9."""
+    """Compare with the lattice; the tolerance is relative for moments, absolute for orders."""
     parameters = Parameters(np.asarray(theta, dtype=float), Exponential(rate))
     items = np.array(sorted(items), dtype=np.int64)
     history = ComponentHistory(parameters, items)
@@ -36,7 +36,8 @@ def assert_same(theta, items, rate=1.0):
     variance = expected.times[1] - expected.times[0] ** 2
     assert history.time_variance == pytest.approx(variance, rel=1e-9)
     np.testing.assert_allclose(history.arrival_mean, expected.arrival_mean, rtol=1e-9)
-    # Relative to the second moment, because the lattice also subtracts two moments.
+    # The tolerance is relative to the second moment, because the variance of the lattice is a
+    # difference of two moments.
     difference = history.arrival_variance - (expected.arrival_second - expected.arrival_mean**2)
     assert (np.abs(difference) <= 1e-9 * expected.arrival_second).all()
     np.testing.assert_allclose(history.before, expected.before, rtol=0, atol=1e-9)
@@ -117,7 +118,7 @@ def test_moments_of_an_exponential_arrival_before_t(x):
 
 
 def sparse_theta(n, seed=3):
-    """Modules of three items that act along a chain; sets of any size have small components."""
+    """Return a theta of chains of three items, so that all components are small."""
     theta = np.diag(np.random.default_rng(seed).normal(-0.5, 0.6, n))
     for i in range(0, n - 2, 3):
         theta[i, i + 1], theta[i + 1, i + 2] = 1.5, -0.8
@@ -125,7 +126,7 @@ def sparse_theta(n, seed=3):
 
 
 def test_large_sets_against_drawn_orders():
-    """z-scores of sampled moments, orders and positions against the exact ones, at 33 items."""
+    """For 33 items, sampled moments, orders and positions agree with exact ones by z-scores."""
     n = 36
     theta = sparse_theta(n)
     row = np.ones((1, n), dtype=int)
@@ -153,7 +154,7 @@ def test_large_sets_against_drawn_orders():
     se = np.maximum(drawn.before_se(0), 0.5 / (24 * 60))
     z.append(((drawn.before(0) - exact.before(0)) / se)[upper])
     everything = np.concatenate(z)
-    # Errors are themselves estimated from 24 chains, so tails are those of Student's t.
+    # Standard errors are estimated from 24 chains, so the z-scores have the tails of Student's t.
     assert np.abs(everything).max() < 1.5 * FALSE_ALARM_Z
     assert 0.7 < np.sqrt((everything**2).mean()) < 1.5
 
@@ -174,13 +175,13 @@ def test_large_sets_obey_the_laws_of_orders():
 
 @pytest.mark.parametrize("k", [100, 250])
 def test_narrow_posteriors_are_resolved(k):
-    """Large sets have a narrow posterior of the time; without more panels errors exceed 1e-7."""
+    """Large sets have a narrow posterior of the time; with fewer panels, errors exceed 1e-7."""
     theta = sparse_theta(k + 3)
     history = ComponentHistory(Parameters(theta), np.arange(k))
     assert history.error < 1e-12
     equal = ComponentHistory(Parameters(np.diag(np.full(k, -1.0))), np.arange(k))
-    # By symmetry all arrivals have the same mean: that of all holding times but the last. The rate
-    # out of a state is that of the observation and of the items that are left.
+    # By symmetry all items have the same mean arrival time, the mean over the k arrivals. The rate
+    # out of a state is the rate of the observation plus the rates of all absent items.
     rates = 1.0 + np.exp(-1.0) * np.arange(k, -1, -1)
     arrivals = np.cumsum(1.0 / rates)
     np.testing.assert_allclose(equal.time_mean, arrivals[-1], rtol=1e-11)
@@ -205,7 +206,7 @@ def test_questions_about_a_sample_take_components():
     arrivals = sample_arrivals(theta, sample)
     assert arrivals.attrs["method"] == "components"
     assert arrivals.attrs["draws"] == 0
-    # The positions are a permutation.
+    # The positions of the 28 items are the numbers 1 to 28 in some order, with a fixed sum.
     assert arrivals["position_mean"].sum() == pytest.approx(28 * 29 / 2, rel=1e-9)
     exact = order_matrix(theta, sample[:3], given=sample, method="exact")
     np.testing.assert_array_equal(exact.probability, orders.probability)
@@ -237,7 +238,7 @@ def test_an_inaccurate_history_gives_way(monkeypatch):
 
 
 def test_the_error_is_found_where_arrivals_are_lost(monkeypatch):
-    """A source that is not the posterior makes the probabilities of arrivals differ from 1."""
+    """If the source term is wrong by 1e-7, arrivals do not have total probability 1."""
     theta = chain(5, 1.0, -1.0)
     from sequela.likelihood.components import ComponentFunction
 

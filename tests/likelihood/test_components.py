@@ -103,7 +103,7 @@ def test_coarse_gradient_serves_a_solver(problem):
     solved.solve(1)
     weights = np.full(len(sets), 1.0 / len(sets))
     fine, coarse = (CrossGradient(solved, p).gradient(weights, 1) for p in (FINE, COARSE))
-    # The tolerance of a fit is 1e-4.
+    # An error of 1e-5 is small enough for a fit, whose tolerance is 1e-4.
     np.testing.assert_allclose(coarse, fine, rtol=0, atol=1e-5 * max(1.0, np.abs(fine).max()))
 
 
@@ -163,7 +163,7 @@ def test_special_cases(name):
 
 
 def test_a_common_child_outside_couples_its_parents():
-    """Leaving it out would be wrong: its rate depends on both together."""
+    """Two items that act on the same absent item are linked: its rate depends on both."""
     theta = np.diag([-1.0, -1.5, 0.5, -2.0])
     theta[0, 2] = 2.0
     theta[1, 2] = 1.5
@@ -174,7 +174,7 @@ def test_a_common_child_outside_couples_its_parents():
 
 
 def test_components_are_the_same_in_every_set():
-    """All items that act on a child that is present belong to the same component as the child."""
+    """A component has the same children in all sets; a child that is present belongs to it."""
     theta = np.diag(np.full(6, -1.0))
     theta[0, 1] = theta[2, 3] = theta[4, 3] = 1.0
     children = acting(theta != 0.0)
@@ -200,7 +200,7 @@ def test_large_sets_without_interactions_have_their_closed_form(k):
 
 
 def test_a_large_set_agrees_with_sampling():
-    """Forty items, some of which interact: the sampled value is within its standard error."""
+    """For 40 items, some of which interact, the sampled value is within 4.5 standard errors."""
     rng = np.random.default_rng(5)
     theta = np.diag(rng.normal(-1.5, 0.7, 50))
     for i in range(0, 24, 4):
@@ -230,7 +230,7 @@ def test_by_name():
 
 
 def test_what_the_panels_cannot_resolve_is_refused(monkeypatch):
-    """With too few coefficients the estimated error is large, and no probability is returned."""
+    """If the estimated error is above the limit, an error is raised and nothing is returned."""
     theta = chain(5, 3.0, -1.0)
     X = table(5, range(5))
     evaluate(theta, X, method="components")
@@ -259,7 +259,7 @@ def test_threads_change_no_bit():
     st.floats(0.02, 20.0),
 )
 def test_a_sequence_of_phases_has_its_closed_form(rates, t):
-    """The probability to be in the last of several phases, to all digits, however small it is."""
+    """The probability of being in the last phase has a small relative error, even if it is tiny."""
     gaps = np.abs(np.subtract.outer(rates, rates))[~np.eye(len(rates), dtype=bool)]
     if gaps.min() < 1e-3:
         return

@@ -1,4 +1,4 @@
-"""Drawn histories: the weights of places, slopes along a path, and chains per sample."""
+"""Drawn histories: weights of the places of an item, slopes along a path, chains per sample."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def parameters(seed, scale=1.0):
 
 
 def weighed(theta, order):
-    """Return log p of one history, from the equation: rates of steps over rates of states."""
+    """Return log p of one history by definition: rates of its arrivals over total exit rates."""
     present, total = [], 0.0
     for item in [*order, None]:
         rates = {
@@ -35,7 +35,10 @@ def weighed(theta, order):
 
 
 def places(at, order, item):
-    """Return the weights of all places of an item relative to its absence, by both kernels."""
+    """Return the weights of all places of an item in an order, by both kernels.
+
+    The weights are relative to the same order without the item.
+    """
     state = np.array([*order, 0])
     length = len(order)
     rates, exits = np.empty((N + 1, N)), np.empty(N + 1)

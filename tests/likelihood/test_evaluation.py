@@ -34,7 +34,7 @@ def X():  # noqa: N802 - the name that scikit-learn gives to samples
 @quick
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 25))
 def test_mean_over_samples_with_repeats(seed, n, samples):
-    """With few items and many samples, most sets occur several times; each counts as a sample."""
+    """Value and gradient are means over samples, even if most sets occur several times."""
     rng = np.random.default_rng(seed)
     theta = ref.random_theta(rng, n, 1.0, sparsity=0.3)
     X = (rng.random((samples, n)) < rng.random()).astype(int)
@@ -78,7 +78,7 @@ def test_the_order_of_the_samples_does_not_matter(theta, X):
 @quick
 @given(st.integers(0, 2**32 - 1))
 def test_the_order_of_the_items_does_not_matter(seed):
-    """Sets of 6 to 13 of 16 items: their low and high bits change places."""
+    """The sets have 6 to 13 items, so a permutation exchanges low and high bits of their states."""
     rng = np.random.default_rng(seed)
     theta = ref.random_theta(rng, 16, 0.5, sparsity=0.4)
     X = np.zeros((4, 16), dtype=int)
@@ -92,11 +92,11 @@ def test_the_order_of_the_items_does_not_matter(seed):
 
 
 def test_many_sets_of_all_sizes_in_many_blocks():
-    """With several blocks, terms that all sets share are added once."""
+    """Terms that all sets share are added once in total, not once per block of sets."""
     rng = np.random.default_rng(5)
     n = 24
     theta = ref.random_theta(rng, n, 0.4, sparsity=0.9)
-    theta[3, 3] = 3.5  # above the limit of the shortcut
+    theta[3, 3] = 3.5  # a rate above SHORTCUT_LIMIT of kernels/columns.py
     X = np.zeros((150, n), dtype=int)
     for row in X:
         row[rng.choice(n, rng.integers(0, 13), replace=False)] = 1
@@ -137,7 +137,7 @@ def test_arguments_are_left_alone(theta, X):
     np.testing.assert_array_equal(X, data)
 
 
-# --- What theta and data may be -------------------------------------------------------------------
+# --- Forms of theta and data that are accepted ----------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_list_of_sets():
 
 
 def test_labels_of_theta_in_another_order(theta, X):
-    """The gradient is in the order of the data."""
+    """Rows and columns of the gradient have the order of the items in the data."""
     labels = ["A", "B", "C", "D", "E"]
     frame = pd.DataFrame(theta, index=labels, columns=labels)
     data = pd.DataFrame(X, columns=labels)
@@ -203,7 +203,7 @@ def test_labels_that_do_not_fit(rows, columns, message):
 
 
 def test_a_model_has_the_items_of_the_data_in_any_order():
-    """Items are matched by label, for models and tables; a model with other items is refused."""
+    """Items of models and tables are matched by label; a model with other items is refused."""
     model = Model([[0.2, 1.5], [0.0, -1.0]], ["A", "B"])
     data = pd.DataFrame([[1, 0], [1, 1]], columns=["B", "A"])
     turned = Model([[-1.0, 0.0], [1.5, 0.2]], ["B", "A"])

@@ -22,7 +22,8 @@ from sequela.observation import Exponential
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 
-# The fast kernel changes its layout at 2, 6, 7, 8, 11 and 12 items: rows, tiles of rows, tiles.
+# The fast kernel works on rows and on tiles of rows of the lattice. So its layout changes at 2, 6,
+# 7, 8, 11 and 12 items.
 LAYOUTS = [0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]
 
 ALWAYS_30 = np.full((5, 5), 30.0)
@@ -47,7 +48,7 @@ def evaluate_one(theta, S, stop_rate=1.0, **options):
 
 
 def log_kernel(theta, S, stop_rate=1.0):
-    """Value and gradient by `Passage`, a second implementation that shares no arithmetic."""
+    """Return log p and its gradient by `Passage`, which computes everything differently."""
     parameters = Parameters(np.ascontiguousarray(theta), Exponential(stop_rate))
     passage = Passage.of(parameters, np.array(sorted(S), np.int64))
     return passage.log_p(), passage.gradient()
@@ -61,10 +62,10 @@ def assert_same(found, value, gradient, rtol=1e-12):
 
 
 def log_p_of_equal_items(effect, n, k):
-    """log p of k of n items if all entries of theta are equal: k! times p of any order."""
+    """Return log p of k of n items if all entries of theta are equal: k! times p of one order."""
     total = scipy.special.gammaln(k + 1)
     for a in range(k + 1):
-        # log D = log(1 + (n - a) exp(effect (a + 1))), all rates being equal
+        # All absent items have the same rate: log D = log(1 + (n - a) exp(effect (a + 1))).
         total += effect * (a + 1) if a < k else 0.0
         total -= np.logaddexp(0.0, math.log(n - a) + effect * (a + 1))
     return total
@@ -79,7 +80,7 @@ def with_fast_items(theta, rng, count):
 
 @st.composite
 def moderate(draw, largest_n=7, largest_k=7):
-    """A model, dense or sparse, with or without fast items, and one of its sets."""
+    """Draw a theta (dense or sparse, with up to two fast items) and a set of its items."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.integers(1, largest_n))
     theta = ref.random_theta(
@@ -101,7 +102,7 @@ def extreme(draw, largest_n=6):
 rates = st.sampled_from([0.01, 0.3, 1.0, 2.5, 100.0])
 
 
-# --- Small sets: against what cannot be wrong -----------------------------------------------------
+# --- Small sets, compared with slow reference functions and closed forms --------------------------
 
 
 @quick
@@ -162,7 +163,7 @@ def test_all_sets_together_have_the_distribution_of_the_dense_solve(n):
 
 @pytest.mark.parametrize("n", [1, 3, 6])
 def test_the_expected_gradient_at_the_truth_is_zero(n):
-    """Sum over all sets of p(S) * gradient of log p(S) = gradient of 1 = 0: an exact identity."""
+    """The sum of p(S) * gradient of log p(S) over all sets is the gradient of 1, so it is 0."""
     theta = ref.random_theta(np.random.default_rng(n), n, 1.5)
     X = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
     total = np.zeros((n, n))
@@ -184,7 +185,7 @@ def test_one_item_by_hand():
 
 
 def test_the_empty_set_is_seen_before_anything_arrives():
-    """p({}) = 1 / (1 + sum w): its gradient is diagonal."""
+    """p({}) = 1 / (1 + sum w), so its gradient is zero off the diagonal."""
     theta = ref.random_theta(np.random.default_rng(0), 90, 1.0)
     w = np.exp(theta.diagonal())
     found = evaluate_one(theta, [])
@@ -194,7 +195,7 @@ def test_the_empty_set_is_seen_before_anything_arrives():
 
 @pytest.mark.parametrize("k", [*LAYOUTS, 16])
 def test_no_effects_and_equal_rates_have_a_closed_form(k):
-    """All rates w, no effects: every order has the same probability, so p(S) is k! times one."""
+    """With equal rates w and no effects, p(S) is k! times the probability of any order."""
     n, w = 20, 0.3
     theta = np.zeros((n, n))
     np.fill_diagonal(theta, math.log(w))
@@ -214,14 +215,14 @@ def test_exchangeable_items_have_a_closed_form(k, effect):
     expected = scipy.special.gammaln(k + 1) + ref.log_p_sequence(theta, S)
     found = evaluate_one(theta, S)
     assert found.value == pytest.approx(expected, rel=1e-13)
-    # The orders of S differ by a relabelling: the mean over entries is that of any order.
+    # All orders of S are equivalent, so sums over the gradient are the same as for one order.
     one = ref.gradient_sequence(theta, S)
     off = ~np.eye(n, dtype=bool)
     assert found.gradient[off].sum() == pytest.approx(one[off].sum(), abs=1e-11)
     assert np.trace(found.gradient) == pytest.approx(np.trace(one), abs=1e-11)
 
 
-# --- Larger sets: the fast kernel against the log kernel ------------------------------------------
+# --- Larger sets: the fast kernel compared with the log kernel ------------------------------------
 
 
 @pytest.mark.parametrize("k", LAYOUTS)
@@ -266,7 +267,7 @@ def test_the_full_set(k):
 
 @pytest.mark.parametrize("k", [7, 8, 9, 10])
 def test_log_kernel_is_that_of_the_dense_solve(k):
-    """Check the reference for large sets, up to 2^10 states."""
+    """Check the log kernel, which is the reference for large sets, on up to 2^10 states."""
     rng = np.random.default_rng(k)
     theta = ref.random_theta(rng, k + 3, 1.0, sparsity=0.2)
     S = rng.choice(k + 3, k, replace=False)
@@ -284,7 +285,7 @@ def test_log_kernel_is_that_of_the_dense_solve(k):
     "offset", [0.0, 1e-12, -1e-12, 2.0, 8.0], ids=["at", "just above", "just below", "e2", "e8"]
 )
 def test_base_rates_around_the_shortcut_limit(outside, active, offset):
-    """Items inside and outside the set, with and without effects, are summed differently."""
+    """The kernel sums the rate of an item differently if it is in the set or has effects on it."""
     n, S = 6, [0, 2, 3]
     theta = ref.random_theta(np.random.default_rng(4), n, 0.5)
     j = 5 if outside else 2
@@ -295,7 +296,7 @@ def test_base_rates_around_the_shortcut_limit(outside, active, offset):
 
 
 def test_an_effect_of_zero_and_a_tiny_one_give_the_same():
-    """In the limit of a zero effect, an active column gives the same result as a shared one."""
+    """With tiny effects each item has its own column; without effects the items share a sum."""
     rng = np.random.default_rng(8)
     theta = ref.random_theta(rng, 30, 0.5, sparsity=1.0)
     S = [2, 11, 29]
@@ -328,7 +329,7 @@ def test_extreme_theta_is_finite_and_right(model):
 @pytest.mark.parametrize("k", [12, 14])
 @pytest.mark.parametrize("sign", [-1.0, 1.0, 0.0])
 def test_extreme_theta_in_a_large_set(k, sign):
-    """Exchangeable items have p(S) = k! p(sigma); with random signs, results must be finite."""
+    """If all entries are equal, p(S) = k! p(sigma); with random signs, results must be finite."""
     n = k + 2
     theta = np.full((n, n), 30.0 * sign)
     if sign == 0.0:
@@ -341,12 +342,12 @@ def test_extreme_theta_in_a_large_set(k, sign):
         assert found.value == pytest.approx(exact, rel=1e-13)
 
 
-# A regression test: in the first three cases the gradient was 0 instead of -1 and -2, because F * T
-# underflowed in `lattice.gradient` before it was divided by the total.
+# A regression test: in the first three cases, entries of the gradient were 0 instead of -1 and -2,
+# because F * T underflowed in `lattice.gradient` before it was divided by the total.
 @pytest.mark.parametrize(
     ("theta", "S"),
     [
-        (np.diag([0.0, 290.0]), [0]),  # products of three holding times leave the range
+        (np.diag([0.0, 290.0]), [0]),  # products of three holding times underflow
         (np.diag([0.0, 0.0, 199.0]), [0, 1]),
         (np.diag([0.0, 0.0, 0.0, 149.0]), [0, 1, 2]),
         (np.diag([-500.0, 500.0]), [0]),
@@ -373,9 +374,9 @@ def test_rates_of_observation_far_from_one(stop_rate, k):
     assert_same(found, expected, gradient)
 
 
-# A regression test: the constant rate of the items that are not columns was computed by
-# subtraction, which gave up to 1e-15 instead of 0. This is negligible for an observation rate of 1,
-# but a relative error of 1e-5 for a rate of 1e-10.
+# A regression test: the total rate of the items without a column of their own was computed by
+# subtraction, which gave up to 1e-15 instead of 0. For an observation rate of 1 this is negligible.
+# For an observation rate of 1e-10 it is a relative error of 1e-5.
 @pytest.mark.parametrize("stop_rate", [1e-6, 1e-8, 1e-10, 1e-15, 1e-100])
 @pytest.mark.parametrize("seed", range(6))
 def test_tiny_rates_of_observation(stop_rate, seed):
@@ -391,7 +392,7 @@ def test_tiny_rates_of_observation(stop_rate, seed):
 
 
 def test_log_rates_beyond_a_double_are_refused():
-    """22 items add 22 effects to the rates of the 9 others: in range up to exp(690)."""
+    """The log-rate of each absent item is a sum of 23 entries of theta, which may be up to 690."""
     n, k = 31, 22
     at_the_limit = np.full((n, n), LARGEST_LOG_RATE / (k + 1))
     assert evaluate_one(at_the_limit, range(k), gradient=False).value == pytest.approx(

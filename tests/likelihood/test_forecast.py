@@ -19,7 +19,7 @@ from sequela.questions import pseudo_times
 
 
 def problem(dense):
-    """Sets of up to 18 items, of a dense or a sparse theta."""
+    """Return a dense or sparse theta, sets of up to 18 items, and the distinct sets."""
     rng = np.random.default_rng(3)
     n = 20
     theta = rng.normal(0.0, 0.3, (n, n)) if dense else np.zeros((n, n))
@@ -103,7 +103,7 @@ def test_words(seconds, memory, threads, words):
 
 
 def test_memory_is_bounded_as_well():
-    """Quantiles of 21 items on a lattice would take a gigabyte."""
+    """On a lattice, quantiles of 21 items would need a gigabyte, so this set is sampled."""
     theta = np.full((21, 21), 0.1)
     theta[np.diag_indices(21)] = -1.0
     distinct = DistinctSamples.of(Dataset(np.ones((1, 21), dtype=bool)))

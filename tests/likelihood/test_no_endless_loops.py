@@ -1,7 +1,7 @@
-"""Extreme known times: the evaluation always ends, with a number or an error.
+"""With extreme known times, every evaluation ends with a number or an error.
 
 Compiled loops cannot be interrupted. So every case runs in its own process, which is stopped after
-a time limit: an endless loop must fail a test, not stop all tests.
+a time limit. In this way an endless loop fails one test and does not block the others.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def test_sequences_with_exit_rates_beyond_1e16(log_rate, t, sigma):
 
 
 def test_sampled_sets_with_exit_rates_beyond_1e16():
-    """The same kernel, through Metropolis-Hastings at a known time."""
+    """Metropolis-Hastings at a known time uses the same kernel as the sequences above."""
     theta = np.diag([0.0, -0.3, 40.0])
     (value,) = answers(
         "evaluate(np.diag([0.0, -0.3, 40.0]), [[1, 1, 0]], times=[1.0], method='metropolis', "
@@ -82,10 +82,10 @@ def test_sampled_sets_with_exit_rates_beyond_1e16():
         assert value == pytest.approx(ref.mp_log_p_set_given_time(theta, [0, 1], 1.0), rel=1e-12)
 
 
-# A regression test: for t up to 1e-307, (k + 1) / t is infinite, and a loop did not end.
+# A regression test: if t is below about 1e-307, (k + 1) / t is infinite, and a loop did not end.
 @pytest.mark.parametrize("t", ["1e-310", "1e20", "1e300"])
 def test_times_at_the_ends_of_the_range(t):
-    """As t goes to 0 the logarithm is that of t; as it grows, that of the exit rate of {0}."""
+    """log p of one item is log(t) for small t, and -t for large t (the other item has rate 1)."""
     one, order, full = answers(
         f"log_likelihood(np.zeros((2, 2)), [[1, 0]], times=[{t}])",
         f"sequence_log_likelihood(np.zeros((2, 2)), [[0]], times=[{t}])",

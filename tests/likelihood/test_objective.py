@@ -44,7 +44,7 @@ def exact_loss(theta, X, rate=1.0, times=None):
 
 @pytest.mark.parametrize("rate", [0.3, 1.0, 2.0])
 def test_loss_and_gradient_are_minus_those_of_the_evaluation(rate):
-    """Sets of all sizes, some more than once, enough of them for several blocks."""
+    """The data are 80 sets of all sizes in several blocks; some sets are equal."""
     rng = np.random.default_rng(1)
     n = 12
     theta = ref.random_theta(rng, n, 0.5, sparsity=0.4)
@@ -84,7 +84,7 @@ def test_nothing_is_drawn_where_all_is_exact():
     np.testing.assert_array_equal(objective.gradient_error(theta), 0.0)
 
 
-# --- The end of the range -------------------------------------------------------------------------
+# --- Rates and times out of range -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("entry", [200.0, 500.0, 800.0, 1e4, np.inf, np.nan])
@@ -152,7 +152,7 @@ def test_sampled_sets_out_of_range_are_an_infinite_loss(entry):
 
 @pytest.fixture
 def model():
-    """A start without interactions, a theta nearby, and samples; large ones have drawn orders."""
+    """Return a theta without interactions, a theta nearby, and sets of 0 to 7 items."""
     rng = np.random.default_rng(4)
     n = 8
     start = np.diag(rng.normal(-0.5, 0.5, n))
@@ -165,7 +165,7 @@ SAMPLING = Sampling(chains=8, block=3)
 
 
 def sampled(X, rate=1.0, **settings):
-    """An objective that draws the sets of five and more items."""
+    """Return an objective that draws orders for sets of five or more items."""
     n = X.shape[1]
     budget = Budget(work=Budget.exact_work(4, n))
     objective = objective_of(X, rate=rate, **{"budget": budget, "sampling": SAMPLING, **settings})
@@ -200,9 +200,10 @@ def test_exact_sets_alone(model):
 
 @pytest.mark.parametrize("rate", [1.0, 0.5])
 def test_reweighted_orders_give_loss_and_gradient_elsewhere(model, rate):
-    """Over many seeds and random directions, there is no bias that 400 orders could show.
+    """The errors of the loss, and of the gradient along random directions, have mean zero.
 
-    A ratio of means has a bias of about one over the number of orders, far below their spread.
+    A ratio of means has a bias of about one over the number of orders (400 per set). This is far
+    below the spread over the 30 seeds.
     """
     start, near, X = model
     expected, slope = exact_loss(near, X, rate)
@@ -218,7 +219,7 @@ def test_reweighted_orders_give_loss_and_gradient_elsewhere(model, rate):
     assert 0 < np.std(losses) < 0.05
     assert scipy.stats.ttest_1samp(losses, 0.0).pvalue > FALSE_ALARM
     assert scipy.stats.ttest_1samp(np.array(slopes), 0.0).pvalue.min() > FALSE_ALARM
-    # The loss at the start has another value; the ratio of weights must correct for this.
+    # The loss at the start differs by more than 0.1, so a missing reweighting would be noticed.
     assert abs(exact_loss(start, X, rate)[0] - expected) > 0.1
 
 
@@ -265,10 +266,10 @@ def test_new_orders_carry_the_loss_along(model):
 
 
 def test_the_reported_error_of_the_gradient_is_right(model):
-    """For entries between items that can arrive in either order, each with its own seed.
+    """Test one entry of the gradient per seed, between items that can arrive in either order.
 
-    With C chains the difference to the truth over its error is t-distributed with C - 1 degrees of
-    freedom; see test_sampled.
+    With C chains, the difference from the exact value, divided by its standard error, has a t
+    distribution with C - 1 degrees of freedom (see test_sampled).
     """
     _, near, X = model
     X = X[:1]
@@ -290,7 +291,7 @@ def test_the_reported_error_of_the_gradient_is_right(model):
     assert 2 * min(below, 1 - below) > FALSE_ALARM
 
 
-# --- Seeds, threads, and going on -----------------------------------------------------------------
+# --- Seeds, threads, and continued fits -----------------------------------------------------------
 
 
 def drawn_and_evaluated(objective, start, near):
@@ -376,7 +377,7 @@ def test_items_at_time_zero_are_refused_by_name():
 
 
 def test_large_components_are_slower_than_orders_and_small_ones_are_not():
-    """A chain of items that act on one another makes one component, as large as its length."""
+    """If each item acts on the next one, the items form one component of that length."""
     n = 40
     objective = objective_of(table(n, [0], [1, 2], range(30)))
     slower = []

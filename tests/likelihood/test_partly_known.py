@@ -1,4 +1,4 @@
-"""Missing cells and known orders: against sums over all completions and all orders."""
+"""Missing cells and known orders, compared with sums over all completions and all orders."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from sequela.support.errors import BudgetError
 
 quick = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 
-# present, absent, missing
+# The cells of a row: an item is present, absent, or missing.
 cells = st.sampled_from([1.0, 0.0, np.nan])
 
 
@@ -44,7 +44,7 @@ def check(theta, data, value_of, stop_rate=1.0):
 @quick
 @given(rows(1, 8), st.sampled_from([0.0, 0.5, 0.8, 1.0]), st.integers(0, 2**31))
 def test_missing_cells_are_summed_over(row, sparsity, seed):
-    """Compare value and full gradient, also for zero effects, for any set of missing items."""
+    """Compare the value and all entries of the gradient, for any set of missing items."""
     rng = np.random.default_rng(seed)
     theta = reference.random_theta(rng, len(row), sparsity=sparsity)
     stop_rate = float(rng.uniform(0.5, 2.0))
@@ -58,7 +58,7 @@ def test_missing_cells_are_summed_over(row, sparsity, seed):
 @quick
 @given(rows(1, 8), st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 2**31))
 def test_a_fit_sums_over_missing_cells(row, sparsity, seed):
-    """A fit has all missing items on the lattice, in the kernel of complete sets."""
+    """A fit evaluates a lattice of all present and missing items, with the kernel of full sets."""
     rng = np.random.default_rng(seed)
     n = len(row)
     theta = reference.random_theta(rng, n, sparsity=sparsity)
@@ -87,7 +87,7 @@ def test_known_orders_and_missing_cells_together(row, seed, draw):
     rng = np.random.default_rng(seed)
     theta = reference.random_theta(rng, len(row), sparsity=0.4)
     present, missing = split(row)
-    # Statements that agree with some order can never form a cycle.
+    # All statements are taken from one order, so they cannot form a cycle.
     order = draw.draw(st.permutations(present))
     pairs = [(a, b) for at, a in enumerate(order) for b in order[at + 1 :]]
     chosen = draw.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
@@ -115,7 +115,7 @@ def test_missing_cells_at_known_times(row, t, seed):
 
 
 def test_reports_of_all_orders_add_up():
-    """P(set) is the sum over both reports about a pair, certain or not."""
+    """The probabilities of "a before b" and "b before a", certain or not, add up to P(set)."""
     theta = reference.random_theta(np.random.default_rng(2), 5)
     whole = log_likelihood(theta, [[1, 1, 0, 1, 0]])
     for p in (1.0, 0.8):
@@ -146,7 +146,7 @@ def test_complete_samples_among_others_keep_their_values():
         some.log_likelihoods[complete], plain.log_likelihoods[complete], rtol=1e-13
     )
     assert set(some.methods) == {"exact"}
-    # A missing cell contains less information than a known one.
+    # With a missing cell, p is a sum that includes the p of the complete sample.
     assert (some.log_likelihoods[~complete] > plain.log_likelihoods[~complete]).all()
 
 
@@ -164,7 +164,7 @@ def test_items_that_matter():
 
 
 def test_items_that_nothing_missing_interacts_with_cost_nothing():
-    """40 missing items without effects are left out; their lattice would be far too large."""
+    """40 missing items without effects are ignored, because their lattice would be too large."""
     n = 45
     theta = np.diag(np.full(n, -1.0))
     theta[0, 1] = 1.0
@@ -181,7 +181,7 @@ def test_items_that_nothing_missing_interacts_with_cost_nothing():
 
 @pytest.mark.parametrize("method", ["completions", "histories"])
 def test_drawn_cells_agree_with_the_sum_over_them(method):
-    """Values and gradients within their errors; a false alarm of a z beyond 5 has odds of 2e-6."""
+    """Sampled values are within 5 standard errors; gradients have the expected mean error."""
     rng = np.random.default_rng(6)
     theta = reference.random_theta(rng, 9, scale=1.0, sparsity=0.3)
     X = (rng.random((60, 9)) < 0.4).astype(float)
@@ -196,7 +196,7 @@ def test_drawn_cells_agree_with_the_sum_over_them(method):
     assert np.abs(z).max() < 5.0
     assert abs(drawn.value - exact.value) < 5.0 * drawn.value_se
     assert 0.0 < drawn.value_se < 0.02
-    # The errors come from few chains, and t-statistics have wide tails, so test all together.
+    # Standard errors from few chains are uncertain. So test the mean square over all entries.
     off = (drawn.gradient - exact.gradient)[drawn.gradient_se > 0]
     assert np.sqrt(np.mean(off**2)) < 1.5 * np.sqrt(np.mean(drawn.gradient_se**2))
     assert np.abs(off).max() < 0.02

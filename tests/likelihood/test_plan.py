@@ -1,4 +1,4 @@
-"""The decision how a set is evaluated: per set, in total, and for any theta."""
+"""The plan decides how each set is evaluated: by the cost per set, the total cost, and for fits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def table(n, *sets):
 
 
 def for_any_theta(plan):
-    """The choice where all items may interact."""
+    """Return the ways that a plan chooses if all items may interact, as in a fit."""
     n = plan.data.n_items
     return plan.ways_on_support(np.ones((n, n), dtype=bool))
 
@@ -40,12 +40,12 @@ def plan_for(X, budget, *, method="auto", times=None):
 
 
 def dense(n):
-    """Every item acts on every other, so that all n are columns of every set."""
+    """Return parameters in which each item acts on all others, so each set has n columns."""
     return Parameters(ref.random_theta(np.random.default_rng(n), n, 0.5))
 
 
 def works(plan, parameters):
-    """The cost of each distinct sample, counted one by one."""
+    """Return the cost of an exact evaluation of each distinct sample."""
     distinct = plan.distinct
     return np.array(
         [
@@ -59,12 +59,12 @@ def works(plan, parameters):
     )
 
 
-# --- Per set --------------------------------------------------------------------------------------
+# --- The limits per set ---------------------------------------------------------------------------
 
 
 @st.composite
 def problems(draw):
-    """Sets of a model that is sparse or dense, and a budget somewhere among their costs."""
+    """Draw a sparse or dense model, sets of its items, and a budget that fits some of them."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.integers(2, 9))
     theta = ref.random_theta(rng, n, 0.5, draw(st.sampled_from([0.0, 0.5, 0.9, 1.0])))
@@ -138,7 +138,7 @@ def test_all_subsets_of_few_items_fit():
 
 
 def test_sets_beyond_any_lattice_are_sampled_and_cost_nothing():
-    """2^1100 is beyond the range of a double; such a set must not use the budget of others."""
+    """A set of 1,100 items costs more than a double can hold, but uses none of the total."""
     n = 1100
     X = table(n, range(1100), range(300), range(61), range(41), range(3), [0])
     small = Budget.exact_work(3, n) + Budget.exact_work(1, n)
@@ -153,7 +153,7 @@ def test_sets_beyond_any_lattice_are_sampled_and_cost_nothing():
     assert set(ways[plan.distinct.sizes > 3]) == {"components"}
 
 
-# --- In total -------------------------------------------------------------------------------------
+# --- The limit of the total work ------------------------------------------------------------------
 
 
 @quick
@@ -170,7 +170,7 @@ def test_the_total_is_kept_by_sampling_the_most_expensive_sets(problem, share):
     if exact.all():
         assert cost.sum() <= budget.total_work or not larger.any()
         return
-    # Sampled sets have more work than exact ones, and no more sets than necessary are sampled.
+    # Each sampled set costs at least as much as each exact one. No set is sampled needlessly.
     assert cost[~exact].min() >= cost[exact & larger].max(initial=0.0)
     assert cost[exact].sum() + cost[~exact].min() > budget.total_work
     assert cost[exact].sum() <= budget.total_work or not (exact & larger).any()
@@ -189,7 +189,7 @@ def test_the_largest_sets_are_sampled_first():
 
 
 def test_the_total_counts_what_interacts_and_no_more():
-    """The same sets at two thetas: with few interactions they are within the budget."""
+    """The same sets cost less at a theta with few interactions, so they are all exact there."""
     n = 40
     X = table(n, range(8), range(4, 12), range(20, 26))
     sparse = Parameters(np.diag(np.full(n, -1.0)))
@@ -236,7 +236,7 @@ def test_sets_of_at_most_one_item_stay_exact_whatever_the_total():
             assert way == ("exact" if size <= 1 else "relocation")
 
 
-# --- For any theta --------------------------------------------------------------------------------
+# --- The choice for a fit, which must hold for any theta ------------------------------------------
 
 
 @quick
@@ -246,7 +246,7 @@ def test_a_choice_for_any_theta_is_that_for_a_dense_one(problem, share):
     n = X.shape[1]
     X = np.maximum(
         X, np.eye(1, n, dtype=int)
-    )  # in an empty set no item acts on another, for every theta
+    )  # no set is empty, because an empty set has no interactions even at a dense theta
     total = works(plan_for(X, budget), dense(n)).sum()
     for limited in (budget, Budget(work=budget.work, total_work=max(share * total, 1.0))):
         plan = plan_for(X, limited)
@@ -326,7 +326,7 @@ def test_one_item_at_a_known_time_does_not_end_the_search():
         assert ways[plan.distinct.inverse].tolist() == ["exact", "relocation", "relocation"]
 
 
-# --- One plan for all -----------------------------------------------------------------------------
+# --- Likelihoods, posteriors and fits use the same plan -------------------------------------------
 
 
 def test_likelihoods_posteriors_and_fits_sample_the_same_sets():

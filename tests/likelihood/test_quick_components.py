@@ -1,4 +1,4 @@
-"""Components by Laplace transforms, against the functions of time and the differences of values."""
+"""Components by Laplace transforms, compared with functions of time and finite differences."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ITEMS = 22
 
 
 def problem(seed, links=14):
-    """A sparse theta, three large sets, and their decomposition."""
+    """Return a sparse theta, three large sets, and their decomposition into components."""
     rng = np.random.default_rng(seed)
     theta = np.diag(rng.normal(-1.0, 1.0, ITEMS))
     for _ in range(links):
@@ -41,7 +41,7 @@ def test_value_and_gradient_are_those_of_the_functions_of_time(seed):
     slope = exact.gradient(weights, 1)
     found = QuickComponents(parts, sets, posteriors_of(exact)).evaluate(parameters, weights, 1)
     if found is None:
-        return  # it says that it is not precise enough
+        return  # None means that the transforms are not precise enough
     assert found[0] == pytest.approx(weights @ exact.log_p, abs=1e-4)
     support = (theta != 0.0) | np.eye(ITEMS, dtype=bool)
     np.testing.assert_allclose(found[1][support], slope[support], atol=1e-3)
@@ -63,7 +63,7 @@ def test_it_usually_finds_an_answer_and_to_more_digits():
 
 
 def test_the_times_follow_the_posterior():
-    """Base rates that change by a factor move the posterior; the times must follow."""
+    """If all base rates change by a factor, the posteriors of the times are updated."""
     theta, sets, parts = problem(3)
     exact = ComponentSets(Parameters(theta), parts, sets)
     exact.solve(1)
@@ -79,7 +79,7 @@ def test_the_times_follow_the_posterior():
 
 
 def resolvent(rates, exits, z, k):
-    """The transform of the last state by a linear system, from its definition."""
+    """Return the Laplace transform of the last state at z, as the solution of a linear system."""
     states = 1 << k
     generator = np.zeros((states, states), dtype=complex)
     for R in range(states):
@@ -133,7 +133,7 @@ def test_transforms_are_the_resolvent_and_their_gradient_is_its_difference():
 
 
 def large_samples():
-    """Many small sets and a few large ones."""
+    """Return 60 samples: 57 small sets and 3 large ones."""
     rng = np.random.default_rng(5)
     X = rng.random((60, ITEMS)) < 0.15
     X[:3] = rng.random((3, ITEMS)) < 0.8
@@ -149,15 +149,15 @@ def test_a_quick_objective_has_the_same_value_and_gradient_on_the_support():
             large_samples(), Exponential(), Settings(random_state=1, n_threads=1), quick=quick
         )
         objective.prepare(support)
-        objective.evaluate(theta)  # the first evaluation finds the posteriors of the times
+        objective.evaluate(theta)  # this call computes the posteriors of the times
         answers.append(objective.evaluate(theta))
     assert answers[1][0] == pytest.approx(answers[0][0], abs=1e-6)
     np.testing.assert_allclose(answers[1][1][support], answers[0][1][support], atol=1e-5)
-    assert answers[1][0] != answers[0][0]  # otherwise the quick way was not used
+    assert answers[1][0] != answers[0][0]  # equal values would mean that `quick` was ignored
 
 
 def test_many_sets_that_share_components_are_not_quick():
-    """Functions of time are computed once for all sets, transforms for each set."""
+    """Functions of time are computed once for all sets, but transforms once per set."""
     theta, sets, _ = problem(4)
     few, many = (decompose(theta != 0.0, sets[:1] * count) for count in (1, 200))
     assert quick_work(many) == pytest.approx(200 * quick_work(few))

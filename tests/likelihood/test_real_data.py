@@ -1,4 +1,4 @@
-"""Values of other programs on real data, which are not part of the project."""
+"""Values of the program mhn on real data; the data files are not part of the project."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 def need(*names):
     path = FOLDER.joinpath(*names)
     if not path.exists():
-        pytest.skip(f"{path} is not there")
+        pytest.skip(f"the file {path} does not exist")
     return path
 
 
@@ -35,7 +35,7 @@ def schill():
 
 @pytest.fixture(scope="module")
 def glioblastoma():
-    """378 x 821: mutated genes, amplifications and deletions, the most frequent first."""
+    """Return 378 samples of 821 items: mutated genes, amplifications (A) and deletions (D)."""
     mutations = pd.read_csv(
         need("gbm", "mutations.txt"), sep="\t", skiprows=1, index_col=0, dtype=str,
         keep_default_na=False,
@@ -62,7 +62,7 @@ def glioblastoma():
 
 
 def test_the_20_item_table_at_zero(schill):
-    """mhn 1.2.3 gives -10.213862."""
+    """The expected value is that of mhn 1.2.3."""
     assert schill.shape == (261, 20)
     value = log_likelihood(np.zeros((20, 20)), schill)
     assert value == pytest.approx(-10.213862, abs=5e-7)
@@ -70,14 +70,14 @@ def test_the_20_item_table_at_zero(schill):
 
 @pytest.mark.parametrize(("n", "expected"), [(10, -6.524436), (15, -8.619733), (20, -10.306298)])
 def test_glioblastoma_at_zero(glioblastoma, n, expected):
-    """mhn 1.2.3."""
+    """The expected values are those of mhn 1.2.3."""
     assert glioblastoma.shape == (378, 821)
     value = log_likelihood(np.zeros((n, n)), glioblastoma.iloc[:, :n])
     assert value == pytest.approx(expected, abs=5e-7)
 
 
 def test_every_sample_of_the_20_item_table(schill):
-    """At a theta that is not zero, sample by sample, where the dense solve is quick."""
+    """At a random theta, samples of up to 6 items agree with the dense reference function."""
     theta = ref.random_theta(np.random.default_rng(1), 20, 0.7, sparsity=0.8)
     found = evaluate(theta, schill)
     rows = np.flatnonzero(schill.to_numpy().sum(axis=1) <= 6)[:60]
@@ -102,7 +102,7 @@ def test_the_densest_tumours_are_evaluated_by_components(glioblastoma):
 
 
 def test_true_times_are_likelier_than_shuffled_ones():
-    """500 draws from a known model with observation times; 200 items show the time."""
+    """The file has 500 draws with observation times, of a known model with 200 items."""
     table = pd.read_csv(need("synthetic", "synth2.csv"))
     theta = pd.read_csv(need("synthetic", "synth2_theta.csv"), index_col=0)
     items = [name for name in table.columns if name not in ("sample", "time")]

@@ -22,7 +22,7 @@ quick = settings(max_examples=30, deadline=None, derandomize=True, database=None
 
 @st.composite
 def cases(draw):
-    """Two similar models, a set of their items, and a rate of the observation."""
+    """Draw two similar thetas, a set of their items, and a rate of the observation."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     k = draw(st.integers(2, 4))
     n = k + draw(st.integers(0, 3))
@@ -32,7 +32,7 @@ def cases(draw):
 
 
 def holding(theta, S, rate, orders):
-    """Return these orders (chains, kept, k) as if drawn at theta, where log p is known."""
+    """Return `DrawnOrders` with these orders (chains, kept, k), as if they were drawn at theta."""
     columns = Parameters(theta, Exponential(rate)).columns(S)
     drawn = DrawnOrders(items=S, weight=1.0)
     chains = [(listed[-1].copy(), listed) for listed in orders]
@@ -41,7 +41,7 @@ def holding(theta, S, rate, orders):
 
 
 def every_order(k, chains=2):
-    """All k! orders, shared among chains."""
+    """Return all k! orders of k items, divided equally among the chains."""
     orders = np.array(list(itertools.permutations(range(k))), dtype=np.int64)
     return orders.reshape(chains, -1, k)
 
@@ -49,7 +49,7 @@ def every_order(k, chains=2):
 @quick
 @given(cases())
 def test_orders_have_the_probability_of_proposition_2(case):
-    """Weights are probabilities up to the rate of the observation, which is a common factor."""
+    """Weights are probabilities without a common factor, the rate of the observation."""
     theta, other, S, rate = case
     orders = every_order(len(S))
     drawn = holding(theta, S, rate, orders)
@@ -80,7 +80,7 @@ def test_gradients_of_orders_are_added_with_their_shares(case):
 
 
 def test_weights_are_ratios_of_probabilities():
-    """By hand: three orders whose probabilities change by the factors 1, 2 and 6."""
+    """Three orders, whose probabilities change by the factors 1, 2 and 6, are computed by hand."""
     drawn = DrawnOrders(
         items=np.arange(2), weight=1.0, drawn=np.log([[0.1, 0.2, 0.3]]), offset=-1.0
     )
@@ -108,7 +108,8 @@ def test_orders_in_exact_proportion_give_the_exact_answer(case):
     share = np.array([[posterior[tuple(S[o].tolist())] for o in listed] for listed in orders])
     columns = Parameters(other, Exponential(rate)).columns(S)
     log_weights = np.stack([drawn.log_weights(columns, chain) for chain in range(len(orders))])
-    # An order with q times the mean count corresponds to a weight q times as large.
+    # Each order is listed once. To count it as often as a sampler would draw it, multiply its
+    # weight by its posterior share times the number of orders.
     corrected = log_weights + np.log(share * share.size)
     found = drawn.weigh(corrected)
     assert found.log_p == pytest.approx(ref.log_p_set(other, S, stop_rate=rate), abs=1e-9)
@@ -132,7 +133,7 @@ def test_without_an_estimate_log_p_is_that_without_interactions():
 
 
 def test_chains_go_on_where_they_stand():
-    """The first draw ignores existing states; the next draw continues from the states."""
+    """The first draw starts new chains; later draws continue from the states of the chains."""
     theta = ref.random_theta(np.random.default_rng(3), 7, 0.5)
     S = np.arange(6)
     sampler = OrderSampler(Parameters(theta).columns(S), Sampling(chains=1, block=2, burn_in=0))
@@ -146,7 +147,8 @@ def test_chains_go_on_where_they_stand():
         drawn.states = stands[None]
         key = DrawKey(seed=1, start=0, draws=1)
         found.append(drawn.advance(sampler, key, (0, 0), kept=1)[1])
-        np.testing.assert_array_equal(drawn.states[0], stands)  # until all chains are done
+        # The stored states are only replaced when all chains are done.
+        np.testing.assert_array_equal(drawn.states[0], stands)
     assert not np.array_equal(*found)
 
 

@@ -1,4 +1,4 @@
-"""Compare posterior moments of the times of samples, exact and sampled, with all orders."""
+"""Compare exact and sampled posterior moments of times with the enumeration of all orders."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_moments_against_the_integral_over_time():
 
 @pytest.mark.parametrize("k", [0, 3, 9, 13])
 def test_the_mean_time_is_a_derivative_of_the_likelihood(k):
-    """d log p(S) / d lambda = 1 / lambda - E[T | S], at sizes that no enumeration reaches."""
+    """d log p(S) / d lambda = 1 / lambda - E[T | S], where lambda is the rate of observation."""
     theta = ref.random_theta(np.random.default_rng(k), 15, 0.6)
     X = table(15, range(k))
     step = 1e-5
@@ -166,7 +166,7 @@ def test_times_of_the_data_are_not_used():
 
 
 def assert_standard_normal(z, chains, what):
-    """See test_sampled: normal scores of t-distributed z have a chi-square sum of squares."""
+    """Test the mean and the sum of squares of the normal scores of z, as in test_sampled."""
     scores = scipy.stats.norm.ppf(scipy.stats.t.cdf(np.array(z), chains - 1))
     mean = scores.sum() / math.sqrt(scores.size)
     assert 2 * scipy.stats.norm.sf(abs(mean)) > FALSE_ALARM, f"{what} is biased: {mean:.1f} sigma"
@@ -195,10 +195,10 @@ def test_sampled_posteriors_are_right_within_their_errors():
 
 
 def test_sampled_moments_converge_to_the_exact_ones():
-    """Compare means and variances from one long run; they have no reported errors.
+    """Compare means and variances from one long run, because they have no reported errors.
 
-    The tolerance is from 20 runs with other seeds: their largest relative deviation was 2.7%, of
-    an arrival's variance.
+    The tolerance is based on 20 runs with other seeds. Their largest relative deviation was 2.7%,
+    for the variance of an arrival time.
     """
     theta = ref.random_theta(np.random.default_rng(6), 9, 0.5)
     X = table(9, range(8))
@@ -220,7 +220,7 @@ def test_a_single_chain_has_an_unknown_error():
     assert np.isnan(found.before_se(0)).all()
 
 
-# A regression test: for one item, `relocate`, which needs two, raised "negative dimensions not
+# A regression test: `relocate` needs two items. For one item it raised "negative dimensions not
 # allowed".
 @pytest.mark.parametrize("S", [[], [1]])
 def test_tiny_sets_beyond_the_budget(S):

@@ -1,11 +1,12 @@
 """Compare sampled sets with exact ones: the values and their reported standard errors.
 
 Statistical checks have fixed seeds. With a random seed, each comparison would fail for a correct
-program with probability FALSE_ALARM. With C chains the difference to the truth over its standard
-error is t-distributed with C - 1 degrees of freedom; its normal score, norm.ppf(t.cdf(z)), is then
-N(0, 1), so that the scores of M seeds have a sum that is N(0, M) and a sum of squares that is
-chi-square with M degrees of freedom. Only one number per seed is used, because the numbers of one
-run depend on each other.
+program with probability FALSE_ALARM.
+
+Let z be the difference from the exact value, divided by its standard error. With C chains, z has a
+t distribution with C - 1 degrees of freedom, so its normal score norm.ppf(t.cdf(z)) is N(0, 1). The
+sum of the scores of M seeds is then N(0, M). The sum of their squares is chi-square with M degrees
+of freedom. Only one number per seed is used, because the numbers of one run depend on each other.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from sequela.likelihood import Likelihood, evaluate, sample_posteriors
 
 FALSE_ALARM = 1e-5
 
-# For these tests half the points along the path are enough, and more seeds can be used.
+# Half of the default number of points along the path is enough for these tests, and saves time for
+# more seeds.
 RELOCATION = Sampling(nodes=6)
-# Independent proposals need many draws until the important orders occur, so they are tested with
-# weak interactions only.
+# The proposals of Metropolis-Hastings do not depend on the current order. With strong interactions
+# they need many draws to find the important orders, so the interactions here are weak.
 METROPOLIS = Sampling(draws=100, draws_burn_in=50, nodes=5)
 METHODS = {
     "relocation": (RELOCATION, 70, [(12, 16, 0.5), (14, 30, 0.5), (16, 20, 0.4)]),
@@ -65,20 +67,20 @@ def model(k, n, scale):
 
 
 def open_pairs(theta, S):
-    """Pairs of items of S whose order is open: the entries of the gradient that really vary.
+    """Return the pairs (a, b) of items of S for which P(a before b | S) is between 0.15 and 0.85.
 
-    An entry that depends only on rare orders has a skewed distribution, and its error cannot be
-    estimated from a few chains that did not draw these orders.
+    Only the entries of these pairs in the gradient are tested. An entry that depends on rare orders
+    has a skewed distribution, and its error cannot be estimated from a few chains.
     """
     before = sample_posteriors(theta, table(len(theta), S)).before(0)
     return [(S[a], S[b]) for a, b in np.argwhere((before > 0.15) & (before < 0.85))]
 
 
-# --- Unbiased, with the right error ---------------------------------------------------------------
+# --- Values and gradients are unbiased, and their standard errors are right -----------------------
 
 
-# The number of seeds: with relocation, the test must fail if standard errors are wrong by a factor
-# of 1.4 in either direction (checked by changing them on purpose).
+# With relocation, there are enough seeds to make the test fail if the standard errors are wrong by
+# a factor of 1.4 in either direction. This was checked by changing them on purpose.
 
 
 @pytest.mark.slow
@@ -122,7 +124,8 @@ def test_gradients_are_unbiased_and_their_errors_right(method):
             entry = pairs[rng.integers(len(pairs))]
             scores.append(gap[entry] / found.gradient_se[entry])
             gaps.append(gap.ravel())
-        # Linear functionals of the whole gradient: their spread over the seeds is their error.
+        # Project the gradient on random directions. The error is estimated from the spread of the
+        # projections over the seeds.
         along = np.array(gaps) @ rng.normal(size=(n * n, 4))
         p = scipy.stats.ttest_1samp(along, 0.0).pvalue
         assert p.min() > FALSE_ALARM, f"the gradient is biased at k = {k}"
@@ -152,7 +155,7 @@ def test_sampled_sets_at_known_times(method):
 
 
 def test_persistent_chains_go_on_and_stay_right():
-    """Gradients at several thetas in turn with the same chains, without a value in between."""
+    """Gradients at several thetas in turn, with chains that continue, are right."""
     theta, S = model(12, 16, 0.5)
     X = table(16, S)
     near = theta + np.random.default_rng(1).normal(0, 0.05, theta.shape)
@@ -164,8 +167,8 @@ def test_persistent_chains_go_on_and_stay_right():
         likelihood = Likelihood(X, method="relocation", random_state=seed)
         found = [likelihood.evaluate(there, value=False) for there in (theta, near, theta)]
         assert np.isnan(found[0].value)
-        # Use the last of the three evaluations: chains that are biased by their start, or do not
-        # move, would fail here.
+        # Test the last of the three evaluations. It would be wrong if the chains did not move, or
+        # if they were biased by where they start.
         entry = pairs[rng.integers(len(pairs))]
         gap = found[2].gradient - exact[2]
         scores.append(gap[entry] / found[2].gradient_se[entry])
@@ -179,7 +182,7 @@ def test_every_evaluation_has_new_draws():
     likelihood = Likelihood(table(16, S), method="relocation", random_state=1)
     found = [likelihood.evaluate(theta) for _ in range(3)]
     assert len({one.value for one in found}) == 3
-    # From the beginning, the same draws again.
+    # A new likelihood with the same seed repeats all draws.
     again = Likelihood(table(16, S), method="relocation", random_state=1)
     for one in found:
         other = again.evaluate(theta)
@@ -202,7 +205,7 @@ def test_a_value_after_a_gradient_is_right_too():
     assert_standard_normal(normal_scores(np.array(scores), 16), "the value")
 
 
-# --- Where sampling has no error ------------------------------------------------------------------
+# --- Cases in which sampling has no error ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("k", [2, 3, 4, 5, 8])
@@ -219,7 +222,7 @@ def test_blocks_as_large_as_the_set_are_exact(k, sparsity):
     )  # fmt: skip
     np.testing.assert_allclose(found.gradient, exact.gradient, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found.gradient_se, 0.0, atol=1e-13)
-    # The value is then a quadrature along the path, without noise.
+    # The value is then an integral along the path, without a sampling error.
     assert found.value == pytest.approx(exact.value, abs=1e-9)
     assert found.value_se < 1e-12
 
@@ -245,7 +248,7 @@ def exchangeable(n, effect):
 
 
 def log_p_exchangeable(theta, k):
-    """k! times the probability of any one order."""
+    """Return log p of k exchangeable items: k! times the probability of any order."""
     return scipy.special.gammaln(k + 1) + ref.log_p_sequence(theta, list(range(k)))
 
 
@@ -253,7 +256,7 @@ def log_p_exchangeable(theta, k):
     ("n", "k", "effect"), [(16, 12, -0.5), (16, 12, 0.5), (30, 16, 0.3), (70, 50, 0.02)]
 )
 def test_values_of_exchangeable_items(n, k, effect):
-    """All orders are equal, so the only error is that of the rule along the path."""
+    """All orders are equally likely, so the only error is that of the integral along the path."""
     theta = exchangeable(n, effect)
     found = evaluate(
         theta, table(n, range(k)), method="relocation", random_state=0, gradient=False,
@@ -262,8 +265,8 @@ def test_values_of_exchangeable_items(n, k, effect):
     assert found.value == pytest.approx(log_p_exchangeable(theta, k), abs=1e-6)
 
 
-# A regression test: the rule along the path had an error of 2e-3 here (0.1 for interactions of size
-# 5), although the reported standard error was 1e-14.
+# A regression test: the quadrature rule along the path had an error of 2e-3 here (0.1 for
+# interactions of size 5), although the reported standard error was 1e-14.
 @pytest.mark.parametrize("effect", [-2.0, -1.0, 1.0, 2.0])
 @pytest.mark.parametrize(("n", "k"), [(12, 12), (30, 16)])
 def test_the_rule_along_the_path_is_as_good_as_it_says(n, k, effect):
@@ -279,7 +282,7 @@ def test_the_rule_along_the_path_is_as_good_as_it_says(n, k, effect):
 
 
 def log_p_one_pair(theta, k, i, j):
-    """log p of items 0 to k - 1, independent but for an effect of i on j: one integral over t."""
+    """Return log p of items 0 to k - 1 by an integral over t; only the pair (i, j) interacts."""
     n = len(theta)
     w = np.exp(theta.diagonal())
     single = [b for b in range(k) if b not in (i, j)]
@@ -299,7 +302,7 @@ def log_p_one_pair(theta, k, i, j):
 
 @pytest.mark.parametrize("effect", [-1.5, 1.5])
 def test_sets_of_40_items_against_an_integral(effect):
-    """One interaction among many items: the value and its derivative, beyond 2^40 states."""
+    """The value and one derivative are right for sets with 2^40 states and one interaction."""
     k, n, i, j = 40, 50, 3, 30
     theta = np.diag(np.random.default_rng(4).normal(-0.5, 0.4, n))
     theta[j, j] = -1.0 - effect
@@ -319,11 +322,11 @@ def test_sets_of_40_items_against_an_integral(effect):
     assert_standard_normal(normal_scores(np.array(slope_scores), 16), "the gradient")
 
 
-# --- Bookkeeping ----------------------------------------------------------------------------------
+# --- Standard errors and methods of each sample ---------------------------------------------------
 
 
 def test_errors_shrink_with_the_share_of_a_sample():
-    """A set that is 2/3 of the samples instead of 1/2 has 4/3 of the error, to the last bit."""
+    """If a set is 2/3 instead of 1/2 of all samples, the error of the mean is 4/3 as large."""
     theta, S = model(12, 16, 0.5)
     half = evaluate(theta, table(16, [0], S), method="relocation", random_state=5)
     more = evaluate(theta, table(16, [0], S, S), method="relocation", random_state=5)
@@ -335,7 +338,7 @@ def test_errors_shrink_with_the_share_of_a_sample():
 
 
 def test_items_without_interactions_have_errors_in_proportion_to_their_rates():
-    """Their gradient is -rate * time, so their only error is that of the time."""
+    """The gradient of an effect on them is -rate * time, so its only error is that of the time."""
     n, k = 20, 12
     theta = np.diag(np.linspace(-3.0, 1.0, n))
     theta[0, 1] = theta[2, 3] = theta[4, 0] = 0.8
@@ -347,7 +350,7 @@ def test_items_without_interactions_have_errors_in_proportion_to_their_rates():
         assert error[0] > 0
         np.testing.assert_allclose(time, time[0], rtol=1e-10)
         np.testing.assert_allclose(error, error[0], rtol=1e-10)
-    # With a negligible effect they become separate columns, with the same draws.
+    # With negligible effects, the items get columns of their own, but the draws are the same.
     near = np.where(theta == 0.0, 1e-200, theta)
     columns = evaluate(near, table(n, range(k)), method="relocation", random_state=1)
     np.testing.assert_allclose(columns.gradient, found.gradient, rtol=0, atol=1e-11)
@@ -371,7 +374,7 @@ def test_more_chains_are_less_error():
         ).value_se
         for chains in (16, 256)
     )  # fmt: skip
-    assert 0.12 < many / few < 0.5  # a quarter, up to the error of the estimated error
+    assert 0.12 < many / few < 0.5  # about a quarter; the errors are only estimates
 
 
 def test_a_single_chain_has_an_unknown_error():
@@ -417,8 +420,8 @@ def test_strong_inhibition_is_finite_or_refused(effect):
     assert np.isfinite(found.gradient).all()
 
 
-# A regression test, as test_samplers.test_informed_proposals_with_one_very_fast_item: at 40 the
-# gradient was uninitialised memory, the same for all chains, and at 60 it was NaN.
+# A regression test, like test_samplers.test_informed_proposals_with_one_very_fast_item. For
+# fast = 40 the gradient was uninitialised memory, the same in all chains. For fast = 60 it was NaN.
 @pytest.mark.parametrize("fast", [30.0, 40.0, 60.0])
 def test_a_very_fast_item_by_metropolis(fast):
     theta = np.array([[0.0, 0.3], [0.0, fast]])

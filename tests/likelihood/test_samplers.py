@@ -33,7 +33,7 @@ NEVER = np.iinfo(np.int64).max
 
 
 class Case:
-    """One set of one model in the form that the kernels read."""
+    """One set and one theta, kept as the arrays that the kernels take; methods call the kernels."""
 
     def __init__(self, theta, S, stop_rate=1.0):
         self.theta = theta
@@ -46,7 +46,7 @@ class Case:
         self.shape = (self.k + 1, self.columns.n_columns + 1)
 
     def relocate(self, order, rng, *, block, burn_in=0, sweeps=0, every=NEVER, keep=0):
-        """Return the sum G, how many terms it has, and the orders after the first sweeps."""
+        """Return the sum G of gradients, the number of its terms, and the first `keep` orders."""
         G = np.zeros(self.shape)
         kept = np.full((keep, self.k), -1, dtype=np.int64)
         terms = relocate(G, kept, order, self.arrays, block, burn_in, sweeps, every, rng)
@@ -62,7 +62,7 @@ class Case:
         return order, self._log_q(order, False, rng)
 
     def log_q_of(self, order):
-        """Log Q of a given order, by the kernel."""
+        """Return the log of the proposal probability Q of an order, by the kernel."""
         return self._log_q(order, True, np.random.default_rng(0))
 
     def _log_q(self, order, given, rng):
@@ -82,7 +82,7 @@ class Case:
 
 
 def p_value(counts, probabilities):
-    """Chi-square of drawn orders, rare ones pooled."""
+    """Return the p-value of a chi-square test of drawn orders; rare orders are pooled."""
     assert set(counts) <= set(probabilities), "an impossible order was drawn"
     outcomes = sorted(probabilities, key=probabilities.get)
     observed = [counts[outcome] for outcome in outcomes]
@@ -116,7 +116,7 @@ def dense_case(k, n=None, scale=1.0, seed=0, sparsity=0.0):
 @pytest.mark.parametrize("k", [2, 3, 4, 5])
 @pytest.mark.parametrize("sparsity", [0.0, 0.8])
 def test_a_block_of_all_items_is_an_exact_draw(k, sparsity):
-    """One step from any order gives an exact draw, by a chi-square test over all k! orders."""
+    """After one step from any order, all k! orders have their probabilities (chi-square test)."""
     case = dense_case(k, sparsity=sparsity, seed=4)
     rng = np.random.default_rng(k)
     counts = collections.Counter()
@@ -148,7 +148,7 @@ def test_relocation_leaves_the_posterior_as_it_is(k, block, sparsity):
 
 @pytest.mark.parametrize(("k", "block"), [(4, 2), (5, 3), (6, 4)])
 def test_relocation_finds_the_posterior_from_afar(k, block):
-    """Ten sweeps from the least likely order are enough: chains mix."""
+    """Ten sweeps from the least likely order are enough to reach the posterior."""
     case = dense_case(k, scale=0.6, seed=6)
     exact = case.exact_orders()
     worst = min(exact, key=exact.get)
@@ -165,7 +165,7 @@ def test_relocation_finds_the_posterior_from_afar(k, block):
 @quick
 @given(cases(), st.integers(0, 2**32))
 def test_a_block_of_all_items_gives_the_exact_gradient(case, seed):
-    """A block of all items has no fixed items, so there is no sampling error."""
+    """If a block has all items, nothing is held fixed, so the gradient has no sampling error."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(case.k)
     G, terms, _ = case.relocate(order, rng, block=8, sweeps=3, every=1)
@@ -175,7 +175,7 @@ def test_a_block_of_all_items_gives_the_exact_gradient(case, seed):
 
 
 def conditional_gradient(case, order, free):
-    """Mean gradient over all places of the `free` items; the others keep their relative order."""
+    """Return the mean gradient if only the places of the `free` items in `order` are random."""
     chain = [i for i in order if i not in free]
     orders = [
         sigma
@@ -196,13 +196,13 @@ def conditional_gradient(case, order, free):
 @pytest.mark.parametrize(("k", "block"), [(3, 2), (4, 2), (5, 2), (5, 3)])
 @pytest.mark.parametrize("sparsity", [0.0, 0.7])
 def test_every_term_is_the_expectation_given_the_chain(k, block, sparsity):
-    """The first term equals the exact term of one of the possible blocks, by enumeration."""
+    """The first term is the mean gradient for one of the possible blocks, by enumeration."""
     case = dense_case(k, seed=7, sparsity=sparsity)
     rng = np.random.default_rng([k, block])
     seen = set()
     for _ in range(8):
         start = rng.permutation(k)
-        # `every` beyond the number of blocks: the first block of the sweep is the only term.
+        # `every` is larger than the number of blocks, so only the first block adds a term.
         G, terms, _ = case.relocate(start.copy(), rng, block=block, sweeps=1, every=1000)
         assert terms == 1
         found = case.gradient(G)
@@ -213,8 +213,8 @@ def test_every_term_is_the_expectation_given_the_chain(k, block, sparsity):
         best = min(gaps, key=gaps.get)
         assert gaps[best] < 1e-12
         seen.add(best)
-    if block < k - 1:  # with one item in the chain nothing is kept, and all blocks are the same
-        assert len(seen) > 1  # and blocks are chosen at random
+    if block < k - 1:  # if only one item is not in the block, all blocks have the same term
+        assert len(seen) > 1  # blocks are chosen at random
 
 
 @quick
@@ -282,7 +282,7 @@ def test_proposals_are_drawn_as_log_q_says():
 @quick
 @given(cases(largest_k=2), st.integers(0, 2**32))
 def test_informed_proposals_of_two_items_are_always_accepted(case, seed):
-    """Q is then the posterior itself (appendix E): M-H samples exactly."""
+    """For two items, Q is the posterior (appendix E), so the acceptance probability is 1."""
     _, accepted = case.metropolis(
         np.arange(2), np.random.default_rng(seed), informed=True, draws=200, burn_in=5
     )
@@ -291,7 +291,7 @@ def test_informed_proposals_of_two_items_are_always_accepted(case, seed):
 
 
 def test_informed_proposals_of_three_items_are_not_always_accepted():
-    """This shows that the test above can fail."""
+    """So the test above would fail if the acceptance probability were wrong."""
     _, accepted = dense_case(3).metropolis(
         np.arange(3), np.random.default_rng(1), informed=True, draws=500
     )
@@ -301,7 +301,7 @@ def test_informed_proposals_of_three_items_are_not_always_accepted():
 @pytest.mark.parametrize("informed", [False, True])
 @pytest.mark.parametrize("t", [np.nan, 0.7])
 def test_metropolis_finds_the_posterior(informed, t):
-    """The chain's last state after 40 proposals, over many chains, against all 24 orders."""
+    """After 40 proposals, the last orders of 3,000 chains have the posterior distribution."""
     case = dense_case(4, scale=0.6, seed=10)
     rng = np.random.default_rng(3)
     counts = collections.Counter()
@@ -349,7 +349,7 @@ def test_informed_proposals_with_one_very_fast_item(fast, place):
         )
 
 
-# --- Where chains start ---------------------------------------------------------------------------
+# --- Independent items, at which chains start -----------------------------------------------------
 
 
 @quick
@@ -404,14 +404,14 @@ def test_first_orders_are_those_of_independent_items(t):
         }
         total = scipy.special.logsumexp(list(logs.values()))
         exact = {sigma: math.exp(value - total) for sigma, value in logs.items()}
-    # The time is drawn from a grid of 400 points, with a much smaller error than 3,000 draws.
+    # The time is drawn from a grid of 400 points. Its error is far below that of 3,000 draws.
     assert p_value(counts, exact) > FALSE_ALARM
 
 
 @pytest.mark.parametrize("informed", [True, False])
 @pytest.mark.parametrize("t", [np.nan, 0.7])
 def test_a_resumed_chain_keeps_its_distribution(informed, t):
-    """One step of many chains from exact orders gives exact orders (false alarm 1e-6)."""
+    """After one step from exact draws, orders are still exact draws (false alarm 1e-6)."""
     case = dense_case(4)
     rng = np.random.default_rng(8)
     orders = case.exact_orders()

@@ -41,7 +41,7 @@ def extreme(draw, largest_n=6):
 
 
 def mp_log_p_sequence(theta, sigma, *, complete=False):
-    """Eqs. (4) and (6) in mpmath, for any theta."""
+    """Return log p of a sequence by eqs. (4) and (6) in mpmath, for any theta."""
     with mp.workdps(100):
         exact = ref._mp_matrix(theta)
         extra = 0 if complete else 1
@@ -54,10 +54,10 @@ def mp_log_p_sequence(theta, sigma, *, complete=False):
 
 
 def mp_log_p_chain(theta, sigma, t):
-    """log p(sigma | t) from partial fractions: sum of exp(-a t) over products of gaps, in mpmath.
+    """Return log p(sigma | t) in mpmath by partial fractions, as a sum over the exit rates.
 
-    `reference.mp_log_p_sequence_given_time` is a difference of two CDFs, both 1 to 12,800 digits
-    once an exit rate times t is above 1e5; here nothing is subtracted from 1.
+    `reference.mp_log_p_sequence_given_time` is a difference of two CDFs. If an exit rate times t is
+    above 1e5, both are equal to 1 in 12,800 digits. This function subtracts nothing from 1.
     """
 
     def log_p():
@@ -132,7 +132,7 @@ def test_timed_gradient_against_differences_in_mpmath(model, t):
             up, sigma, t
         ) - ref.mp_log_p_sequence_given_time(down, sigma, t)
         width = up[i, j] - down[i, j]
-        # The tolerance covers that the reference implementation rounds its result to a double.
+        # The tolerance is needed because the reference function rounds its result to a double.
         assert gradient[i, j] == pytest.approx(difference / width, rel=1e-5, abs=1e-7)
 
 
@@ -169,7 +169,7 @@ def test_the_two_twins_of_timed_sequences_agree():
         )
 
 
-# --- What orders have to do with sets -------------------------------------------------------------
+# --- Sums over all orders of a set ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("t", [None, 0.8])
@@ -232,15 +232,15 @@ def test_time_zero_with_nothing_is_certain():
 
 
 def waiting_model(steps, fast):
-    """`steps` arrivals at a total rate of fast + 1 each, then a last state that is left at 1.
+    """Return a theta with exit rate fast + 1 before each of `steps` arrivals, and 1 after them.
 
-    P(sequence | t) is then the product of the arrivals' rates times exp(-t) P(Gamma(steps) < fast
-    t) / fast^steps, a closed form at any length. An item outside the sequence makes up for the
-    rates of those that have come, and the last item stops it.
+    P(sequence | t) is then the product of the rates of the arrivals, times exp(-t)
+    P(Gamma(steps) < fast t) / fast^steps, for any length. One more item, which never arrives, keeps
+    the exit rate constant: its rate grows with each arrival, and falls to 1 after the last one.
     """
     n = steps + 1
     theta = np.zeros((n, n))
-    others = n - 1  # the last item never arrives; it only increases the exit rate
+    others = n - 1  # the item that never arrives
     outside = fast + 1.0 - np.arange(steps, 0, -1.0)
     theta[others, others] = math.log(outside[0])
     for a in range(steps - 1):
@@ -311,7 +311,7 @@ def test_log_rates_beyond_a_double_are_right_or_refused():
     assert np.isfinite(gradient).all()
 
 
-# --- Labels and errors ----------------------------------------------------------------------------
+# --- Labels of items, and error messages ----------------------------------------------------------
 
 
 def test_labels_of_a_frame_and_of_items():
@@ -328,7 +328,7 @@ def test_labels_of_a_frame_and_of_items():
 
 
 def test_items_in_another_order_than_the_frame():
-    """The gradient follows `items`."""
+    """Rows and columns of the gradient have the order of `items`, not of the table theta."""
     theta = ref.random_theta(np.random.default_rng(8), 3, 1.0)
     frame = pd.DataFrame(theta, index=list("ABC"), columns=list("ABC"))
     value, gradient = sequence_log_likelihood(

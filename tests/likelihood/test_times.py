@@ -56,9 +56,10 @@ def extreme(draw, largest_n=3):
 
 
 def uniformised(theta, S, t):
-    """log p(S | t) as a Poisson mixture of powers of one stochastic matrix, all terms positive.
+    """Return log p(S | t) as a Poisson mixture of powers of one stochastic matrix.
 
-    Nothing cancels, at any size; the number of terms grows with the largest exit rate times t.
+    All terms are positive, so no digits are lost for sets of any size. The number of terms grows
+    with the largest exit rate times t.
     """
     S = sorted(S)
     states = np.arange(1 << len(S))
@@ -132,7 +133,7 @@ def test_larger_sets_against_uniformisation(k, t):
 
 @pytest.mark.parametrize("k", [7, 10])
 def test_gradient_of_larger_sets_along_random_directions(k):
-    """Gradients by central differences of sums of positive terms, for all n x n entries."""
+    """The gradient agrees with central differences of `uniformised`, which loses no digits."""
     rng = np.random.default_rng(k)
     n, S, t, step = k + 2, range(k), 0.9, 1e-5
     theta = ref.random_theta(rng, n, 0.5, sparsity=0.3)
@@ -146,7 +147,7 @@ def test_gradient_of_larger_sets_along_random_directions(k):
 @pytest.mark.parametrize("k", [8, 12])
 @pytest.mark.parametrize("slow", [-6.0, -2.0])
 def test_fast_arrivals_and_then_a_long_wait(k, slow):
-    """One item stops all others: exit rates form two clusters, which is hard for the contour."""
+    """Item 0 slows all others. So exit rates form two clusters, which is hard for the contour."""
     theta = np.zeros((k + 4, k + 4))
     np.fill_diagonal(theta, np.linspace(0.5, 1.5, k + 4))
     theta[0] = slow
@@ -171,7 +172,7 @@ def test_independent_items_have_a_closed_form(t):
 
 
 def test_it_integrates_to_the_marginal_likelihood():
-    """The integral of exp(-t) p(S | t) is p(S), eq. (1); the two kernels share no code."""
+    """The integral of exp(-t) p(S | t) over t is p(S), eq. (1), which uses another kernel."""
     theta = ref.random_theta(np.random.default_rng(3), 6, 0.8)
     S = [0, 2, 3, 5]
     nodes, weights = np.polynomial.laguerre.laggauss(60)
@@ -181,7 +182,7 @@ def test_it_integrates_to_the_marginal_likelihood():
     assert math.log(total) == pytest.approx(log_likelihood(theta, table(6, S)), abs=1e-6)
 
 
-# --- Ends of the range ----------------------------------------------------------------------------
+# --- Very large and very small rates and times ----------------------------------------------------
 
 
 @settings(quick, max_examples=40)
@@ -204,7 +205,7 @@ def huge(draw):
 @settings(quick, max_examples=60)
 @given(huge(), st.sampled_from([1e-3, 1.0, 50.0]))
 def test_huge_theta_is_right(model, t):
-    """verification/known_times.py has 2,000 problems of this kind."""
+    """The script verification/known_times.py tests 2,000 more problems of this kind."""
     theta, S = model
     value, gradient = at_time(theta, S, t)
     assert_relative(value, ref.mp_log_p_set_given_time(theta, S, t), 1e-8)
@@ -212,7 +213,7 @@ def test_huge_theta_is_right(model, t):
 
 
 def test_a_chain_that_lingers_where_it_should_not():
-    """Differences of exit rates lose their digits: in doubles the value is wrong by 13%."""
+    """In doubles, differences of exit rates lose digits, and the value would be wrong by 13%."""
     theta = np.array([[25.0, 0.0, 30.0], [0.0, -20.0, -28.0], [-30.0, 4.5, 24.3]])
     for S in ([0, 1], [0, 1, 2]):
         value, gradient = at_time(theta, S, 0.5)
@@ -226,7 +227,7 @@ def test_a_chain_that_lingers_where_it_should_not():
 def test_large_sets_that_doubles_cannot_hold_are_refused(want_gradient):
     n = LARGEST_CAREFUL_SET + 2
     theta = np.diag(np.linspace(-3.0, 3.0, n))
-    theta[-1, -1] = 30.0  # absent, although e^30 arrivals were expected
+    theta[-1, -1] = 30.0  # this item is absent in spite of its rate of e^30
     theta[0, -1] = 1e-9
     X = table(n, range(n - 1))
     with pytest.raises(InputError, match="rates times the time are too large"):
@@ -247,11 +248,11 @@ def test_the_careful_arithmetic_agrees_with_doubles_where_these_are_right():
 
 @pytest.mark.parametrize("t", [1e-250, 1e-100, 1e-20])
 def test_tiny_times(t):
-    """As t goes to 0, p(S | t) goes to t^k times the sum over orders of the product of rates."""
+    """For small t, p(S | t) is t^k times a constant that does not depend on t."""
     theta = ref.random_theta(np.random.default_rng(2), 4, 1.0)
     for S in ([], [1], [0, 3], [0, 1, 2, 3]):
         value, gradient = at_time(theta, S, t)
-        # The mean time spent in a state is of the order of t, so only the steps remain.
+        # Times spent in states are of the order of t, so only arrivals contribute to the gradient.
         near = ref.mp_log_p_set_given_time(theta, S, 1e-20)
         assert value - len(S) * math.log(t) == pytest.approx(
             near - len(S) * math.log(1e-20), abs=1e-9
@@ -268,8 +269,8 @@ def test_the_full_set_is_certain_in_the_end(t):
     np.testing.assert_allclose(gradient, 0.0, atol=1e-9)
 
 
-# A regression test, as test_exact.test_tiny_rates_of_observation: after a subtraction, the exit
-# rate of the full set was 2e-16 instead of 0. Times 1e9 this is not negligible.
+# A regression test, like test_exact.test_tiny_rates_of_observation: because of a subtraction, the
+# exit rate of the full set was 2e-16 instead of 0. Multiplied by 1e9, this is not negligible.
 @pytest.mark.parametrize("t", [1e9, 1e12])
 def test_the_full_set_is_certain_after_a_very_long_time(t):
     theta = np.full((3, 3), -0.3)
@@ -279,7 +280,7 @@ def test_the_full_set_is_certain_after_a_very_long_time(t):
 
 @pytest.mark.parametrize("outside", [20.0, 25.0, 30.0])
 def test_huge_gradients_have_small_relative_errors(outside):
-    """An item is absent although exp(30) arrivals were expected: log p is about -exp(30)."""
+    """An item with a rate of up to exp(30) is absent at time 1, so log p is about -rate."""
     theta = np.array([[0.0, 0.3], [0.0, outside]])
     for S in ([], [0]):
         value, gradient = at_time(theta, S, 1.0)
@@ -288,8 +289,8 @@ def test_huge_gradients_have_small_relative_errors(outside):
         np.testing.assert_allclose(gradient, expected, rtol=1e-10, atol=1e-4)
 
 
-# A regression test: the result was NaN. If all exit rates are above 1e16 / t, the tilt was lost by
-# rounding in the difference of the tilt and the smallest exit rate.
+# A regression test: the result was NaN if all exit rates were above 1e16 / t. In the difference of
+# the tilt and the smallest exit rate, the tilt was lost by rounding.
 @pytest.mark.parametrize(
     ("outside", "effect", "t"), [(30.0, 0.0, 1e3), (30.0, 30.0, 1e4), (40.0, 0.0, 1.0)]
 )

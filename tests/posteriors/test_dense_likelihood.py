@@ -1,4 +1,4 @@
-"""The likelihood at a theta without zeros, and orders of samples, against the rest of sequela."""
+"""The likelihood and the orders that the sampler of theta computes, compared with other code."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALL_LATTICE = 12
 
 @st.composite
 def cases(draw, largest_n=6):
-    """Theta, table, rate of the observation. Some items are too fast for the shared sum."""
+    """Draw a theta, a table and a rate of the observation; some items are above SHORTCUT_LIMIT."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.integers(2, largest_n))
     stop_rate = draw(st.sampled_from([0.2, 1.0, 5.0]))
@@ -68,7 +68,7 @@ def test_lattice_part_is_the_log_likelihood_of_all_samples(case):
 @quick
 @given(cases())
 def test_latent_part_is_the_log_likelihood_of_the_sequences(case):
-    """Sets of more than two items carry orders; the others are summed."""
+    """Sets of more than two items have latent orders; smaller sets are summed over orders."""
     theta, X, stop_rate = case
     problem = problem_of(X, stop_rate, largest=2)
     state = problem.start(np.random.default_rng(1))
@@ -87,7 +87,7 @@ def test_latent_part_is_the_log_likelihood_of_the_sequences(case):
 
 
 def test_large_samples_and_lattice_sets_share_nothing():
-    """Every sample counts once, also when several have the same large set."""
+    """Every sample is counted once, even if several samples have the same large set."""
     X = np.array([[1, 1, 1], [1, 1, 1], [1, 0, 0], [0, 0, 0], [1, 1, 1]], dtype=bool)
     target = problem_of(X, largest=2).target
     assert target.large_start.tolist() == [0, 3, 6, 9]
@@ -113,7 +113,7 @@ def scores_at(problem, theta, slope, chosen):
 @quick
 @given(cases())
 def test_scores_sum_to_the_gradient(case):
-    """With slopes of 1 the scores are gradients by theta, divided by the root of the count."""
+    """With slopes of 1, the score of a set is its gradient times the square root of its count."""
     theta, X, stop_rate = case
     problem = problem_of(X, stop_rate)
     target = problem.target
@@ -128,7 +128,7 @@ def test_scores_sum_to_the_gradient(case):
 @quick
 @given(cases(largest_n=4), st.integers(0, 2**32 - 1))
 def test_scores_are_derivatives_in_the_coordinates(case, seed):
-    """One set after the other by finite differences in z, and in the coordinate of the scale."""
+    """The scores of each set are compared with finite differences in z and in the scale."""
     _, X, stop_rate = case
     problem = problem_of(X, stop_rate, prior=StudentT(scale=LearnedScale(0.6, 0.8)))
     target = problem.target
@@ -163,8 +163,8 @@ def test_a_fixed_scale_gets_no_score():
 def test_the_error_of_the_energy_falls_with_the_third_power_of_the_step(scale, power, largest):
     """The error has order 3 if the force is the gradient of the energy, and order 1 otherwise.
 
-    The force has all parts: prior, lattice sets, latent orders, power and scale. Trajectories of
-    one step; what is averaged is 1 - acceptance, which is proportional to the error.
+    The force includes the prior, lattice sets, latent orders, power and scale. Each trajectory has
+    one step. The mean of 1 - acceptance is proportional to the error.
     """
     n, stop_rate = 3, 2.0
     rng = np.random.default_rng(3)
@@ -194,7 +194,7 @@ def test_the_error_of_the_energy_falls_with_the_third_power_of_the_step(scale, p
 @pytest.mark.parametrize("scale", [0.5, LearnedScale(0.5, 0.7)])
 @pytest.mark.parametrize("power", [1.0, 0.6])
 def test_forces_are_the_gradient_of_the_log_density(scale, power):
-    """In the coordinates of theta and of the scale, by finite differences; with latent orders."""
+    """The forces on theta and on the scale agree with finite differences, with latent orders."""
     n = 3
     rng = np.random.default_rng(5)
     orders = twins.simulated_orders(ref.random_theta(rng, n), rng, 12, 1.0)
@@ -244,7 +244,7 @@ def test_orders_of_samples_are_those_of_sample_posteriors(case):
 
 @pytest.mark.parametrize("fast", [10.0, 25.0, 39.0])
 def test_a_very_fast_item_does_not_blur_the_others(fast):
-    """The rate of an item that is present is 0, even if its rate was very large."""
+    """After its arrival, the rate of an item is exactly 0, even if it was very large before."""
     theta = np.array([[fast, 1.0, -1.0], [0.5, -1.0, 0.7], [0.3, -0.4, -0.5]])
     X = np.array([[1, 1, 1]], dtype=bool)
     before, good = before_of(problem_of(X), theta)

@@ -1,4 +1,4 @@
-"""Jumps along Proposition 1's family: what they keep, what they change, and their Jacobian."""
+"""Jumps of two items along the family of Proposition 1: invariants, changes, and Jacobians."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WIDE = Normal(scale=3.0, base_rates=BaseRates(0.0, 3.0))
 
 
 def shares(theta):
-    """The kernel's five probabilities, uncompiled, for theta (2, 2)."""
+    """Return the probabilities of the five sequences of two items, by the uncompiled kernel."""
     return np.array(pair_shares.py_func(theta[0, 0], theta[1, 1], theta[0, 1], theta[1, 0]))
 
 
@@ -49,7 +49,7 @@ def test_shares_are_the_probabilities_of_all_sequences(theta):
 @quick
 @given(thetas)
 def test_the_determinant_of_the_map_is_the_product_of_the_set_probabilities(theta):
-    """d(p1, p2, p12, logit w) / d(theta): the same along a family, so jumps need no correction."""
+    """det d(p1, p2, p12, logit w) / d(theta) is constant in a family: jumps need no correction."""
 
     def numbers(theta):
         _, p1, p2, first, second = shares(theta)
@@ -67,7 +67,10 @@ def test_the_determinant_of_the_map_is_the_product_of_the_set_probabilities(thet
 
 
 def absent(theta, x, y):
-    """log P(no 1), log P(no 2) if another item with effects x and y is there from the start."""
+    """Return log P(first item absent) and log P(second item absent).
+
+    Another item is present from the start, with the effects x and y on the two items.
+    """
     p = ref.set_distribution(theta + np.diag([x, y]))
     return np.log([p[0] + p[2], p[0] + p[1]])
 
@@ -85,7 +88,7 @@ def test_marginals_with_another_item_and_their_derivatives(theta, x, y):
     np.testing.assert_allclose(found[2:], wanted, rtol=1e-5, atol=1e-8)
 
 
-# Not cached: Numba would not notice a change of what it calls.
+# These functions are not cached, because Numba would not notice changes of the functions they call.
 @numba.njit(error_model="numpy")
 def follow(theta, z, old, new, i, j, unit, prior):
     return follow_effects(theta, z, old, new, i, j, unit, prior)
@@ -108,7 +111,7 @@ def four(theta):
 @quick
 @given(st.integers(0, 2**32 - 1), st.sampled_from([(0, 2), (3, 1)]))
 def test_effects_that_follow_have_the_ratio_of_densities_and_volumes(seed, pair):
-    """The map of the effects, its Jacobian by finite differences, and the way back."""
+    """The gain is the log Jacobian plus the change of the log prior; the way back cancels it."""
     n, unit = 4, 0.7
     prior = Laplace(scale=unit)
     rng = np.random.default_rng(seed)
@@ -141,7 +144,7 @@ def test_effects_that_follow_have_the_ratio_of_densities_and_volumes(seed, pair)
     log_prior = scipy.stats.laplace(scale=unit).logpdf
     wanted = np.linalg.slogdet(jacobian)[1]
     wanted += (log_prior(after) - log_prior(theta))[rows, columns].sum()
-    # The prior of the kernel is cubic between nodes: its density is right to five digits.
+    # The kernel interpolates the prior by cubics, so its density has only five correct digits.
     assert gain == pytest.approx(wanted, abs=3e-4)
     np.testing.assert_allclose(
         unit * twins.shape_quantile(prior, z[rows, columns]), after[rows, columns], rtol=1e-6
@@ -156,16 +159,17 @@ def test_effects_that_follow_have_the_ratio_of_densities_and_volumes(seed, pair)
 
 
 def coordinates(theta):
-    """The standard normal coordinates of theta under the prior `WIDE`."""
+    """Return the standard normal coordinates of theta under the prior `WIDE`."""
     z = theta / WIDE.scale
     np.fill_diagonal(z, (np.diag(theta) - WIDE.base_rates.mean) / WIDE.base_rates.sd)
     return z
 
 
 def jumps_from(theta, target, pair, tries):
-    """Thetas after one accepted jump of a pair and nothing else, each from the same theta.
+    """Yield theta and state after sweeps in which one jump of a pair was the only change.
 
-    Trajectories of step 0 stay where they are; sweeps in which a row was shifted are left out.
+    Each sweep starts at the same theta. Trajectories have step 0, so they do not move. Sweeps with
+    an accepted shift of a row are skipped.
     """
     z = coordinates(theta)
     still = twins.trajectory(len(theta), 0.0)
@@ -217,7 +221,7 @@ def test_a_jump_keeps_the_distribution_of_the_two_items(stop_rate):
             else:
                 np.testing.assert_allclose(new[k], theta[k], rtol=1e-11)
         np.testing.assert_allclose(new[others], theta[others], rtol=1e-11)
-    # Jumps of either kind to either order are accepted here, where there are no data.
+    # Without data, jumps to both orders are accepted, with and without changes of other effects.
     places = np.array(places) / logit(old)
     for followed, reversed_order in itertools.product([True, False], repeat=2):
         chosen = (np.array(kinds) == followed) & ((places < -0.5) == reversed_order)
@@ -237,7 +241,7 @@ def test_a_jump_of_the_only_two_items_keeps_the_likelihood():
 
 
 def test_a_share_at_the_end_of_its_range_is_not_left():
-    """At the end, rounding would decide. Rare items jump if both of their orders are possible."""
+    """No jump is made if one order has a share below 1e-12; rare items with two orders do jump."""
     target, _ = twins.target_of([], WIDE, 2)
     beyond = np.array([[-1.0, 0.0], [-40.0, 1.0]])
     assert 0.0 < shares(beyond)[4] / shares(beyond)[3] < 1e-12
@@ -250,7 +254,7 @@ def test_a_share_at_the_end_of_its_range_is_not_left():
 
 
 def test_jumps_of_several_pairs_lead_back_in_the_opposite_sequence():
-    """So a proposal of several pairs is as likely as its reverse, up to the returned gain."""
+    """The same jumps in the opposite sequence restore theta, and their gain has opposite sign."""
     n = 4
     rng = np.random.default_rng(3)
     theta = ref.random_theta(rng, n)
@@ -276,7 +280,7 @@ def test_jumps_of_several_pairs_lead_back_in_the_opposite_sequence():
 
 
 def test_items_are_exchanged_in_the_latent_orders_that_have_both():
-    """Only a sample with both items changes, and a second exchange leads back."""
+    """Only the orders that contain both items change, and a second exchange restores them."""
     target, orders = twins.target_of([[3, 1, 0], [2, 0], [1, 2, 0], [0, 1]], WIDE, 4, 1)
     now = orders.copy()
     exchange_items.py_func(now, target, 0, 1)
@@ -292,7 +296,7 @@ def test_some_jumps_to_the_opposite_order_exchange_the_items_of_latent_orders():
     exchanged = {True: 0, False: 0}
     for seed in range(1500):
         state = twins.state_at(z, 0.0, latent)
-        # Orders are drawn again after the jumps, so the jumps are called alone.
+        # A whole sweep would draw the orders again after the jumps, so only the jumps are called.
         counts, rng = np.zeros(len(COUNTS)), np.random.default_rng(seed)
         twins.sweep(state, target, still, rng=np.random.default_rng(0), sweeps=0)
         jump(state, target, no_shifts(np.array([[0, 1]]), 3), 1, counts, rng)
@@ -300,6 +304,7 @@ def test_some_jumps_to_the_opposite_order_exchange_the_items_of_latent_orders():
             exchanged[state.orders.tolist() == [2, 1, 0]] += 1
         else:
             assert state.orders.tolist() == [2, 0, 1]
-    # The order 0 before 1 is unlikely after the jump, so most jumps that are accepted exchange.
+    # After a jump to the opposite order, "0 before 1" is unlikely. So most accepted jumps exchange
+    # the two items.
     assert exchanged[True] >= 10
     assert exchanged[True] > exchanged[False]

@@ -1,4 +1,4 @@
-"""Which pairs jumps are tried for."""
+"""The choice of the pairs of items for which jumps are tried."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_shares_of_extreme_rates_are_finite():
 
 
 def autoregressive(rng, correlation, draws):
-    """A Gaussian process with the given correlation of successive values, mean 0.5."""
+    """Return a Gaussian process with mean 0.5 and this correlation of successive values."""
     x = np.empty(draws)
     x[0] = rng.standard_normal()
     for t in range(1, draws):
@@ -47,7 +47,7 @@ def autoregressive(rng, correlation, draws):
 
 
 def test_draws_to_forget_follow_from_the_correlation():
-    """Test independent, correlated and constant shares; chains that disagree are slow."""
+    """The four pairs have independent, correlated or constant shares, or chains that disagree."""
     rng = np.random.default_rng(2)
     series = np.stack(
         [

@@ -1,4 +1,4 @@
-"""Which entries change with the order of a pair: differences between two kinds of draws."""
+"""Shifts: the mean changes of other entries of theta if the order of a pair changes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sequela.posteriors.problem import Problem
 from sequela.support.jit import call
 
 N = 4
-FIRST = np.array([[0.0, 2.0], [0.0, -2.0]])  # item 0 mostly first
+FIRST = np.array([[0.0, 2.0], [0.0, -2.0]])  # with these effects, item 0 is usually first
 SECOND = FIRST[::-1, ::-1]
 
 
@@ -25,7 +25,7 @@ def problem():
 
 
 def draws_of(problem, shares, rng):
-    """Coordinates of two chains; where item 0 is first, item 2 acts on item 3 by 1.5 more."""
+    """Return draws of two chains, in which theta[2, 3] is larger by 1.5 if item 0 is first."""
     positions = np.zeros((len(shares), 2, N * N + 1))
     for place in np.ndindex(positions.shape[:2]):
         is_first = rng.random() < shares[place[0]]
@@ -49,7 +49,7 @@ def test_a_shift_is_the_difference_of_the_means_without_the_pair_itself(problem)
     np.testing.assert_array_equal(slots, np.where(np.arange(len(pairs)) == at, 0, -1))
     assert np.flatnonzero(shifts[0]).tolist() == [2 * N + 3]
     flat = positions.reshape(-1, N * N + 1)
-    is_first = flat[:, 1] > flat[:, N]  # the effects of the two on each other
+    is_first = flat[:, 1] > flat[:, N]  # the effect of 0 on 1 is larger than that of 1 on 0
     difference = flat[is_first].mean(axis=0) - flat[~is_first].mean(axis=0)
     assert shifts[0, 2 * N + 3] == pytest.approx(difference[2 * N + 3], rel=1e-12)
     assert shifts[0, 2 * N + 3] > 1.0

@@ -26,7 +26,7 @@ def problem_of(n, samples, largest=12, prior=None, seed=1):
 
 
 def information_of(problem, states):
-    """The empirical Fisher information by finite differences, the mean over all states."""
+    """Return the empirical Fisher information by finite differences, averaged over the states."""
     target, n = problem.target, problem.n
     total = np.zeros((n * n + 1, n * n + 1))
     for s, state in itertools.product(target.lattice, states):
@@ -44,7 +44,7 @@ def information_of(problem, states):
 @pytest.mark.parametrize(("n", "samples"), [(2, 60), (3, 40), (4, 12)])
 @pytest.mark.parametrize("chains", [1, 3])
 def test_the_metric_is_the_empirical_information(n, samples, chains):
-    """With more sets than coordinates, and with fewer."""
+    """The cases have more sets than coordinates, or fewer."""
     problem = problem_of(n, samples)
     states = [problem.start(np.random.default_rng(seed)) for seed in range(chains)]
     metric = estimate_metric(problem, states)
@@ -62,7 +62,7 @@ def test_the_metric_is_the_empirical_information(n, samples, chains):
 
 
 def test_many_sets_are_shared_among_the_chains(monkeypatch):
-    """Every chain contributes another share of the sets: on average the same information."""
+    """If there are many sets, each chain evaluates only a part of them."""
     problem = problem_of(3, 40)
     states = [problem.start(np.random.default_rng(seed)) for seed in range(2)]
     monkeypatch.setattr(metric_module, "_MOST_ROWS", 1)
@@ -106,7 +106,7 @@ def covariance_of(metric, power=1.0):
 
 
 def normal_draws(seed, draws, size=10):
-    """A covariance with narrow and wide directions, draws, and gradients of the log-density."""
+    """Return a covariance, normal draws with it, and gradients of the log-density plus 0.3."""
     rng = np.random.default_rng(seed)
     turned = np.linalg.qr(rng.standard_normal((size, size)))[0]
     covariance = (turned * np.geomspace(0.05, 8.0, size)) @ turned.T
@@ -122,7 +122,7 @@ def some_metric():
 @pytest.mark.parametrize("before", [unit_metric(3), some_metric()])
 @pytest.mark.parametrize("power", [1.0, 0.4])
 def test_draws_of_a_normal_distribution_give_its_covariance(before, power, monkeypatch):
-    """The result is exact from few draws and for any previous metric, if the draws alone count."""
+    """If only the draws count, 14 draws give the exact covariance, for any previous metric."""
     for name, value in (("_TRUST", 1e-10), ("_LEAST_FACTOR", 1.0), ("_LEAST_INFORMATION", 0.0)):
         monkeypatch.setattr(metric_module, name, value)
     covariance, x, forces = normal_draws(1, 14)
@@ -133,7 +133,7 @@ def test_draws_of_a_normal_distribution_give_its_covariance(before, power, monke
 
 
 def test_draws_and_the_metric_before_are_weighed():
-    """Variances move towards those of the draws; a metric that is right is kept."""
+    """A wrong metric moves towards the variances of the draws; a right metric is kept."""
     covariance, x, forces = normal_draws(2, 400)
     found = refine_metric(unit_metric(3), x, forces)
     directions = np.linalg.eigh(covariance)[1]
@@ -160,7 +160,7 @@ def test_no_power_makes_a_variance_negative():
 
 
 def dual_averaging(acceptances, first, target=0.8, gamma=0.1, delay=10.0, kappa=0.75):
-    """Algorithm 5 of Hoffman and Gelman (2014), eq. (6): all steps, and the averaged one."""
+    """Return all steps and the averaged step of Algorithm 5 of Hoffman and Gelman (2014)."""
     mu, error, log_mean, steps = np.log(3.0 * first), 0.0, 0.0, [first]
     for t, acceptance in enumerate(acceptances, 1):
         error += (target - acceptance - error) / (t + delay)
@@ -186,7 +186,7 @@ def test_step_sizes_follow_dual_averaging():
 
 @pytest.mark.parametrize("first", [1e-4, 0.1, 10.0])
 def test_the_step_size_with_an_acceptance_of_80_percent_is_found(first):
-    """Acceptance falls from 1 to 0 as the step grows: 0.8 at a step of 0.5."""
+    """The simulated acceptance falls from 1 to 0 as the step grows, and is 0.8 at a step of 0.5."""
     rng = np.random.default_rng(2)
     step = StepSize().restart(first)
     for _ in range(600):

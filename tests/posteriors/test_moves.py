@@ -2,8 +2,8 @@
 
 The check needs no converged chain. If theta is drawn from the prior, data from the model at theta,
 and latent orders with the data, then theta is a draw of its posterior given these data. If the
-moves leave the posterior invariant, theta stays such a draw. Over many such data sets theta is
-again distributed as the prior, which is a standard normal distribution in the coordinates z for
+moves leave the posterior invariant, theta stays such a draw. So over many such data sets, theta has
+the distribution of the prior. In the coordinates z, this is a standard normal distribution for
 every prior.
 """
 
@@ -29,12 +29,13 @@ LEARNED = [
 # probability.
 FALSE_ALARM = 1e-4
 
-# Step of the trajectories and number of jumps. Rows are shifted in every sweep.
+# The step of the trajectories, and the number of jumps per sweep. With step 0, trajectories do not
+# move. Rows of theta are shifted in every sweep.
 MOVES = {"shifts": (0.0, 0), "trajectories": (0.45, 0), "jumps": (0.0, 3), "all": (0.45, 3)}
 
 
 def chains_from_the_prior(prior, moves, *, chains, samples=0, largest=12, stop_rate=1.0):
-    """Coordinates of theta and scale of many chains after some sweeps; what was accepted."""
+    """Return the coordinates of theta and scale of many chains after 12 sweeps; count the moves."""
     rng = np.random.default_rng(11)
     learned = isinstance(prior.scale, LearnedScale)
     step, jumps = MOVES[moves]
@@ -45,7 +46,7 @@ def chains_from_the_prior(prior, moves, *, chains, samples=0, largest=12, stop_r
         state = twins.state_at(rng.standard_normal((N, N)), rng.standard_normal() * learned)
         nothing, _ = twins.target_of([], prior, N)
         theta, _, good = twins.read(state, nothing)
-        if not good:  # less than one in a thousand: the prior ends at a log-rate of 40
+        if not good:  # fewer than 1 of 1,000 draws have a log-rate above the limit of 40
             continue
         orders = twins.simulated_orders(theta, rng, samples, stop_rate)
         target, latent = twins.target_of(orders, prior, N, largest, stop_rate)
@@ -57,7 +58,7 @@ def chains_from_the_prior(prior, moves, *, chains, samples=0, largest=12, stop_r
 
 
 def assert_standard_normal(ends, *, learned):
-    """Kolmogorov and Smirnov for each kind of coordinate, then means, squares and products."""
+    """Test each kind of coordinate by Kolmogorov-Smirnov, then means, squares and products."""
     diagonal = np.arange(N) * (N + 1)
     kinds = {"base rates": diagonal, "interactions": np.delete(np.arange(N * N), diagonal)}
     if learned:
@@ -76,7 +77,7 @@ def assert_standard_normal(ends, *, learned):
 
 
 def assert_moves(counts, moves, *, learned):
-    """Some moves are accepted and some are rejected; otherwise the checks could not fail."""
+    """Check that moves are accepted and rejected; without moves, the other checks cannot fail."""
     shares = [("shifts tried", "shifts accepted")]
     if moves in ("trajectories", "all"):
         shares.append(("trajectories", "acceptance"))
@@ -119,10 +120,10 @@ def test_with_data_moves_keep_the_posterior(prior, moves, largest, stop_rate):
 
 
 def test_latent_orders_of_larger_sets_follow_their_distribution():
-    """Six of eight items, more than are relocated at once; twenty samples with the same set.
+    """Twenty samples have the same six of eight items, more than a relocation moves at once.
 
-    The prior holds theta in its place, so that the orders alone move. Items are on purpose not the
-    first ones, and the start is far from likely: the slowest item first.
+    A very narrow prior keeps theta fixed, so only the orders move. The items are not the first ones
+    of the model. The start is an unlikely order, with the slowest item first.
     """
     items = [1, 2, 3, 5, 6, 7]
     base = np.array([0.0, 1.5, -2.0, 0.5, -0.5, -1.0, 1.0, 0.0])
@@ -137,7 +138,7 @@ def test_latent_orders_of_larger_sets_follow_their_distribution():
     for sweep in range(320):
         twins.sweep(state, target, still, rng=rng)
         if sweep >= 20:
-            place = np.argsort(state.orders.reshape(20, 6), axis=1)  # by item, in sorted order
+            place = np.argsort(state.orders.reshape(20, 6), axis=1)  # column i: place of items[i]
             shares.append(place[:, :, None] < place[:, None, :])
     np.testing.assert_allclose(twins.read(state, target)[0], theta, atol=0.01)
     mean, se = twins.batch_mean(np.array(shares, dtype=float), batches=60)
@@ -150,7 +151,7 @@ def test_latent_orders_of_larger_sets_follow_their_distribution():
 
 
 def test_the_check_sees_a_wrong_target():
-    """With data of other models, a wrong posterior mean is detected."""
+    """The check fails if the data come from another theta than that of the state."""
     prior = FIXED[2]
     rng = np.random.default_rng(11)
     how = twins.trajectory(N, 0.45)

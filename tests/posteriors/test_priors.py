@@ -1,4 +1,4 @@
-"""Priors against SciPy's distributions, and the map from standard normal coordinates to theta."""
+"""Priors, compared with SciPy, and the map from standard normal coordinates to theta."""
 
 from __future__ import annotations
 
@@ -55,14 +55,15 @@ def theta_at(prior, z, scale):
 @names
 @pytest.mark.parametrize("between", [0.0, 0.5, 0.3])
 def test_the_map_gives_the_quantiles_at_and_between_its_nodes(prior, between):
-    """Column 0 of theta holds interactions; nodes are 0.02 apart, up to z = 8."""
+    """Test the interactions in column 0 of theta; the nodes are 0.02 apart, up to z = 8."""
     positive = 0.02 * (np.arange(400) + between)
     z = np.zeros((401, 401))
     z[1:, 0] = np.where(np.arange(400) % 2 == 0, positive, -positive)
     scale = 0.7
     theta, _, _ = theta_at(prior, z, scale)
     wanted = twins.scale_of(prior, scale) * twins.shape_quantile(prior, z[1:, 0])
-    # A cubic between nodes follows all but the heaviest tails, where h grows like exp(z^2).
+    # Cubic interpolation between nodes is less precise in the heaviest tails, where h grows like
+    # exp(z^2).
     rough = 5e-5 if prior in HEAVY else 2e-7
     np.testing.assert_allclose(theta[1:, 0], wanted, rtol=rough if between else 1e-10, atol=1e-12)
 
@@ -74,7 +75,7 @@ def test_slopes_are_derivatives_of_the_map(prior):
     up, down = theta_at(prior, z + h, -0.4)[0], theta_at(prior, z - h, -0.4)[0]
     slope = theta_at(prior, z, -0.4)[1]
     np.testing.assert_allclose(slope, (up - down) / (2 * h), rtol=1e-6)
-    # The prior of theta is phi(z) / slope: that of SciPy at theta.
+    # The prior density of theta is phi(z) / slope. Compare it with the density of SciPy.
     theta = theta_at(prior, z, -0.4)[0]
     off = ~np.eye(30, dtype=bool)
     unit = twins.scale_of(prior, -0.4)
@@ -96,7 +97,7 @@ def test_base_rates_are_normal(prior):
 @quick
 @given(st.lists(st.floats(-11.0, 11.0), min_size=9, max_size=9), st.floats(-2.0, 2.0))
 def test_the_map_is_inverted_exactly(prior, coordinates, scale):
-    """From z to theta and back, beyond the last node (z = 8) too."""
+    """Map z to theta and back, also beyond the last node of the map (z = 8)."""
     z = np.reshape(coordinates, (3, 3))
     theta, _, _ = theta_at(prior, z, scale)
     back = np.empty((3, 3))
@@ -111,7 +112,7 @@ def test_theta_out_of_range_is_told():
     assert theta_at(Normal(scale=6.6), z, 0.0)[2]
     assert not theta_at(Normal(scale=6.7), z, 0.0)[2]  # 6 * 6.7 is above 40
     z[0, 1] = -6.0
-    assert theta_at(Normal(scale=100.0), z, 0.0)[2]  # very slow is in range
+    assert theta_at(Normal(scale=100.0), z, 0.0)[2]  # a very small rate is in range
 
 
 @names
@@ -205,7 +206,7 @@ def test_a_file_with_a_broken_prior_is_refused(stored):
 
 @dataclass(frozen=True)
 class Improper:
-    """A prior whose quantiles `broken` spoils."""
+    """A normal prior with the defect `broken` in its quantiles or its density."""
 
     broken: str
     scale: float = 1.0

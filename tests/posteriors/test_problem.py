@@ -1,4 +1,4 @@
-"""What the sampler of theta makes of data and prior: sets, latent orders, starts, pairs."""
+"""The problem of a sampler of theta, made from data and prior: sets, orders, starts, pairs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_pairs_are_those_that_occur_together():
 
 
 def test_associated_pairs_are_tried_more_often():
-    """In proportion to 1 plus the likelihood-ratio statistic of the 2 x 2 table, by SciPy."""
+    """The number of tries grows with 1 plus the likelihood-ratio statistic of the 2 x 2 table."""
     rng = np.random.default_rng(2)
     X = rng.random((200, 4)) < 0.4
     X[:, 1] = X[:, 0] ^ (rng.random(200) < 0.35)  # together more often than by chance
@@ -73,7 +73,7 @@ def test_associated_pairs_are_tried_more_often():
 
 def test_an_observation_without_a_rate_is_refused():
     class Varying(sequela.observation.Exponential):
-        """Not an exponential distribution: it has no constant rate."""
+        """An observation that has no constant rate, so its time is not exponential."""
 
         kind = "varying"
 
@@ -125,7 +125,7 @@ def test_starts_are_dispersed_around_the_independent_model():
     theta = np.array([problem.theta(state)[0] for state in states])
     frequency = (X.sum(axis=0) + 0.5) / 301
     base = np.diagonal(theta, axis1=1, axis2=2) - np.log(2.0 * frequency / (1 - frequency))
-    # Standard normal, five standard errors.
+    # The base rates minus their centres are standard normal. The limits are five standard errors.
     assert np.abs(base.mean(axis=0)).max() < 5 / np.sqrt(200)
     assert np.abs(base.var(axis=0) - 1.0).max() < 5 * np.sqrt(2 / 200)
     off = ~np.eye(5, dtype=bool)

@@ -1,4 +1,4 @@
-"""Tables, files and diagnostics of a posterior, on draws that are made up."""
+"""Tables, files and diagnostics of a posterior, tested with made-up draws."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAIRS = np.array([[0, 1], [0, 2], [1, 2]])
 
 
 def made_up(draws=400, shift=0.0, chains=4):
-    """Independent draws; item a usually comes before b, nothing is known about the others."""
+    """Return a posterior of independent draws, in which only the order "a before b" is certain."""
     rng = np.random.default_rng(1)
     theta = rng.normal(size=(chains, draws, 3, 3))
     theta[:, :, 0, 1] += 3.0
@@ -115,14 +115,15 @@ def test_convergence_in_words():
 
 
 def test_diagnostics_agree_with_their_definitions():
-    """Independent draws are all effective; a constant is certain; chains that differ are not."""
+    """Independent draws are all effective, a constant has R-hat 1, and NaN has not converged."""
     rng = np.random.default_rng(2)
     values = rng.normal(size=(4, 1000, 2))
     values[:, :, 1] = 7.0
     assert r_hat(values)[0] == pytest.approx(1.0, abs=0.01)
     assert r_hat(values)[1] == 1.0
     assert effective_size(values)[0] == pytest.approx(4000, rel=0.15)
-    # An autoregressive chain with coefficient 0.8 has (1 - 0.8) / (1 + 0.8) effective draws each.
+    # With coefficient 0.8, a draw of an autoregressive chain is (1 - 0.8) / (1 + 0.8) = 1 / 9 of an
+    # effective draw.
     chain = np.zeros((4, 5000))
     noise = rng.normal(size=chain.shape)
     for t in range(1, 5000):
@@ -158,7 +159,7 @@ def rewrite(path, change):
 
 
 def header(members, **changes):
-    """Change the header, and its checksum with it."""
+    """Change entries of the header, and update its checksum."""
     content = {**json.loads(members["header.json"]), **changes}
     del content["checksum"]
     content["checksum"] = hashlib.sha256(json.dumps(content).encode()).hexdigest()

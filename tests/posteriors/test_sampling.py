@@ -1,4 +1,4 @@
-"""The function that users call: options, continued runs, checkpoints, errors."""
+"""The function `sequela.posterior`: options, continued runs, checkpoints, errors."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_continued_run_is_a_longer_run(data, replicas, tmp_path):
 
 
 def test_a_stopped_run_resumes_to_the_same_bits(data, found, tmp_path, monkeypatch):
-    """A checkpoint is written at every step, and the run is cut off in its warm-up and later."""
+    """The run writes a checkpoint at every step, and is stopped during and after its warm-up."""
     place = tmp_path / "run.npz"
     monkeypatch.setattr(module, "_BETWEEN_CHECKPOINTS", -1.0)
     advance = module.Walkers.advance
@@ -146,7 +146,7 @@ def test_a_checkpoint_of_another_run_is_refused(data, tmp_path):
 
 @pytest.fixture
 def judged_early(monkeypatch):
-    """Judge after 10, 13, 17, 23, ... draws; ten effective draws are enough."""
+    """Judge convergence after 10, 13, 17, 23, ... draws, and with less strict limits."""
     monkeypatch.setattr(module, "_FIRST_CHECK", 10)
     monkeypatch.setattr(diagnostics, "LARGEST_R_HAT", 1.2)
     monkeypatch.setattr(diagnostics, "LEAST_EFFECTIVE", 30.0)

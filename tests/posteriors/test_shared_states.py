@@ -1,4 +1,4 @@
-"""The union of lattices: every subset once, and the steps between them."""
+"""The union of the lattices of all sets: each subset once, and the steps between subsets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def arrays(sets):
 
 
 def items_of(lattice, s):
-    """The items of a state, by the way from the empty set through its parents."""
+    """Return the items of a state, collected from its parents back to the empty set."""
     found = set()
     while lattice.size[s] > 0:
         found.add(int(lattice.item[s]))
@@ -56,7 +56,7 @@ def test_the_order_is_a_walk_through_the_tree_with_subsets_first(sets):
         to = lattice.step_to[lattice.step_start[s] : lattice.step_start[s + 1]]
         assert (to > s).all()
         if s > 0:
-            # The parent is on the stack: it is the last state, or one of its parents.
+            # The parent must be the previous state, or an ancestor of the previous state.
             above = s - 1
             while lattice.size[above] >= lattice.size[s]:
                 above = lattice.parent[above]
@@ -86,7 +86,7 @@ def test_sets_of_nine_and_ten_items_have_latent_orders_if_they_have_too_many_sta
     assert limit == max([8] + [k for k in (9, 10) if sizes[k] <= 8000])
     assert limit < 10 < len(sets)
     assert choose_largest_lattice(sets[:2]) == 10
-    # However many states: sets of eight items are summed.
+    # Sets of eight items are summed even if they have more than 8,000 states.
     many = [np.arange(k, k + 8) for k in range(400)]
     assert len(share_lattices(many, [1.0] * 400).size) > 8000
     assert choose_largest_lattice(many) == 8

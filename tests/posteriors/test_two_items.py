@@ -10,7 +10,7 @@ import sequela
 @pytest.mark.filterwarnings("ignore::sequela.posteriors.NotConvergedWarning")
 @pytest.mark.parametrize("seed", [3, 11])
 def test_the_interval_of_two_items_alone_is_wide(seed):
-    """With the default prior; `verification/order_against_clocks.py` tries 20 seeds."""
+    """Test two seeds with the default prior; verification/order_against_clocks.py tests 20."""
     theta = [[0.0, 4.0], [0.0, -4.0]]
     drawn = sequela.simulate(theta, 500, items=["a", "b"], random_state=seed)
     found = sequela.posterior(

@@ -1,4 +1,4 @@
-"""Chains over theta against integration over the prior, and their seeds, threads and adaptation."""
+"""Chains over theta, compared with integration over the prior; seeds, threads, adaptation."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from sequela.posteriors.problem import Problem
 from sequela.posteriors.walkers import Plan, Walkers
 
 BASE = BaseRates(-1.0, 1.5)
-# Means of chains are compared within this many standard errors. A correct program exceeds them with
-# a probability of 1e-6 per number. Seeds are fixed.
+# The largest accepted difference of a mean of chains, in standard errors. Seeds are fixed. With a
+# random seed, a correct program would exceed this limit with a probability of 1e-6 per number.
 LIMIT = 5.0
 
 
@@ -31,7 +31,7 @@ def data_of(theta, samples, seed, stop_rate=1.0):
 
 
 def run(walkers, draws, n_threads=1):
-    """Warm up, then return theta, scale, log-likelihood and orders, (draws, chains, ...)."""
+    """Warm up; return theta, scale, log-likelihood and orders, of shape (draws, chains, ...)."""
     while not walkers.is_warm:
         walkers.advance(n_threads)
     rows = []
@@ -75,10 +75,11 @@ def assert_two_item_posterior(prior, counts, draws, stop_rate=1.0, power=1.0):
         weights = np.exp(heated - heated.max())
         weights /= weights.sum()
     se = assert_means(bounded(draws[0]), weights @ bounded(theta), INTEGRAL)
-    # The comparison is sharp: chains are long enough for an error of a few hundredths to be seen.
+    # The chains are long enough to detect an error of a few hundredths.
     assert se.max() < 0.012
     if isinstance(prior.scale, LearnedScale):
-        # Standard normal a priori, so that the mean tells what was learned.
+        # The coordinate of the scale is standard normal in the prior. So its mean and its mean
+        # square show what was learned from the data.
         assert_means(draws[1], weights @ scale, INTEGRAL)
         assert_means(draws[1] ** 2, weights @ scale**2, 2 * INTEGRAL)
     shown = weights > 0.0
@@ -106,7 +107,7 @@ def test_two_items_agree_with_integration_over_the_prior(prior, replicas):
     share = assert_two_item_posterior(prior, counts, draws, stop_rate)
     first = orders[:, :, 0]
     assert_means(np.stack([first, first > 0.5], axis=-1), share, INTEGRAL)
-    # "Cannot tell": both orders are plausible.
+    # The data cannot tell the order: both orders are plausible.
     assert 0.05 < share[1] < 0.95
 
 
@@ -124,7 +125,7 @@ def test_heated_replicas_sample_from_their_powers():
     plan = Plan(chains=4, replicas=3, warm_up=150, thin=2, jumps=4, most_steps=8)
     walkers = Walkers.begin(problem, plan, 32)
     run(walkers, 0)
-    walkers.gap = 1.0  # so that the hottest differs clearly from the posterior
+    walkers.gap = 1.0  # large, so that the hottest replica differs clearly
     parts = [[], [], []]
     for _ in range(1500):
         walkers.advance(1)
@@ -148,7 +149,7 @@ def test_heated_replicas_sample_from_their_powers():
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_latent_orders_give_the_same_posterior(replicas):
-    """Sets of at least two items carry orders, or none does."""
+    """Either all sets of at least two items have latent orders, or all sets are summed."""
     rng = np.random.default_rng(23)
     data = data_of(ref.random_theta(rng, 4, 0.8), 60, 23)
     assert (data.set_sizes > 2).sum() >= 5
@@ -232,7 +233,7 @@ def test_warm_up_reaches_the_wanted_acceptance(replicas):
     walkers = Walkers.begin(problem, plan, 4)
     assert not walkers.counts.any()
     run(walkers, 0)
-    assert not walkers.counts.any()  # what happened during the warm-up does not count
+    assert not walkers.counts.any()  # moves during the warm-up are not counted
     steps = [step.step for step in walkers.steps]
     run(walkers, 200)
     assert [step.step for step in walkers.steps] == steps
@@ -243,7 +244,7 @@ def test_warm_up_reaches_the_wanted_acceptance(replicas):
 
 
 def test_the_gap_of_the_powers_is_chosen_by_how_often_replicas_are_exchanged():
-    """The gap grows while exchanges are accepted too often, up to its limit."""
+    """If exchanges are accepted too often, the gap between the powers grows."""
     problem = small_problem(12)
     plan = Plan(chains=4, replicas=3, warm_up=300, thin=1, jumps=2)
     walkers = Walkers.begin(problem, plan, 5)

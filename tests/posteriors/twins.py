@@ -1,4 +1,4 @@
-"""Slow and simple versions of the steps of the sampler of theta, and helpers that tests share."""
+"""Slow reference functions for the sampler of theta, and helpers that tests share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOTHING = np.empty(0)
 
 
 def shape_distribution(prior):
-    """The distribution of an interaction at scale 1, by SciPy."""
+    """Return the prior distribution of an interaction at scale 1, as an object of SciPy."""
     if isinstance(prior, Laplace):
         return scipy.stats.laplace()
     if isinstance(prior, StudentT):
@@ -34,21 +34,21 @@ def shape_distribution(prior):
 
 
 def shape_quantile(prior, z):
-    """h(z) by SciPy's quantiles, by the nearer tail: its probability keeps all its digits."""
+    """Return h(z) by quantiles of SciPy, from the nearer tail, where no digits are lost."""
     z = np.asarray(z, dtype=float)
     upper = shape_distribution(prior).isf(scipy.special.ndtr(-np.abs(z)))
     return np.sign(z) * upper
 
 
 def scale_of(prior, z):
-    """The scale that belongs to the standard normal coordinate z."""
+    """Return the scale that belongs to the standard normal coordinate z."""
     if isinstance(prior.scale, LearnedScale):
         return prior.scale.median * np.exp(prior.scale.spread * np.asarray(z))
     return np.full(np.shape(z), prior.scale)
 
 
 def theta_of(prior, z, scale_z=0.0):
-    """Theta from coordinates (..., n, n), and from that of the scale (...)."""
+    """Return theta at the coordinates z of shape (..., n, n) and of the scale of shape (...)."""
     theta = np.asarray(scale_of(prior, scale_z))[..., None, None] * shape_quantile(prior, z)
     diagonal = np.arange(z.shape[-1])
     rates = prior.base_rates
@@ -60,7 +60,7 @@ def theta_of(prior, z, scale_z=0.0):
 
 
 def two_item_sets(theta, stop_rate=1.0):
-    """P of nothing, 1 only, 2 only, 1 then 2, 2 then 1, for theta (..., 2, 2): eq. (6)."""
+    """Return P of nothing, 1 only, 2 only, 1 then 2, 2 then 1 for theta (..., 2, 2), eq. (6)."""
     first, second = np.exp(theta[..., 0, 0]), np.exp(theta[..., 1, 1])
     then_second = second * np.exp(theta[..., 0, 1])
     then_first = first * np.exp(theta[..., 1, 0])
@@ -78,10 +78,12 @@ def two_item_sets(theta, stop_rate=1.0):
 
 
 def two_item_posterior(prior, counts, stop_rate=1.0, log_points=18):
-    """Theta, coordinate of the scale, and weights of a quasi-random sample of the prior.
+    """Return quasi-random draws of the prior of two items, with their weights.
 
-    `counts` are those of nothing, 1 only, 2 only, and both. Weights are the likelihood, so that
-    weighted means are posterior means. The likelihood is taken to be 0 where the sampler's is.
+    These are theta, the coordinate of the scale, weights and log-likelihoods. `counts` are the
+    numbers of samples with nothing, 1 only, 2 only, and both. The weights are normalised
+    likelihoods, so weighted means are posterior means. As in the sampler, the likelihood is 0 if an
+    entry of theta is 40 or more.
     """
     points = scipy.stats.qmc.Sobol(5, rng=np.random.default_rng(5)).random_base2(log_points)
     z = scipy.special.ndtri(np.clip(points, 1e-12, 1 - 1e-12))
@@ -96,7 +98,7 @@ def two_item_posterior(prior, counts, stop_rate=1.0, log_points=18):
 
 
 def two_item_counts(data):
-    """Numbers of samples with nothing, 1 only, 2 only, and both."""
+    """Return the numbers of samples with nothing, 1 only, 2 only, and both."""
     which = data.values.astype(int) @ [1, 2]
     return np.bincount(which, minlength=4)
 
@@ -105,20 +107,21 @@ def two_item_counts(data):
 
 
 def simulated_orders(theta, rng, samples, stop_rate=1.0):
-    """Items of simulated samples in the order of their arrival, by the corrected Algorithm 1."""
+    """Return the items of simulated samples in order of arrival, by the corrected Algorithm 1."""
     return [ref.simulate_sequence(theta, rng, stop_rate)[1] for _ in range(samples)]
 
 
 def _lattice_sets(sets, largest_lattice):
-    """The sets that are summed on lattices, each with the count 1."""
+    """Return the sets that are summed on lattices, and the count 1 for each."""
     chosen = [items for items in sets if len(items) <= largest_lattice]
     return chosen, [1.0] * len(chosen)
 
 
 def target_of(orders, prior, n, largest_lattice=12, stop_rate=1.0):
-    """The target of samples that are given by their orders, and the latent orders of the large.
+    """Return the target for samples with known orders, and the latent orders of large samples.
 
-    Each sample is a separate set of weight 1 / N; equal sets are not merged here.
+    Large samples have more than `largest_lattice` items. Each of the N samples is a separate set of
+    weight 1 / N; equal sets are not merged here.
     """
     sets = [sorted(order) for order in orders]
     large = [order for order in orders if len(order) > largest_lattice]
@@ -147,7 +150,7 @@ def target_of(orders, prior, n, largest_lattice=12, stop_rate=1.0):
 
 
 def state_at(z, scale=0.0, orders=()):
-    """A state of a chain; `advance` fills in its values."""
+    """Return a state of a chain; its log-likelihoods (`values`) are set by `advance`."""
     return PosteriorState(
         z=np.array(z, dtype=float),
         scale=np.array([scale], dtype=float),
@@ -157,9 +160,10 @@ def state_at(z, scale=0.0, orders=()):
 
 
 def trajectory(n, step, most_steps=6, rng=None, *, learned=False):
-    """Trajectories with the metric of the prior; with `rng`, one with some random directions.
+    """Return trajectories with the metric of the prior or, with `rng`, a random metric.
 
-    A trajectory moves only a learned scale, so directions do not matter for a fixed scale.
+    Directions of a random metric include the scale only if it is learned, because trajectories do
+    not move a fixed scale.
     """
     directions, shrink = np.zeros((n + 1, n * n + 1)), np.zeros(n + 1)
     if rng is not None:
@@ -174,7 +178,7 @@ def trajectory(n, step, most_steps=6, rng=None, *, learned=False):
 
 
 def shifted_jumps(pairs, n, rng):
-    """Jumps in which other coordinates move with all pairs but the last."""
+    """Return jumps in which other coordinates are shifted too, for all pairs except the last."""
     shifts = 0.7 * rng.standard_normal((len(pairs) - 1, n, n))
     for shift, (i, j) in zip(shifts, pairs, strict=False):
         shift[np.ix_([i, j], [i, j])] = 0.0
@@ -183,9 +187,9 @@ def shifted_jumps(pairs, n, rng):
 
 
 def sweep(state, target, how, pairs=NO_PAIRS, *, jumps=0, sweeps=1, force=NOTHING, rng=None):
-    """Advance a state in place; return what was tried and accepted.
+    """Advance a state in place; return how many moves of each kind were tried and accepted.
 
-    `pairs` are an array of pairs, or `Jumps`.
+    `pairs` is an array of pairs, or a `Jumps` object.
     """
     counts = np.zeros(len(COUNTS))
     table = pairs if isinstance(pairs, Jumps) else no_shifts(pairs, len(state.z))
@@ -194,14 +198,14 @@ def sweep(state, target, how, pairs=NO_PAIRS, *, jumps=0, sweeps=1, force=NOTHIN
 
 
 def read(state, target):
-    """Theta at a state, its slopes in the coordinates, and whether it is in range."""
+    """Return theta at a state, its derivative by z, and whether theta is in range."""
     theta, slope = np.empty((2, *state.z.shape))
     good = call(read_theta, theta, slope, state.z, state.scale, target.prior)
     return theta, slope, good
 
 
 def batch_mean(draws, batches=100):
-    """Mean of (draws, chains, ...) and its standard error, from the means of batches of draws."""
+    """Return the mean of draws (draws, chains, ...), and its standard error from batch means."""
     length = len(draws) * draws.shape[1] // batches
     rows = np.moveaxis(draws, 1, 0).reshape(-1, *draws.shape[2:])
     rows = rows[: length * batches].reshape(batches, length, *draws.shape[2:])

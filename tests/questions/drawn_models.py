@@ -9,7 +9,7 @@ from sequela.posteriors import Draws, Laplace
 
 
 def posterior_of(theta, rate=1.0, items=None):
-    """Return a posterior with these draws, (chains, draws, n, n)."""
+    """Return a posterior with these draws of theta, of shape (chains, draws, n, n)."""
     chains, draws, n, _ = theta.shape
     return Posterior(
         items=tuple("abcdefghijklmnopqrstuvwxyz"[:n]) if items is None else tuple(items),

@@ -1,7 +1,7 @@
 """Enumerate all sequences of a small model: exact values for the tests of questions.
 
-It uses only the definition of the model: in the state R item j arrives at the rate
-exp(theta[j, j] + sum over i in R of theta[i, j]), the observation at rate z.
+It uses only the definition of the model: in the state R, item j arrives at the rate
+exp(theta[j, j] + sum over i in R of theta[i, j]), and the sample is observed at the rate z.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def position_and_arrival(found, item):
 
 
 def random_theta(seed, n, largest=5.0, density=1.0, base=-1.0):
-    """Return a theta with entries up to `largest`, a share `density` of effects not zero."""
+    """Return a random theta: effects up to `largest` in size, a share `density` of them not 0."""
     rng = np.random.default_rng(seed)
     theta = rng.uniform(-largest, largest, (n, n))
     theta[rng.random((n, n)) >= density] = 0.0
@@ -97,13 +97,13 @@ def observed(theta, rate, items=None):
 
 
 def labels(n):
-    """Return the labels of a model that was given none."""
+    """Return the default labels of n items, which are their numbers as text."""
     return [str(i) for i in range(n)]
 
 
 @st.composite
 def models(draw, min_items=2, max_items=6):
-    """Draw a model, dense or sparse, weak or strong, with any rate of observation."""
+    """Draw a dense or sparse model with weak or strong effects and any rate of observation."""
     n = draw(st.integers(min_items, max_items))
     theta = random_theta(
         draw(st.integers(0, 2**32)),
@@ -116,5 +116,5 @@ def models(draw, min_items=2, max_items=6):
 
 
 def theta_and_rate(model):
-    """Return what the enumeration needs of a model."""
+    """Return theta and the rate of the observation of a model."""
     return model.theta, model.observation.rate

@@ -1,4 +1,4 @@
-"""Orders of items without common ancestors, against the lattice of all items."""
+"""Orders of items without common ancestors, compared with the lattice of all items."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_two_items_in_closed_form():
 
 
 def blocks(n, size):
-    """Blocks of items that act on one another along a ring."""
+    """Return a theta of blocks, in each of which every item acts on the next one, in a ring."""
     theta = np.diag(np.random.default_rng(1).normal(-0.5, 0.7, n))
     for start in range(0, n, size):
         for i in range(size):

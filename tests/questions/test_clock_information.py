@@ -1,4 +1,4 @@
-"""How well the items show the time, against enumeration and the closed form of identical items."""
+"""How well items show the time, compared with enumeration and a closed form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def subsets(n):
 
 
 def expected_variance(theta, rate=1.0):
-    """E Var(T | S), over all sets."""
+    """Return the mean of the posterior variance Var(T | S) over all sets S."""
     p = reference.set_distribution(theta, rate)
     variances = [reference.posterior_time_moments(theta, S, rate)[1] for S in subsets(len(theta))]
     return float(p @ variances)
@@ -68,13 +68,13 @@ def test_identical_independent_items_are_a_clock_of_precision_one_over_m():
     )  # fmt: skip
     truth = []
     for m in sizes:
-        # k items: each step but the last is an arrival, and the last is the observation.
+        # p[k] is the probability of a set of k items: k arrivals, and then the observation.
         D = [1 + w * (m - k) for k in range(m + 1)]
         p = [math.prod(w * (m - j) / D[j] for j in range(k)) / D[k] for k in range(m + 1)]
         assert sum(p) == pytest.approx(1)
         truth.append(sum(p[k] * identical_items_posterior(w, m, k)[1] for k in range(m + 1)))
         assert abs(found.loc[m, "variance"] - truth[-1]) < 5 * found.loc[m, "se"]
-    # It decreases with m, for large m nearly as 1 / m.
+    # The variance decreases with m, and for large m nearly as 1 / m.
     assert found["variance"].is_monotonic_decreasing
     ratio = found.loc[20, "variance"] / found.loc[80, "variance"]
     error = ratio * np.hypot(*(found.loc[m, "se"] / found.loc[m, "variance"] for m in (20, 80)))
@@ -115,7 +115,7 @@ def test_default_sizes_and_threads_and_target():
 
 
 def item_truth(theta, rate):
-    """Share of the variance explained, and mean times with and without each item."""
+    """Return per item the share of variance explained, and the mean times with and without it."""
     p = reference.set_distribution(theta, rate)
     sets = subsets(len(theta))
     mean = np.array([reference.posterior_time_moments(theta, S, rate)[0] for S in sets])
@@ -141,7 +141,8 @@ def test_items_against_all_sets(rate):
         z.append((found["explained"].to_numpy() - truth[:, 0]) / found["se"].to_numpy())
         np.testing.assert_allclose(found["time_present"], truth[:, 1], rtol=0.25)
         np.testing.assert_allclose(found["time_absent"], truth[:, 2], rtol=0.25)
-    # Means of 25 squares with 19 degrees of freedom: five standard deviations.
+    # Each z has 19 degrees of freedom. The limit of the mean of 25 squares is five of its standard
+    # deviations.
     assert np.all(np.abs(np.mean(np.square(z), axis=0) - 1) < 1.8)
     assert np.all(np.mean(np.square(z), axis=0) > 0.25)
     assert np.abs(np.mean(z, axis=0)).max() < 1
@@ -149,7 +150,8 @@ def test_items_against_all_sets(rate):
 
 def test_one_independent_item_in_closed_form():
     w = 0.7
-    # P(present) = w / (1 + w); E T is 1 / (1 + w) if absent and 1 + 1 / (1 + w) if present.
+    # The item is present with probability w / (1 + w). The mean time is 1 / (1 + w) if the item is
+    # absent, and 1 + 1 / (1 + w) if it is present.
     found = questions.clock_items(np.array([[np.log(w)]]), target_se=0.003, random_state=1).iloc[0]
     assert found["se"] <= 0.003
     assert found["explained"] == pytest.approx(w / (1 + w) ** 2, abs=5 * 0.003)

@@ -72,10 +72,11 @@ def test_posteriors_are_compared_draw_by_draw():
 
 
 def test_equal_cohorts_differ_as_rarely_as_the_level_says():
-    """Two normal distributions around estimates of one truth: 90% of intervals contain zero.
+    """If the true difference is zero, about 90% of the intervals contain zero.
 
-    The widths are the errors of the estimates. Of 20 x 6 interactions 12 are expected to be
-    called different; the probability of more than 24 is below 0.001 if they are independent.
+    Each posterior is a normal distribution around an estimate, and its width is the error of the
+    estimate. Of 20 x 6 interactions, 12 are expected to be called different. If they are
+    independent, the probability of more than 24 is below 0.001.
     """
     rng = np.random.default_rng(3)
     called = 0

@@ -1,4 +1,4 @@
-"""Which items act on which, and a model restricted to some of its items."""
+"""The ancestors of items, and models restricted to some of their items."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_ancestors_of_a_line():
     assert ancestors(theta, np.array([3])).tolist() == [0, 1, 2, 3]
     assert ancestors(theta, np.array([4, 1])).tolist() == [0, 1, 4]
     assert ancestors(theta, np.array([0])).tolist() == [0]
-    assert np.count_nonzero(theta) == 3  # theta is left as it was
+    assert np.count_nonzero(theta) == 3  # the call does not change theta
 
 
 @quick
@@ -103,7 +103,8 @@ def test_items_beyond_the_budget_have_no_exact_probability():
     for n in range(1, 4):
         budget = Budget(work=Budget.exact_work(n, n))
         found = arrival_probabilities(Parameters.of(model), budget)
-        # Item k of the first four is acted on by those before it; the last is alone.
+        # The first four items are a chain, so item k needs a lattice of k + 1 items. Item 4 does
+        # not interact.
         fits = np.array([place < n or place == 4 for place in range(5)])
         np.testing.assert_array_equal(np.isnan(found), ~fits)
         np.testing.assert_allclose(found[fits], truth[fits], rtol=1e-9)

@@ -1,4 +1,4 @@
-"""Divergence between marginal sequences against enumeration of all sequences."""
+"""Divergence between marginal sequences, compared with the enumeration of all sequences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def labels(S):
 
 
 def marginal(theta, chosen, rate=1.0):
-    """P of every order of chosen items, summed over all partial sequences of all items."""
+    """Return P of every sequence of the chosen items, summed over all sequences of all items."""
     found = defaultdict(float)
     for sigma, p in reference.sequence_distribution(theta, rate).items():
         found[tuple(item for item in sigma if item in chosen)] += p
@@ -114,14 +114,14 @@ def test_labels_decide_which_items_are_compared():
         for second in (two, turned):
             found = questions.sequence_divergence(one, second, given_as)
             assert found.value == pytest.approx(truth, rel=1e-9)
-    # By default the items that both models have; the others are hidden.
+    # By default, the items of both models are compared, and the other items are hidden.
     part = Model(other, ["x", "b", "y", "d"])
     found = questions.sequence_divergence(one, part)
     assert found.value == pytest.approx(divergence_by_enumeration(theta, other, [1, 3]), rel=1e-9)
 
 
 def test_extreme_rates_in_logarithms():
-    # Item 0 comes at e^-400 in the other model: its probability is 400 less in logarithms.
+    # Item 0 has the rate e^-400 in `two`, so the logarithm of its probability is lower by 400.
     one = np.diag([0.0, 0.0])
     two = np.diag([-400.0, 0.0])
     found = questions.sequence_divergence(one, two, ["0"])
@@ -140,7 +140,7 @@ def test_extreme_rates_in_logarithms():
 
 
 def simulated(one, two, monkeypatch, which, seeds, **options):
-    """Return estimates in which one side, or both, are counted."""
+    """Return one estimate per seed; p, q or both are counted in simulations, as `which` says."""
     limits = {"p": [False, True], "q": [True, False], "both": [False, False]}[which]
     found = []
     for seed in seeds:
@@ -159,7 +159,8 @@ def test_simulation_is_right_within_calibrated_errors(monkeypatch, which):
     found = simulated(one, two, monkeypatch, which, range(24), draws=20_000)
     assert {x.method for x in found} == {"simulation"}
     z = np.array([(x.value - truth) / x.se for x in found])
-    # Mean squares of 24 of 19 degrees of freedom: false alarm about one in a thousand.
+    # Each z has 19 degrees of freedom. The mean of 24 squares is outside these limits in about one
+    # of a thousand tests.
     assert 0.35 < np.mean(z**2) < 2.4
     assert abs(z.mean()) < 0.9
     assert np.abs(z).max() < 5.5
@@ -172,7 +173,8 @@ def test_simulation_of_equal_models_is_about_zero():
     )
     assert abs(found.value) < 5 * found.se
     assert found.se < 0.005
-    # Counting alone would be above zero by about 15 / 500, six standard deviations of this mean.
+    # Without the correction by the jackknife, the mean of the values would be about 15 / 500. This
+    # is six of its standard deviations.
     values = [
         questions.sequence_divergence(
             theta, theta, method="simulation", draws=500, random_state=seed

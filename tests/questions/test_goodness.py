@@ -40,7 +40,7 @@ def test_observed_counts_and_exact_expectations():
     sizes = [p[has.sum(axis=1) == size].sum() for size in range(6)]
 
     def agrees(table, truth):
-        # Five errors of the simulation, for some twenty numbers.
+        # The limit is five standard errors of the simulation, for about twenty numbers.
         assert np.all(np.abs(table["expected"] - 300 * np.asarray(truth)) < 5 * table["se"])
         share = np.asarray(truth)
         z = (table["observed"] / 300 - share) / np.sqrt(share * (1 - share) / 300)
@@ -68,7 +68,7 @@ def test_own_data_have_z_of_unit_spread():
         sizes.append(found.sizes["z"].to_numpy())
         pairs.append(found.pairs.sort_values(["a", "b"])["z"].to_numpy())
     for z in (np.array(items), np.array(sizes), np.array(pairs)):
-        # Means of 40 squares have the spread 0.22; those of rare events a little more.
+        # The mean of 40 squares has a standard deviation of 0.22, or a little more for rare events.
         assert np.all(np.abs(np.mean(z**2, axis=0) - 1) < 1.1)
         assert np.mean(z**2) == pytest.approx(1, abs=0.4)
         assert np.abs(z.mean(axis=0)).max() < 0.8
@@ -81,7 +81,7 @@ def test_a_wrong_model_is_found_out():
     found = questions.goodness_of_fit(slower, data, draws=20_000, random_state=1)
     assert (found.items["z"] > 5).any()
     assert found.sizes["z"].abs().max() > 5
-    # With the right frequencies but without interactions, the pairs show the misfit.
+    # If a model has the right frequencies but no interactions, only the pairs show the misfit.
     strong = np.diag([-0.5, -3.0])
     strong[0, 1] = 4.0
     data = simulate(strong, 2_000, random_state=1).to_dataset()
@@ -117,7 +117,7 @@ def test_labels_threads_and_a_single_item():
 
 
 def test_settings_of_other_questions_do_not_disturb():
-    """A settings object may be for many questions, but a changed setting must have an effect."""
+    """One settings object can serve many questions, but a changed setting must have an effect."""
     model = make_model()
     data = data_of(model, 50, 1)
     options = {"draws": 500, "random_state": 3}

@@ -1,4 +1,4 @@
-"""Inverse Laplace transforms against distributions whose functions are known."""
+"""Inverse Laplace transforms, compared with distributions that have closed forms."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_rates_may_be_however_far_apart(logs, place):
 
 
 def test_a_rare_slow_chain_is_seen_in_the_tail():
-    # One chain in three is a million times slower: the tail is far beyond the other two.
+    # One of three chains is a million times slower, so its tail is far beyond the other two.
     found = phases([2.0, 3.0], [5.0, 4.0], [1e-6, 4.0])
     times = np.array([0.3, 3.0, 1e3, 1e6, 1e7])
     density, before = found.evaluate(times)

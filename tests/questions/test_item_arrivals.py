@@ -1,4 +1,4 @@
-"""When items come in general, against the enumeration of all sequences."""
+"""Positions and arrival times of items over all samples, compared with an enumeration."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_within_errors_of_the_enumeration(seed, n, z):
     for name in ("position", "arrival"):
         gap = np.abs(found[f"{name}_mean"] - truth[f"{name}_mean"])
         assert (gap <= 5.0 * found[f"{name}_se"]).all()
-        # Observed thousands of times, so the standard error is known to a few per cent.
+        # Items are observed thousands of times, so standard errors are known to a few per cent.
         np.testing.assert_allclose(found[f"{name}_sd"], truth[f"{name}_sd"], rtol=0.15)
         expected = truth[f"{name}_sd"] / np.sqrt(1e5 * truth["observed"])
         np.testing.assert_allclose(found[f"{name}_se"], expected, rtol=0.15)
@@ -72,7 +72,7 @@ def test_an_item_that_never_comes():
     assert found.loc["1", "observed"] == 0.0
     assert found.loc["1"].drop("observed").isna().all()
     assert found.loc["0"].notna().all()
-    # Observed once: there is a mean, but no standard error.
+    # An item that is observed once has a mean, but no standard error.
     once = item_arrivals(np.diag([-8.0]), draws=3_000, random_state=6)
     assert once.loc["0", "observed"] * 3_000 == pytest.approx(1.0)
     assert once.loc["0", "position_mean"] == 1.0
@@ -98,7 +98,7 @@ def test_targets_out_of_reach():
 
 
 def test_a_few_sightings_are_not_precise():
-    """The item is in about six of the first 10,000 draws, always first: the variance is 0."""
+    """Each item is in about six of 10,000 draws, always first, so the standard error is 0."""
     theta = np.diag([-7.4, -7.4])
     first = item_arrivals(theta, draws=10_000, random_state=1)
     assert (first["observed"] * 10_000).between(2, 19).all()

@@ -1,4 +1,4 @@
-"""The most likely orders, against a list of all k! of them."""
+"""The most likely orders of a sample, compared with a list of all its k! orders."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_all_orders_against_enumeration(model, data):
     assert len(found) == math.factorial(size) == found["order"].nunique()
     expected = [truth[order] for order in found["order"]]
     np.testing.assert_allclose(found["probability"], expected, rtol=1e-8)
-    # The best order first; orders of equal probability may differ by rounding.
+    # The probabilities decrease, except for rounding errors of equal probabilities.
     assert (np.diff(np.log(found["probability"])) <= 1e-9).all()
     np.testing.assert_allclose(found["cumulative"], np.cumsum(expected), rtol=1e-9)
     assert found["cumulative"].iloc[-1] == pytest.approx(1.0, abs=1e-9)
@@ -133,14 +133,14 @@ def test_beyond_the_budget_within_its_errors():
         )
         assert found.attrs == {"method": "relocation", "draws": 480, "seed": seed}
         exact = np.array([truth[order] for order in found["order"]])
-        # Only the probability of the set is sampled; it is one factor for all orders.
+        # Only the probability of the set is sampled, which is the same factor for all orders.
         assert np.ptp(np.log(found["probability"] / exact)) < 1e-9
         np.testing.assert_allclose(
             found["se"] / found["probability"], found["se"][0] / found["probability"][0]
         )
         assert (found["se"] > 0.0).all()
         z.append((found["probability"][0] - exact[0]) / found["se"][0])
-    # Student's t with 15 degrees of freedom.
+    # Each z has a t distribution with 15 degrees of freedom.
     assert np.abs(z).max() < 6.0
     assert 0.6 < np.std(z) < 1.7
 

@@ -71,7 +71,7 @@ def test_observed_is_that_of_the_dense_solve(model):
 @quick
 @given(models(min_items=3), st.data())
 def test_a_part_of_the_items(model, data):
-    """Uses the lattice of the items that act on them; the result has the requested order."""
+    """Orders of some items are computed from their ancestors, and given as they were asked for."""
     theta, z = theta_and_rate(model)
     asked = data.draw(st.permutations(range(len(theta))))[: data.draw(st.integers(2, 3))]
     found = order_matrix(model, asked)
@@ -148,7 +148,7 @@ def test_pairs_share_lattices(monkeypatch):
     budget = Budget(work=Budget.exact_work(8, 8))
     found = order_matrix(theta, method="exact", budget=budget, n_threads=1)
     assert sorted(sizes) == [4, 4, 4]
-    # Without functions of time: one lattice for each two blocks, not one for all.
+    # Without functions of time, each pair of blocks has one lattice; no lattice has all blocks.
     monkeypatch.setattr(module, "_SMALL_LATTICE", 12)
     whole = order_matrix(theta, method="exact")
     assert sizes[3:] == [8, 8, 8]
@@ -169,7 +169,7 @@ def test_simulation_is_within_its_errors():
     assert (np.diagonal(found.se) == 0.0).all()
     assert (off(found.se) > 0.0).all()
     assert np.abs(off(found.probability) - off(probability)).max() < 0.05
-    # Ten numbers, normal: a false alarm in 2e5 runs with other seeds.
+    # Ten z-scores. With other seeds, about one run in 2e5 would fail.
     assert np.abs((off(found.probability) - off(probability)) / off(found.se)).max() < 5.0
     spread = np.sqrt(both * (1.0 - both) / found.draws)
     assert np.abs((found.observed - both) / spread).max(axis=None) < 5.0
@@ -187,7 +187,8 @@ def test_errors_of_simulation_are_calibrated():
         )
         z.append(((found.probability - truth) / found.se).to_numpy()[np.triu_indices(4, 1)])
     z = np.array(z)
-    # 240 z-scores, some correlated; the spread of each pair's 40 has an error of 0.11.
+    # There are 240 z-scores, some of them correlated. The standard deviation of the 40 scores of a
+    # pair has an error of 0.11.
     assert abs(z.mean()) < 0.3
     assert 0.85 < z.std() < 1.15
     assert ((z.std(axis=0) > 0.6) & (z.std(axis=0) < 1.5)).all()
@@ -201,7 +202,7 @@ def test_target_is_reached_and_can_be_repeated():
     )
     assert found == again
     assert found.method == "simulation"
-    # It does not use many more draws than are needed.
+    # The number of draws is not much larger than necessary.
     assert found.se > 0.003
 
 
@@ -292,7 +293,7 @@ def test_given_a_sample_against_enumeration(model, data):
     one = order_probability(model, sample[1], sample[0], given=set(sample))
     assert float(one) == pytest.approx(truth[1, 0], rel=1e-8, abs=1e-14)
     assert one.method == "exact"
-    # Without an argument `items`: the items of the sample, in the order of the model.
+    # Without `items`, the result has the items of the sample, in the order of the model.
     whole = order_matrix(model, given=sample)
     assert list(whole.probability) == [str(i) for i in sorted(sample)]
 
@@ -309,7 +310,8 @@ def test_a_sample_beyond_the_budget_is_within_its_errors():
         upper = np.triu_indices(6, 1)
         z.append((found.probability.to_numpy()[upper] - truth) / found.se.to_numpy()[upper])
     z = np.array(z)
-    # Errors come from 16 chains, so z has Student's t with 15 degrees of freedom: 300 of them.
+    # Errors come from 16 chains, so the 300 z-scores have a t distribution with 15 degrees of
+    # freedom.
     assert np.abs(z).max() < 6.0
     assert 0.8 < z.std() < 1.35
 
@@ -349,7 +351,7 @@ def test_only_exact_of_a_sample():
         order_matrix(theta, given=given_items, budget=TINY, method="exact")
 
 
-# --- What users give and get ----------------------------------------------------------------------
+# --- Arguments and results ------------------------------------------------------------------------
 
 
 def test_pairs_lists_the_surest_first():

@@ -1,3 +1,5 @@
+"""The range of orders that the data allow, compared with brute force; baseline and limits."""
+
 import importlib
 
 import numpy as np
@@ -18,7 +20,7 @@ PAIR = Dataset([list(s) for s, count in COUNTS.items() for _ in range(count)], i
 
 @pytest.fixture(scope="module")
 def clocked():
-    """Item 0 promotes item 1, and 8 independent items tell the time."""
+    """Return data in which item 0 promotes item 1, and 8 independent items show the time."""
     theta = np.diag([0.0, -4.0] + 8 * [0.0])
     theta[0, 1] = 4.0
     return simulate(theta, 1000, random_state=1).to_dataset().without_times()
@@ -40,10 +42,11 @@ def test_two_items_alone_cannot_tell(penalty):
 
 
 def test_range_of_two_items_is_the_profile_by_brute_force():
-    """The range is that of the orders whose best model is within two nats of the best of all.
+    """The range has all probabilities of an order whose best model is within two nats of the best.
 
-    By Proposition 1 the models of an order are those of a family at one share, so the profile is
-    a maximum over the three probabilities of the sets.
+    By Proposition 1, the probabilities of the sets and the share, which fixes the probability of
+    the order, determine the model. So the profile at a share is a maximum over the three free
+    probabilities of the sets.
     """
 
     def profile(share):
@@ -94,7 +97,7 @@ def test_a_clock_excludes_the_wrong_order(learner, clocked):
 
 
 def penalised(theta, data, penalty):
-    """The penalised log-likelihood of all samples."""
+    """Return the penalised log-likelihood, summed over all samples."""
     off = np.abs(theta).sum() - np.abs(np.diag(theta)).sum()
     return len(data) * (float(log_likelihood(Model(theta, data.items), data)) - penalty * off)
 
@@ -131,7 +134,7 @@ def test_pairs_beyond_the_work_are_named_as_not_checked(learner, clocked):
 
 
 def test_pairs_of_an_item_with_a_missing_cell_are_checked():
-    """One missing cell of an item once removed all of its pairs from the check, silently."""
+    """A regression test: one missing cell of an item removed all its pairs, without a notice."""
     table = PAIR.to_frame().astype(float)
     table.iloc[0, 0] = np.nan
     data = Dataset(table)

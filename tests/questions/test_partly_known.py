@@ -1,4 +1,4 @@
-"""Questions about samples with missing cells or known orders: against all orders, one by one."""
+"""Questions about samples with missing cells or known orders, compared with all orders."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_cells_of_items_that_act_on_nothing_are_imputed_as_well():
 
 
 def test_drawn_cells_agree():
-    """The error is at least that of independent draws: a z beyond 5 is very rare."""
+    """The standard error is at least that of independent draws, so |z| > 5 is very rare."""
     data = SAMPLE.without_orders()
     exact = q.impute(MODEL, data)
     drawn = q.impute(MODEL, data, budget=Budget(work=300.0), random_state=1)

@@ -1,4 +1,4 @@
-"""The number of draws for a target of the standard error."""
+"""The number of draws that a target for the standard error needs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ quick = settings(max_examples=60, deadline=None, derandomize=True, database=None
 
 
 class Sampler:
-    """Answers with the number of draws; its error is that of a mean."""
+    """A question whose answer is the number of draws, with the standard error of a mean."""
 
     def __init__(self, sd=1.0, seen_after=0):
         self.sd = sd

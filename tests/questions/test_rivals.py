@@ -1,4 +1,4 @@
-"""Orders against their reverse: two items alone give no evidence, clock items do."""
+"""Evidence for an order over its reverse: two items alone give none, clock items do."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def test_two_items_alone_cannot_tell(seed):
     model = fit(data, penalty=0.005)
     found = rival_orders(model, data, least_effect=0.2, search=False, tol=1e-6, random_state=1)
     assert len(found.table) == 1
-    # The likelihood is the same along the whole family, so there is no evidence for any penalty.
-    # The remaining difference comes from the weak prior of refits, which shrinks the two by
-    # different amounts.
+    # The likelihood is the same along the whole family, so there is no evidence, whatever the
+    # penalty. The remaining difference comes from the weak prior of refits, which shrinks the two
+    # models by different amounts.
     row = found.table.iloc[0]
     assert abs(row["evidence"]) < 0.3
     assert row["rival_probability"] < row["probability"] - 0.1
@@ -108,7 +108,7 @@ def test_evidence_is_the_likelihood_lost_by_turning_the_arrow():
         for theta in (refit(MODEL, SETS, tol=1e-6).model.theta, turned)
     )
     lost = here - there
-    assert not row["optimum"]  # a fit would return to the first order, so the interaction is fixed
+    assert not row["optimum"]  # a free fit would return to the first order, so it was constrained
     assert row["evidence"] == pytest.approx(lost, abs=0.1)
 
 

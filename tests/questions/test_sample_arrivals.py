@@ -1,4 +1,4 @@
-"""When the items of one sample came, against the enumeration of its orders and quadrature."""
+"""Arrivals of the items of one sample, compared with an enumeration of orders and quadrature."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_exact_against_enumeration(model, data):
     assert found["arrival_mean"].is_monotonic_increasing
     truth = truth.loc[found.index]
     np.testing.assert_allclose(found[MEANS], truth[MEANS], rtol=1e-9)
-    # Square roots of differences: values close to 0 have only half of the digits.
+    # Standard deviations are roots of differences, so values near 0 have only half of the digits.
     for name in ("position_sd", "arrival_sd"):
         np.testing.assert_allclose(found[name], truth[name], rtol=1e-6, atol=1e-6)
     assert (found[ERRORS] == 0.0).all(axis=None)
@@ -69,7 +69,7 @@ def test_items_come_before_the_observation(model, data):
     time = reference.posterior_time_moments(theta, range(size), z)[0]
     assert (found["arrival_mean"] > 0.0).all()
     assert (found["arrival_mean"] < time).all()
-    # After the last arrival comes the state that is observed, for a mean time of 1 / D(S).
+    # The time from the last arrival to the observation has the mean 1 / D(S).
     total = z + reference.exit_rate(theta, range(size))
     assert found["arrival_mean"].max() <= time - 1.0 / total + 1e-9
 
@@ -119,7 +119,8 @@ def test_beyond_the_budget_within_its_errors():
         np.testing.assert_allclose(found["position_sd"], truth["position_sd"], rtol=0.3, atol=0.1)
         np.testing.assert_allclose(found["arrival_sd"], truth["arrival_sd"], rtol=0.3)
     z = np.array(z)
-    # Errors come from 16 chains: Student's t with 15 degrees of freedom, 240 correlated numbers.
+    # Errors come from 16 chains, so the 240 correlated z-scores have a t distribution with 15
+    # degrees of freedom.
     assert np.abs(z).max() < 6.0
     assert 0.8 < z.std() < 1.35
 

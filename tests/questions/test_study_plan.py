@@ -38,7 +38,7 @@ def with_clocks(theta, clocks, rate):
 
 @pytest.mark.parametrize("stop_rate", [1.0, 2.5])
 def test_clock_items_are_items(stop_rate):
-    """P(number of clock items) is the sum over all sets with this number of clock items."""
+    """P(number of present clock items) is the sum of P over all sets with this number of them."""
     rng = np.random.default_rng(3)
     theta = rng.normal(0.0, 1.5, (4, 4))
     items = np.array([2, 0, 3])
@@ -68,7 +68,7 @@ SETS = Dataset([[0, 0]] * 8 + [[1, 0]] * 5 + [[0, 1]] * 3 + [[1, 1]] * 6, items=
 
 
 def few_models(seed=2, chains=4, draws=2):
-    """Return a posterior of eight different models, and the order in each of them."""
+    """Return a posterior of eight different models; its draws include the order in each model."""
     rng = np.random.default_rng(seed)
     theta = rng.normal([[-0.5, 0.0], [0.0, -1.0]], 1.2, (chains, draws, 2, 2))
     orders = np.array(
@@ -85,10 +85,10 @@ def few_models(seed=2, chains=4, draws=2):
 
 
 def nested(posterior, size, clocks, rate, studies, seed):
-    """Return the posterior probability of the truth in simulated studies, by a slow method.
+    """Return the posterior probability of the true order in simulated studies, by a slow method.
 
-    Clock items are columns of a larger model, samples are simulated with all their times, and
-    likelihoods are those of the product. Draws of the chain of the truth are left out.
+    Clock items are ordinary items of a larger model, from which samples are simulated. Likelihoods
+    are those of `log_likelihood`. Draws from the same chain as the true model are left out.
     """
     rng = np.random.default_rng(seed)
     chains, draws = posterior.draws.scale.shape
@@ -103,7 +103,7 @@ def nested(posterior, size, clocks, rate, studies, seed):
         chain, theta = models[k]
         new = sequela.simulate(theta, size + 400, random_state=int(rng.integers(2**31)))
         rows = np.asarray(new.to_dataset().values)
-        # Old samples get clocks by rejection: simulated samples with the same set.
+        # Old samples get clock items by rejection: use simulated samples with the same set.
         pool = np.asarray(
             sequela.simulate(theta, 4000, random_state=int(rng.integers(2**31))).to_dataset().values
         )
@@ -135,11 +135,11 @@ def test_weights_are_those_of_a_nested_simulation():
     slow = nested(posterior, size, clocks, rate, 160, seed=5)
     row = plan.loc[(size, clocks)]
     error = np.hypot(row["probability_se"], slow.std() / np.sqrt(len(slow)))
-    # Four standard errors: a false alarm once in 16,000 seeds.
+    # Four standard errors are exceeded for about one of 16,000 seeds.
     assert abs(row["probability"] - slow.mean()) < 4.0 * error
     share = (slow >= 0.9).mean()
     assert abs(row["right"] - share) < 4.0 * np.sqrt(0.25 / len(slow))
-    # Without new samples: the present probability, without the chain of the true model.
+    # Without new samples, it is the present probability, from chains other than that of the truth.
     ahead = posterior.draws.orders[:, :, 0] > 0.5
     now = [(np.delete(ahead, c, axis=0) == ahead[c, d]).mean() for c in range(4) for d in range(2)]
     assert plan.loc[(0, 0), "probability"] == pytest.approx(np.mean(now))
@@ -148,8 +148,8 @@ def test_weights_are_those_of_a_nested_simulation():
 def two_item_cells(theta, clocks, rate):
     """Return P(set, number of clocks) of many two-item models by an integral over the time.
 
-    Given the time, the two items and the clocks are independent. The first item to come waits an
-    exponential time, the second one another: closed forms, integrated on nodes.
+    Given the time, the set of the two items is independent of the clocks, and both have closed
+    forms. Their product is integrated over the time by Gauss-Laguerre quadrature.
     """
     a, b = np.exp(theta[:, 0, 0]), np.exp(theta[:, 1, 1])
     b_after, a_after = b * np.exp(theta[:, 0, 1]), a * np.exp(theta[:, 1, 0])
@@ -171,9 +171,9 @@ def two_item_cells(theta, clocks, rate):
 
 
 def test_two_items_agree_with_integration_over_the_prior():
-    """Compare with a posterior that is an average over draws of the prior.
+    """Compare with a posterior that is computed as a weighted average over draws of the prior.
 
-    60 samples now; then 60 more, and 12 clock items for all.
+    There are 60 samples now. The planned study has 60 more, and 12 clock items for all samples.
     """
     prior = Laplace(1.5, base_rates=BaseRates(-1.0, 1.5))
     truth = np.array([[0.0, 3.0], [0.0, -3.0]])
@@ -215,11 +215,11 @@ def test_two_items_agree_with_integration_over_the_prior():
     assert plan.now == pytest.approx((now @ ahead) / now.sum(), abs=0.05)
     assert row["probability"] == pytest.approx(np.mean(found), abs=0.03)
     assert row["right"] == pytest.approx(np.mean(called), abs=0.06)
-    # It differs from the present probability: the study helps.
+    # The probability is higher than the present one, so the planned study helps.
     assert row["probability"] > max(plan.now, 1.0 - plan.now) + 0.05
 
 
-# --- Two items alone, clocks, and what a user sees ------------------------------------------------
+# --- Two items alone, clock items, tables and messages --------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -256,7 +256,7 @@ def test_the_pair_may_be_given_either_way(pair, plan):
     turned = questions.plan_study(
         draws, data, "a", "b", samples=[0, 100], clocks=[0, 40], random_state=1, n_threads=1
     )
-    assert turned.table.equals(plan.table)  # and for any number of threads
+    assert turned.table.equals(plan.table)  # although the number of threads is different
     assert turned.now == pytest.approx(1.0 - plan.now)
     assert (plan.first, plan.second) == ("b", "a")
     assert len(plan.sentences()) == 4
@@ -286,7 +286,7 @@ def test_checks_of_fits_see_what_clocks_tell(pair):
 
 
 def test_simulated_studies_have_the_frequencies_that_were_asked_for(pair):
-    """Old samples are kept; clock items are as frequent as they should be."""
+    """Old samples keep their items, and clock items have the requested frequency."""
     data, draws = pair
     problem = read_problem(draws, data, ("a", "b"), 0.25, 40)
     tables = [simulate_study(problem, k, 300, 5, seed=3) for k in range(40)]
@@ -296,11 +296,12 @@ def test_simulated_studies_have_the_frequencies_that_were_asked_for(pair):
         assert values.shape == (500, 7)
     clocks = np.stack([np.asarray(t.values)[:, 2:] for t in tables])
     new = clocks[:, len(data) :]
-    # 12,000 samples, whose five clocks share their time.
+    # There are 12,000 new samples. The five clock items of a sample depend on the same time.
     assert new.mean() == pytest.approx(0.25, abs=0.015)
     old = clocks[:, : len(data)].mean(axis=(0, 2))
     sizes = np.asarray(data.values).sum(axis=1)
-    assert old[sizes == 2].mean() > old[sizes == 0].mean() + 0.05  # large samples are later
+    # Large sets are observed later, so they have more clock items.
+    assert old[sizes == 2].mean() > old[sizes == 0].mean() + 0.05
     smaller = simulate_study(problem, 7, 100, 5, seed=3)
     assert (np.asarray(smaller.values) == np.asarray(tables[7].values)[:300]).all()
 

@@ -1,4 +1,4 @@
-"""The theory against numerical integration, the dense solve and enumeration."""
+"""The theory of the paper, compared with integration, dense matrices and enumeration."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ inner = st.floats(0.001, 0.999)
 
 
 def moments_by_quadrature(w, m, k):
-    """Mean and variance of the density (1 - e^-wt)^k e^-wt(m-k) e^-t, normalised."""
+    """Return mean and variance of the normalised density (1 - e^-wt)^k e^-wt(m-k) e^-t."""
 
     def density(t):
         return (-math.expm1(-w * t)) ** k * math.exp(-t * (1 + w * (m - k)))
@@ -91,7 +91,7 @@ def test_without_items_the_time_is_as_before():
 
 
 def test_extreme_rates_lose_no_digits():
-    """The differences of psi do: at w = 1e-12 they have four digits left."""
+    """Differences of the psi function would have only four correct digits at w = 1e-12."""
     assert identical_items_posterior(1e-12, 10, 3) == pytest.approx((4.0, 4.0), rel=1e-10)
     assert identical_items_posterior(1e308, 10, 10) == pytest.approx((1.0, 1.0), rel=1e-10)
 
@@ -99,7 +99,7 @@ def test_extreme_rates_lose_no_digits():
 def test_variance_falls_as_one_over_m():
     w, t = 0.5, 1.2
     present = 1 - math.exp(-w * t)
-    limit = present / (1 - present) / w**2  # the proof's leading term
+    limit = present / (1 - present) / w**2  # the leading term in the proof
     scaled = []
     for m in (100, 1000, 10_000, 100_000):
         _, variance = identical_items_posterior(w, m, round(present * m))
@@ -110,7 +110,7 @@ def test_variance_falls_as_one_over_m():
 
 
 def test_the_bounds_of_theorem_1_hold():
-    """For k at its expectation, and m large enough for the smaller terms to be small."""
+    """Test k at its expected value, and an m so large that the smaller terms are negligible."""
     m = 20_000
     for w in (0.2, 1.0, 2.0):
         for t in (0.5, 1.0, 2.0):
@@ -213,7 +213,7 @@ def test_a_model_lies_in_its_family(theta):
     s = math.exp(theta[0, 0])
     low, high = family.interval
     assert low <= s <= high
-    # Near an end of its interval, the double s has few digits for the small effect.
+    # Near an end of the interval, the small distance of s from the end has few correct digits.
     digits = 1e-13 / min(s - low, high - s) * high
     np.testing.assert_allclose(family.theta(s), theta, atol=1e-9 + 2 * digits)
 
@@ -259,7 +259,7 @@ def test_exchanging_the_items_exchanges_the_answer(theta):
 
 
 def test_the_printed_formulas():
-    """Proposition 1 as printed, inside the right interval."""
+    """The formulas of Proposition 1 as printed are right for s inside the interval."""
     family = two_item_family_of(PAPER)
     p0, p1, p2 = family.p0, family.p1, family.p2
     for s in (0.6, 0.8, 1.0):

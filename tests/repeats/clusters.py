@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def environment(**more):
-    """The variables of a process that imports what this one imports."""
+    """Return environment variables for a process that imports the same modules as this one."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **more}
 
 
@@ -33,7 +33,7 @@ def _stop(process):
 
 
 class Cluster:
-    """A scheduler and its workers."""
+    """A Dask scheduler and its workers, which run until the exit stack is closed."""
 
     def __init__(self, folder, workers, allowed_failures, stack):
         file = Path(folder) / "scheduler.json"
@@ -68,6 +68,6 @@ class Cluster:
 
 @contextlib.contextmanager
 def cluster_of(folder, workers, allowed_failures=3):
-    """Start a cluster; after a repeat has killed this many workers, Dask gives it up."""
+    """Start a cluster. Dask gives up a repeat after more than `allowed_failures` killed workers."""
     with contextlib.ExitStack() as stack:
         yield Cluster(folder, workers, allowed_failures, stack)

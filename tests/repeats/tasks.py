@@ -37,7 +37,7 @@ def linear_algebra_threads():
 
 
 def threads(seed):
-    """What one repeat may use, and when it ran."""
+    """Return how many threads one repeat may use, its process, and when it ran."""
     start = time.time()
     time.sleep(0.1)
     return {
@@ -58,7 +58,7 @@ def fail_once(folder, number, seed):
 
 
 def fail_on_one_worker(folder, number, seed):
-    """Repeat 0 fails on the worker that had it first, always."""
+    """Fail if repeat 0 runs on the worker that ran it first; succeed on other workers."""
     mark = Path(folder) / "sick"
     if number == 0 and not mark.exists():
         mark.write_text(where())
@@ -112,7 +112,7 @@ def kill_the_worker(number, seed):
 
 
 def be_stopped(number, seed):
-    """A fit that gets a signal while it runs."""
+    """Act like a fit; repeat 1 gets an interrupt signal while it runs."""
     with graceful_stop():
         if number == 1:
             os.kill(os.getpid(), signal.SIGINT)
@@ -129,7 +129,7 @@ def with_data(data, number, seed):
 
 
 def kernels():
-    """The compiled functions of sequela that this process knows."""
+    """Return the compiled functions in the modules of sequela that this process has loaded."""
     found = {}
     for name, module in list(sys.modules.items()):
         if name.startswith("sequela"):
@@ -140,7 +140,7 @@ def kernels():
 
 
 def learn_and_count_compilations(**case):
-    """A fit of a plan, and how many kernels this process had to compile until now."""
+    """Run a fit of a plan; also return which kernels this process has compiled and used so far."""
     result = learn_of_a_plan(**case)
     compiled = [k.__name__ for k in kernels() if sum(k.stats.cache_misses.values())]
     used = [k.__name__ for k in kernels() if k.signatures]

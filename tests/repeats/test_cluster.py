@@ -1,4 +1,4 @@
-"""Dask clusters of real processes: workers and schedulers die, and no number changes."""
+"""Dask clusters of real processes: no number changes if workers or the scheduler are killed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sequela.repeats.work import Work
 
 pytest.importorskip("distributed", reason="Dask is an extra: pip install 'sequela[cluster]'")
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of distributed are not about sequela
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of distributed are not tested here
 
 TASKS = "repeats.tasks"
 
@@ -35,7 +35,7 @@ def numbers(table):
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
-    """A scheduler and two workers of one thread, each in a separate process."""
+    """Start a scheduler and two workers with one thread each, all in separate processes."""
     with cluster_of(tmp_path_factory.mktemp("cluster"), 2) as made:
         yield made
 
@@ -111,7 +111,7 @@ def test_the_death_of_the_scheduler_is_an_error_with_a_resumable_state(tmp_path)
     assert "run again to continue" in str(lost.value)
     kept = {path.name: path.stat().st_mtime_ns for path in folder.glob("0*.json")}
     table = run(plan, folder, backend="threads", workers=8)
-    assert {n: (folder / n).stat().st_mtime_ns for n in kept} == kept  # nothing was done twice
+    assert {n: (folder / n).stat().st_mtime_ns for n in kept} == kept  # no repeat ran twice
     expected = run(plan, tmp_path / "b", backend="threads", workers=8)
     assert numbers(table).equals(numbers(expected))
 
@@ -124,7 +124,7 @@ def test_a_repeat_that_kills_its_workers_is_a_failed_repeat(tmp_path):
         pytest.raises(RepeatsError, match="KilledWorker") as no,
     ):
         run(plan, tmp_path / "a", backend="dask", cluster=own.address)
-    # Dask may also give up a repeat that waited at the same worker each time.
+    # Dask may also give up other repeats that were queued on each of the killed workers.
     assert 2 in no.value.failures
     assert missing(plan, tmp_path / "a") == sorted(no.value.failures)
     assert len(no.value.failures) <= 3
@@ -136,7 +136,7 @@ def test_a_failed_repeat_is_tried_again_on_another_worker(pair, tmp_path):
     assert table["where"][0] != (tmp_path / "sick").read_text()
 
 
-# --- Who is there ---------------------------------------------------------------------------------
+# --- Schedulers and workers that are missing, unsuitable, or lost ---------------------------------
 
 
 def test_no_scheduler_is_said(tmp_path, monkeypatch):
@@ -170,7 +170,7 @@ def test_an_event_loop_that_starts_late_is_tried_again(tmp_path, monkeypatch):
 
 
 class Client:
-    """The part of a Dask client that `prepare_hosts` uses; its workers give fixed answers."""
+    """The methods of a Dask client that `prepare_hosts` calls; its workers give fixed answers."""
 
     def __init__(self, answers, threads=1):
         self.answers = answers
@@ -185,7 +185,7 @@ class Client:
         return dict.fromkeys(self.answers, self.threads)
 
     def submit(self, _function, _work, workers, pure):
-        assert not pure  # otherwise Dask would run it once for all machines
+        assert not pure  # with pure=True, Dask would run the warm-up on one machine only
         self.ready += workers
         return SimpleNamespace(result=lambda: None)
 
@@ -250,7 +250,7 @@ def test_a_wait_for_what_can_come_is_not_ended():
 
 
 class LeavingPool:
-    """A pool whose chosen workers leave; then any other worker may be used."""
+    """A pool in which work for chosen workers times out, but other work is done."""
 
     workers = 1
     client = SimpleNamespace(status="running")

@@ -1,4 +1,4 @@
-"""Kernels are compiled only once, before the workers start, not once per worker or task."""
+"""Kernels are compiled once, before the workers start, and not again in each worker or task."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if __name__ == "__main__":
 
 
 def compilations(backend, folder, cache, how="warm"):
-    """Run a plan in a new process with an empty cache; return which process compiled what."""
+    """Run a plan in a new process with this cache folder; return what each process compiled."""
     script = folder / "script.py"
     script.write_text(SCRIPT.replace("{rows}", repr(ROWS)))
     done = subprocess.run(  # noqa: S603 - our own script
@@ -59,7 +59,7 @@ def compilations(backend, folder, cache, how="warm"):
 
 
 def fill(cache):
-    """Copy the kernels of a fit to a new cache folder, all but `MISSING`."""
+    """Copy all cached kernels of a fit except `MISSING` to a new cache folder."""
     sequela.SetChain(0.02, random_state=1).fit(sequela.Dataset(ROWS))  # compiles them if needed
     new = cache / _CacheLocator.get_suitable_cache_subpath(lattice.__file__)
     new.mkdir(parents=True)
@@ -70,7 +70,7 @@ def fill(cache):
 
 @pytest.mark.slow
 def test_workers_compile_nothing(tmp_path):
-    """One kernel is not in the cache. The others are, because they take a minute to compile."""
+    """Only one kernel is missing from the cache, because compiling all of them takes a minute."""
     cache = tmp_path / "cache"
     fill(cache)
     first = compilations("processes", tmp_path, cache)
@@ -84,7 +84,7 @@ def test_workers_compile_nothing(tmp_path):
     second = compilations("dask", tmp_path, cache)
     assert second["here"] == []
     assert second["compiled"] == [[]] * 8
-    # Without the warm-up, a filled cache does the same.
+    # If the cache is complete, workers compile nothing even without the warm-up.
     third = compilations("processes", tmp_path, cache, "cold")
     assert third["compiled"] == [[]] * 8
     assert {path: path.stat().st_mtime_ns for path in cache.rglob("*.nb?")} == files

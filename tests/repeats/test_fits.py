@@ -1,4 +1,4 @@
-"""Plans of fits: what is drawn, that a fit is that of `SetChain`, and the same bits everywhere."""
+"""Plans of fits: their random samples, equal bits with `SetChain` and on workers, summaries."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def boots(data, tmp_path_factory):
-    """The folder of bootstraps at two penalties."""
+    """Return the folder of a plan of six bootstraps, each with two penalties."""
     folder = tmp_path_factory.mktemp("fits") / "boots"
     plan = plan_fits(data, bootstraps=6, penalties=[0.05, 0.02], seed=3)
     run(plan, folder, backend="threads")
@@ -50,12 +50,12 @@ def boots(data, tmp_path_factory):
 
 
 def rows(dataset):
-    """How often each row occurs, with its time."""
+    """Count how often each row occurs together with its time."""
     times = [None] * dataset.n_samples if dataset.times is None else dataset.times.tolist()
     return Counter(zip(map(bytes, dataset.values), times, strict=True))
 
 
-# --- What is drawn --------------------------------------------------------------------------------
+# --- Samples and items that a plan draws ----------------------------------------------------------
 
 
 @settings(max_examples=40, deadline=None)
@@ -68,7 +68,7 @@ def test_a_bootstrap_is_as_many_samples_drawn_from_the_samples(n, seed, bootstra
     assert held_out is None
     assert drawn.n_samples == n
     assert drawn.items == samples.items
-    assert set(rows(drawn)) <= set(rows(samples))  # with its own time each
+    assert set(rows(drawn)) <= set(rows(samples))  # each row keeps its time
     again, _ = _split(samples, seed, FitCase(0.05, bootstrap=bootstrap))
     assert rows(again) == rows(drawn)
 
@@ -82,8 +82,8 @@ def test_bootstraps_draw_every_sample_equally_often():
             for b in range(number)
         ]
     )
-    # Each count is binomial(n, 1/n): its mean over all bootstraps is normal around 1 with variance
-    # (1 - 1/n) / number; the largest of 50 beyond 4.5 sigma has probability 3e-4.
+    # Each count is binomial(n, 1/n). So its mean over all bootstraps is nearly normal with mean 1
+    # and variance (1 - 1/n) / number. The largest of 50 exceeds 4.5 sigma with probability 3e-4.
     assert np.abs(counts.mean(axis=0) - 1).max() < 4.5 * np.sqrt((1 - 1 / n) / number)
     # The share of samples that a bootstrap leaves out is (1 - 1/n)^n, 0.364.
     assert (counts == 0).mean() == pytest.approx((1 - 1 / n) ** n, abs=0.02)
@@ -113,7 +113,8 @@ def test_subsets_of_items_are_the_most_frequent_or_random_ones(data):
     assert all(len(set(places)) == 4 for places in drawn)
     assert len(set(drawn)) > 100
     counts = np.bincount(np.ravel(drawn), minlength=data.n_items)
-    # Binomial(200, 0.4): sigma 6.9; the largest of 10 beyond 4.5 sigma has probability 7e-5.
+    # Each count is binomial(200, 0.4), with standard deviation 6.9. The largest of 10 deviations
+    # exceeds 4.5 standard deviations with probability 7e-5.
     assert np.abs(counts - 80).max() < 4.5 * np.sqrt(200 * 0.4 * 0.6)
 
 
@@ -139,7 +140,7 @@ def test_cases_are_small_and_the_samples_are_in_one_file(boots, data):
     assert (boots / "data.npz").stat().st_size < 20_000
 
 
-# --- A fit is the fit of SetChain -----------------------------------------------------------------
+# --- A fit of a plan gives the same result as SetChain --------------------------------------------
 
 
 def test_a_bootstrap_is_a_plain_fit_to_the_drawn_samples(data, boots):
@@ -155,7 +156,7 @@ def test_a_bootstrap_is_a_plain_fit_to_the_drawn_samples(data, boots):
         assert table.loc[index, "objective"] == learner.objective_
         assert table.loc[index, "kkt_residual"] == learner.kkt_residual_
         assert table.loc[index, "interactions"] == len(learner.model_.interactions())
-    # The same samples at both penalties, others in another bootstrap.
+    # Both penalties use the same bootstrap samples. The next bootstrap has other samples.
     assert [case["bootstrap"] for case in plan.cases[:3]] == [0, 0, 1]
     assert table["objective"].nunique() == len(table)
 
@@ -200,7 +201,7 @@ def test_seeds_are_random_starts(data, tmp_path):
     assert np.array_equal(learned[1].theta, learner.theta_)
     assert not fit_table(tmp_path / "a")[
         "converged"
-    ].any()  # the value is returned without a warning
+    ].any()  # in a plan, a fit that did not converge gives no warning
 
 
 def test_options_reach_the_fit_and_times_too(tmp_path):
@@ -230,7 +231,7 @@ def test_orders_are_those_of_the_models(data, tmp_path):
         orders = order_matrix(model, ["step 2", "step 1", "left"])
         for row in found[found["repeat"] == repeat].itertuples():
             assert row.probability == orders.probability.loc[row.first, row.second]
-    # Only the items of the fit; a single item has no order.
+    # Orders are listed only for items of the fit. So the fit with a single item has none.
     few = plan_fits(data, item_subsets=[1, 10], orders=["step 2", "step 1"], seed=3)
     run(few, tmp_path / "b", backend="threads")
     assert pair_orders(tmp_path / "b")["repeat"].tolist() == [1]
@@ -249,7 +250,7 @@ def test_other_workers_give_the_same_bits(backend, data, boots, tmp_path):
 
 
 def test_an_interrupted_fit_is_not_recorded(data, monkeypatch):
-    """The first signal ends a fit with the best model so far, which is not a finished repeat."""
+    """A signal ends a fit with its best model so far, but this is not a finished repeat."""
     from sequela.learning import fitting
 
     class Asked:
@@ -269,7 +270,7 @@ def test_an_interrupted_fit_is_not_recorded(data, monkeypatch):
         learn(data=data, seed=1, plan_seed=1, options={}, penalty=0.01)
 
 
-# --- What they found ------------------------------------------------------------------------------
+# --- Summaries of the fits ------------------------------------------------------------------------
 
 
 def test_the_summary_is_what_counting_gives(boots, data):
@@ -334,12 +335,12 @@ def test_a_summary_without_interactions_is_an_empty_table(data, tmp_path):
 
 
 def old_stream(seed, *key):
-    """The stream of a draw of a plan in version 0.1: 1 bootstraps, 2 folds, 3 subsets of items."""
+    """Return a stream of version 0.1; its key begins with 1 (bootstrap), 2 (folds) or 3 (items)."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
 
 
 def test_what_a_plan_draws_has_not_changed_since_version_0_1(data):
-    """A folder of that version is continued with the same samples, and read with its items."""
+    """So a folder of version 0.1 can be continued with the same samples and the same items."""
     n = data.n_samples
     for number in (0, 7):
         drawn, _ = _split(data, 5, FitCase(0.05, bootstrap=number))
@@ -354,7 +355,7 @@ def test_what_a_plan_draws_has_not_changed_since_version_0_1(data):
 
 
 def old_folder(data, folder):
-    """A folder as version 0.1 left it: two subsets of items, the first one done."""
+    """Write a folder as version 0.1 did: two subsets of items, of which only the first is done."""
     seed = 11
     places = [
         np.sort(old_stream(seed, 3, 4, subset).choice(data.n_items, 4, replace=False))
@@ -406,7 +407,7 @@ def fit_of_old_folder(data, places, seed):
 
 @pytest.mark.parametrize("backend", ["threads", "processes"])
 def test_a_plan_of_version_0_1_goes_on(backend, data, tmp_path):
-    """Its options have "observation_rate", a number; its models have an observation."""
+    """The old plan has the option "observation_rate", a number; new models have an observation."""
     learned = old_folder(data, tmp_path / "old")
     before = (tmp_path / "old" / "000000.json").read_bytes()
     plan = read_plan(tmp_path / "old")
@@ -421,7 +422,7 @@ def test_a_plan_of_version_0_1_goes_on(backend, data, tmp_path):
         assert found[at] == learner.model_
     table = fit_table(tmp_path / "old")
     assert table["objective"].tolist() == [learner.objective_ for learner in learned]
-    # This rate is not the default, so the fits would differ.
+    # With the default rate the model would differ, so the test would notice an ignored option.
     default = SetChain(0.05, tol=1e-3).fit(data.select_items(found[1].items))
     assert np.abs(default.theta_ - found[1].theta).max() > 0.5
 

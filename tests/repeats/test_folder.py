@@ -1,4 +1,4 @@
-"""The folder of a plan: what is in it, what is refused, and many jobs that begin at once."""
+"""The folder of a plan: its content, folders that are refused, and jobs that start together."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_other_data_are_refused(data, tmp_path):
     other = data.without_times()
     with pytest.raises(InputError, match="another plan: its data differ"):
         run(plan_of(other), tmp_path / "a", backend="threads")
-    # The plan is correct, but the file is damaged.
+    # The plan has the right data, but the data file in the folder has others.
     (tmp_path / "b").mkdir()
     keep_data(other, tmp_path / "b")
     (tmp_path / "b" / "data.npz").replace(tmp_path / "a" / "data.npz")
@@ -130,7 +130,7 @@ def test_foreign_folders_are_left_alone(tmp_path):
 
 
 def begin(folder, barrier, queue):
-    """Open the folder of a plan at the same moment as others do."""
+    """Open the folder of a plan at the same moment as other processes; report any error."""
     samples = Dataset(np.eye(40, dtype=bool))
     barrier.wait()
     try:

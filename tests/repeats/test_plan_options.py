@@ -1,4 +1,4 @@
-"""The options of plans are checked once; the package loads its names on first use."""
+"""The options of plans are checked when a plan is made; the package loads names on first use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATA = Dataset([[1, 1, 0], [1, 0, 0], [0, 1, 1], [0, 0, 0]], items=["a", "b", "c
 def test_the_keywords_are_those_of_the_objects():
     assert list(RepeatsKeywords.__annotations__) == [f.name for f in fields(Repeats)]
     options = inspect.signature(SetChain).parameters
-    # Fixed interactions are tables, which a plan does not hold.
+    # Fixed interactions are a table, and a plan cannot store tables.
     left_out = (*_DECIDED, "fixed")
     assert list(FitKeywords.__annotations__) == [name for name in options if name not in left_out]
 
@@ -61,7 +61,7 @@ def test_an_unknown_item_is_named_with_the_one_that_may_be_meant():
 
 
 def test_repeats_keep_what_they_were_given_only_once():
-    """Sizes and penalties may be generators, although the cases are needed more than once."""
+    """Sizes and penalties may be generators, although they are read more than once."""
     kinds = Repeats(item_subsets=(n for n in [2, 3]), penalties=(p for p in [0.1, 0.2]))
     first = kinds.cases(DATA, kinds.penalties)
     assert first == kinds.cases(DATA, kinds.penalties)

@@ -1,4 +1,4 @@
-"""Repeats give the same numbers on every backend; none is lost, and none runs twice."""
+"""Repeats give the same numbers on every backend; no repeat is lost, and none is done twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def plan_of(name, cases, seed=7, **more):
 
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory):
-    """A plan of fits, and its results on threads."""
+    """Return a plan of fits, and its results from threads of this process."""
     plan = plan_of("learn", [{"penalty": p} for p in (0.02, 0.05, 0.02)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -124,7 +124,7 @@ def test_a_killed_process_costs_nothing(tmp_path):
     marks.mkdir()
     plan = plan_of("kill_the_worker_once", [{"folder": str(marks), "number": i} for i in range(8)])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a warning of loky that a worker stopped
+        warnings.simplefilter("ignore")  # loky warns that a worker stopped
         table = run(plan, tmp_path / "a", workers=2)
     assert (marks / "killed").exists()
     expected = run(plan, tmp_path / "b", backend="threads")
@@ -141,7 +141,7 @@ def test_a_repeat_that_kills_its_process_is_named_and_the_others_are_done(tmp_pa
             run(plan, tmp_path / "a", workers=2)
     left = missing(plan, tmp_path / "a")
     assert 2 in left
-    # Only repeats that ran at the same time or waited after it may run again.
+    # Only repeats that ran, or were queued, when the process was killed may be unfinished as well.
     assert len(left) <= 5
 
 
@@ -162,7 +162,7 @@ def test_a_full_disk_is_said_and_can_be_gone_on_from(tmp_path, monkeypatch):
     with pytest.raises(RepeatsError, match=r"cannot be written.*No space left.*run again"):
         run(plan, tmp_path / "a", backend="threads", workers=2)
     monkeypatch.undo()
-    assert len(missing(plan, tmp_path / "a")) == 3  # the first file was the plan
+    assert len(missing(plan, tmp_path / "a")) == 3  # the 4 written files: the plan and 3 records
     table = run(plan, tmp_path / "a", backend="threads")
     expected = run(plan, tmp_path / "b", backend="threads")
     assert table.drop(columns="seconds").equals(expected.drop(columns="seconds"))
@@ -185,7 +185,7 @@ def test_a_single_worker_leaves_interrupts_to_this_process(tmp_path):
 
 
 def most_at_once(table):
-    """How many repeats were under way at the same time."""
+    """Return the largest number of repeats that ran at the same time."""
     events = sorted([(t, 1) for t in table["start"]] + [(t, -1) for t in table["end"]])
     return int(np.cumsum([change for _, change in events]).max())
 
@@ -198,7 +198,7 @@ def test_workers_do_not_crowd_the_cores(backend, tmp_path):
     assert most_at_once(table) <= 2
     from sequela.support.threads import resolve_threads
 
-    assert resolve_threads(2) == 2  # it is still used if it is requested by name
+    assert resolve_threads(2) == 2  # a number that a call gives explicitly is still used
 
 
 def test_without_a_number_there_are_as_many_workers_as_cores(tmp_path):

@@ -1,4 +1,4 @@
-"""docs/files.md lists the files and columns that runs really write."""
+"""docs/files.md lists exactly the files and columns that runs write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def first_cells(text: str) -> list[str]:
 
 
 def compare(page: str, folder: Path) -> None:
-    """Compare the list of files, and the columns of each table, with a folder."""
+    """Compare the files and table columns that a page lists with those in a folder."""
     lists = re.split(r"^### (\S+\.csv).*$", page, flags=re.MULTILINE)
     found = {path.name + "/" * path.is_dir() for path in folder.iterdir()}
     assert set(first_cells(lists[0])) == found

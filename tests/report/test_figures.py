@@ -1,4 +1,4 @@
-"""Figures by name."""
+"""Figures that are chosen by the name of their kind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def model(data):
-    """A model of fewer items than the data have."""
+    """Return a model with fewer items than the data."""
     return sequela.fit(data.most_frequent(5), penalty=0.01)
 
 

@@ -1,4 +1,4 @@
-"""A fit from Python that leaves a folder: the same as by the command, and repeated bit for bit."""
+"""A fit from Python writes the same folder as the command; a repetition gives the same bits."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PLAIN = OutputOptions(figures=())
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """A table whose first column does not have a usual name for ids."""
+    """Write a table whose first column has sample ids, but an unusual name; return its path."""
     drawn = sequela.simulate(sequela.example_theta(), 120, random_state=1).to_dataset()
     frame = drawn.to_frame().astype(int)
     frame.index = [f"T{row}" for row in range(120)]
@@ -51,7 +51,7 @@ def table(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def report(table, tmp_path_factory):
-    """The report of a fit with figures."""
+    """Return the report of a fit with figures."""
     folder = tmp_path_factory.mktemp("fits") / "fit"
     return run_fit(table, folder, OPTIONS, output=OutputOptions(figures=("svg",)))
 
@@ -123,7 +123,7 @@ def test_a_repetition_gives_the_same_bits(report, table, tmp_path):
 
 
 def old_run(table, folder, **options):
-    """Write the ``run.json`` of a fit as version 0.1.0 wrote it, of these options."""
+    """Write a ``run.json`` with these options, as version 0.1.0 wrote it for a fit."""
     content = {
         "format": "sequela run", "version": 1, "command": "fit", "options": options,
         "data": {
@@ -144,7 +144,7 @@ def test_a_run_of_an_older_version_still_loads(report, table, tmp_path):
     )  # fmt: skip
     assert Run.read(old).data["samples"] == 120
     again = repeat_run(old, tmp_path / "again", output=PLAIN)
-    assert again.same_as_repeated is False  # the bits of that result were not recorded
+    assert again.same_as_repeated is False  # the checksum of theta in the old file is made up
     assert again.result == report.result
     fewer = old_run(table, tmp_path / "fewer", penalty=0.02, times="time", seed=5)
     assert repeat_run(fewer, tmp_path / "x", output=PLAIN).options == FitRunOptions(
@@ -209,7 +209,7 @@ def test_the_model_is_kept_if_a_later_table_fails(table, failure, tmp_path, monk
     again = repeat_run(kept, tmp_path / "fit", output=PLAIN)
     assert again.same_as_repeated is True
     assert sequela.Model.load(kept / "model.npz") == again.model
-    assert len(list(tmp_path.iterdir())) == 3  # and no temporary folder
+    assert len(list(tmp_path.iterdir())) == 3  # no temporary folder is left
 
 
 def test_a_fit_that_fails_leaves_nothing(table, tmp_path):
@@ -224,7 +224,7 @@ def test_a_seed_is_found_where_none_is_given(table, tmp_path):
     one = run_fit(table, tmp_path / "one", options, output=PLAIN, execution=execution)
     assert one.options.seed == one.learner.seed_
     assert Run.read(tmp_path / "one").options["seed"] == one.options.seed
-    # The checkpoint continues with its own seed.
+    # A run that continues from a checkpoint uses the seed of the checkpoint.
     two = run_fit(table, tmp_path / "two", options, output=PLAIN, execution=execution)
     assert two.options == one.options
 
@@ -258,7 +258,7 @@ def test_what_takes_long_is_announced_with_time_and_memory(table, tmp_path, monk
 
 
 def test_tables_stay_within_their_budget(table, tmp_path):
-    """Samples that would take longer are sampled, and a notice says how many."""
+    """If the exact table takes too long, the largest sets are sampled; a notice says how many."""
     output = OutputOptions(figures=("svg",), table_seconds=1e-3)
     found = run_fit(table, tmp_path / "fit", OPTIONS, output=output)
     assert found.notices == ()  # small sets are always exact
@@ -274,7 +274,7 @@ def test_tables_stay_within_their_budget(table, tmp_path):
     assert 0 < sampled.sum() < data.n_samples
     assert f"pseudo-times: orders are drawn for {sampled.sum()} of 60 samples" in notices[0]
     assert "table_seconds allows 0.5 seconds)" in notices[0]
-    # The largest sets are those that were sampled.
+    # Only the largest sets were sampled.
     assert times["size"][sampled].min() >= 13
     truth = pd.read_csv(tmp_path / "exact" / "pseudo_times.csv", index_col="sample")
     assert set(truth["method"]) == {"exact"}
@@ -312,7 +312,7 @@ def test_a_killed_command_leaves_the_model(table, tmp_path):
     again = repeat_run(kept, tmp_path / "fit", output=PLAIN)
     assert again.same_as_repeated is True
     assert again.model == model
-    # A completed run to the same folder removes all files of the run that was killed.
+    # When a later run to the same folder is complete, it removes the files of the killed run.
     assert [path.name for path in tmp_path.iterdir()] == ["fit"]
 
 
@@ -342,7 +342,7 @@ def test_a_learner_of_ones_own_can_be_written(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize("starts", [1, 3])
 def test_an_interrupted_fit_says_so(table, starts, tmp_path):
-    """The first signal ends the fit; the command writes what it has and ends with 130."""
+    """The first signal ends the fit; the command writes its results and exits with code 130."""
     script = """
         import os, signal, sys
         from sequela.cli import main

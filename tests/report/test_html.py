@@ -1,4 +1,4 @@
-"""The report as a page: safe, self-contained, complete, and the same for the same folder."""
+"""The HTML report is safe, self-contained and complete; the same folder gives the same page."""
 
 import base64
 import hashlib
@@ -59,7 +59,7 @@ def test_labels_cannot_leave_the_data(hostile_report):
     assert inside.isascii()
     assert not set("<>&") & set(inside)
     assert payload_of(page)["items"]["labels"] == HOSTILE
-    assert hostile_report._repr_html_().count("<") == 2  # only the frame, no part of the page
+    assert hostile_report._repr_html_().count("<") == 2  # the two tags of the frame, nothing else
 
 
 def test_the_policy_allows_the_script_and_the_style_and_nothing_else(hostile_report):
@@ -80,9 +80,9 @@ def test_the_page_is_small_without_its_data():
 
 
 def test_the_bundle_is_up_to_date():
-    """The committed bundle was built from the sources as they are: run `make page` if not."""
+    """The committed bundle was built from the present sources; if this fails, run `make page`."""
     if not SOURCES.exists():
-        pytest.skip("the source of the page is not there")
+        pytest.skip("the folder with the source of the page does not exist")
     files = [
         *(p for p in (SOURCES / "src").rglob("*") if p.is_file()),
         SOURCES / "package-lock.json",
@@ -101,7 +101,7 @@ def test_the_bundle_is_up_to_date():
 
 def test_the_page_has_the_colours_of_the_figures():
     if not SOURCES.exists():
-        pytest.skip("the source of the page is not there")
+        pytest.skip("the folder with the source of the page does not exist")
     text = (SOURCES / "src" / "core" / "colours.js").read_text()
     light = text.split("PALETTE = {")[1].split("};")[0]
     colours = re.findall(r"#[0-9a-f]{6}", light)
@@ -201,7 +201,7 @@ def test_every_pair_that_a_fit_checked_is_listed_first():
         ("d", "a", "yes"), ("b", "a", "no"), ("a", "c", "unchecked"), ("b", "c", "unchecked"),
     ]  # fmt: skip
     assert rows["observed"].tolist()[1] == 0.2
-    # Orders that only `sequela rivals` checked are kept, with a note.
+    # Pairs that only `sequela rivals` checked are also listed, and a note says so.
     rivals = pd.DataFrame({"first": ["b"], "second": ["c"], "probability": [0.8], "evidence": [5]})
     both = find_verdicts(table, rivals, "fit", "data", ranges)
     assert both.kind == "range"
@@ -302,7 +302,7 @@ def test_samples_that_are_gone_are_left_out_with_a_warning(fit, caplog):
 
 @pytest.fixture
 def recorded_fit(tmp_path, monkeypatch):
-    """A fit whose options change how the table is read; all paths are relative."""
+    """Write a fit with relative paths and with options that change how the table is read."""
     monkeypatch.chdir(tmp_path)
     rows = [f"s{k},{'1,1,0' if k % 3 else ',0,1'}" for k in range(30)]
     Path("samples.csv").write_text("\n".join(["sample,a,b,c", *rows]) + "\n")
@@ -318,7 +318,7 @@ def recorded_fit(tmp_path, monkeypatch):
 
 
 def test_a_report_reads_the_table_as_the_fit_did(recorded_fit, tmp_path, monkeypatch):
-    """With missing cells, known orders and weights, from any working directory."""
+    """This includes missing cells, known orders and weights, and any working directory."""
     data = read_run_data(Run.read(recorded_fit), recorded_fit)
     assert data.n_missing == 0
     assert data.orders[1] == (("a", "b", 1.0),)

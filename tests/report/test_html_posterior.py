@@ -1,4 +1,4 @@
-"""The report of a posterior has the same numbers as its draws."""
+"""The numbers in the report of a posterior are those of its draws."""
 
 import base64
 import json
@@ -99,7 +99,7 @@ def test_what_has_not_converged_is_said_first(payload, posterior):
 def test_each_sample_has_an_order_under_one_draw(posterior, payload, data):
     samples = payload["samples"]
     assert all(sorted(o) == s for o, s in zip(samples["orders"], samples["sets"], strict=True))
-    # For the first sample, the page shows its order in the first draw.
+    # The order of the first sample comes from the model of the first draw.
     first = Model(posterior.theta[0].astype(np.float32).astype(float), posterior.items)
     alone = make_report(first, data.select_samples([0])).payload["samples"]
     assert samples["orders"][0] == alone["orders"][0]
@@ -114,7 +114,7 @@ def test_positions_pool_the_sequences_of_all_draws(data):
     whole = whole.loc[apart.index]
     np.testing.assert_allclose(whole["time_50"], apart["time_50"], rtol=0.15)
     np.testing.assert_allclose(whole["observed"], apart["observed"], atol=0.02)
-    # Two draws that disagree on which item is fast: both are fast in half of the sequences.
+    # If each item is fast in one of two draws, each is fast in half of the sequences.
     theta = np.array([[3.0, 0.0], [0.0, -9.0]]), np.array([[-9.0, 0.0], [0.0, 3.0]])
     two = simulate(theta[0], 20, random_state=1).to_dataset().without_times()
     mixed = made_posterior(two, chains=1, draws=2)

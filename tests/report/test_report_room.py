@@ -1,4 +1,4 @@
-"""The package `sequela.report`: its names, and what demos and environment return."""
+"""The package `sequela.report`: its public names, the demo, and reports of repeats."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_known_demo_is_that_of_the_command():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The records of two of three bootstraps."""
+    """Return the folder of a plan of three bootstraps without the record of the second one."""
     data = sequela.example_samples().most_frequent(4)
     plan = repeats.plan_fits(data, bootstraps=3, penalty=0.02, seed=1)
     place = tmp_path_factory.mktemp("repeats") / "boots"

@@ -1,4 +1,4 @@
-"""A folder gets its name when it is complete; until then it has another name."""
+"""A new folder has a temporary name until it is complete; only then does it get its own name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sequela.support.folders import check_folder, new_folder
 
 
 def begin(path, name, failure, **options):
-    """Write one file into a new folder, then fail."""
+    """Begin a new folder, write one file into it, and raise the failure."""
     with new_folder(path, **options) as made:
         (made / name).write_text("half")
         raise failure
@@ -52,7 +52,7 @@ def test_what_is_worth_keeping_is_kept_beside_an_earlier_folder(tmp_path, caplog
     assert (earlier / "model").read_text() == "whole"
     assert (
         tmp_path / "a.incomplete" / "model"
-    ).exists()  # it now belongs to another process and must not be deleted
+    ).exists()  # kept, because the process that made it (this one) still runs
 
 
 def test_a_folder_of_others_is_never_replaced(tmp_path):

@@ -1,4 +1,4 @@
-"""Compilation: the options, the cache where the source cannot be written, and the notice."""
+"""Compilation: the options, the cache of a read-only installation, and the notice."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ def is_nan(x):
 
 
 def with_njit(monkeypatch, njit):
-    """Replace what `_jit` sees of Numba; Numba itself uses its njit on first compilation."""
+    """Replace njit only in `_jit`, because Numba itself calls the real njit when it compiles."""
     monkeypatch.setattr(_jit, "numba", SimpleNamespace(njit=njit))
 
 
 @pytest.fixture
 def temporary(tmp_path, monkeypatch):
-    """A temporary directory of our own, where a private cache folder may be made."""
+    """Use `tmp_path` as the temporary directory in which `_jit` makes its private cache folder."""
     monkeypatch.setattr(_jit.tempfile, "gettempdir", lambda: str(tmp_path))
     return tmp_path
 
 
 @pytest.fixture
 def uncached(monkeypatch):
-    """Make kernels without disk cache: nothing is written beside the tests, all is compiled."""
+    """Compile kernels without the disk cache, so that nothing is written beside the tests."""
     with_njit(monkeypatch, lambda **options: numba.njit(**{**options, "cache": False}))
 
 
 def refuse(monkeypatch, times):
-    """Let njit fail as if no folder could be written; return the calls that it received."""
+    """Make the first `times` calls of njit fail as in a read-only folder; return all its calls."""
     asked = []
 
     def njit(**options):
@@ -85,7 +85,7 @@ def test_kernels_are_compiled_and_keep_nan(uncached):
     assert "ninf" not in compiled.targetoptions["fastmath"]
 
 
-# --- Where the source cannot be written -----------------------------------------------------------
+# --- The cache, if the folder of the source is read-only ------------------------------------------
 
 
 def test_a_read_only_installation_uses_a_private_folder(temporary, monkeypatch):
@@ -97,7 +97,7 @@ def test_a_read_only_installation_uses_a_private_folder(temporary, monkeypatch):
     assert [options["folder"] for options in asked] == [before, str(folder)]
     assert before == config.CACHE_DIR
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert list(folder.rglob("*.nbi"))  # and the cache is really there
+    assert list(folder.rglob("*.nbi"))  # the cache was written there
 
 
 def test_nowhere_to_write_means_no_cache(temporary, monkeypatch):
@@ -111,7 +111,7 @@ def test_nowhere_to_write_means_no_cache(temporary, monkeypatch):
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o705])
 def test_a_folder_that_others_can_write_to_is_not_trusted(temporary, monkeypatch, mode):
-    """Numba unpickles what it finds there."""
+    """Numba unpickles the files of its cache, so anyone who can write there could run code."""
     folder = temporary / f"sequela-numba-{os.getuid()}"
     folder.mkdir()
     folder.chmod(mode)
@@ -145,11 +145,11 @@ def test_without_user_ids_there_is_no_private_folder(monkeypatch):
     assert _jit._private_cache_folder() is None
 
 
-# --- The notice -----------------------------------------------------------------------------------
+# --- The notice about compilation -----------------------------------------------------------------
 
 
 class SlowKernel:
-    """What `call` uses of a kernel, with a compilation that takes as long as we like."""
+    """The attributes of a kernel that `call` uses; its compilation takes a given time."""
 
     __name__ = "_slow_kernel"
 
@@ -160,7 +160,7 @@ class SlowKernel:
 
     def compile(self, types):
         self.compiled += 1
-        with event.trigger_event("numba:compile"):  # as Numba does when it really compiles
+        with event.trigger_event("numba:compile"):  # Numba triggers it whenever it compiles
             time.sleep(self.seconds)
         self.overloads.append(types)
 
@@ -169,7 +169,7 @@ class SlowKernel:
 
 
 class CachedKernel(SlowKernel):
-    """A kernel that is read from the disk cache, slowly."""
+    """A kernel that is not compiled, but slowly read from the disk cache."""
 
     def compile(self, types):
         time.sleep(self.seconds)
@@ -202,7 +202,7 @@ def test_fast_compilation_is_silent(monkeypatch, caplog):
         assert _jit.call(SlowKernel(0.0), 1.0) == 2.0
     assert not caplog.records
     names = [thread.name for thread in threading.enumerate()]
-    assert not [name for name in names if "_watch" in name]  # otherwise it would wait for a minute
+    assert not [name for name in names if "_watch" in name]  # such a thread would wait a minute
 
 
 def test_many_kernels_share_one_line_which_is_repeated_ever_more_rarely(monkeypatch, caplog):
@@ -251,11 +251,11 @@ def test_a_failed_compilation_leaves_no_timer(monkeypatch, caplog):
     monkeypatch.setattr(_jit, "_NOTICE_AFTER", 0.05)
 
     class Broken(SlowKernel):
-        def compile(self, types):  # noqa: ARG002 - as Numba calls it
+        def compile(self, types):  # noqa: ARG002 - the signature of Numba
             raise TypeError("no such type")
 
     with pytest.raises(TypeError):
         _jit.call(Broken(0.0), 1.0)
     time.sleep(0.15)
     assert not caplog.records
-    assert _jit.call(SlowKernel(0.0), 1.0) == 2.0  # and the lock is free again
+    assert _jit.call(SlowKernel(0.0), 1.0) == 2.0  # works only if the lock was released

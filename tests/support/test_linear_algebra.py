@@ -1,4 +1,4 @@
-"""Fits neither depend on the threads of linear algebra nor leave their number changed."""
+"""Fits do not depend on the number of threads of linear algebra, and restore this number."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_limits_of_several_threads_overlap():
             other = threading.Thread(target=hold)
             other.start()
             assert entered.wait(10)
-        assert set(threads()) == {1}, "the other still needs it"
+        assert set(threads()) == {1}, "the other thread still needs the limit"
         leave.set()
         other.join()
         assert threads() == before
@@ -74,7 +74,7 @@ def test_the_model_without_interactions_is_learned_on_one_thread(monkeypatch):
 
 
 def test_a_fit_is_the_same_whatever_linear_algebra_may_use():
-    # Wide enough for OpenBLAS to share products among threads.
+    # The matrix is so large that OpenBLAS would share its products among threads.
     sets = np.random.default_rng(1).random((300, 60)) < 0.06
     weights = np.full(300, 1 / 300)
     found = []

@@ -1,4 +1,4 @@
-"""Temporary files of killed processes are removed, and never those of a running process."""
+"""Temporary files of killed processes are removed; those of running processes are kept."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ def forget():
 
 
 def ended(code):
-    """Run a process to its end, which is a kill, and return what it printed."""
+    """Run code in a process that then kills itself; return what it printed."""
     code = f"import os, signal\n{code}\nos.kill(os.getpid(), signal.SIGKILL)"
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=False)  # noqa: S603
     return done.stdout.decode()
@@ -29,8 +29,8 @@ def test_a_mark_tells_whether_its_process_runs():
     assert is_gone(mark.strip())
     assert not is_gone(owner_mark())
     host, pid, start = owner_mark().split("-")
-    assert is_gone(f"{host}-{pid}-{int(start) + 1}")  # the number was given to another process
-    assert not is_gone(f"{'0' * 8}-{pid}-{start}")  # another machine
+    assert is_gone(f"{host}-{pid}-{int(start) + 1}")  # the pid now belongs to another process
+    assert not is_gone(f"{'0' * 8}-{pid}-{start}")  # on another machine it may still run
     assert not is_gone("anything")
 
 
@@ -69,9 +69,9 @@ def test_unfinished_folders_of_killed_runs_are_removed_when_a_run_ends_well(tmp_
         "made = context.__enter__()\n(made / 'm').write_text('a model')"
     )
     assert (tmp_path / "out.incomplete" / "m").exists()
-    (tmp_path / "out.incomplete-notes").mkdir()  # not ours
+    (tmp_path / "out.incomplete-notes").mkdir()  # sequela did not make this folder
     with new_folder(tmp_path / "out", keep_with="m") as made:
-        assert (tmp_path / "out.incomplete" / "m").exists()  # kept until the new one is there
+        assert (tmp_path / "out.incomplete" / "m").exists()  # kept until `out` is complete
         (made / "m").write_text("another")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.incomplete-notes"]
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["m"]

@@ -1,4 +1,4 @@
-"""The progress bar: it is not shown without a terminal, or if the work is short."""
+"""The progress bar is shown only on a terminal, and only if the work takes long."""
 
 import io
 import re
@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
 
 
 class Log(io.StringIO):
-    """Tells when something is written to it."""
+    """A stream that sets the event `written` when something is written to it."""
 
     def __init__(self):
         super().__init__()
@@ -35,7 +35,7 @@ class LoggedTerminal(Log):
 
 
 def watch(monkeypatch, shown):
-    """Let standard error be `shown`; in the test itself, for pytest sets it before each phase."""
+    """Replace standard error by `shown`. Fixtures cannot do this: pytest resets it for the test."""
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")

@@ -1,4 +1,4 @@
-"""Stored files: every field is checked, and an error names file, field, expected and found."""
+"""Every field of a stored file is checked; an error names file, field, value and expectation."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal

@@ -1,4 +1,4 @@
-"""Labels: one spelling, nothing invisible; and what a terminal may be shown."""
+"""The Unicode spelling of labels, characters that they must not contain, and text for terminals."""
 
 import unicodedata
 

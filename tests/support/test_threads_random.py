@@ -1,4 +1,4 @@
-"""All results are the same, bit for bit, for any number of threads and the same seed."""
+"""With the same seed, all results have the same bits for any number of threads."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ FEW = Sampling(chains=5, sweeps=2, draws=10, draws_burn_in=2, nodes=3)
 
 @pytest.fixture(scope="module")
 def model():
-    """A data set with sets of 0 to 13 items, some twice, enough of them for several blocks."""
+    """Return theta, 120 sets of 0 to 13 items (several blocks), and their times, NaN if unknown."""
     rng = np.random.default_rng(1)
     n = 20
     theta = ref.random_theta(rng, n, 0.4, sparsity=0.5)
-    theta[4, 4] = 3.2  # above the limit of the shortcut
+    theta[4, 4] = 3.2  # a rate above SHORTCUT_LIMIT of kernels/columns.py
     X = np.zeros((120, n), dtype=int)
     for row in X:
         row[rng.choice(n, rng.integers(0, 14), replace=False)] = 1
@@ -99,7 +99,7 @@ def test_sampled_sets(model, method, n_threads):
 
 @pytest.mark.parametrize("n_threads", THREADS)
 def test_everything_at_once(model, n_threads):
-    """Exact and sampled, with times and without, in one pool; and once more with the chains."""
+    """Evaluate exact and sampled sets with and without times; then again, continuing the chains."""
     theta, X, times = model
     budget = Budget(work=Budget.exact_work(9, 20))
     results = []
@@ -224,7 +224,7 @@ def test_chains_and_sets_have_streams_of_their_own(model):
 
 
 def key(generator):
-    """What a stream was made from, beside the seed."""
+    """Return the numbers that identify a stream among the streams of one seed."""
     return generator.bit_generator.seed_seq.spawn_key
 
 
@@ -261,7 +261,7 @@ def test_the_number_of_a_purpose_is_part_of_what_a_seed_means():
         "STUDY": 13,
         "FIT_CHECK": 14,
     }
-    # A name with the number of another name would be an alias, and would not be listed above.
+    # If two names had the same number, the comparison above would list only the first of them.
     assert len(Purpose.__members__) == len(Purpose)
 
 
@@ -274,7 +274,7 @@ def test_streams_of_different_purposes_never_have_the_same_key(index):
 
 
 def test_no_other_stream_can_have_the_key_of_a_simulation():
-    """The key of a simulation has one number, the chunk; all other keys have at least two."""
+    """The key of a simulation is one number (the chunk); all other keys have at least two."""
     for chunk in (0, 1, 10, 2**20):
         assert key(simulation_stream(7, chunk)) == (chunk,)
     for purpose in Purpose:
@@ -284,7 +284,7 @@ def test_no_other_stream_can_have_the_key_of_a_simulation():
 
 
 def test_simulations_keep_the_draws_of_their_seeds():
-    """The stream of a chunk as it was before streams had purposes."""
+    """The stream of a chunk is the same as in versions whose streams had no purpose."""
     for seed, chunk in ((0, 0), (7, 3), (2**200, 1)):
         before = np.random.Generator(
             np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(chunk,)))
@@ -294,7 +294,7 @@ def test_simulations_keep_the_draws_of_their_seeds():
 
 
 def test_plans_keep_the_draws_of_their_seeds():
-    """The keys are those of version 0.1: a folder may have been started with it."""
+    """The keys are those of version 0.1, because a folder of that version can be continued."""
     keys = {PlanDraw.BOOTSTRAP: (1, 4), PlanDraw.FOLDS: (2, 5), PlanDraw.SUBSET: (3, 10, 2)}
     assert set(keys) == set(PlanDraw)
     for draw, expected in keys.items():
@@ -391,7 +391,7 @@ def test_pieces_of_any_kind_come_back_in_their_order(n_threads):
 
 
 def test_pieces_run_side_by_side():
-    """Each piece waits for the other; on one thread the first would wait forever."""
+    """Each piece waits for the other, so they only end if they run at the same time."""
     barrier = threading.Barrier(2)
 
     def meet():
@@ -403,7 +403,7 @@ def test_pieces_run_side_by_side():
 
 
 def test_one_thread_is_the_thread_of_the_caller():
-    """With one thread, the work runs in the calling thread: debuggers and interrupts work."""
+    """With one thread, the work runs in the calling thread, where debuggers and Ctrl-C work."""
     here = threading.get_ident()
     assert run_all([threading.get_ident] * 3, 1) == [here] * 3
     assert run_all([threading.get_ident], 4) == [here]
@@ -423,7 +423,7 @@ def test_an_error_in_a_piece_is_raised(n_threads):
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.parametrize("failure", [KeyError, KeyboardInterrupt])
 def test_after_an_error_the_pieces_that_wait_are_dropped(monkeypatch, n_threads, failure):
-    """Running pieces wait until the others are cancelled; at most one per thread is finished."""
+    """Running pieces wait until the others are cancelled, so each thread runs at most one."""
     dropped = threading.Event()
     begun = []
 
