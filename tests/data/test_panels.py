@@ -91,7 +91,7 @@ def test_copy_numbers_have_panels_of_their_own(tmp_path):
 
 
 def test_genie_has_regions_and_assays(tmp_path):
-    """The matrix is data_gene_matrix.txt, and genomic_information.txt has all panels."""
+    """GENIE names the matrix data_gene_matrix.txt; genomic_information.txt has all panels."""
     calls = [("TP53", "s1"), ("BRAF", "s2"), ("APC", "s2")]
     folder = write_study(
         tmp_path / "x", calls, {"s1": "DFCI-1", "s2": "MSK-2"}, {}, "data_gene_matrix.txt"

@@ -1,4 +1,4 @@
-"""Data and expected values for the tests of learning; these values use only `reference`."""
+"""Data and expected values for the tests of learning; `reference` computes these values."""
 
 from __future__ import annotations
 
@@ -98,15 +98,15 @@ def interactions(theta):
 
 
 def real_data():
-    """The folder of real data, or a skip that says so."""
+    """Return the folder of real data, or skip the test if there is none."""
     folder = Path(os.environ.get("SEQUELA_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
-        pytest.skip(f"no real data: {folder} is not there and SEQUELA_DATA names nothing else")
+        pytest.skip(f"no real data: there is no folder {folder}; set SEQUELA_DATA")
     return folder
 
 
 class Closed:
-    """A smooth objective in closed form: loss and gradient by a function, always in full."""
+    """A smooth objective in closed form: `function(theta)` returns its loss and full gradient."""
 
     effective = 1.0
     is_sampled = False
@@ -122,7 +122,7 @@ class Closed:
         return self.function(theta)
 
     def prepare(self, support):
-        """Nothing depends on the support."""
+        """Do nothing: this objective does not depend on the support."""
 
     def is_slower_than_orders(self, support):  # noqa: ARG002 - never
         return False
@@ -131,7 +131,7 @@ class Closed:
         return True
 
     def draw(self, theta, kept):
-        """Nothing is drawn."""
+        """Do nothing: this objective needs no draws."""
 
     def gradient_error(self, theta):
         return np.zeros_like(theta)

@@ -1,4 +1,4 @@
-"""Checkpoints: complete or not written, resumed to the same bits, refused for other fits."""
+"""Checkpoints are complete or not written, resume with the same bits, and refuse other fits."""
 
 import json
 import pickle
@@ -36,7 +36,7 @@ def data():
 
 
 def die_in(monkeypatch, function, call):
-    """Raise in the `call`-th call of a function of `fitting`."""
+    """Let call number `call` of a function of the module `fitting` raise `Killed`."""
     original = getattr(fitting, function)
     calls = 0
 
@@ -74,7 +74,7 @@ def run_until_killed(monkeypatch, learner, data, saves):
 
 @pytest.fixture(scope="module")
 def whole(data):
-    """Every kind of fit, never interrupted and without a checkpoint."""
+    """Return a fit of each kind, which was not interrupted and has no checkpoint."""
     ends = {}
     for kind, options in KINDS.items():
         with quiet():
@@ -126,8 +126,8 @@ def meta_of(file):
         return json.loads(str(archive["meta"]))
 
 
-# A start of the paper's solver saves 51 states of its first phase, and one more than max_iter of
-# its second; then once more when it has ended.
+# Each start of the paper's solver saves 51 states of its first phase, then max_iter + 1 states of
+# its second phase, and once more when it has ended.
 @pytest.mark.parametrize(
     ("saves", "state"),
     [
@@ -344,7 +344,7 @@ def test_a_flipped_bit_is_refused_or_harmless(good, data, tmp_path):
             found_meta, found = module._read(file)
         except InputError:
             continue
-        except Exception as error:  # noqa: BLE001 - that is what is asked
+        except Exception as error:  # noqa: BLE001 - the test looks for these
             wrong.append((place, bit, repr(error)))
             continue
         equal = found_meta == meta and found.keys() == arrays.keys()
@@ -457,7 +457,7 @@ def rewritten(content, file, change):
 
 
 def sign(arrays):
-    """Give the arrays of a checkpoint the checksum that belongs to them."""
+    """Replace the checksum of a checkpoint by that of its arrays."""
     arrays.pop("checksum")
     arrays["checksum"] = np.array(module._checksum(arrays))
 
@@ -468,7 +468,7 @@ def sign(arrays):
     ids=" ".join,
 )
 def test_a_header_that_lacks_something_is_refused(lacking, good, data, tmp_path):
-    """A missing number must not be replaced by its default, which would change the fit."""
+    """A missing entry must not get a default value, because this would change the fit."""
     learner, content = good
 
     def leave_out(meta):

@@ -1,4 +1,4 @@
-"""The minimiser of the quadratic model, against the same model written in full matrices."""
+"""Compare the minimiser of the quadratic model to the same model in full matrices."""
 
 from __future__ import annotations
 
