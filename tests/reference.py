@@ -435,9 +435,9 @@ def mp_log_p_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> fl
 def mp_gradient_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> np.ndarray:
     """Gradient of log p(S | t) by central differences in mpmath.
 
-    The step is so small that no exit rate, multiplied by t, changes by more than 1e-25. A change of
-    more than 1 would give a wrong gradient: of two states with nearly equal exit rates, the chain
-    could stay in the other one than at theta.
+    The step is so small that no exit rate, multiplied by t, changes by more than 1e-25. With a change
+    of more than 1 the gradient would be wrong: of two states with nearly equal exit rates, the
+    wrong one could dominate.
     """
     S = frozenset(S)
     n = len(theta)

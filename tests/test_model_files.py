@@ -234,7 +234,7 @@ OLD = {key: value for key, value in GOOD.items() if key != "observation"} | {"ve
 
 
 def test_what_is_written_by_hand_is_read(tmp_path):
-    """The header GOOD is accepted, so each refusal in the next tests is due to their change."""
+    """The header GOOD is accepted. So the next tests show that their changes are refused."""
     write_npz(tmp_path / "m.npz", GOOD, extra=np.ones(3))
     expected = Model(np.zeros((2, 2)), ["a", "b"], observation=Exponential(0.5))
     assert Model.load(tmp_path / "m.npz") == expected

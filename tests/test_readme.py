@@ -41,7 +41,9 @@ def test_python_blocks_print_what_the_document_shows(document):
         # Tables of pandas end lines with blanks, documents do not.
         lines = [line.rstrip() for line in printed.getvalue().splitlines()]
         assert shown is None or lines == shown.splitlines()
-        assert shown is not None or not printed.getvalue(), "the block prints text that the document does not show"
+        assert shown is not None or not printed.getvalue(), (
+            "the block prints text that the document does not show"
+        )
 
 
 def test_the_readme_has_an_example_with_its_output():

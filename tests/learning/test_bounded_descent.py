@@ -16,7 +16,7 @@ def projected(x, gradient, low, high):
 
 
 def bowl(rng, n):
-    """Return a convex function (second derivatives from 0.5 to about 5) and where it is smallest."""
+    """Return a convex function (second derivatives from 0.5 to about 5) and its minimiser."""
     basis = np.linalg.qr(rng.normal(size=(n, n)))[0]
     matrix = basis * np.exp(rng.uniform(np.log(0.5), np.log(4.0), n)) @ basis.T
     centre = rng.normal(size=n)

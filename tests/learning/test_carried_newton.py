@@ -75,7 +75,7 @@ def test_a_hessian_that_is_kept_saves_evaluations():
 
 
 def test_parameters_that_are_not_free_do_not_matter():
-    """Each problem frees other parameters; common ones keep their part of the Hessian."""
+    """Problems with different free parameters share the Hessian of their common parameters."""
     loss, _ = logistic(6, 200, 8)
 
     def on(places):

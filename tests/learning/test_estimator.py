@@ -191,7 +191,7 @@ def test_sample_draws_from_the_learned_model(learner):
     expected = np.zeros(5)
     for mask, p in enumerate(sequela_distribution(learner.theta_)):
         expected += p * ((mask >> np.arange(5)) & 1)
-    # Only one of 30,000 correct runs would exceed 4.5 standard errors in one of the five shares.
+    # One of 30,000 correct runs would exceed 4.5 standard errors in one of the five shares.
     error = np.sqrt(expected * (1 - expected) / 4000)
     assert (np.abs(drawn.values.mean(axis=0) - expected) < 4.5 * error).all()
 
@@ -287,7 +287,7 @@ class OnNumbers(SetChain):
 
 # The name of a check in check_estimator, and why it does not apply.
 EXPECTED_FAILURES = {
-    "check_n_features_in_after_fitting": "expects scikit-learn's message for a wrong number of columns",
+    "check_n_features_in_after_fitting": "expects scikit-learn's message about wrong widths",
 }
 
 

@@ -58,7 +58,7 @@ def test_twenty_starts_find_several_optima(schill):
     [("synth2", 2, 0.012, 0.018), ("synth5", 5, 0.038, 0.048)],
 )
 def test_with_true_times_the_true_order_is_learned(name, items, low, high):
-    """The KL divergence of the sequences, learned from true, is 0.015 and 0.044 in the paper."""
+    """In the paper, KL(learned || true) of all sequences is 0.015 (two items) and 0.044 (five)."""
     folder = real_data() / "synthetic"
     X = pd.read_csv(folder / f"{name}.csv")
     true = pd.read_csv(folder / f"{name}_theta.csv", index_col=0).iloc[:items, :items]

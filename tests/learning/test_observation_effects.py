@@ -102,7 +102,7 @@ def test_files_of_mhn_come_back(tmp_path):
     lines = (tmp_path / "model.csv").read_text().splitlines()
     assert lines[-1].startswith('"Observation",')
     assert Model.from_mhn(tmp_path / "model.csv") == model
-    unlabelled = [",0,1", "0,-1.0,0.5", "1,0.25,-2.0", "2,0.75,0.0"]  # as mhn writes it without names
+    unlabelled = [",0,1", "0,-1.0,0.5", "1,0.25,-2.0", "2,0.75,0.0"]  # without names
     (tmp_path / "plain.csv").write_text("\n".join(unlabelled))
     read = Model.from_mhn(tmp_path / "plain.csv")
     assert read.observation == ObservationEffects([0.75, 0.0])

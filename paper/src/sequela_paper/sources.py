@@ -78,7 +78,10 @@ def check_files(folder: Path | None, files: Iterable[str], name: str) -> None:
                 "in the environment variable SEQUELA_DATA"
             )
         if not (folder / file).is_file():
-            raise InputError(f"{name} needs {file!r}, which is not in {str(folder)!r}")
+            raise InputError(
+                f"{name} needs {file!r}, which is not in {str(folder)!r}; name another folder with "
+                "--data"
+            )
 
 
 def drawn_clocks(n: int) -> NDArray[np.float64]:
