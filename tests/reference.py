@@ -3,7 +3,7 @@
 No function here was derived from a kernel, and none may be changed only to agree with a kernel. If
 the paper has an error, the docstring says what was corrected.
 
-Conventions, everywhere:
+Conventions of all functions:
 
 - ``theta[i, j]`` is the log-effect of the presence of item i on the rate of item j; ``theta[j, j]``
   is the log base rate of item j. Items are 0, ..., n - 1.
@@ -14,7 +14,7 @@ Conventions, everywhere:
   extra state "observed" of section 4.3.
 - Vectors and matrices over the subsets of S are indexed by bit masks: bit b stands for
   ``sorted(S)[b]``.
-- Equation numbers are those of the compiled paper: (1) marginal likelihood, (2) posterior over
+- Equation numbers are those of the typeset paper: (1) marginal likelihood, (2) posterior over
   time, (3) penalised objective, (4) full sequence, (5) event B given A, (6) Proposition 2, (7)
   gradient by sampled orders.
 
@@ -163,8 +163,8 @@ def log_p_sequence(theta: np.ndarray, sigma: Sequence[int], stop_rate: float = 1
 def log_p_sequence_given_time(theta: np.ndarray, sigma: Sequence[int], t: float) -> float:
     """log p(sigma | t) (section 4.2), by the exponential of the chain's bidiagonal generator.
 
-    The states of this chain are the prefixes of sigma. A step to any other state leaves it for
-    ever.
+    The states of this chain are the prefixes of sigma. From any other state, the process cannot
+    come back to a prefix.
     """
     k = len(sigma)
     Q = np.zeros((k + 1, k + 1))
@@ -178,8 +178,8 @@ def log_p_sequence_given_time(theta: np.ndarray, sigma: Sequence[int], t: float)
 def mp_log_p_sequence_given_time(theta: np.ndarray, sigma: Sequence[int], t: float) -> float:
     """log p(sigma | t) = log P(A) + log P(B | A), eqs. (4) and (5), in mpmath.
 
-    P(B | A) = F(t; first k rates) - F(t; first k + 1 rates), F the hypoexponential CDF. Corrected:
-    the rates are the exit rates of the prefixes (), (sigma_1), ..., not "q~[sigma_i]".
+    P(B | A) = F(t; first k rates) - F(t; first k + 1 rates), where F is the hypoexponential CDF.
+    Corrected: the rates are the exit rates of the prefixes (), (sigma_1), ..., not "q~[sigma_i]".
     """
     k = len(sigma)
 
@@ -313,7 +313,7 @@ def _mp_exit_rate(theta: np.ndarray, R: Iterable[int]) -> Any:
 
 
 def _subsets(S: Iterable[int]) -> Iterator[frozenset[int]]:
-    """All subsets of S, small ones first."""
+    """Yield all subsets of S, the smaller ones first."""
     S = sorted(S)
     for size in range(len(S) + 1):
         yield from map(frozenset, itertools.combinations(S, size))
@@ -347,13 +347,13 @@ def mp_log_p_set(
 def mp_gradient_set(
     theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0, digits: int = DIGITS
 ) -> np.ndarray:
-    """Gradient of log p(S), the display above eq. (7), over subsets instead of orders, in mpmath.
+    """Gradient of log p(S) (above eq. (7)), summed over subsets instead of orders, in mpmath.
 
     The gradient of log p(sigma) is a sum of one term for each step R -> R + c of sigma (gradient of
     log q) and one for each visited R (minus gradient of log D). Averaged over p(sigma | S), each
-    term is weighted with the posterior probability of its step or visit. To visit R has the
-    probability F(R) B(R) / F(S): F(R) sums over all orders from the empty set to R, and B(R) over
-    all orders from R to S.
+    term is weighted with the posterior probability of its step or visit. The probability
+    of a visit to R is F(R) B(R) / F(S): F(R) sums over all orders from the empty set to R, and B(R)
+    over all orders from R to S.
     """
     S = frozenset(S)
     n = len(theta)
@@ -435,9 +435,9 @@ def mp_log_p_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> fl
 def mp_gradient_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> np.ndarray:
     """Gradient of log p(S | t) by central differences in mpmath.
 
-    The step is so small that no exit rate, multiplied by t, changes by more than 1e-25. With a change
-    of more than 1 the gradient would be wrong: of two states with nearly equal exit rates, the
-    wrong one could dominate.
+    The step is so small that no exit rate, multiplied by t, changes by more than 1e-25. If
+    this change were more than 1, the gradient would be wrong: of two states with nearly equal exit
+    rates, the wrong one could dominate.
     """
     S = frozenset(S)
     n = len(theta)
@@ -468,7 +468,7 @@ def mp_gradient_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) ->
 def log_p_set_independent(
     theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0, digits: int = 30
 ) -> float:
-    """log p(S) for a diagonal theta, eq. (1) with independent items, at any |S| and any n.
+    """log p(S) for a diagonal theta, eq. (1) with independent items, for any |S| and n.
 
     p(S) = integral over t of lambda exp(-lambda t) prod_{i in S} (1 - exp(-w_i t))
     prod_{j not in S} exp(-w_j t), by quadrature over u = log t. As a function of u, the integrand

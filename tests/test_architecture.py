@@ -1,4 +1,4 @@
-"""Automatic checks of the project rules: imports between packages, loading times, file lengths.
+"""Automatic checks of the project rules: imports between packages, loaded modules, file lengths.
 
 A package may import from packages before it in the list below, never from those after it.
 """

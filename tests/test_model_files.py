@@ -376,7 +376,7 @@ def test_foreign_files(tmp_path):
 
 
 class Trap:
-    """Unpickling this would call any function that the author of the file chose."""
+    """An object that calls a function of the author's choice when it is unpickled."""
 
     def __reduce__(self):
         return (os.mkdir, ("sprung",))

@@ -421,7 +421,7 @@ def pairs(draw):
 @quick
 @given(pairs())
 def test_a_rate_and_slower_items_have_the_same_sets(pair):
-    """Theta with rate r gives the same sets as rate 1 with log r subtracted from base rates."""
+    """Rate r gives the same sets as rate 1 with log r subtracted from the diagonal of theta."""
     rate, model, rescaled = pair
     X = all_sets(model.n_items)
     expected = ref.set_distribution(model.theta, stop_rate=rate)

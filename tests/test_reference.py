@@ -347,7 +347,8 @@ def test_time_moments_of_identical_independent_items():
 
 
 def test_arrivals_of_one_item_and_of_two():
-    # One item, observed: its arrival is Exp(1 + w) and the time after it Exp(1), by memorylessness.
+    # If the only item is observed, its arrival time is Exp(1 + w). The time from there to the
+    # observation is Exp(1), because exponential times have no memory.
     theta = np.log([[2.0]])
     assert ref.posterior_arrival_moments(theta, (0,))[0] == pytest.approx((1 / 3, 1 / 9))
     assert ref.posterior_time_moments(theta, (0,)) == pytest.approx((1 / 3 + 1, 1 / 9 + 1))
@@ -402,7 +403,7 @@ def test_simulation_against_exact_distributions(stop_rate):
     exact = ref.sequence_distribution(theta, stop_rate=stop_rate)
     assert chi_square_p_value(counts, exact) > FALSE_ALARM
 
-    # Times given the set {0, 1}: of the observation and of the arrival of item 0.
+    # Given the set {0, 1}, compare the observation times and the arrival times of item 0.
     S = (0, 1)
     seen = [draw for draw in draws if set(draw[1]) == set(S)]
     assert len(seen) > 300

@@ -205,7 +205,7 @@ def test_rates_and_logarithms_draw_the_same(monkeypatch):
 
 @pytest.mark.parametrize(("size", "in_logs"), [(30.0, False), (350.0, True)])
 def test_extreme_effects_give_the_exact_distribution(size, in_logs):
-    # Base rates are moderate, so that the draws are random.
+    # Base rates are moderate, because extreme base rates would make nearly all draws equal.
     rng = np.random.default_rng(3)
     theta = size * rng.choice([-1.0, 0.0, 1.0], (4, 4))
     np.fill_diagonal(theta, [0.5, -1.0, 0.0, -0.5])
@@ -320,7 +320,7 @@ def test_arrivals_increase_and_come_before_the_observation(drawn):
 
 @pytest.mark.parametrize("end", [0.0, 1.0])
 def test_an_item_without_a_rate_is_never_chosen(end):
-    """If `end` is 0, the last block has no positive rate; if it is 1, it has one."""
+    """The last block has no positive rate if `end` is 0, and one positive rate if `end` is 1."""
     width = kernel.WIDTH
     rates = np.zeros(4 * width)
     positive = [width + 2, width + 5, 2 * width] + ([3 * width + 1] if end else [])
@@ -418,7 +418,7 @@ def test_the_views_tell_the_same_story(theta):
     assert orders == [tuple(items[j] for j in sigma) for _, sigma, _ in draws(drawn)]
     assert drawn.set_sizes.tolist() == [len(order) for order in orders]
     data = drawn.to_dataset()
-    # Use the public constructor, which validates.
+    # Use the public constructor, which validates its input.
     assert data == Dataset.from_sets(orders, items=items, times=drawn.observation_times)
     assert data.frequencies.to_dict() == pytest.approx(drawn.frequencies.to_dict())
     assert list(drawn.frequencies.index) == items

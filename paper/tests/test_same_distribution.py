@@ -63,7 +63,7 @@ def test_orders_are_opposite_at_the_ends(tables):
     for _, row in table.iterrows():
         w11, w12 = math.exp(row["theta_11"]), math.exp(row["theta_12"])
         w22 = math.exp(row["theta_22"])
-        # Item 1 arrives first and item 2 after it, before the observation.
+        # The probability that item 1 arrives first, and item 2 after it but before the observation.
         one = w11 / (1 + w11 + w22) * w22 * w12 / (1 + w22 * w12)
         assert row["first"] == pytest.approx(one / set_probabilities(row)[3], rel=1e-9)
     members = table[table["what"] == "member"].sort_values("s")

@@ -1,4 +1,4 @@
-"""Messages name the option of the command that runs, or the argument in Python."""
+"""Messages of a command name its options; messages in Python name arguments."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def test_shares_of_an_array_and_collect(untimed, tmp_path):
 def test_a_second_run_goes_on_and_another_plan_is_refused(untimed, tmp_path):
     folder = tmp_path / "a"
     command = threads("repeat", untimed, "-o", folder, "--bootstraps", 3, "--penalty", 0.05)
-    run(*command)  # a new seed
+    run(*command)  # without --seed, a new seed is drawn
     (folder / "000001.json").unlink()
     kept = (folder / "000000.json").stat().st_mtime_ns
     assert "3 of 3" in run(*command).stdout

@@ -1,4 +1,4 @@
-"""Long tables: the reader agrees with a slow version in pandas; presets know which lines count."""
+"""Long tables: the reader agrees with a slow version in pandas; presets select lines."""
 
 from __future__ import annotations
 

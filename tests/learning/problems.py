@@ -28,7 +28,7 @@ def quiet():
 
 @cache
 def simulated(n, size, seed, scale=0.7, base=0.0, sparsity=0.5):
-    """A data set with its true times, drawn from a random model."""
+    """Return a data set with its true times, drawn from a random model."""
     rng = np.random.default_rng([n, seed])
     theta = ref.random_theta(rng, n, scale, sparsity)
     theta[np.diag_indices(n)] += base
@@ -48,7 +48,7 @@ def masks(X):
 
 
 def mean_log_p(theta, X, times=None, stop_rate=1.0):
-    """Mean log-likelihood by dense linear algebra over all 2^n states, n small."""
+    """Return the mean log-likelihood by dense linear algebra over all 2^n states, for small n."""
     which = masks(X)
     times = np.full(len(which), np.nan) if times is None else np.asarray(times, dtype=float)
     unknown = np.log(ref.set_distribution(theta, stop_rate))
@@ -75,10 +75,10 @@ def l1(theta, penalty):
 
 
 def kkt_residual(theta, gradient, penalty):
-    """Return the KKT residual: the largest distance of an entry of the gradient from optimality.
+    """Return the KKT residual: the largest distance of a gradient entry from its optimal value.
 
-    The optimal value is 0 for a base rate, the penalty with the sign of theta for an interaction,
-    and anything up to the penalty for an entry that is zero.
+    The optimal value is 0 for a base rate, and the penalty with the sign of theta for an
+    interaction. For an entry that is zero, all values up to the penalty are optimal.
     """
     worst = 0.0
     for i, j in np.ndindex(theta.shape):

@@ -65,7 +65,7 @@ def by_hand(theta, data, iterations, strength, free):
 
 
 def test_three_iterations_by_hand(data, monkeypatch):
-    """Learn only base rates for 50 epochs, then all entries, from uniform interactions in +-0.2.
+    """Learn only base rates for 50 epochs, then all entries, from random interactions in +-0.2.
 
     Each phase asks for the gradient where it begins and after each of its steps.
     """
@@ -190,7 +190,7 @@ def run(gradient_at, theta, max_iter, watch=None):
 
 
 def test_it_stops_when_nothing_moves():
-    """The published rule: no entry changed by 0.03 over 200 iterations."""
+    """The published rule is to stop if no entry changed by 0.03 over 200 iterations."""
     centre = np.array([[0.5, 1.0], [0.05, -0.3]])
     state, info, message = run(lambda theta: centre - theta, np.zeros((2, 2)), max_iter=3000)
     assert info.status is Status.SETTLED

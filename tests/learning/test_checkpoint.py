@@ -36,7 +36,7 @@ def data():
 
 
 def die_in(monkeypatch, function, call):
-    """Let call number `call` of a function of the module `fitting` raise `Killed`."""
+    """Make call number `call` of a function of the module `fitting` raise `Killed`."""
     original = getattr(fitting, function)
     calls = 0
 
@@ -241,7 +241,7 @@ def test_how_often_is_in_seconds(data, tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def good(data, tmp_path_factory):
-    """Return a checkpoint of an unfinished fit, and the fit."""
+    """Return an estimator, and the content of a checkpoint of its unfinished fit."""
     file = tmp_path_factory.mktemp("good") / "fit"
     learner = SetChain(0.02, random_state=5, n_starts=2, checkpoint=file, checkpoint_every=0.0)
     with pytest.MonkeyPatch.context() as patch:
@@ -535,7 +535,7 @@ def test_a_newer_format_is_refused(good, data, tmp_path):
 @pytest.mark.parametrize("seed", [5, None], ids=["given", "recorded"])
 @pytest.mark.parametrize("under_way", [False, True])
 def test_a_checkpoint_of_version_0_1_is_refused_with_what_to_do(under_way, seed, data, tmp_path):
-    """The old solver had another state, so the message says what to do."""
+    """A fit of the old solver cannot be resumed, so the message says what to do."""
     file = tmp_path / "fit"
     options = {
         "penalty": 0.02, "solver": "newton", "n_starts": 1, "start_widths": [0.2, 2.0],

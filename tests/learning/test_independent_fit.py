@@ -98,7 +98,7 @@ def test_hundreds_of_items():
 
 @pytest.mark.parametrize("stop_rate", [1e-3, 0.01, 0.1, 10.0, 100.0, 1e4])
 def test_the_unit_of_time_does_not_matter(stop_rate):
-    """Another rate of observation is another unit of time: all base rates grow by its factor."""
+    """Another rate of observation is another unit of time: it multiplies all base rates."""
     sets, weights = distinct(simulated(6, 200, 1).values)
     one = fit_independent(sets, weights)
     other = fit_independent(sets, weights, Exponential(stop_rate))
@@ -169,7 +169,8 @@ def test_gradient_of_a_set_of_sixty_items():
     assert (sampled.samples["method"] == "relocation").all()
     some = np.ix_(items[:20], np.arange(0, n, 3))
     z = (sampled.gradient - found)[some] / sampled.gradient_se[some]
-    assert np.abs(z[np.isfinite(z)]).max() < 7.0  # z has the wide tails of Student's t with 15 df
+    # z follows Student's t with 15 degrees of freedom, which has wide tails.
+    assert np.abs(z[np.isfinite(z)]).max() < 7.0
 
 
 @quick

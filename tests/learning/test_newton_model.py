@@ -14,7 +14,7 @@ ALL = np.zeros(0, dtype=bool)
 
 
 def hessian(pairs):
-    """The limited-memory BFGS matrix by its recursion, one update after the other."""
+    """Return the limited-memory BFGS matrix by its recursion, one update after the other."""
     count = len(pairs) // 2
     steps, changes = pairs[:count], pairs[count:]
     if not count:

@@ -39,7 +39,7 @@ def ours(log_theta, items=None):
 
 
 def brute_force(theta, omega):
-    """P(S) of all sets: a recursion over the last step, with the observation rate of each state."""
+    """Return P(S) of all sets by a recursion that adds one item at a time to each state."""
     n = len(theta)
     sets = all_sets(n)
     reached = np.zeros(1 << n)

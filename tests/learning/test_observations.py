@@ -65,7 +65,7 @@ def test_the_comparison_does_not_depend_on_the_number_of_threads():
 
 
 def test_effects_are_chosen_where_they_are_true_and_not_elsewhere():
-    """The items act only on the observation; a model without effects needs all interactions."""
+    """If items act only on the observation, a model without effects needs all interactions."""
     effects = ObservationEffects(np.array([1.5, -1.5, 1.0, -1.0, 1.2, -1.2]))
     kinds = [Exponential(), Gamma(3.0), "effects"]
     for truth, expected in ((effects, "effects"), (Exponential(), "exponential")):
@@ -99,7 +99,7 @@ def test_another_kind_needs_enough_nats_and_its_standard_error(gains, error, exp
     noise = np.tile([1.0, -1.0], size // 2)
     noise *= error / (noise.std(ddof=1) * np.sqrt(size))
     held_out = np.array([np.full(size, gain / size) + (gain != 0.0) * noise for gain in gains])
-    held_out += np.random.default_rng(1).normal(size=size)  # the same for all kinds
+    held_out += np.random.default_rng(1).normal(size=size)  # the same noise for all kinds
     assert _choose(held_out, (Exponential(), Gamma(2.0), "effects")) == expected
 
 

@@ -1,4 +1,4 @@
-"""The result of a fit is optimal by an independent gradient, and better than its start."""
+"""Fits are optimal, which an independent gradient shows, and better than their starts."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Fits to partly known samples are optimal by an independent gradient."""
+"""Fits to partly known samples are optimal, which an independent gradient shows."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""For every penalty, its value, proximal step and distance are consistent."""
+"""The value, the proximal step and the subdifferential of each penalty are consistent."""
 
 import contextlib
 

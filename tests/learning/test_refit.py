@@ -110,7 +110,7 @@ def test_other_fits_of_the_same_data_have_no_prior():
 
 
 def test_the_observation_is_that_of_the_model():
-    """Another rate of observation is another unit of time: base rates grow by its factor."""
+    """Another rate of observation is another unit of time: it multiplies all base rates."""
     model = fit(SETS, penalty=0.02)
     plain = refit(model, SETS, tol=1e-7)
     faster = model.theta + np.diag(np.full(3, np.log(2.0)))

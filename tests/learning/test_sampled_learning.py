@@ -14,7 +14,7 @@ from sequela.likelihood.objective import Objective
 from sequela.observation import Exponential
 from sequela.settings import Settings
 
-# Sets of 8 and more of 10 items are sampled; at known times they are refused.
+# Sets of 8 or more of the 10 items are sampled, or refused if their times are known.
 SMALL = Budget(work=2.0**8 * (6.0 * 10 + 10.0 * 8) - 1.0)
 SMALL_TIMED = Budget(work=Budget.exact_work(8, 10, timed=True) - 1.0)
 PENALTY = 0.02

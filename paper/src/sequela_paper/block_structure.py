@@ -34,7 +34,7 @@ _SHOWN = 35
 
 
 def task(*, folder: str, n: int, seed: int) -> dict[str, Any]:
-    """Learn a model of the n most frequent items, and measure how much of it is in a block.
+    """Learn a model of the n most frequent items, and measure how much interaction a block has.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
     ax.set_xlim(0.0, len(items))
     ax.set_ylim(0.0, 1.02)
     finish(ax, x="first b items", y="share of all interaction among them", legend=False)
-    # There is no room inside the axes.
+    # There is no room for the legend inside the axes.
     ax.legend(fontsize=SMALL, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
 

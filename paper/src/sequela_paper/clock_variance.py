@@ -55,7 +55,7 @@ def adjusted_theta(gamma: float, theta: float = _THETA) -> float:
     A single item with diagonal `theta` is observed with probability w / (1 + w), w = exp(theta).
     """
     aim = 1.0 / (1.0 + math.exp(-theta))
-    # With infinite attraction both items come at once, at rate 2 exp(x). With infinite repulsion
+    # With infinite attraction both items come together, at rate 2 exp(x). With infinite repulsion
     # only one item comes. The solutions for both limits are well within the bracket.
     found = brentq(lambda x: _pair_frequency(x, gamma) - aim, theta - 5.0, theta + 5.0, xtol=1e-14)
     return float(found)
@@ -85,6 +85,7 @@ def pair_log_probabilities(
     Returns
     -------
     array, (3, times)
+        One row each for none, only this item, and both.
     """
     total, second = 2.0 * math.exp(diagonal), math.exp(diagonal + gamma)
     slow, gap = min(total, second), abs(second - total)
@@ -269,7 +270,7 @@ def _slopes(table: pd.DataFrame, low: int, high: int) -> dict[str, tuple[float, 
 
 
 def _is_one_over(slopes: Mapping[str, tuple[float, float]]) -> bool:
-    """Return whether all slopes are -1 within 0.1 + 3 standard errors, and this is below 0.5."""
+    """Return whether all slopes are -1 within 0.1 + 3 standard errors, which must be below 0.5."""
     return all(abs(slope + 1.0) < 0.1 + 3.0 * error < 0.5 for slope, error in slopes.values())
 
 

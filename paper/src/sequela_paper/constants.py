@@ -1,7 +1,8 @@
 """Figure 5: the best rates of clock items for given observation times (appendix B).
 
 The constants of Theorem 1 are closed formulas. Simulations check that the bounds of the theorem
-hold: clock items are drawn at a fixed time, and the posteriors of the time are compared with it.
+hold: clock items are drawn at a fixed time, and the posteriors of the time are compared with this
+time.
 """
 
 from __future__ import annotations

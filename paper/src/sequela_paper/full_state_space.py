@@ -191,7 +191,7 @@ class FullStateSpace:
 
 
 class _Substitution:
-    """Solve (I - Q) x = right, or with the transposed matrix, from a table of all rates."""
+    """Solve (I - Q) x = right, or the transposed system, with a table of all rates."""
 
     def __init__(self, weights: NDArray[np.float64], levels: list[_Level]) -> None:
         n = len(weights)

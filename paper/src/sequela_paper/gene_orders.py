@@ -254,7 +254,7 @@ def _draw_evidence(ax: Any, part: pd.DataFrame, column: int, *, wide: bool) -> N
 
 
 def _x(others: pd.Series) -> NDArray[np.float64]:
-    """Compress the axis above 100."""
+    """Return the places of numbers of items on an axis that is compressed above 100."""
     given = np.asarray(others, dtype=float)
     return np.where(given <= 100, given, 100 + 0.2 * (given - 100))
 

@@ -220,7 +220,7 @@ def _dots(ax: Any, whole: pd.DataFrame, dataset: str) -> None:
 
 
 def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """Test that our divergence falls to the dashed line and is at most the paper's solver's."""
+    """Test that our divergence falls to the dashed line and is at most the other solver's."""
     summary = tables["fig2_summary"]
     numbers: dict[str, Any] = {}
     texts = []

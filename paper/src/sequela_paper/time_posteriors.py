@@ -1,8 +1,8 @@
 """Figure 1: clock items tell the observation times, and thus that item 1 arrives before item 2.
 
 The posterior of the observation time given the clocks alone, p(t | S+) of eq. (2) in section 3.2,
-is known up to its integral, because given the time the clocks are independent. So all results are
-exact up to a quadrature rule.
+is known up to its integral, because the clocks are independent if the time is given. So all results
+are exact up to a quadrature rule.
 """
 
 from __future__ import annotations
