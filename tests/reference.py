@@ -86,8 +86,8 @@ def transition_matrix(Q: np.ndarray, t: float) -> np.ndarray:
 
     The shortcut recomputes the first superdiagonal by a formula that loses digits if neighbouring
     diagonal entries are nearly equal (scipy 1.17: a relative error of 3e-5 at a difference of
-    1e-12). Exit rates may differ only by rounding. An appended block that is not triangular
-    switches the shortcut off.
+    1e-12). Exit rates that differ only by rounding would cause this error. An appended block that
+    is not triangular switches the shortcut off.
     """
     return scipy.linalg.expm(scipy.linalg.block_diag(t * Q, [[0.0, 1.0], [1.0, 0.0]]))[:-2, :-2]
 

@@ -78,7 +78,7 @@ def kkt_residual(theta, gradient, penalty):
     """Return the KKT residual: the largest distance of a gradient entry from its optimal value.
 
     The optimal value is 0 for a base rate, and the penalty with the sign of theta for an
-    interaction. For an entry that is zero, all values up to the penalty are optimal.
+    interaction. For an entry that is zero, all values from -penalty to penalty are optimal.
     """
     worst = 0.0
     for i, j in np.ndindex(theta.shape):

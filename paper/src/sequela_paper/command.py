@@ -30,7 +30,7 @@ _SETTINGS = ("quick", "repeats", "solver", "solver_repeats", "data", "seed")
 )  # fmt: skip
 @click.option(
     "--solver", type=click.Choice(["ours", "adagrad", "both"]),
-    help="The solver: that of this package (ours), that of the paper (adagrad), or both. Default: "
+    help="The solver of this package (ours), the solver of the paper (adagrad), or both. Default: "
     "both if the claim depends on the solver.",
 )  # fmt: skip
 @click.option(

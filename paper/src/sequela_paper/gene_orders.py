@@ -267,7 +267,7 @@ def _ticks(ax: Any, *, wide: bool) -> None:
 
 
 def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """Compare each pair with the paper: the repetitions with the most items, and the evidence."""
+    """Compare each pair with the paper, by the repetitions with most items and by the evidence."""
     summary = tables["fig3_summary"]
     evidence = tables.get("fig3_evidence")
     solver = _OURS if (summary["solver"] == _OURS).any() else _PAPER

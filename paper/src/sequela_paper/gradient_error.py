@@ -47,8 +47,8 @@ LABELS = {
     "informed": "informed proposal",
     "relocation": "relocation (ours), sweeps",
 }
-# As in section 5: step 1; 50 epochs for the base rates, then 100 epochs for all entries;
-# interactions start uniform in [-0.2, 0.2].
+# As in section 5, the step is 1, the first 50 epochs learn only base rates, and interactions start
+# uniform in [-0.2, 0.2]. Then 100 epochs learn all entries.
 _DIAGONAL_EPOCHS = 50
 _EPOCHS = 100
 _WIDTH = 0.2
@@ -138,7 +138,7 @@ def _gradient(likelihood: Likelihood, theta: NDArray[np.float64]) -> NDArray[np.
 
 
 def _ascend(likelihood: Likelihood, penalty: float, seed: int) -> NDArray[np.float64]:
-    """Return theta after 50 epochs of base rates and 100 of all entries, as in section 5."""
+    """Return theta after 50 epochs that learn base rates and 100 that learn all entries."""
     n = likelihood.data.n_items
     objective = _ExactGradient(likelihood)
 

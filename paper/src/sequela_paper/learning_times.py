@@ -47,7 +47,7 @@ CLAIM_SIZE = 20
 # The published program stops after this many iterations.
 _ITERATIONS = 3000
 _PROBE = 10
-_FEW = 100  # at most this many iterations are always run, without a time limit
+_FEW = 100  # fits of at most this many iterations have no time limit
 _DIAGONAL = 50
 # Fits that take fewer than _SHORT seconds are timed _RUNS times, and the median is used.
 _SHORT = 3.0
@@ -70,7 +70,7 @@ def task(
     folder : str
         The data folder.
     sizes, full_sizes : list of int
-        Numbers of items for the two sampling methods, and for the method over all sets.
+        Numbers of items for our solver and the paper's, and for the method over all sets.
     iterations : int
         Largest number of iterations of the paper's solver that are actually run.
     time_limit : float

@@ -113,7 +113,7 @@ def cases(settings: Settings) -> list[dict[str, Any]]:
 
 
 def tables(results: pd.DataFrame, settings: Settings) -> Tables:
-    """Return the starts with their optima, the optima, their theta, and the range of each entry."""
+    """Return tables of the starts, the optima, their theta, and the range of each entry."""
     items = schill_table(str(settings.data)).items
     thetas = [np.array(theta) for theta in results["theta"]]
     groups = group_starts(
