@@ -1,12 +1,12 @@
 """Slow and simple implementations of the kernels, written from the equations of the paper.
 
-Nothing here was derived from a kernel, or may be changed to agree with a kernel. If the paper has
-an error, the docstring says what was corrected.
+No function here was derived from a kernel, and none may be changed only to agree with a kernel. If
+the paper has an error, the docstring says what was corrected.
 
-Conventions, everywhere:
+Conventions of all functions:
 
-- ``theta[i, j]`` is the log-effect of the presence of item i on the rate of item j, ``theta[j, j]``
-  the log base rate of item j. Items are 0, ..., n - 1.
+- ``theta[i, j]`` is the log-effect of the presence of item i on the rate of item j; ``theta[j, j]``
+  is the log base rate of item j. Items are 0, ..., n - 1.
 - A state R and an observed set S are any iterables of items; a sequence sigma is a tuple of items
   in the order of their arrival.
 - ``stop_rate`` is the rate of the exponential observation time (1 in the paper).
@@ -14,7 +14,7 @@ Conventions, everywhere:
   extra state "observed" of section 4.3.
 - Vectors and matrices over the subsets of S are indexed by bit masks: bit b stands for
   ``sorted(S)[b]``.
-- Equation numbers are those of the compiled paper: (1) marginal likelihood, (2) posterior over
+- Equation numbers are those of the typeset paper: (1) marginal likelihood, (2) posterior over
   time, (3) penalised objective, (4) full sequence, (5) event B given A, (6) Proposition 2, (7)
   gradient by sampled orders.
 
@@ -60,10 +60,10 @@ def exit_rate(theta: np.ndarray, R: Iterable[int]) -> float:
 
 
 def restricted_generator(theta: np.ndarray, S: Iterable[int]) -> np.ndarray:
-    """Rows and columns of Q that belong to subsets of S, dense (section 2).
+    """Rows and columns of Q that belong to subsets of S, as a dense matrix (section 2).
 
-    Items are never lost, so a chain that is in S has seen subsets of S only. The diagonal still
-    counts the items outside S: it is minus the exit rate in the full chain.
+    Items are never lost, so a chain that is in S was before only in subsets of S. A diagonal entry
+    is minus the exit rate in the full chain, so it also counts the rates of the items outside S.
     """
     items = sorted(S)
     Q = np.zeros((2 ** len(items), 2 ** len(items)))
@@ -84,9 +84,10 @@ def generator(theta: np.ndarray) -> np.ndarray:
 def transition_matrix(Q: np.ndarray, t: float) -> np.ndarray:
     """exp(t Q), by scipy's expm without its shortcut for triangular matrices.
 
-    The shortcut recomputes the first superdiagonal by a formula that cancels when neighbouring
-    diagonal entries nearly coincide, as exit rates do that differ by rounding only (scipy 1.17: a
-    relative error of 3e-5 at a gap of 1e-12). A block that is not triangular switches it off.
+    The shortcut recomputes the first superdiagonal by a formula that loses digits if neighbouring
+    diagonal entries are nearly equal (scipy 1.17: a relative error of 3e-5 at a difference of
+    1e-12). Exit rates that differ only by rounding would cause this error. An appended block that
+    is not triangular switches the shortcut off.
     """
     return scipy.linalg.expm(scipy.linalg.block_diag(t * Q, [[0.0, 1.0], [1.0, 0.0]]))[:-2, :-2]
 
@@ -106,7 +107,7 @@ def _resolvent_row(Q: np.ndarray, stop_rate: float) -> np.ndarray:
 
 
 def set_distribution(theta: np.ndarray, stop_rate: float = 1.0) -> np.ndarray:
-    """p(S) of all 2^n sets, eq. (1) with the integral over time done by one dense solve."""
+    """p(S) of all 2^n sets, eq. (1); one dense linear solve gives the integral over time."""
     return _resolvent_row(generator(theta), stop_rate)
 
 
@@ -130,7 +131,7 @@ def log_p_set_permutations(theta: np.ndarray, S: Iterable[int], *, stop_rate: fl
 def log_p_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> float:
     """log p(S | t), the integrand of eq. (1), from the dense exponential (|S| <= 10, any n).
 
-    Accurate relative to the largest entry of the exponential: a very small p(S | t) needs
+    The error is relative to the largest entry of the exponential. If p(S | t) is very small, use
     `mp_log_p_set_given_time`.
     """
     return math.log(transition_matrix(restricted_generator(theta, S), t)[0, -1])
@@ -150,7 +151,8 @@ def log_p_full_sequence(theta: np.ndarray, sigma: Sequence[int]) -> float:
 def log_p_sequence(theta: np.ndarray, sigma: Sequence[int], stop_rate: float = 1.0) -> float:
     """log p(sigma) of a partial sequence, observed at a random time: Proposition 2, eq. (6).
 
-    The last factor is the rate of the step to "observed" over D(sigma); the paper has it as 1.
+    The last factor is the rate of the step to "observed", divided by D(sigma). In the paper this
+    rate is 1.
     """
     k = len(sigma)
     steps = sum(log_rate(theta, sigma[:i], sigma[i]) for i in range(k))
@@ -161,7 +163,8 @@ def log_p_sequence(theta: np.ndarray, sigma: Sequence[int], stop_rate: float = 1
 def log_p_sequence_given_time(theta: np.ndarray, sigma: Sequence[int], t: float) -> float:
     """log p(sigma | t) (section 4.2), by the exponential of the chain's bidiagonal generator.
 
-    The states of the chain are the prefixes of sigma; everything else is absorbed elsewhere.
+    The states of this chain are the prefixes of sigma. From any other state, the process cannot
+    come back to a prefix.
     """
     k = len(sigma)
     Q = np.zeros((k + 1, k + 1))
@@ -175,8 +178,8 @@ def log_p_sequence_given_time(theta: np.ndarray, sigma: Sequence[int], t: float)
 def mp_log_p_sequence_given_time(theta: np.ndarray, sigma: Sequence[int], t: float) -> float:
     """log p(sigma | t) = log P(A) + log P(B | A), eqs. (4) and (5), in mpmath.
 
-    P(B | A) = F(t; first k rates) - F(t; first k + 1 rates), F the hypoexponential CDF. Corrected:
-    the rates are the exit rates of the prefixes (), (sigma_1), ..., not "q~[sigma_i]".
+    P(B | A) = F(t; first k rates) - F(t; first k + 1 rates), where F is the hypoexponential CDF.
+    Corrected: the rates are the exit rates of the prefixes (), (sigma_1), ..., not "q~[sigma_i]".
     """
     k = len(sigma)
 
@@ -194,9 +197,9 @@ def mp_log_p_sequence_given_time(theta: np.ndarray, sigma: Sequence[int], t: flo
 def hypoexponential_cdf(y: float, rates: Sequence[float]) -> float:
     """CDF of a sum of independent exponentials, the closed form of section 4.2, in mpmath.
 
-    The closed form divides by differences of rates and cancels; it is evaluated with as many digits
-    as it needs. Equal rates are taken as the limit of nearly equal ones. A rate of 0 is a holding
-    time that never ends.
+    The closed form divides by differences of rates, so digits cancel. Therefore it is evaluated
+    with more and more digits until the result is stable. Equal rates are replaced by nearly equal
+    rates. A rate of 0 is a holding time that never ends.
     """
     return float(
         _until_stable(lambda: _mp_hypoexponential_cdf(y, _separated([mp.mpf(r) for r in rates])))
@@ -235,7 +238,7 @@ def _add_gradient_of_log_total(
     stop_rate: float,
     weight: float,
 ) -> None:
-    """Add weight times the derivatives of log D(R): those of each log-rate, times rate / D(R)."""
+    """Add weight times the gradient of log D(R), the sum of grad(log-rate) * rate / D(R)."""
     total = stop_rate + exit_rate(theta, R)
     for j in range(len(theta)):
         if j not in R:
@@ -266,7 +269,7 @@ def gradient_sequence(
 def gradient_set_permutations(
     theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0
 ) -> np.ndarray:
-    """Gradient of log p(S): average of `gradient_sequence` over p(sigma | S), display above (7)."""
+    """Gradient of log p(S): `gradient_sequence` averaged over p(sigma | S) (above eq. (7))."""
     return sum(
         weight * gradient_sequence(theta, sigma, stop_rate=stop_rate)
         for sigma, weight in posterior_orders(theta, S, stop_rate=stop_rate).items()
@@ -286,11 +289,11 @@ def finite_difference_gradient(
     return gradient
 
 
-# --- The same in mpmath, for extreme theta --------------------------------------------------------
+# --- Likelihoods and gradients in mpmath, for extreme theta ---------------------------------------
 
 
 def _mp_matrix(theta: np.ndarray) -> np.ndarray:
-    """Return the numbers as mpmath numbers; doubles are converted exactly."""
+    """Convert the entries of theta to mpmath numbers, without rounding."""
     exact = np.empty(np.shape(theta), dtype=object)
     for index in np.ndindex(exact.shape):
         value = theta[index]
@@ -310,18 +313,18 @@ def _mp_exit_rate(theta: np.ndarray, R: Iterable[int]) -> Any:
 
 
 def _subsets(S: Iterable[int]) -> Iterator[frozenset[int]]:
-    """All subsets of S, small ones first."""
+    """Yield all subsets of S, the smaller ones first."""
     S = sorted(S)
     for size in range(len(S) + 1):
         yield from map(frozenset, itertools.combinations(S, size))
 
 
 def _mp_forward(theta: np.ndarray, S: Iterable[int], stop_rate: float) -> tuple[dict, dict]:
-    """D(R) and F(R) for all subsets R of S.
+    """Return two dictionaries: D(R) and F(R) for all subsets R of S.
 
-    F(R) is eq. (6), without its factor for the step to "observed", summed over all orders of R. The
-    orders of R that end in c are those of R - c followed by c, which gives the recursion. All terms
-    are positive: nothing cancels.
+    F(R) is eq. (6) without the rate of the step to "observed", summed over all orders of R. The
+    recursion holds because each order of R that ends in c is an order of R - c, followed by c. All
+    terms are positive, so no digits cancel.
     """
     D, F = {}, {}
     for R in _subsets(S):
@@ -344,12 +347,13 @@ def mp_log_p_set(
 def mp_gradient_set(
     theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0, digits: int = DIGITS
 ) -> np.ndarray:
-    """Gradient of log p(S), the display above eq. (7), over subsets instead of orders, in mpmath.
+    """Gradient of log p(S) (above eq. (7)), summed over subsets instead of orders, in mpmath.
 
     The gradient of log p(sigma) is a sum of one term for each step R -> R + c of sigma (gradient of
     log q) and one for each visited R (minus gradient of log D). Averaged over p(sigma | S), each
-    term is weighted with the posterior probability of its step or visit: F(R), all orders from the
-    empty set to R, times B, all orders from there to S.
+    term is weighted with the posterior probability of its step or visit. The probability
+    of a visit to R is F(R) B(R) / F(S): F(R) sums over all orders from the empty set to R, and B(R)
+    over all orders from R to S.
     """
     S = frozenset(S)
     n = len(theta)
@@ -373,7 +377,8 @@ def mp_gradient_set(
 def _separated(rates: Sequence[Any]) -> list[Any]:
     """Make equal rates distinct by relative changes of 1e-60, far below what a float can show.
 
-    Probabilities are continuous in the rates, closed forms are not defined where rates coincide.
+    The closed forms are not defined if two rates are equal. The probabilities are continuous in the
+    rates, so they hardly change.
     """
     return [r * (1 + mp.mpf(10) ** -60 * position) for position, r in enumerate(rates)]
 
@@ -416,13 +421,13 @@ def _mp_log_p_set_given_time(
 
 
 def mp_log_p_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> float:
-    """log p(S | t), the integrand of eq. (1), in mpmath, however stiff the rates (|S| <= 8, t > 0).
+    """log p(S | t), the integrand of eq. (1), in mpmath, for rates of any size (|S| <= 8, t > 0).
 
     p(R | t) solves dp(R)/dt = sum over c in R of q(R - c -> R) p(R - c) - q~(R) p(R). With distinct
-    exit rates the solution is a sum over T within R of a(R, T) exp(-q~(T) t); comparing
-    coefficients, (q~(R) - q~(T)) a(R, T) = sum over c in R - T of q(R - c -> R) a(R - c, T), and
-    a(R, R) from p(R | 0) = 0. This is section 4.2's closed form summed over all orders. It cancels,
-    so digits are added until the result stands still.
+    exit rates the solution is p(R | t) = sum over T within R of a(R, T) exp(-q~(T) t). Comparing
+    coefficients gives (q~(R) - q~(T)) a(R, T) = sum over c in R - T of q(R - c -> R) a(R - c, T)
+    for T != R, and p(R | 0) = 0 gives a(R, R). This is the closed form of section 4.2, summed over
+    all orders. Digits cancel in it, so digits are added until the result is stable.
     """
     return float(_mp_log_p_set_given_time(theta, frozenset(S), t))
 
@@ -430,8 +435,9 @@ def mp_log_p_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> fl
 def mp_gradient_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> np.ndarray:
     """Gradient of log p(S | t) by central differences in mpmath.
 
-    The step changes exit rates times t by at most 1e-25. If it changed them by more than 1, two
-    states with nearly equal exit rates would compete otherwise than at theta itself.
+    The step is so small that no exit rate, multiplied by t, changes by more than 1e-25. If
+    this change were more than 1, the gradient would be wrong: of two states with nearly equal exit
+    rates, the wrong one could dominate.
     """
     S = frozenset(S)
     n = len(theta)
@@ -440,7 +446,8 @@ def mp_gradient_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) ->
     places = max(int(mp.ceil(mp.log10(highest))), 0) if highest > 0 else 0
     digits = 50 + 2 * places
     gradient = np.zeros((n, n))
-    # Only states within S are visited: the row of an item outside S has its diagonal entry only.
+    # Only subsets of S are visited, so in the row of an item outside S only the diagonal entry has
+    # an effect.
     for i, j in itertools.product(range(n), range(n)):
         if i in S or i == j:
             with mp.workdps(digits + 100):
@@ -461,11 +468,11 @@ def mp_gradient_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) ->
 def log_p_set_independent(
     theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0, digits: int = 30
 ) -> float:
-    """log p(S) for a diagonal theta, eq. (1) with independent items, at any |S| and any n.
+    """log p(S) for a diagonal theta, eq. (1) with independent items, for any |S| and n.
 
     p(S) = integral over t of lambda exp(-lambda t) prod_{i in S} (1 - exp(-w_i t))
-    prod_{j not in S} exp(-w_j t), by quadrature over u = log t, in which the integrand has one hump
-    however different the rates are.
+    prod_{j not in S} exp(-w_j t), by quadrature over u = log t. As a function of u, the integrand
+    has a single peak, even if the rates are very different.
     """
     theta = np.asarray(theta, dtype=float)
     if np.any(theta != np.diag(np.diag(theta))):
@@ -481,8 +488,8 @@ def log_p_set_independent(
             return u + mp.log(stop_rate) - outside * t + arrived
 
         # Use panels of half a unit of log-time where the integrand is above exp(-80) times its
-        # maximum. Before all time scales it decreases like exp(u) or faster, so 100 units are
-        # enough.
+        # maximum. Towards times far below all mean waiting times it decreases like exp(u) or
+        # faster, so 100 units of log-time are enough.
         last = math.log(10 * (len(S) + 100) / stop_rate)
         first = -float(mp.log(outside + mp.fsum(w[i] for i in S))) - 100
         grid = np.linspace(first, last, 2 * math.ceil(last - first) + 1)
@@ -527,8 +534,9 @@ def posterior_time_moments(
 ) -> tuple[float, float]:
     """Mean and variance of the observation time given S (section 3.2; |S| <= 7).
 
-    In the chain of section 4.3 the holding times given the order sigma are independent, Exp(D(R))
-    for each prefix R of sigma, and the observation time is the sum of all of them, S included.
+    In the chain of section 4.3, given the order sigma, the holding times of the prefixes R of sigma
+    are independent with distribution Exp(D(R)). The observation time is the sum of all holding
+    times, including that of S.
     """
     return _mixture_moments(
         (weight, [stop_rate + exit_rate(theta, sigma[:i]) for i in range(len(sigma) + 1)])
@@ -580,7 +588,7 @@ def posterior_time_density(
 def posterior_time_moments_by_quadrature(
     theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0
 ) -> tuple[float, float]:
-    """Mean and variance of the observation time given S: eq. (1)'s integral over t (|S| <= 6)."""
+    """Mean and variance of the time given S, by the integral of eq. (1) over t (|S| <= 6)."""
     Q = restricted_generator(theta, S)
 
     def integrand(t: float) -> np.ndarray:
@@ -677,7 +685,7 @@ def draw_informed_proposal(
 def log_q_informed(
     theta: np.ndarray, S: Iterable[int], sigma: Sequence[int], *, stop_rate: float = 1.0
 ) -> float:
-    """log Q(sigma) of the informed proposal, Algorithm 2 (corrected) along a given order of S."""
+    """log Q of a given order sigma of S under the informed proposal (Algorithm 2, corrected)."""
     S = frozenset(S)
     return sum(
         _log_proposal_weights(theta, S, sigma[:i], stop_rate)[sigma[i]] for i in range(len(sigma))
@@ -690,7 +698,7 @@ def log_q_informed(
 def random_theta(
     rng: np.random.Generator, n: int, scale: float = 1.0, sparsity: float = 0.0
 ) -> np.ndarray:
-    """Matrix for tests: base rates around exp(-1), a share `sparsity` of the other entries 0."""
+    """Random theta with base rates around exp(-1); a share `sparsity` of the effects is 0."""
     theta = rng.normal(0.0, scale, (n, n))
     theta[rng.random((n, n)) < sparsity] = 0.0
     np.fill_diagonal(theta, rng.normal(-1.0, scale, n))

@@ -1,4 +1,4 @@
-"""Automatic checks of the project rules: imports between packages, loading times, file lengths.
+"""Automatic checks of the project rules: imports between packages, loaded modules, file lengths.
 
 A package may import from packages before it in the list below, never from those after it.
 """
@@ -41,7 +41,7 @@ ROOMS = [
     {"__main__"},
 ]
 FLOOR = {name: floor for floor, names in enumerate(ROOMS) for name in names}
-# The top-level package names all others and loads them when they are first used.
+# The top-level package may name all packages: it loads each of them when it is first used.
 FRONT_DOOR = SOURCE / "__init__.py"
 
 
@@ -77,12 +77,12 @@ def test_a_lower_room_never_imports_a_higher_one(path):
     if path == FRONT_DOOR:
         return
     here = room(module_name(path))
-    assert here in FLOOR, f"{here} is not on the plan: give it a place in ROOMS"
+    assert here in FLOOR, f"{here} is not in ROOMS: add it there"
     for name in imports(path):
         there = room(name)
         if there == "__version__":
             continue
-        assert there in FLOOR, f"{path.name} imports {'.'.join(name)} from the front door"
+        assert there in FLOOR, f"{path.name} imports {'.'.join(name)} from the top-level package"
         if there != here:
             assert FLOOR[there] <= FLOOR[here], f"{path.name} imports {'.'.join(name)}"
 
@@ -95,7 +95,7 @@ def test_the_core_never_imports_the_package_of_the_paper(path):
 
 
 def test_there_is_something_to_check():
-    """The function above finds imports; if it found none, all tests below would pass."""
+    """Check that `imports` finds imports: otherwise the other tests would always pass."""
     seen = {room(name) for path in FILES for name in imports(path)}
     assert {"support", "kernels", "data", "likelihood"} <= seen
     assert ("sequela", "likelihood", "plan", "Plan") in imports(
@@ -128,7 +128,7 @@ def test_kernels_know_kernels_only(path):
     ids=lambda p: p.name,
 )
 def test_numba_is_spoken_to_in_one_place(path):
-    """Kernels have only these three decorators; options of Numba are set in support/jit.py."""
+    """Each function in kernels has one of three decorators; support/jit.py sets their options."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef):
             decorators = [ast.unparse(d) for d in node.decorator_list]
@@ -144,14 +144,14 @@ def test_only_jit_imports_numba():
             elif isinstance(node, ast.ImportFrom):
                 names = [node.module or ""]
             if any(name.split(".")[0] == "numba" for name in names):
-                # The command line may ask for the version, inside a function.
+                # The command line may import Numba inside a function, to show its version.
                 assert path.name == "jit.py" or path.parent.name == "cli", path
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
 def test_files_are_short(path):
     lines = len(path.read_text().splitlines())
-    assert lines <= 500, f"{path.name} has {lines} lines: look for the second subject"
+    assert lines <= 500, f"{path.name} has {lines} lines; split it by subject"
 
 
 def test_nothing_prints():
@@ -203,7 +203,7 @@ HEAVY = {
 
 
 def test_a_fit_from_a_file_loads_no_more_than_it_needs():
-    """A small fit takes a tenth of a second; these take up to a second each."""
+    """A small fit takes 0.1 seconds; loading a package of HEAVY takes up to a second."""
     path = SOURCE / "data" / "example" / "samples.csv"
     script = (
         "import sequela\n"
@@ -217,12 +217,12 @@ def test_a_fit_from_a_file_loads_no_more_than_it_needs():
 
 
 def test_repeats_load_no_more_than_a_fit():
-    """A worker process starts with these imports."""
+    """A worker process of repeats imports this module when it starts."""
     assert not modules_after("import sequela.repeats.fit_task") & HEAVY
 
 
 def test_frames_are_recognised_once_pandas_is_there():
-    """Tables and missing values mean the same, whether pandas is loaded before or after."""
+    """Missing values are recognised before and after pandas is loaded, frames only after it."""
     script = (
         "from sequela import Dataset, InputError\n"
         "from sequela.support.frames import is_frame, is_missing, is_series\n"
@@ -240,7 +240,7 @@ def test_frames_are_recognised_once_pandas_is_there():
 
 
 def test_linear_algebra_of_numba_works_after_a_fit():
-    """Numba is loaded without scipy.linalg, and finds scipy.linalg when it is needed."""
+    """A fit loads Numba without scipy.linalg; Numba loads scipy.linalg when it is needed."""
     script = (
         "import sys, numpy as np, sequela\n"
         "sequela.fit([{'a'}, {'a', 'b'}, set()], penalty=0.1)\n"
@@ -270,7 +270,7 @@ ROOMS_WITH_A_DOOR = [
 
 
 def declared(stub):
-    """The names that a stub declares."""
+    """Return the names that a stub file (.pyi) declares."""
     return {
         alias.asname
         for node in ast.parse(stub.read_text()).body
@@ -324,13 +324,13 @@ def test_functions_have_at_most_seven_parameters(path):
 
 
 def test_the_rate_of_the_observation_has_one_home():
-    """Only the observation and the reader of old files use the rate as a number."""
+    """Only the observation and the reader of model files may use the name `observation_rate`."""
     found = {path.name for path in FILES if "observation_rate" in path.read_text()}
     assert found <= {"observation.py", "model_files.py"}
 
 
 def test_learning_draws_no_orders_and_sums_no_sets():
-    """The only kernel that learning imports is that of its solver."""
+    """Learning may import only one module of kernels: `newton`, which its solver uses."""
     for path in FILES:
         if "learning" in path.parts:
             kernels = {name[2] for name in imports(path) if name[:2] == ("sequela", "kernels")}

@@ -101,7 +101,7 @@ def test_the_name_is_kept(tmp_path, name, kind):
 
 
 def test_the_file_is_open(tmp_path):
-    """NumPy can read the file without pickle; the text is JSON."""
+    """NumPy can read the file without pickle, and its array `meta` is JSON."""
     small({"seed": 7}, rate=2.0).save(tmp_path / "m.npz")
     with np.load(tmp_path / "m.npz", allow_pickle=False) as file:
         assert sorted(file.files) == ["meta", "theta"]
@@ -193,14 +193,14 @@ def test_every_truncation_is_refused(tmp_path):
 
 
 def test_no_damaged_byte_gives_another_model(tmp_path):
-    """Refused with a clear error, or harmless (a time stamp inside the archive)."""
+    """A damaged file is refused, or the damage is harmless (a time stamp in the archive)."""
     path = tmp_path / "m.npz"
     model = small({"note": "x"})
     model.save(path)
     content = path.read_bytes()
     refused = []
     for place in range(len(content)):
-        for flip in (0x06, 0xFF):  # 0x06 turns deflate into LZMA
+        for flip in (0x06, 0xFF):  # 0x06 turns the method deflate into LZMA
             damaged = bytearray(content)
             damaged[place] ^= flip
             path.write_bytes(damaged)
@@ -234,7 +234,7 @@ OLD = {key: value for key, value in GOOD.items() if key != "observation"} | {"ve
 
 
 def test_what_is_written_by_hand_is_read(tmp_path):
-    """Without the changes of the next tests, the file is accepted."""
+    """The header GOOD is accepted. So the next tests show that their changes are refused."""
     write_npz(tmp_path / "m.npz", GOOD, extra=np.ones(3))
     expected = Model(np.zeros((2, 2)), ["a", "b"], observation=Exponential(0.5))
     assert Model.load(tmp_path / "m.npz") == expected
@@ -312,7 +312,8 @@ def test_a_newer_format(tmp_path):
 
 # --- Files of version 0.1 -------------------------------------------------------------------------
 
-# Format 1 had no observation; a model learned at another rate had it among its metadata.
+# Format 1 had no observation. If the rate of observation was not 1, the metadata had it as
+# `observation_rate`.
 
 
 def test_an_old_file_has_the_rate_of_its_metadata(tmp_path):
@@ -321,7 +322,7 @@ def test_an_old_file_has_the_rate_of_its_metadata(tmp_path):
     found = Model.load(tmp_path / "m.npz")
     assert found.observation == Exponential(2.0)
     assert found.metadata == {"penalty": 0.01}
-    # Saved again it is a file of this version, with the same content.
+    # If the model is saved again, the file has the current version and the same content.
     found.save(tmp_path / "again.npz")
     again = Model.load(tmp_path / "again.npz")
     assert same(again, found)
@@ -350,14 +351,14 @@ def test_an_old_file_with_content_of_the_wrong_type(tmp_path, change):
 
 
 def test_the_metadata_of_a_new_file_are_left_alone(tmp_path):
-    """In a new file the old key has no meaning: the observation of the file is used."""
+    """In a new file, `observation_rate` in the metadata has no effect on the observation."""
     small({"observation_rate": 7.0}, rate=2.0).save(tmp_path / "m.npz")
     found = Model.load(tmp_path / "m.npz")
     assert found.observation == Exponential(2.0)
     assert found.metadata == {"observation_rate": 7.0}
 
 
-# --- Files of others ------------------------------------------------------------------------------
+# --- Files of other programs ----------------------------------------------------------------------
 
 
 def test_foreign_files(tmp_path):
@@ -375,7 +376,7 @@ def test_foreign_files(tmp_path):
 
 
 class Trap:
-    """Unpickling this would call any function that the author of the file chose."""
+    """An object that calls a function of the author's choice when it is unpickled."""
 
     def __reduce__(self):
         return (os.mkdir, ("sprung",))
@@ -398,7 +399,7 @@ def test_pickles_are_not_opened(tmp_path, monkeypatch):
     assert not (tmp_path / "sprung").exists()
 
 
-# --- Labels at the door ---------------------------------------------------------------------------
+# --- Checks of labels -----------------------------------------------------------------------------
 
 
 def test_a_model_has_every_label_once():
@@ -514,7 +515,7 @@ def test_labels_that_act_on_a_terminal_are_refused(label, tmp_path):
 
 # --- The package mhn ------------------------------------------------------------------------------
 
-# As mhn 1.2.3 writes it (pandas): row i, column j is the effect of j on i.
+# A file as mhn 1.2.3 writes it with pandas: row i, column j is the effect of j on i.
 MHN = ",TP53,IDH1\nTP53,-0.32,1.5\nIDH1,-0.0,-1.89\n"
 
 
@@ -528,7 +529,7 @@ def test_mhn_is_transposed(tmp_path):
 
 
 def test_mhn_metadata_is_read(tmp_path):
-    """The name has dots, as in the examples of mhn; only .csv is the suffix."""
+    """Names may have several dots, as in the examples of mhn; only .csv is the suffix."""
     path = tmp_path / "final_lam-0.0125_reltol-1e-07.csv"
     path.write_text(MHN)
     meta = {"lambda": 0.0125, "init": None, "message": "CONVERGENCE", "nit": 218}
@@ -552,7 +553,7 @@ def test_mhn_round_trip(folder, model):
 
 
 def test_mhn_reads_what_we_write(tmp_path):
-    """The three lines that mhn's load consists of."""
+    """Read the files with the three statements of the function `load` of mhn."""
     model = Model([[0.1, 4.0], [-1 / 3, -4.0]], ["=first", "second"], {"penalty": 0.01})
     model.to_mhn(tmp_path / "m.csv")
     frame = pd.read_csv(f"{tmp_path / 'm'}.csv", index_col=0)
@@ -583,7 +584,7 @@ def test_mhn_metadata_goes_back(tmp_path, metadata, written):
     st.lists(values, min_size=2, max_size=2),
 )
 def test_mhn_counts_time_in_mean_observation_times(folder, base, rate, effects):
-    """In mhn the rate of observation is 1, so base rates are divided by it; effects stay."""
+    """In mhn the rate of observation is 1, so our base rates are divided by our rate."""
     theta = np.array([[base, effects[0]], [effects[1], -base]])
     Model(theta, ["a", "b"], observation=Exponential(rate)).to_mhn(folder / "rate.csv")
     frame = pd.read_csv(folder / "rate.csv", index_col=0)
@@ -638,7 +639,7 @@ def test_mhn_users_leave_the_suffix_out(tmp_path):
         Model.from_mhn(tmp_path / "m")
 
 
-# --- What does not change -------------------------------------------------------------------------
+# --- After a file is read -------------------------------------------------------------------------
 
 
 def test_another_process_reads_it(tmp_path):

@@ -1,4 +1,4 @@
-"""Kinds of observation: their common properties, and that all functions use that of the model.
+"""Test each kind of observation, and that all functions use the observation of the model.
 
 The rate of observation is part of the model. If a function had its own rate with a default of 1, it
 would give wrong answers for a model that was learned with another rate.
@@ -50,7 +50,7 @@ EXAMPLES = {
 }
 ALL = [observation for listed in EXAMPLES.values() for observation in listed]
 every_example = pytest.mark.parametrize("observation", ALL, ids=repr)
-# If items have effects on the observation, the observation time depends on theta.
+# The kind "effects" has no distribution of times of its own: its times depend on theta.
 with_times = pytest.mark.parametrize(
     "observation", [one for one in ALL if one.kind != "effects"], ids=repr
 )
@@ -74,7 +74,7 @@ def test_it_is_an_observation(observation):
 
 
 def integral(observation, power):
-    """Integral of t^power times the density, in units of the mean time."""
+    """Return the integral of t^power times the density, where t is in units of the mean time."""
     unit = observation.mean_time
     value, _ = scipy.integrate.quad(
         lambda t: t**power * math.exp(observation.log_density(t * unit)) * unit, 0.0, np.inf
@@ -99,7 +99,7 @@ def test_draws_have_the_density_and_its_mean(observation):
     assert (drawn > 0).all()
     spread = math.sqrt(integral(observation, 2) - 1.0)
     assert abs(drawn.mean() - 1.0) < LARGEST_Z * spread / math.sqrt(drawn.size)
-    # The share of draws below some times is the integral of the density up to there.
+    # The share of draws below `end` must agree with the integral of the density up to `end`.
     for end in (0.1, 0.7, 2.0):
         share, _ = scipy.integrate.quad(
             lambda t: (
@@ -210,7 +210,7 @@ def test_what_a_file_cannot_hold(content, message):
 
 
 def test_what_earlier_versions_wrote():
-    """The old number is removed from options or metadata; other entries stay."""
+    """`observation_rate` or `observation` is removed from the record; other entries stay."""
     record = {"observation_rate": 2.0, "tol": 0.1}
     assert take_recorded_observation(record) == Exponential(2.0)
     assert record == {"tol": 0.1}
@@ -224,7 +224,7 @@ def test_what_earlier_versions_wrote():
 
 
 class Clock:
-    """An observation with only the methods of the protocol; code that needs more fails."""
+    """An observation with only the members of the protocol: code that uses others fails."""
 
     kind: ClassVar[str] = "clock of a test"
     mean_time = 0.5
@@ -281,7 +281,7 @@ def test_what_no_kernel_can_do_is_refused_by_name():
             ask()
 
 
-# --- Everybody asks the model ---------------------------------------------------------------------
+# --- All functions use the observation of the model -----------------------------------------------
 
 RATE = 2.0
 
@@ -312,7 +312,7 @@ def data(model):
 
 @pytest.fixture(scope="module")
 def p(theta):
-    """The exact distribution over sets, which is far from that at rate 1."""
+    """Return the exact probabilities of all sets; they differ clearly from those at rate 1."""
     found = ref.set_distribution(theta, stop_rate=RATE)
     assert np.abs(np.log(found / ref.set_distribution(theta))).max() > 0.5
     return found
@@ -329,7 +329,7 @@ def test_likelihoods_are_those_of_the_model(theta, model, data, p):
 
 @pytest.mark.parametrize("method", ["relocation", "metropolis", "metropolis-uniform"])
 def test_sampled_likelihoods_are_those_of_the_model(theta, model, method):
-    """8 standard errors from 16 chains: a false alarm in a million draws."""
+    """Allow 8 standard errors (16 chains): one of a million correct runs would exceed them."""
     found = evaluate(model, [set("abcd")], method=method, random_state=1)
     expected = ref.log_p_set(theta, range(4), stop_rate=RATE)
     assert abs(found.value - expected) < 1e-9 + 8 * found.value_se
@@ -360,12 +360,12 @@ def test_posteriors_are_those_of_the_model(theta, model, data, p):
         assert found.time_variance[row] == pytest.approx(variance, rel=1e-11)
         before = ref.posterior_before(theta, S, stop_rate=RATE)
         np.testing.assert_allclose(found.before(row), before, atol=1e-13)
-    # Averaged over what is observed, the posterior mean is the mean time.
+    # Averaged over all sets with their probabilities, the posterior mean is the mean time.
     assert np.dot(p, found.time_mean) == pytest.approx(0.5, rel=1e-12)
 
 
 def test_sampled_posteriors_are_those_of_the_model(theta, model):
-    """8 standard errors from 16 chains: a false alarm in a million draws."""
+    """Allow 8 standard errors (16 chains): one of a million correct runs would exceed them."""
     found = sample_posteriors(model, [set("abcd")], budget=sequela.Budget(work=1.0), random_state=1)
     assert list(found.methods) == ["relocation"]
     mean, _ = ref.posterior_time_moments(theta, range(4), stop_rate=RATE)
@@ -374,7 +374,7 @@ def test_sampled_posteriors_are_those_of_the_model(theta, model):
 
 
 def test_questions_are_about_the_model(theta, model, p):
-    """The rate is not given as an argument: it is that of the model."""
+    """Functions have no argument for the rate of observation: they use that of the model."""
     from sequela.questions.clock import pseudo_times, time_posterior
     from sequela.questions.distributions import (
         item_frequencies,
@@ -401,12 +401,12 @@ def test_questions_are_about_the_model(theta, model, p):
     assert pseudo_times(model, [{"a", "c"}])["mean"].item() == pytest.approx(mean, rel=1e-9)
 
 
-# --- Time has no unit -----------------------------------------------------------------------------
+# --- The unit of time is arbitrary ----------------------------------------------------------------
 
 
 @st.composite
 def pairs(draw):
-    """A model at some rate, and the same one with time counted in mean observation times."""
+    """Draw a rate, a model with it, and the same model with mean observation time 1."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.integers(1, 4))
     theta = ref.random_theta(rng, n, draw(st.sampled_from([0.0, 1.0, 2.0])))
@@ -421,7 +421,7 @@ def pairs(draw):
 @quick
 @given(pairs())
 def test_a_rate_and_slower_items_have_the_same_sets(pair):
-    """Theta with rate r, and theta with its diagonal shifted by -log r with rate 1."""
+    """Rate r gives the same sets as rate 1 with log r subtracted from the diagonal of theta."""
     rate, model, rescaled = pair
     X = all_sets(model.n_items)
     expected = ref.set_distribution(model.theta, stop_rate=rate)
@@ -443,10 +443,10 @@ def test_a_rate_and_slower_items_have_times_in_proportion(pair):
     np.testing.assert_allclose(found.arrival_mean * rate, other.arrival_mean, rtol=1e-9)
     for row in range(len(X)):
         np.testing.assert_allclose(found.before(row), other.before(row), atol=1e-10)
-    # Averaged over what is observed, the posterior mean is the mean time.
+    # Averaged over all sets with their probabilities, the posterior mean is the mean time.
     p = np.exp(evaluate(model, X, gradient=False).log_likelihoods)
     assert np.dot(p, found.time_mean) == pytest.approx(model.observation.mean_time, rel=1e-9)
-    # At known times the observation does not matter; only the unit of time changes.
+    # At known times the observation has no effect; only the unit of time changes.
     t = np.linspace(0.1, 3.0, len(X))
     np.testing.assert_allclose(
         evaluate(model, X, times=t / rate, gradient=False).log_likelihoods,
@@ -458,7 +458,7 @@ def test_a_rate_and_slower_items_have_times_in_proportion(pair):
 
 @pytest.mark.parametrize("rate", [0.01, 2.0, 300.0])
 def test_a_rate_and_slower_items_draw_the_same(theta, rate):
-    """With the same random numbers, only the unit of time differs."""
+    """With the same random numbers, the draws differ only in the unit of time."""
     found = simulate(Model(theta, observation=Exponential(rate)), 2000, random_state=1)
     other = simulate(Model(theta - np.log(rate) * np.eye(4)), 2000, random_state=1)
     np.testing.assert_array_equal(found.sequence, other.sequence)

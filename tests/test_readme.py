@@ -16,7 +16,7 @@ DOCUMENTS = [
     *sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts),
 ]
 
-# A fenced block and its language; of a text block also what introduces it.
+# A fenced block: its language and its content.
 _BLOCK = re.compile(r"^```(?P<language>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -41,7 +41,9 @@ def test_python_blocks_print_what_the_document_shows(document):
         # Tables of pandas end lines with blanks, documents do not.
         lines = [line.rstrip() for line in printed.getvalue().splitlines()]
         assert shown is None or lines == shown.splitlines()
-        assert shown is not None or not printed.getvalue(), "output that the document hides"
+        assert shown is not None or not printed.getvalue(), (
+            "the block prints text that the document does not show"
+        )
 
 
 def test_the_readme_has_an_example_with_its_output():
@@ -49,7 +51,7 @@ def test_the_readme_has_an_example_with_its_output():
 
 
 def write_export(folder: Path) -> None:
-    """Write the embedded example as cBioPortal's results view gives downloads."""
+    """Write the embedded example in the format of downloads from cBioPortal's results view."""
     from sequela import example_samples
 
     frame = example_samples().to_frame()
@@ -69,7 +71,8 @@ def write_export(folder: Path) -> None:
     (folder / "cna.txt").write_text(head + "\n".join(rows) + "\n")
 
 
-# A fit of a document, and a smaller one with the same options, because that takes a minute.
+# Options of a fit in a document, and the options that the test uses instead, because the fit of
+# the document takes a minute.
 SMALLER = {"--most-frequent 40 --starts 3 ": "--most-frequent 12 --starts 2 "}
 
 

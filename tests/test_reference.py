@@ -46,7 +46,7 @@ def subsets_of(n):
 
 
 def chi_square_p_value(counts, probabilities):
-    """p-value of observed counts of outcomes with these probabilities, rare outcomes pooled."""
+    """Return the p-value of a chi-square test of these counts; rare outcomes are pooled."""
     assert set(counts) <= set(probabilities), "an impossible outcome was drawn"
     outcomes = sorted(probabilities, key=probabilities.get)
     observed = [counts[outcome] for outcome in outcomes]
@@ -113,7 +113,7 @@ def test_set_distribution_is_the_integral_over_time(theta):
 
 
 def test_items_outside_the_set_slow_it_down(theta):
-    """Leaving out the unobserved items would be a different, larger probability."""
+    """In a model without the items outside the set, the set would be more probable."""
     small = theta[:3, :3]
     assert ref.log_p_set(theta, range(3)) < ref.log_p_set(small, range(3)) - 0.1
 
@@ -172,7 +172,10 @@ def test_set_given_time_is_the_sum_over_orders_however_stiff():
 @pytest.mark.parametrize("log_w", [-30.0, 0.0, 30.0])
 @pytest.mark.parametrize("t", [1e-6, 1.0, 30.0])
 def test_identical_independent_items_given_time(log_w, t):
-    """All exit rates of a level coincide: |S| factors 1 - exp(-wt), the others exp(-wt)."""
+    """Sets of the same size have the same exit rate, so the closed form divides by 0.
+
+    p(S | t) has a factor 1 - exp(-wt) for each item of S, and exp(-wt) for each other item.
+    """
     theta, S = log_w * np.eye(6), (1, 2, 4, 5)
     wt = mp.exp(log_w) * t
     expected = float(4 * mp.log(-mp.expm1(-wt)) - 2 * wt)
@@ -250,7 +253,7 @@ def test_full_sequences_sum_to_one_and_are_what_observation_at_a_late_time_sees(
 
 @pytest.mark.parametrize("bound", [30.0, 300.0])
 def test_extreme_theta_in_mpmath(bound):
-    """With rates up to exp(1500), compare recursions with sums over orders, and gradients."""
+    """With rates up to exp(1500), sums over orders give the same p(S) and the same gradient."""
     rng = np.random.default_rng(int(bound))
     theta, S = rng.uniform(-bound, bound, (5, 5)), (0, 1, 3)
     with mp.workdps(120):
@@ -333,7 +336,7 @@ def test_time_density_has_these_moments(theta):
 
 
 def test_time_moments_of_identical_independent_items():
-    """Lemma 1 with the Jacobian that it lacks, and the two figures computed from it."""
+    """Check Lemma 1 with the Jacobian that the paper omits, and two numbers computed from it."""
     w, m, k = 0.3, 20, 6
     a, b = 1 / w + m - k, k + 1
     mean = float(polygamma(0, a + b) - polygamma(0, a)) / w
@@ -344,11 +347,12 @@ def test_time_moments_of_identical_independent_items():
 
 
 def test_arrivals_of_one_item_and_of_two():
-    # One item, observed: its arrival is Exp(1 + w) and the time after it Exp(1), by memorylessness.
+    # If the only item is observed, its arrival time is Exp(1 + w). The time from there to the
+    # observation is Exp(1), because exponential times have no memory.
     theta = np.log([[2.0]])
     assert ref.posterior_arrival_moments(theta, (0,))[0] == pytest.approx((1 / 3, 1 / 9))
     assert ref.posterior_time_moments(theta, (0,)) == pytest.approx((1 / 3 + 1, 1 / 9 + 1))
-    # Two items of the same rate w: the first at Exp(1 + 2w), the second Exp(1 + w) later.
+    # Two items of rate w: the first arrives after Exp(1 + 2w), the second Exp(1 + w) later.
     theta = np.log(2.0) * np.eye(2)
     early, late = 1 / 5, 1 / 5 + 1 / 3
     mean, variance = ref.posterior_arrival_moments(theta, (0, 1))[1]
@@ -361,7 +365,7 @@ def test_before_is_antisymmetric_and_consistent_with_orders(theta):
     S = (0, 2, 3, 5)
     before = ref.posterior_before(theta, S)
     assert before + before.T == pytest.approx(1 - np.eye(4))
-    # Mean position, counted from 0: the number of items that came before.
+    # The mean position of an item, counted from 0, is the mean number of items before it.
     orders = ref.posterior_orders(theta, S)
     for column, item in enumerate(S):
         position = sum(weight * sigma.index(item) for sigma, weight in orders.items())
@@ -399,7 +403,7 @@ def test_simulation_against_exact_distributions(stop_rate):
     exact = ref.sequence_distribution(theta, stop_rate=stop_rate)
     assert chi_square_p_value(counts, exact) > FALSE_ALARM
 
-    # Times given the set {0, 1}: of the observation and of the arrival of item 0.
+    # Given the set {0, 1}, compare the observation times and the arrival times of item 0.
     S = (0, 1)
     seen = [draw for draw in draws if set(draw[1]) == set(S)]
     assert len(seen) > 300
@@ -418,7 +422,8 @@ def test_simulation_against_exact_distributions(stop_rate):
 def test_simulation_given_time_against_expm():
     """Compare draws whose observation time is in a short interval with p(S | t) at its middle.
 
-    Over a width of 0.1, p(S | t) is linear up to an error far below that of a thousand draws.
+    In an interval of width 0.1, p(S | t) is nearly linear: the error is far below the sampling
+    error of a thousand draws.
     """
     theta = ref.random_theta(np.random.default_rng(13), 2)
     rng = np.random.default_rng(14)
@@ -436,7 +441,7 @@ def test_simulation_given_time_against_expm():
 @quick
 @given(theta=models, stop_rate=stop_rates)
 def test_informed_proposal_is_a_distribution_and_exact_for_two_items(theta, stop_rate):
-    """Exact for |S| <= 2 within any ground set, not only |V| = 2."""
+    """The proposal is exact for |S| <= 2, however many items the model has."""
     for S in subsets_of(len(theta))[:16]:
         exact = ref.posterior_orders(theta, S, stop_rate=stop_rate)
         q = {
@@ -449,7 +454,7 @@ def test_informed_proposal_is_a_distribution_and_exact_for_two_items(theta, stop
 
 
 def test_informed_proposal_is_not_exact_for_three_items(theta):
-    """The identity holds only for |S| <= 2, so the test above is meaningful."""
+    """For |S| = 3 the proposal is not exact, so the test above can fail."""
     S = (0, 2, 5)
     exact = ref.posterior_orders(theta, S)
     q = [math.exp(ref.log_q_informed(theta, S, sigma)) for sigma in exact]
@@ -475,6 +480,6 @@ def test_random_theta_has_the_asked_sparsity_and_scale():
     theta = ref.random_theta(rng, 40, scale=2.0, sparsity=0.75)
     others = theta[~np.eye(40, dtype=bool)]
     assert np.count_nonzero(np.diag(theta)) == 40
-    # 1,560 entries: binomial and chi-square deviations of five standard deviations.
+    # The tolerances are five standard deviations of these estimates from 1,560 entries.
     assert np.mean(others == 0) == pytest.approx(0.75, abs=0.055)
     assert np.std(others[others != 0]) == pytest.approx(2.0, abs=0.36)

@@ -95,7 +95,7 @@ def test_settings_cannot_be_changed():
 
 
 def test_the_number_of_threads_is_found_where_the_work_is_done():
-    """None means the cores that are available when the settings are used, not made."""
+    """With None, the available cores are counted when the settings are used, not before."""
     settings = Settings()
     with at_most(1):
         assert settings.threads == 1
@@ -221,12 +221,12 @@ def test_what_has_no_meaning_is_refused(name, value):
     for given in ({name: value}, {"settings": Settings(**{name: value})}):
         with pytest.raises(InputError, match=f"{name} has no meaning here"):
             read_settings(given, unused=(name,))
-        read_settings(given)  # where it has a meaning
+        read_settings(given)  # a function that uses the setting accepts it
 
 
 @pytest.mark.parametrize(("name", "value"), UNUSED)
 def test_what_was_not_set_is_not_refused(name, value):
-    """An object has a value for every setting; only values other than the default count."""
+    """A Settings object has every setting; it is refused only if a value is not the default."""
     base = Settings(random_state=1)
     assert read_settings({"settings": base}, unused=(name,)) is base
     assert read_settings({name: None, "random_state": 1}, unused=(name,)) == base
@@ -239,7 +239,7 @@ def test_functions_refuse_what_has_no_meaning_for_them():
 
 
 def test_settings_reach_the_work():
-    """The same answer from keywords, from an object, and from an object that is changed."""
+    """Keywords, an object, and an object changed by keywords give the same answer."""
     sampling = Sampling(chains=4, sweeps=2, block=2, nodes=3)
     keywords = {"budget": Budget(work=1.0), "sampling": sampling, "random_state": 5, "n_threads": 1}
     by_keyword = evaluate(THETA, ALL, **keywords)

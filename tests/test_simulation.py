@@ -40,12 +40,12 @@ def same_bits(a, b):
 
 
 def masks(drawn):
-    """The set of each draw as a bit mask, the order of `reference.set_distribution`."""
+    """Return the set of each draw as a bit mask: its index in `reference.set_distribution`."""
     return drawn.to_dataset().values @ (1 << np.arange(len(drawn.items)))
 
 
 def draws(drawn):
-    """(Observation time, items in order, arrival times) of each draw."""
+    """Yield (observation time, items in order, arrival times) of each draw."""
     for s, (start, end) in enumerate(pairwise(drawn.indptr)):
         yield (
             drawn.observation_times[s],
@@ -55,7 +55,7 @@ def draws(drawn):
 
 
 def chi_square_p_value(counts, probabilities):
-    """p-value of observed counts of outcomes with these probabilities, rare outcomes pooled."""
+    """Return the p-value of a chi-square test of these counts; rare outcomes are pooled."""
     order = np.argsort(probabilities)
     observed = list(np.asarray(counts)[order])
     expected = list(np.sum(counts) * np.asarray(probabilities)[order])
@@ -69,7 +69,7 @@ def chi_square_p_value(counts, probabilities):
 
 @pytest.fixture(params=["rates", "logarithms"])
 def branch(request, monkeypatch):
-    """Run the test in both branches of the kernel."""
+    """Run the test in both branches of the kernel: with rates, and with their logarithms."""
     if request.param == "logarithms":
         monkeypatch.setattr(simulation, "PRODUCT_LOG_RANGE", -1.0)
     return request.param
@@ -87,7 +87,7 @@ def drawn(theta):
 
 @functools.cache
 def leaving_rate(theta_bytes, n, present, stop_rate):
-    """q~(R) + the rate of the observation: one over the mean holding time of R."""
+    """Return q~(R) plus the rate of observation: 1 / (mean holding time of R)."""
     theta = np.frombuffer(theta_bytes).reshape(n, n)
     return stop_rate + ref.exit_rate(theta, present)
 
@@ -106,7 +106,8 @@ def test_sets_have_their_exact_distribution(branch, n, stop_rate):
 
 
 def test_sets_of_more_items_than_a_block_have_their_exact_frequencies(branch):
-    # 3 blocks, the last not full; only items 0 (first block) and 39 (last) act on each other.
+    # 40 items are 3 blocks, and the last is not full. Only item 0 (in the first block) and item 39
+    # (in the last block) act on each other.
     n = 40
     theta = np.diag(np.linspace(-3.0, -1.0, n))
     theta[0, 39], theta[39, 0] = 1.5, -2.0
@@ -141,7 +142,8 @@ def test_observation_times_are_exponential(stop_rate):
 
 
 def test_holding_times_given_the_state_are_exponential(drawn, theta):
-    # Arrivals and observation compete: whichever ends the stay in R, it lasted Exp(q~(R) + rate).
+    # Arrivals and the observation compete. Whichever of them ends the stay in R, its duration has
+    # the distribution Exp(q~(R) + rate).
     held = drawn.holding_times()
     left, last = collections.defaultdict(list), collections.defaultdict(list)
     at = 0
@@ -162,7 +164,7 @@ def test_holding_times_given_the_state_are_exponential(drawn, theta):
 
 
 def test_times_and_orders_hang_together(drawn, theta):
-    # Mean arrival and observation times given the set average over the orders of the set.
+    # Given the set, the mean arrival and observation times are averages over all orders of the set.
     by_set = collections.defaultdict(list)
     for end, sigma, arrivals in draws(drawn):
         by_set[tuple(sorted(sigma))].append((end, dict(zip(sigma, arrivals, strict=True))))
@@ -203,7 +205,7 @@ def test_rates_and_logarithms_draw_the_same(monkeypatch):
 
 @pytest.mark.parametrize(("size", "in_logs"), [(30.0, False), (350.0, True)])
 def test_extreme_effects_give_the_exact_distribution(size, in_logs):
-    # Base rates are moderate, so that the draws are random.
+    # Base rates are moderate, because extreme base rates would make nearly all draws equal.
     rng = np.random.default_rng(3)
     theta = size * rng.choice([-1.0, 0.0, 1.0], (4, 4))
     np.fill_diagonal(theta, [0.5, -1.0, 0.0, -0.5])
@@ -243,7 +245,8 @@ def test_tiny_rates_leave_the_set_empty(n, entry):
 
 
 def test_a_rate_below_every_double_can_come_back():
-    # a, b, c, d arrive in this order, at once; a and b push e's rate to exp(-990).
+    # a, b, c, d arrive in this order, at once. a and b lower the rate of e to exp(-990); c and d
+    # raise it again.
     theta = np.diag([10.0, -20.0, -20.0, -20.0, -20.0])
     theta[0, 1] = theta[1, 2] = theta[2, 3] = 40.0
     theta[0, 4], theta[1, 4], theta[2, 4], theta[3, 4] = -500.0, -470.0, 500.0, 500.0
@@ -317,21 +320,21 @@ def test_arrivals_increase_and_come_before_the_observation(drawn):
 
 @pytest.mark.parametrize("end", [0.0, 1.0])
 def test_an_item_without_a_rate_is_never_chosen(end):
-    """`end` 0 leaves the last block empty, 1 gives it the last positive rate."""
+    """The last block has no positive rate if `end` is 0, and one positive rate if `end` is 1."""
     width = kernel.WIDTH
     rates = np.zeros(4 * width)
     positive = [width + 2, width + 5, 2 * width] + ([3 * width + 1] if end else [])
     rates[positive] = [0.1, 0.2, 0.3, end][: len(positive)]
     sums = np.empty(4)
-    total = kernel.sum_blocks.py_func(rates, sums)  # a helper: Python must not call it
+    total = kernel.sum_blocks.py_func(rates, sums)  # Python cannot call the compiled helper
     assert total == pytest.approx(rates.sum())
     assert kernel.choose(rates, sums, 0.0) == positive[0]
     assert kernel.choose(rates, sums, 0.15) == positive[1]
     assert kernel.choose(rates, sums, 0.45) == positive[2]
-    # A draw rounded up to the total, or beyond it, means the last item that can arrive.
+    # If a draw is rounded up to the total or more, the last item that can arrive is chosen.
     for beyond in (total, np.nextafter(total, 9.0), 2 * total):
         assert kernel.choose(rates, sums, beyond) == positive[-1]
-    # The same inside a block, whose sum was rounded differently from that of its items.
+    # The same holds inside a block, if rounding made its sum larger than the sum of its items.
     sums[1] += 0.05
     assert kernel.choose(rates, sums, 0.34) == positive[1]
 
@@ -415,7 +418,7 @@ def test_the_views_tell_the_same_story(theta):
     assert orders == [tuple(items[j] for j in sigma) for _, sigma, _ in draws(drawn)]
     assert drawn.set_sizes.tolist() == [len(order) for order in orders]
     data = drawn.to_dataset()
-    # Use the public constructor, which validates.
+    # Use the public constructor, which validates its input.
     assert data == Dataset.from_sets(orders, items=items, times=drawn.observation_times)
     assert data.frequencies.to_dict() == pytest.approx(drawn.frequencies.to_dict())
     assert list(drawn.frequencies.index) == items
@@ -463,7 +466,7 @@ def test_items_put_the_items_of_a_table_in_order(theta):
 
 
 def test_a_model_is_drawn_as_it_says(theta):
-    """Its labels, in its order or another, and its observation; not those of a bare theta."""
+    """Draws use the labels and the observation of the model; `items` may reorder the labels."""
     labels = ["w", "x", "y", "z"]
     model = Model(theta, labels, observation=Exponential(2.0))
     drawn = simulate(model, 500, random_state=1)

@@ -1,4 +1,4 @@
-"""The version is written in ``sequela.__version__``; the other files follow it."""
+"""The version is written in ``sequela.__version__``; all other files must agree with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules for this package: what it imports of sequela, what loads when, how long files are."""
+"""Rules for this package: imports from sequela, modules loaded at start, lengths of files."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ROOMS = {
     "budget", "data", "learning", "likelihood", "model", "plots", "questions", "repeats", "report",
     "settings", "simulation", "support",
 }  # fmt: skip
-# What commands share. Only our command may use it.
+# Modules that commands share. In this package only command.py may use them.
 COMMAND_HELPERS = {"sequela.cli.output", "sequela.cli.repeat_options"}
 MOST_LINES = 500
 MOST_PARAMETERS = 7
 
 
 def imports(path):
-    """The modules that a file imports anywhere, also for types and inside functions."""
+    """Yield the modules that a file imports anywhere, also for types and inside functions."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -45,7 +45,7 @@ def test_an_experiment_imports_only_the_rooms_it_may_use(path):
 
 
 def test_there_is_something_to_check():
-    """The function finds imports; if it found none, the other tests could not fail."""
+    """Check that `imports` finds imports: otherwise the other tests would always pass."""
     found = {name for path in FILES for name in imports(path)}
     assert {"sequela.learning.estimator", "sequela.plots.style", *COMMAND_HELPERS} <= found
 

@@ -87,7 +87,7 @@ def test_shares_within_any_order():
 
 
 def test_spread_interactions_are_no_block(read):
-    """The same effects among random items: the claim fails."""
+    """If the same effects are between random items, the claim fails."""
     rng = np.random.default_rng(2)
     place = rng.permutation(50)
     table = read["fig11"].copy()

@@ -1,4 +1,4 @@
-"""Figures 6 to 8: posterior variances, against exact sums over all sets."""
+"""Figures 6 to 8: posterior variances, compared with exact sums over all sets."""
 
 import json
 import math
@@ -22,7 +22,8 @@ from sequela_paper.time_posteriors import clocks_log_likelihood, time_rule
 
 NAMES = ("fig6", "fig7", "fig8")
 GAMMAS = (0.0, 4.0, 8.0, 12.0, -4.0, -8.0, -12.0)
-# Standard errors that a sampled mean may be off: some 60 comparisons, false alarm below 1e-3.
+# A sampled mean may be off by this many standard errors. In some 60 comparisons, a correct program
+# exceeds this with probability below 1e-3.
 ALLOWED = 4.5
 
 
@@ -42,9 +43,9 @@ def tables(made):
 
 
 def mean_variance_identical(w, m):
-    """The expected posterior variance of m items of rate w: a sum over how many are present.
+    """Return the mean posterior variance of m items of rate w, a sum over the number k of present.
 
-    P(k) = C(m, k) B(m - k + 1/w, k + 1) / w, and Lemma 1 (corrected) for the variance.
+    P(k) = C(m, k) B(m - k + 1/w, k + 1) / w. Lemma 1 (corrected) gives the variance for each k.
     """
     k = np.arange(m + 1)
     log_p = gammaln(m + 1) - gammaln(k + 1) - gammaln(m - k + 1) - math.log(w)
@@ -56,9 +57,10 @@ def mean_variance_identical(w, m):
 
 
 def mean_variance_of_all_sets(theta):
-    """The expected posterior variance from the generator over all sets.
+    """Return the mean posterior variance from the generator over all sets.
 
-    The integrals of exp(-t) t^k exp(Q t) are k! (I - Q)^-(k + 1); row 0 is the start.
+    The integrals of exp(-t) t^k exp(Q t) over t are k! (I - Q)^-(k + 1). Their row 0 belongs to the
+    empty set, where the chain starts.
     """
     n = len(theta)
     size = 1 << n
@@ -85,7 +87,7 @@ def blocks(m, gamma, diagonal):
 
 
 def generator(diagonal, gamma):
-    """Probabilities of the four sets of one pair: none, the first, the second, both."""
+    """Return the generator of one pair, with the states none, the first, the second, both."""
     a, b = math.exp(diagonal), math.exp(diagonal + gamma)
     return np.array([[-2 * a, a, a, 0], [0, -b, 0, b], [0, 0, -b, b], [0, 0, 0, 0]])
 
@@ -114,7 +116,7 @@ def test_identical_items_have_their_exact_mean(tables):
 
 
 def test_random_rates_have_their_mean(tables):
-    """Over many random diagonals of 5 items, each summed over all 32 sets."""
+    """Compare with the mean over 300 random diagonals of 5 items, each summed over all sets."""
     rng = np.random.default_rng(5)
     found = [mean_variance_of_all_sets(np.diag(rng.uniform(-3.0, -1.0, 5))) for _ in range(300)]
     row = tables["fig6"].query("setting == 'theta in [-3, -1]' and m == 5").iloc[0]
@@ -124,7 +126,7 @@ def test_random_rates_have_their_mean(tables):
 
 @pytest.mark.parametrize("name", ["fig7", "fig8"])
 def test_pairs_have_their_exact_mean(name, tables):
-    """Five items (two pairs and one alone) and ten, from the generator over all sets."""
+    """Compare 5 items (two pairs and a single item) and 10 items with sums over all sets."""
     for row in (
         tables[name].query("m == 5 or (m == 10 and (gamma == 4 or gamma == -8))").itertuples()
     ):
@@ -133,7 +135,7 @@ def test_pairs_have_their_exact_mean(name, tables):
 
 
 def test_strongly_attractive_pairs_are_half_as_many_items(tables):
-    """At gamma = 12 the second item comes at once: m / 2 items with the rate of theta = -2."""
+    """At gamma = 12 both items of a pair come together, as m / 2 items with theta = -2."""
     for row in tables["fig7"].query("gamma == 12 and m >= 10").itertuples():
         expected = mean_variance_identical(math.exp(-2.0), row.m // 2)
         assert row.variance == pytest.approx(expected, abs=ALLOWED * row.se + 0.01 * expected)
@@ -208,7 +210,7 @@ def test_variances_of_different_rates_are_integrals():
 
 
 def test_the_rule_is_fine_enough_for_the_most_items():
-    """A thousand items of the highest rate: none, few, half, all of them present."""
+    """Test 1000 items of the highest rate, of which none, three, half or all are present."""
     w, m = math.exp(-1.0), 1000
     times, _ = time_rule(600)
     for k in (0, 3, 500, 1000):
@@ -225,7 +227,7 @@ def test_a_task_is_its_seed():
 
 
 def changed(table, factor, **where):
-    """The table with the variances of one point multiplied."""
+    """Return the table with the variances of the chosen rows multiplied by `factor`."""
     chosen = np.logical_and.reduce([table[name] == value for name, value in where.items()])
     assert chosen.any()
     return table.assign(variance=np.where(chosen, factor, 1.0) * table["variance"])
@@ -235,7 +237,7 @@ def test_verdicts_need_their_numbers(tables):
     judged = {name: find_experiment(name).judge for name in NAMES}
     for name in NAMES:
         assert judged[name]({name: tables[name]}).holds is True
-        # At the end it is no longer proportional to 1/m.
+        # With twice the variance at m = 1000, the variance does not decrease as 1/m.
         slower = changed(tables[name], 2.0, m=1000)
         assert judged[name]({name: slower}).holds is False
     mixed = changed(tables["fig6"], 3.0, setting="theta in [-3, -1]")

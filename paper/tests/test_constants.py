@@ -1,4 +1,4 @@
-"""Figure 5: the constants of Theorem 1, against mpmath and exact sums over drawn items."""
+"""Figure 5: the constants of Theorem 1, compared with mpmath and sums over all counts."""
 
 import json
 import math
@@ -29,7 +29,7 @@ def tables(made):
 
 
 def beta_moments(w, m, k):
-    """Lemma 1 with alpha = 1/w + m - k: exp(-w T) is Beta(alpha, k + 1)."""
+    """Return mean and variance of T by Lemma 1: exp(-w T) is Beta(1/w + m - k, k + 1)."""
     alpha, total = 1.0 / w + m - k, 1.0 / w + m + 1.0
     mean = (digamma(total) - digamma(alpha)) / w
     return mean, (polygamma(1, alpha) - polygamma(1, total)) / w**2
@@ -55,7 +55,7 @@ def test_curves_are_the_closed_forms(tables):
 
 
 def test_minima_are_where_the_derivatives_vanish(tables):
-    """C1: w t = 1. C2: (2 - w t) exp(w t) = 1."""
+    """C1 is smallest at w t = 1, and C2 where (2 - w t) exp(w t) = 1."""
     x = float(mpmath.findroot(lambda x: (2 - x) * mpmath.exp(x) - 1, 1.8))
     for row in tables["fig5_best"].itertuples():
         assert row.w == pytest.approx((1.0 if row.constant == "C1" else x) / row.t, rel=1e-6)
@@ -79,7 +79,7 @@ def test_lemma_of_this_test_is_an_integral():
 
 
 def test_drawn_variances_are_those_of_all_draws(tables):
-    """The mean over binomial counts, summed instead of drawn; 5 standard errors, 32 rows."""
+    """Compare 32 means of draws with sums over all binomial counts, within 5 standard errors."""
     for row in tables["fig5_theorem"].itertuples():
         k = np.arange(row.m + 1)
         chance = binom.pmf(k, row.m, -math.expm1(-row.w * row.t))
@@ -90,14 +90,14 @@ def test_drawn_variances_are_those_of_all_draws(tables):
         if row.enough:
             C1, C2 = math.exp(row.w * row.t) / row.w, row.C2
             in_mean = np.abs(mean - row.t) <= C1 * math.sqrt(math.log(row.m) / row.m)
-            # Theorem 1: with probability at least 1 - 2/m^2, plus what it leaves to O().
+            # Theorem 1 promises a probability of at least 1 - 2/m^2, up to its terms in O().
             assert float(chance @ in_mean) > 1 - 1e-5
             assert float(chance @ (variance <= C2 / row.m)) > 1 - 1e-5
             assert row.mean_held == row.variance_held == 1.0
 
 
 def test_m_times_variance_has_its_limit(tables):
-    """(exp(w t) - 1) / w^2, below C2: with ten billion items."""
+    """With 10^10 items, m times the variance is near (exp(w t) - 1) / w^2, which is below C2."""
     for row in tables["fig5_theorem"].itertuples():
         assert row.limit == pytest.approx((math.exp(row.w * row.t) - 1) / row.w**2)
         assert row.limit < row.C2
@@ -107,7 +107,7 @@ def test_m_times_variance_has_its_limit(tables):
 
 
 def test_enough_is_the_step_of_the_proof(tables):
-    """1 - r >= exp(-w t) / 2 for all r that Lemma 2 allows."""
+    """`enough` means that 1 - r >= exp(-w t) / 2 for all r that Lemma 2 allows."""
     for row in tables["fig5_theorem"].itertuples():
         left = math.exp(-row.w * row.t) - math.sqrt(math.log(row.m) / row.m)
         assert row.enough == (left >= math.exp(-row.w * row.t) / 2)

@@ -1,4 +1,4 @@
-"""The exact method over all sets: against our engine, a dense solve and differences; optimality."""
+"""Compare the method over all sets with our likelihood, a dense solve and differences."""
 
 import numpy as np
 import pytest

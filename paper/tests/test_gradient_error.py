@@ -1,4 +1,4 @@
-"""Figure 9 in its quick form, and its samplers against a plain Metropolis-Hastings."""
+"""Figure 9 in its quick form, and its samplers compared with plain Metropolis-Hastings."""
 
 import itertools
 
@@ -72,7 +72,7 @@ SAMPLE = (0, 1, 2)
 
 
 def informed_probability(theta, order):
-    """Q of Algorithm 2, with its product started at 1 and divided by the sum of u."""
+    """Return Q of Algorithm 2, corrected: it starts at 1 and is divided by the sum of u."""
     n = len(theta)
     total = 1.0
     for place in range(len(order)):
@@ -86,7 +86,7 @@ def informed_probability(theta, order):
 
 
 def plain_errors(draws, runs, *, informed):
-    """Errors of plain independent Metropolis-Hastings over all orders, tabulated."""
+    """Return errors of plain Metropolis-Hastings over a table of orders, and the exact gradient."""
     orders = list(itertools.permutations(SAMPLE))
     p = np.exp([ref.log_p_sequence(THETA, order) for order in orders])
     gradients = np.array([order_gradient(order) for order in orders])
@@ -131,7 +131,7 @@ def test_errors_are_those_of_a_plain_metropolis_hastings(informed):
             for seed in range(1000)
         ]
     )
-    # Five standard errors of the difference: a false alarm in two million.
+    # Allow five standard errors of the difference (1 of 2 million correct runs exceeds them).
     spread = np.sqrt((expected.var() + found.var()) / 1000)
     assert abs(expected.mean() - found.mean()) < 5.0 * spread
 

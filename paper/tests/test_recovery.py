@@ -19,7 +19,7 @@ def test_quick_form(tmp_path):
     assert {p.suffix for p in made.files} == {".csv", ".svg", ".pdf", ".png", ".json"}
     summary = pd.read_csv(tmp_path / "x" / "fig2_summary.csv")
     ours = summary[summary["curve"] == "ours"]
-    # Without clocks the data cannot tell; another order is learned.
+    # Without clocks the data cannot tell the order, so a wrong order is learned.
     for dataset in ("two", "five"):
         part = ours[ours["dataset"] == dataset].sort_values("m")
         assert part["mean"].iloc[-1] < part["mean"].iloc[0]

@@ -1,4 +1,4 @@
-"""Figure 4: the family of Proposition 1, against the generator of the chain."""
+"""Figure 4: the family of Proposition 1, compared with the generator of the chain."""
 
 import json
 import math
@@ -23,7 +23,7 @@ def tables(made):
 
 
 def set_probabilities(row):
-    """P({}), P({1}), P({2}), P({1, 2}): the chain observed at rate 1, row 0 of (I - Q)^-1."""
+    """Return P({}), P({1}), P({2}), P({1, 2}): row 0 of (I - Q)^-1, observed at rate 1."""
     w11, w12, w21, w22 = np.exp(row[["theta_11", "theta_12", "theta_21", "theta_22"]].astype(float))
     Q = np.array(
         [
@@ -48,7 +48,8 @@ def test_files_and_verdict(made):
 def test_every_member_gives_the_sets_of_the_true_model(tables):
     table = tables["fig4"]
     truth = set_probabilities(table[table["what"] == "true"].iloc[0])
-    # Appendix A by hand: p0 = 1 / (2 + e^-4), and half of what item 1 begins stays alone.
+    # Appendix A by hand: p0 = 1 / (2 + e^-4). After item 1 alone, item 2 and the observation have
+    # the same rate.
     p0 = 1.0 / (2.0 + math.exp(-4.0))
     np.testing.assert_allclose(truth[:3], [p0, p0 / 2, p0 * math.exp(-4) / 2], rtol=1e-12)
     for _, row in table.iterrows():
@@ -62,7 +63,7 @@ def test_orders_are_opposite_at_the_ends(tables):
     for _, row in table.iterrows():
         w11, w12 = math.exp(row["theta_11"]), math.exp(row["theta_12"])
         w22 = math.exp(row["theta_22"])
-        # Item 1 arrives first and item 2 after it, before the observation.
+        # The probability that item 1 arrives first, and item 2 after it but before the observation.
         one = w11 / (1 + w11 + w22) * w22 * w12 / (1 + w22 * w12)
         assert row["first"] == pytest.approx(one / set_probabilities(row)[3], rel=1e-9)
     members = table[table["what"] == "member"].sort_values("s")
@@ -72,7 +73,7 @@ def test_orders_are_opposite_at_the_ends(tables):
 
 
 def test_the_interval_is_where_rates_are_not_negative(tables):
-    """The solution that the paper prints, outside and inside of the interval that it prints."""
+    """The solution printed in the paper has negative rates in parts of the printed interval."""
     ends = tables["fig4_interval"].iloc[0]
     p0, p1, p2, _ = set_probabilities(tables["fig4"].iloc[-1])
 

@@ -62,7 +62,7 @@ def test_every_optimum_is_one(read, folder):
 def test_the_optima_disagree_on_an_order(read, folder):
     data = schill_table(folder)
     orders = read["fig10_optima"]["order"]
-    # mhn finds 0.867 or 0.053, with a smoothed penalty.
+    # The package mhn, whose penalty is smoothed, finds 0.867 or 0.053.
     assert orders.iloc[0] == pytest.approx(0.867, abs=0.03)
     assert orders.iloc[1] == pytest.approx(0.053, abs=0.005)
     for group in (1, 2):
@@ -84,7 +84,7 @@ def test_ranges_are_over_the_starts(read):
     ranges = read["fig10_range"]
     assert len(ranges) == 400
     np.testing.assert_allclose(ranges["range"], ranges["highest"] - ranges["lowest"], atol=1e-12)
-    # The limits include both optima.
+    # The ranges include the effects at all optima.
     theta = read["fig10_theta"].merge(ranges, on=["from", "to"])
     assert (theta["effect"] >= theta["lowest"] - 1e-12).all()
     assert (theta["effect"] <= theta["highest"] + 1e-12).all()

@@ -1,4 +1,4 @@
-"""Figure 1: posterior times given clocks, against integrals and draws made here."""
+"""Figure 1: posterior times given clocks, compared with integrals and draws of these tests."""
 
 import json
 
@@ -37,7 +37,7 @@ def truth():
 
 
 def density(present, rates, t):
-    """p(S+ | t) p(t), one factor for each clock."""
+    """Return p(S+ | t) p(t), a product with one factor per clock."""
     p = np.exp(-t)
     for there, w in zip(present, rates, strict=True):
         p *= 1.0 - np.exp(-w * t) if there else np.exp(-w * t)
@@ -56,7 +56,7 @@ def test_files_and_verdict(made):
 
 
 def test_the_rates_are_those_that_made_the_samples(truth):
-    """Frequencies of 200 clocks around w / (1 + w), and not around the rates in another order."""
+    """The frequencies of 200 clocks fit w / (1 + w), but not if the rates are reversed."""
     values, rates = truth
     seen = values[:, 2:].mean(axis=0)
 
@@ -89,7 +89,7 @@ def test_without_clocks_all_is_prior(tables):
     assert row["auc"] == pytest.approx(0.5, abs=1e-12)
     assert row["auc_se"] == pytest.approx(0.0, abs=1e-12)
     assert row["overlap"] == pytest.approx(1.0, abs=1e-12)
-    # The mean of Exp(1), for every sample.
+    # The posterior mean of every sample is that of Exp(1).
     np.testing.assert_allclose(tables["fig1_samples"]["mean_0"], 1.0, rtol=1e-9)
 
 
@@ -127,7 +127,7 @@ def test_densities_are_those_of_the_time_posterior(tables, truth):
 
 @pytest.mark.parametrize("m", [5, 100])
 def test_separation_is_that_of_drawn_times(m, tables, truth):
-    """AUC from draws of every posterior, overlap from sums over an even grid."""
+    """Compare the AUC with drawn times, and the overlap with sums over an even grid."""
     values, rates = truth
     rng = np.random.default_rng(8)
     grid = np.linspace(1e-9, 40.0, 8001)
@@ -145,9 +145,9 @@ def test_separation_is_that_of_drawn_times(m, tables, truth):
 
 
 def test_error_of_the_auc_is_that_of_other_samples(tables):
-    """A bootstrap of the samples, with posterior means instead of draws of the posteriors.
+    """Compare with a bootstrap over samples, which uses posterior means instead of draws.
 
-    The AUC of means is another number, but its error over samples is of the same size.
+    The AUC of the means is a different number, but its standard error is of similar size.
     """
     samples = tables["fig1_samples"]
     red, blue = (samples.loc[samples["group"] == g, "mean_100"].to_numpy() for g in ("red", "blue"))
@@ -204,7 +204,7 @@ def test_the_rule_integrates_over_the_prior():
 
 
 def test_rates_come_with_the_data_if_there_are_any(tmp_path):
-    """From the file of true parameters, by label."""
+    """The rates are read from the file of the true parameters, by label."""
     place = tmp_path / "synthetic"
     place.mkdir()
     items = ["item1", "item2", "clock1", "clock2"]

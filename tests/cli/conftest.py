@@ -1,4 +1,4 @@
-"""Commands in tests do not mention their progress: how long they take depends on the machine."""
+"""Switch off the progress messages of commands, which depend on the speed of the machine."""
 
 import pytest
 

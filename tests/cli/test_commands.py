@@ -73,7 +73,7 @@ def test_help_shows_an_example_that_is_a_real_command(run, arguments, flag):
     assert example[1] in COMMANDS
     if arguments:
         assert example[1] == arguments[0]
-    # The options of the example exist: click parses them before it sees --help.
+    # Click reads the options of the example before --help, so an unknown option would fail.
     assert run(*example[1:], "--help").exit_code == 0
 
 
@@ -98,7 +98,7 @@ def test_what_needs_no_numbers_imports_no_numbers(arguments):
 def test_the_version_is_the_same_everywhere(run):
     assert run("--version").output == f"sequela {sequela.__version__}\n"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["dynamic"] == ["version"]  # from the source: tests/test_version.py
+    assert project["dynamic"] == ["version"]  # it is read from the source (tests/test_version.py)
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {sequela.__version__}\n" in citation
     assert f"## [{sequela.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -140,9 +140,9 @@ class TestDemo:
     def test_the_expected_order_agrees_with_the_simulated_one(self, run):
         found = json.loads(run("demo", "--known", "--samples", "4000", "--json").stdout)["order"]
         share, count = found["expected_share"], found["samples_with_both"]
-        # Five standard errors: a false alarm in 2 million seeds, and the seed is fixed.
+        # Allow five standard errors (1 of 2 million seeds would exceed them); the seed is fixed.
         assert abs(found["simulated_share"] - share) < 5 * (share * (1 - share) / count) ** 0.5
-        # first and second alone, with alpha = 4: the odds are e^4 in any case.
+        # Only first and second act on each other (alpha = 4): the odds of their order are e^4.
         for seen in found["looked_at"]:
             assert seen["early_before_late"] == pytest.approx(1 / (1 + 2.718281828459045**-4))
             assert sorted(seen["simulated_order"]) == sorted(seen["items"])
@@ -170,7 +170,7 @@ class TestDemo:
 
     @pytest.mark.parametrize("samples", ["1", "2"])
     def test_few_samples(self, run, samples):
-        for seed in range(6):  # among them some without "second"
+        for seed in range(6):  # some of these draws have no "second"
             result = run("demo", "--known", "--samples", samples, "--seed", str(seed))
             assert result.exit_code == 0, result.output
             assert ("No sample has both" in result.output) != ("came first" in result.output)
@@ -251,7 +251,7 @@ class TestCite:
 
 def test_a_terminal_gets_the_same_words_with_rules_and_bold_headings(run, monkeypatch):
     plain = run("demo", "--known", "--samples", "50").stdout
-    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich formats as for a terminal
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.delenv("NO_COLOR", raising=False)
     shown = run("demo", "--known", "--samples", "50").stdout
@@ -288,7 +288,7 @@ def test_compile_leaves_every_kernel_in_the_cache(run, monkeypatch):
     done = run("compile", "--json")
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
-    # The slowest of each part; few tests are the first to use a kernel.
+    # These kernels take longest to compile in their part of the program.
     cached = {path.name.split("-")[0] for path in Path(report["numba_cache"]).glob("*.nbi")}
     assert cached >= {
         "lattice.evaluate_block", "relocation.relocate", "metropolis.metropolis",

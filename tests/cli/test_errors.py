@@ -1,4 +1,4 @@
-"""What users see when something goes wrong, or takes long."""
+"""What users see if a command fails or takes long."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_an_interrupt_is_quiet(failing):
 
 
 def test_a_reader_that_left_is_no_error(failing):
-    # As for `sequela demo | head -1`: click ends the run without a message.
+    # As in `sequela demo | head -1`, which closes the pipe: click ends the run without a message.
     result = failing(OSError(errno.EPIPE, "Broken pipe"))
     assert result.exit_code == 1
     assert result.output == ""

@@ -1,4 +1,4 @@
-"""Messages name the option of the command that runs, or the argument in Python."""
+"""Messages of a command name its options; messages in Python name arguments."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_another_meaning_is_not_confused():
         assert option("samples", "id") == "--samples id (an option of `sequela import`)"
 
 
-# Messages about arguments that no command passes on.
+# Files whose messages name only Python arguments that no command sets.
 PYTHON_ONLY = {
     "budget.py", "simulation.py", "settings.py", "observation_effects.py", "observation.py",
     "data/_reading.py", "data/dataset.py", "likelihood/sequences.py", "likelihood/components.py",
@@ -90,7 +90,7 @@ PYTHON_ONLY = {
 
 
 def _text(node: ast.AST) -> str:
-    """Return the constant text of a message, without the parts that `option` and others fill in."""
+    """Return the constant text of a message, without the results of calls such as `option(...)`."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.Call):

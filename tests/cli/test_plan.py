@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sequela.posteriors.NotConverged
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Return a table and the folder of a posterior; the table has one additional item."""
+    """Return a folder with a table and a posterior of two of the three items of the table."""
     place = tmp_path_factory.mktemp("plan")
     theta = [[0.0, 3.0, 0.0], [0.0, -3.0, 0.0], [0.0, 0.0, -2.5]]
     drawn = sequela.simulate(theta, 80, items=["A", "B", "rare"], random_state=1).to_dataset()

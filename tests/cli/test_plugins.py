@@ -39,11 +39,11 @@ def _forget():
 
 @pytest.fixture
 def install(tmp_path, monkeypatch):
-    """Return a function that installs a package with one command, `name`, and this source."""
+    """Return a function that installs a package whose module `source` has the command `name`."""
     monkeypatch.syspath_prepend(tmp_path)
 
     def install(name, source, value=None):
-        module = f"made_up_{next(_NUMBERS)}"  # a module that was imported stays in memory
+        module = f"made_up_{next(_NUMBERS)}"  # a new name, because imported modules stay in memory
         (tmp_path / f"{module}.py").write_text(source)
         metadata = tmp_path / f"{module}-1.0.dist-info"
         metadata.mkdir()

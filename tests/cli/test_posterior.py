@@ -90,7 +90,7 @@ def killed(*_arguments, **_options):
 
 
 def stop_after(monkeypatch, steps):
-    """Let the chains be killed after some steps; each step is saved."""
+    """Stop the chains with KeyboardInterrupt after this many steps; each step is saved."""
     advance, left = Walkers.advance, iter([True] * steps)
 
     def step(walkers, threads):

@@ -1,4 +1,4 @@
-"""Repeats by the commands that users type: bootstraps, shares, resuming, tables."""
+"""Repeats from the command line: bootstraps, shares of a cluster array, resuming, tables."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_shares_of_an_array_and_collect(untimed, tmp_path):
     assert not (tmp_path / "t.csv").exists()
     run("collect", folder, "-o", tmp_path / "t.csv", "--partial")
     assert len(pd.read_csv(tmp_path / "t.csv")) == 3
-    # The seed is the one that the folder records.
+    # Without --seed, the seed that the folder records is used.
     assert "5 of 5" in run(*command, "--index", 1, "--of", 2).stdout
     whole = tmp_path / "whole"
     run(*threads("repeat", untimed, "-o", whole, "--bootstraps", 5, "--penalty", 0.05, "--seed", 3))
@@ -120,7 +120,7 @@ def test_shares_of_an_array_and_collect(untimed, tmp_path):
 def test_a_second_run_goes_on_and_another_plan_is_refused(untimed, tmp_path):
     folder = tmp_path / "a"
     command = threads("repeat", untimed, "-o", folder, "--bootstraps", 3, "--penalty", 0.05)
-    run(*command)  # a new seed
+    run(*command)  # without --seed, a new seed is drawn
     (folder / "000001.json").unlink()
     kept = (folder / "000000.json").stat().st_mtime_ns
     assert "3 of 3" in run(*command).stdout
@@ -164,7 +164,7 @@ def test_options_become_arguments_of_run():
     assert take_run_arguments(given) == {
         "backend": "processes", "workers": None, "cluster": None, "share": None,
     }  # fmt: skip
-    assert given == {"penalty": 0.1}  # the other seeds are used
+    assert given == {"penalty": 0.1}  # the arguments of `run` were removed
     assert take_run_arguments({**nothing, "cluster": "tcp://a:1", "index": 2, "of": 8}) == {
         "backend": "dask", "workers": None, "cluster": "tcp://a:1", "share": (2, 8),
     }  # fmt: skip
@@ -226,7 +226,7 @@ def test_an_interrupt_keeps_the_records_and_the_same_command_goes_on(untimed, nu
         assert process.poll() is None
         assert time.monotonic() < end
         time.sleep(0.02)
-    # As a terminal does it: all processes of the group get Ctrl-C.
+    # Ctrl-C in a terminal sends SIGINT to all processes of the group.
     os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err

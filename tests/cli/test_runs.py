@@ -1,4 +1,4 @@
-"""From a table to a model and its answers, by the commands that users type."""
+"""Commands end to end: from a table to a model and its answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LABELS = ["=cmd()", "a,b", "+1", "plain"]
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """A small table in a file, with labels that could break the output."""
+    """Return the path of a small table, with labels that could break the output."""
     rng = np.random.default_rng(1)
     theta = np.diag([0.3, -0.5, 0.0, -1.0])
     theta[0, 1] = 1.5
@@ -35,7 +35,7 @@ def table(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def folder(table, tmp_path_factory):
-    """The folder of a fit of that table, with figures."""
+    """Return the folder of a fit of `table`, with figures."""
     made = tmp_path_factory.mktemp("fits") / "fit"
     run("fit", table, "-o", made, "--times", "time", "--seed", 5, "--figures", "svg")
     return made
@@ -395,7 +395,7 @@ def test_import_a_table(table, tmp_path):
 
 
 def test_the_demo_does_the_whole_of_it(tmp_path, monkeypatch):
-    """Also the example of `run_demo`, which the doctests skip because it is the same long fit."""
+    """Also check the example of `run_demo`: doctests skip it, because its fit takes long."""
     made, demos = tmp_path / "demo", []
     original = sequela.report.run_demo
 
@@ -498,7 +498,7 @@ def test_any_observation_may_choose_effects_and_such_a_run_can_be_repeated(tmp_p
 
 
 def test_orders_of_a_model_that_does_not_fit_are_not_trusted(tmp_path):
-    """With 200 more empty samples the data would tell the order, but the model does not fit."""
+    """With 200 more empty samples, the evidence stays strong, but the model does not fit."""
     theta = np.diag([0.0, -4.0] + 20 * [-2.5])
     theta[0, 1] = 4.0
     drawn = sequela.simulate(theta, 500, random_state=1).to_dataset()
@@ -521,7 +521,7 @@ def test_orders_of_a_model_that_does_not_fit_are_not_trusted(tmp_path):
 
 @pytest.mark.parametrize("missing", ["keep", "absent"])
 def test_the_next_steps_work_with_missing_cells(missing, tmp_path, monkeypatch):
-    """A posterior needs complete samples: the suggested commands must lead there, or not exist."""
+    """A posterior needs complete samples: suggested commands must work, or none is suggested."""
     monkeypatch.chdir(tmp_path)
     rows = 40 * ["0,0"] + 20 * ["1,0"] + 5 * ["0,1"] + 35 * ["1,1"] + [",1"]
     (tmp_path / "gaps.csv").write_text("a,b\n" + "\n".join(rows) + "\n", "utf-8")

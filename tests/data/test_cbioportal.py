@@ -22,7 +22,7 @@ quick = settings(
 
 
 def results_view(path, frame):
-    """Write genes in rows, samples in columns, as the results view does."""
+    """Write genes in rows and samples in columns, as the results view of cBioPortal does."""
     lines = [["STUDY_ID", *["x"] * frame.shape[1]], ["SAMPLE_ID", *frame.columns]]
     lines += [[gene, *row] for gene, row in zip(frame.index, frame.to_numpy(), strict=True)]
     path.write_text("\n".join("\t".join(line) for line in lines) + "\n")

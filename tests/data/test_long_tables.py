@@ -1,4 +1,4 @@
-"""Long tables: the reader agrees with a slow version in pandas; presets know which lines count."""
+"""Long tables: the reader agrees with a slow version in pandas; presets select lines."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_stream_is_its_slow_twin(tmp_path, rows, mark):
     code = frame["value"].map({"0": 0.0, "1": 1.0, "yes": 1.0, "NA": np.nan})
     cells = (
         frame.assign(code=code).groupby(["sample", "item"])["code"].max()
-    )  # NaN if all values are
+    )  # NaN only if all values are NaN
     twin = {who: {what for what in ITEMS if cells.get((who, what), 0) == 1} for who in SAMPLES}
     unknown = {who for (who, _), value in cells.items() if np.isnan(value)}
     seen = list(dict.fromkeys(frame["sample"]))
@@ -319,7 +319,7 @@ def test_the_order_is_that_of_the_first_dates(tmp_path, rows):
     for who, statements in zip(data.samples, data.orders or [()] * len(data), strict=True):
         ages = first[who]
         told = {(a, b) for a, b, _ in statements}
-        for _ in ITEMS:  # an order that follows from two statements is listed, too
+        for _ in ITEMS:  # add the orders that follow from two statements
             told |= {(a, d) for a, b in told for c, d in told if b == c}
         assert told == {(a, b) for a in ages.index for b in ages.index if ages[a] < ages[b]}
 

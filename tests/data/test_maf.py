@@ -1,4 +1,4 @@
-"""MAF files: the reader agrees with a slow one in pandas; profiled samples may be empty sets."""
+"""MAF files: the reader agrees with a slow reader in pandas; profiled samples may be empty sets."""
 
 from __future__ import annotations
 

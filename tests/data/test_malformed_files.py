@@ -1,6 +1,6 @@
 """Malformed files: each is read correctly, or refused with a clear message.
 
-Every refusal is an InputError of at most two lines that names the file and what is wrong with it.
+Every refusal is an InputError of at most ten lines that names the file and what is wrong with it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def flipped(content, place):
 
 
 def long_zip(content):
-    """A zip archive whose checksum is wrong."""
+    """Return a zip archive with a wrong checksum."""
     data = zipped(a=content)
     place = data.index(b"PK\x01\x02") + 16
     stored = data.index(b"PK\x03\x04") + 14
@@ -292,13 +292,11 @@ def test_no_permission(tmp_path, read, monkeypatch):
     def denied(self, *args, **options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(
-        Path, "open", denied
-    )  # the superuser can read every file, with any permissions
+    monkeypatch.setattr(Path, "open", denied)  # chmod would not stop a superuser
     refused(read, path, ["Permission denied", "locked.csv"])
 
 
-# --- What looks odd and is right ------------------------------------------------------------------
+# --- Odd but valid tables -------------------------------------------------------------------------
 
 ODD = {
     "as it should be": (TABLE, {}),
@@ -551,7 +549,7 @@ def test_merges_that_are_refused(tmp_path, kind):
     refused(read_merges, path, ["merge.json", *words])
 
 
-# --- Whatever there is ----------------------------------------------------------------------------
+# --- Arbitrary content ----------------------------------------------------------------------------
 
 PIECES = rb"""\t , ; " 0 1 NA sample A \xff # STUDY_ID SAMPLE_ID Hugo_Symbol Tumor_Sample_Barcode
     WT NS -2 Variant_Classification BZh9 =1 time 0.5 { [ PAR1 sep=; Silent

@@ -62,7 +62,8 @@ def test_fractions_become_statements():
         {"a": [0.9, 0.5, 0.0], "b": [0.5, 0.45, 0.5], "c": [0.1, np.nan, 0.2]}, index=list("xyz")
     )
     found = orders_from_fractions(fractions, errors=0.05)
-    # x: a before b before c; that a came before c follows. y: too close. z: two items.
+    # In x, a came before b, and b before c (so a before c is not listed). In y, the fractions of a
+    # and b are too close. In z, only b and c are present.
     assert [(s.before, s.after) for s in found["x"]] == [("a", "b"), ("b", "c")]
     assert set(found) == {"x", "z"}
     p = found["z"][0].probability

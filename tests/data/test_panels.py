@@ -18,7 +18,7 @@ SAMPLES = ["s1", "s2", "s3", "s4"]
 
 
 def write_study(folder, calls, matrix, panels=PANELS, name="data_gene_panel_matrix.txt"):
-    """Write a study: calls (gene, sample), and the panel of each sample."""
+    """Write a study with calls (gene, sample) and the panel of each sample."""
     folder.mkdir(exist_ok=True)
     lines = ["Hugo_Symbol\tVariant_Classification\tTumor_Sample_Barcode"]
     lines += [f"{gene}\tMissense_Mutation\t{who}" for gene, who in calls]
@@ -73,7 +73,7 @@ def test_the_summary_says_what_is_missing_and_why(tmp_path):
     assert (
         "1 call of mutations in genes that the panel of the sample does not list (APC in s2" in text
     )
-    assert "mutations not profiled" in text  # s4
+    assert "mutations not profiled" in text  # for s4
     assert any("data_gene_panel_P2.txt" in file.path for file in read.summary.files)
     assert read_cbioportal(folder=tmp_path / "x", panel="P1").data.missing is None
     assert read_cbioportal(folder=tmp_path / "x", incomplete="samples").data.samples == ("s1", "s3")
@@ -91,7 +91,7 @@ def test_copy_numbers_have_panels_of_their_own(tmp_path):
 
 
 def test_genie_has_regions_and_assays(tmp_path):
-    """The matrix is data_gene_matrix.txt, and genomic_information.txt has all panels."""
+    """GENIE has the matrix in data_gene_matrix.txt and all panels in genomic_information.txt."""
     calls = [("TP53", "s1"), ("BRAF", "s2"), ("APC", "s2")]
     folder = write_study(
         tmp_path / "x", calls, {"s1": "DFCI-1", "s2": "MSK-2"}, {}, "data_gene_matrix.txt"

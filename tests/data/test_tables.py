@@ -88,7 +88,7 @@ def test_every_dialect_gives_the_table_back(tmp_path, table, dialect):
         return
     path = tmp_path / "table"
     path.write_bytes(written(table, dialect))
-    # If all cells are quoted, only a label can contain the separator.
+    # The separator is given, because labels in quotation marks may contain other separators.
     data = read_table(path, separator=dialect["separator"]).data
     assert data.items == tuple(items)
     assert data.samples == tuple(samples)
@@ -106,7 +106,7 @@ def test_every_dialect_gives_the_table_back(tmp_path, table, dialect):
     odd=st.sampled_from(["PAOX,...(D)", "a;b", "x"]),
 )
 def test_the_separator_is_found(tmp_path, cells, separator, odd):
-    """Also if a label contains another separator."""
+    """The separator is found even if a label contains another separator."""
     items = [f"g{j}" for j in range(len(cells[0]))]
     items[-1] = f'"{odd}"' if separator in odd else odd
     rows = [["id", *items]]
@@ -123,7 +123,7 @@ def test_the_separator_is_found(tmp_path, cells, separator, odd):
 )
 @given(seed=st.integers(0, 2**32 - 1))
 def test_pandas_reads_the_same(tmp_path, seed):
-    """A plain file is the same table for pandas, times and ids included."""
+    """From a plain file, pandas reads the same table, times and ids."""
     rng = np.random.default_rng(seed)
     shape = rng.integers(1, 40), rng.integers(2, 40)
     frame = pd.DataFrame(

@@ -1,4 +1,4 @@
-"""Data and expected values for the tests of learning; these values use only `reference`."""
+"""Data and expected values for the tests of learning; `reference` computes these values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def quiet():
 
 @cache
 def simulated(n, size, seed, scale=0.7, base=0.0, sparsity=0.5):
-    """A data set with its true times, drawn from a random model."""
+    """Return a data set with its true times, drawn from a random model."""
     rng = np.random.default_rng([n, seed])
     theta = ref.random_theta(rng, n, scale, sparsity)
     theta[np.diag_indices(n)] += base
@@ -48,7 +48,7 @@ def masks(X):
 
 
 def mean_log_p(theta, X, times=None, stop_rate=1.0):
-    """Mean log-likelihood by dense linear algebra over all 2^n states, n small."""
+    """Return the mean log-likelihood by dense linear algebra over all 2^n states, for small n."""
     which = masks(X)
     times = np.full(len(which), np.nan) if times is None else np.asarray(times, dtype=float)
     unknown = np.log(ref.set_distribution(theta, stop_rate))
@@ -75,10 +75,10 @@ def l1(theta, penalty):
 
 
 def kkt_residual(theta, gradient, penalty):
-    """Return the KKT residual: the largest distance of an entry of the gradient from optimality.
+    """Return the KKT residual: the largest distance of a gradient entry from its optimal value.
 
-    The optimal value is 0 for a base rate, the penalty with the sign of theta for an interaction,
-    and anything up to the penalty for an entry that is zero.
+    The optimal value is 0 for a base rate, and the penalty with the sign of theta for an
+    interaction. For an entry that is zero, all values from -penalty to penalty are optimal.
     """
     worst = 0.0
     for i, j in np.ndindex(theta.shape):
@@ -98,15 +98,15 @@ def interactions(theta):
 
 
 def real_data():
-    """The folder of real data, or a skip that says so."""
+    """Return the folder of real data, or skip the test if there is none."""
     folder = Path(os.environ.get("SEQUELA_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
-        pytest.skip(f"no real data: {folder} is not there and SEQUELA_DATA names nothing else")
+        pytest.skip(f"no real data: there is no folder {folder}; set SEQUELA_DATA")
     return folder
 
 
 class Closed:
-    """A smooth objective in closed form: loss and gradient by a function, always in full."""
+    """A smooth objective in closed form: `function(theta)` returns its loss and full gradient."""
 
     effective = 1.0
     is_sampled = False
@@ -122,7 +122,7 @@ class Closed:
         return self.function(theta)
 
     def prepare(self, support):
-        """Nothing depends on the support."""
+        """Do nothing: this objective does not depend on the support."""
 
     def is_slower_than_orders(self, support):  # noqa: ARG002 - never
         return False
@@ -131,7 +131,7 @@ class Closed:
         return True
 
     def draw(self, theta, kept):
-        """Nothing is drawn."""
+        """Do nothing: this objective needs no draws."""
 
     def gradient_error(self, theta):
         return np.zeros_like(theta)

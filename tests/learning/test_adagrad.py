@@ -1,4 +1,4 @@
-"""The paper's solver, as section 5 states it."""
+"""The solver of the paper, AdaGrad, as section 5 of the paper describes it."""
 
 from typing import ClassVar
 
@@ -20,7 +20,7 @@ def data():
 
 
 class Exact:
-    """Replace the likelihood with sampled gradients by one with exact gradients, and record it."""
+    """A replacement of `Likelihood` with exact gradients, which records how it is used."""
 
     made = None
     seeds: ClassVar[list[int]] = []
@@ -42,7 +42,10 @@ class Exact:
 
 
 def by_hand(theta, data, iterations, strength, free):
-    """Duchi, Hazan and Singer 2011, with step 1: x = prox(x + g / H), H the root of sum of g^2."""
+    """Return the thetas that AdaGrad with step 1 visits (Duchi, Hazan and Singer 2011).
+
+    An iteration is x = prox(x + g / H), where H is the square root of the sum of all g^2 so far.
+    """
     total = np.zeros_like(theta)
     visited = []
     for _ in range(iterations):
@@ -62,7 +65,7 @@ def by_hand(theta, data, iterations, strength, free):
 
 
 def test_three_iterations_by_hand(data, monkeypatch):
-    """Learn only base rates for 50 epochs, then all entries, from uniform interactions in +-0.2.
+    """Learn only base rates for 50 epochs, then all entries, from random interactions in +-0.2.
 
     Each phase asks for the gradient where it begins and after each of its steps.
     """
@@ -98,7 +101,7 @@ def test_gradients_are_sampled_as_the_paper_says(data, monkeypatch):
 
 
 def test_the_first_full_step_is_one_in_every_entry(monkeypatch, data):
-    """The sums of squares start again, so the first step is the sign of g, for any size of g."""
+    """The sums of squares start again at 0, so the first step is the sign of the gradient."""
     monkeypatch.setattr(fitting, "Likelihood", Exact)
     with quiet():
         learner = SetChain(0.0, solver="adagrad", max_iter=1, random_state=8).fit(data)
@@ -154,7 +157,7 @@ def test_several_starts_differ(data):
         next_seed = SetChain(0.02, random_state=5, solver="adagrad", max_iter=5).fit(data)
     assert [start.width for start in learner.starts_] == [0.2] * 3
     assert not np.array_equal(learner.starts_[0].theta, learner.starts_[1].theta)
-    # The second start of one seed is not the first of the next.
+    # The second start of one seed differs from the first start of the next seed.
     assert np.abs(learner.starts_[1].theta - next_seed.starts_[0].theta).max() > 1e-3
 
 
@@ -178,7 +181,7 @@ class Ascent:
 
 
 def run(gradient_at, theta, max_iter, watch=None):
-    """AdaGrad from theta; its last state, and its info with the message."""
+    """Run AdaGrad from theta, and return its last state, its info and its message."""
     solver, objective = AdaGrad(OffDiagonalL1(0.1)), Ascent(gradient_at)
     limits = Limits(tol=1e-4, max_iter=max_iter)
     start = solver.init(objective, theta), Info(evaluations=1)
@@ -187,7 +190,7 @@ def run(gradient_at, theta, max_iter, watch=None):
 
 
 def test_it_stops_when_nothing_moves():
-    """The published rule: no entry changed by 0.03 over 200 iterations."""
+    """The published rule is to stop if no entry changed by 0.03 over 200 iterations."""
     centre = np.array([[0.5, 1.0], [0.05, -0.3]])
     state, info, message = run(lambda theta: centre - theta, np.zeros((2, 2)), max_iter=3000)
     assert info.status is Status.SETTLED
@@ -225,7 +228,7 @@ def test_a_watcher_sees_gradients_that_belong_to_theta_and_ends_it():
 
 
 def test_entries_without_a_gradient_stay():
-    """Entries without a gradient do not move and are not penalised."""
+    """Entries whose gradient is exactly 0 do not move and are not penalised."""
     theta = np.array([[0.0, 0.15], [0.15, 0.0]])
     state, _, _ = run(lambda _: np.array([[1.0, 0.0], [1.0, 1.0]]), theta, max_iter=3)
     assert state.theta[0, 1] == 0.15

@@ -1,4 +1,4 @@
-"""The minimiser that keeps its Hessian, against the one of SciPy."""
+"""Compare the minimiser that keeps its Hessian between problems to that of SciPy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Prior:
 
 
 def logistic(seed, size, parameters):
-    """A loss with strongly correlated parameters, and the number of its evaluations."""
+    """Return a loss with strongly correlated parameters, and a list with an entry per call."""
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((size, parameters)) @ rng.standard_normal((parameters, parameters))
     signs = rng.choice([-1.0, 1.0], size)
@@ -64,7 +64,7 @@ def test_a_hessian_that_is_kept_saves_evaluations():
     places, ends = np.arange(15), {"tol": 1e-3, "steepest": 1e-2, "max_iter": 200}
     newton = CarriedNewton(np.ones(15))
     first = newton.minimise(loss, Prior(), places, np.zeros(15), **ends)
-    # Another problem that shares the loss: a stronger prior.
+    # The next problem has the same loss and a stronger prior.
     begun = len(calls)
     again = newton.minimise(loss, Prior(0.5), places, first.x, **ends)
     kept = len(calls) - begun
@@ -75,7 +75,7 @@ def test_a_hessian_that_is_kept_saves_evaluations():
 
 
 def test_parameters_that_are_not_free_do_not_matter():
-    """The estimate for common parameters is kept when others become free or not."""
+    """Problems with different free parameters share the Hessian of their common parameters."""
     loss, _ = logistic(6, 200, 8)
 
     def on(places):
@@ -98,7 +98,7 @@ def test_parameters_that_are_not_free_do_not_matter():
 
 
 def test_a_loss_that_is_not_convex():
-    """From a place with negative curvature it still descends to a minimum."""
+    """The minimiser also reaches a minimum from a point with negative curvature."""
 
     def loss(x):
         return float(np.sum(x**4 / 4 - x**2)), x**3 - 2.0 * x

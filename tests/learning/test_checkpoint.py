@@ -1,4 +1,4 @@
-"""Checkpoints: complete or not written, resumed to the same bits, refused for other fits."""
+"""Checkpoints are complete or not written, resume with the same bits, and refuse other fits."""
 
 import json
 import pickle
@@ -36,7 +36,7 @@ def data():
 
 
 def die_in(monkeypatch, function, call):
-    """Raise in the `call`-th call of a function of `fitting`."""
+    """Make call number `call` of a function of the module `fitting` raise `Killed`."""
     original = getattr(fitting, function)
     calls = 0
 
@@ -74,7 +74,7 @@ def run_until_killed(monkeypatch, learner, data, saves):
 
 @pytest.fixture(scope="module")
 def whole(data):
-    """Every kind of fit, never interrupted and without a checkpoint."""
+    """Return a fit of each kind, which was not interrupted and has no checkpoint."""
     ends = {}
     for kind, options in KINDS.items():
         with quiet():
@@ -126,8 +126,8 @@ def meta_of(file):
         return json.loads(str(archive["meta"]))
 
 
-# A start of the paper's solver saves 51 states of its first phase, and one more than max_iter of
-# its second; then once more when it has ended.
+# Each start of the paper's solver saves 51 states of its first phase, then max_iter + 1 states of
+# its second phase, and once more when it has ended.
 @pytest.mark.parametrize(
     ("saves", "state"),
     [
@@ -241,7 +241,7 @@ def test_how_often_is_in_seconds(data, tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def good(data, tmp_path_factory):
-    """Return a checkpoint of an unfinished fit, and the fit."""
+    """Return an estimator, and the content of a checkpoint of its unfinished fit."""
     file = tmp_path_factory.mktemp("good") / "fit"
     learner = SetChain(0.02, random_state=5, n_starts=2, checkpoint=file, checkpoint_every=0.0)
     with pytest.MonkeyPatch.context() as patch:
@@ -344,7 +344,7 @@ def test_a_flipped_bit_is_refused_or_harmless(good, data, tmp_path):
             found_meta, found = module._read(file)
         except InputError:
             continue
-        except Exception as error:  # noqa: BLE001 - that is what is asked
+        except Exception as error:  # noqa: BLE001 - the test looks for these
             wrong.append((place, bit, repr(error)))
             continue
         equal = found_meta == meta and found.keys() == arrays.keys()
@@ -457,7 +457,7 @@ def rewritten(content, file, change):
 
 
 def sign(arrays):
-    """Give the arrays of a checkpoint the checksum that belongs to them."""
+    """Replace the checksum of a checkpoint by that of its arrays."""
     arrays.pop("checksum")
     arrays["checksum"] = np.array(module._checksum(arrays))
 
@@ -468,7 +468,7 @@ def sign(arrays):
     ids=" ".join,
 )
 def test_a_header_that_lacks_something_is_refused(lacking, good, data, tmp_path):
-    """A missing number must not be replaced by its default, which would change the fit."""
+    """A missing entry must not get a default value, because this would change the fit."""
     learner, content = good
 
     def leave_out(meta):
@@ -535,7 +535,7 @@ def test_a_newer_format_is_refused(good, data, tmp_path):
 @pytest.mark.parametrize("seed", [5, None], ids=["given", "recorded"])
 @pytest.mark.parametrize("under_way", [False, True])
 def test_a_checkpoint_of_version_0_1_is_refused_with_what_to_do(under_way, seed, data, tmp_path):
-    """The old solver had another state, so the message says what to do."""
+    """A fit of the old solver cannot be resumed, so the message says what to do."""
     file = tmp_path / "fit"
     options = {
         "penalty": 0.02, "solver": "newton", "n_starts": 1, "start_widths": [0.2, 2.0],

@@ -35,7 +35,7 @@ from sequela.learning.penalties import OffDiagonalL1
 
 FOLDER = data_folder()
 real_data = pytest.mark.skipif(
-    FOLDER is None, reason="no real data: neither ../shared/data nor SEQUELA_DATA"
+    FOLDER is None, reason="no real data in ../shared/data or in the folder SEQUELA_DATA"
 )
 
 
@@ -160,7 +160,7 @@ def test_sampled_sets_end_within_their_own_error(sets):
     assert kkt_residual(learner.theta_, sets, 0.02) <= max(1e-3, 2.0 * learner.kkt_floor_)
     at_its_theta = evaluate(learner.theta_, sets, gradient=False).value
     at_its_theta -= OffDiagonalL1(0.02).value(learner.theta_)
-    # 5 standard errors: a false alarm in two million.
+    # Only one of two million correct fits would exceed 5 standard errors.
     assert abs(learner.objective_ - at_its_theta) < 5.0 * learner.objective_se_
     assert exact.objective_ - at_its_theta < 5e-3
 
@@ -427,7 +427,7 @@ def test_the_glioblastoma_data(n, largest, least):
     ("name", "n", "low", "high"), [("synth2", 2, 0.014, 0.017), ("synth5", 5, 0.040, 0.046)]
 )
 def test_true_times_recover_the_order(name, n, low, high):
-    """The dashed lines of the paper's figure are at 0.015 and 0.044."""
+    """The bounds are around 0.015 and 0.044, the dashed lines of the paper's figure."""
     table = pd.read_csv(FOLDER / "synthetic" / f"{name}.csv")
     true = pd.read_csv(FOLDER / "synthetic" / f"{name}_theta.csv", index_col=0).iloc[:n, :n]
     X = table[[f"item{i + 1}" for i in range(n)]]

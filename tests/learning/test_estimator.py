@@ -191,7 +191,7 @@ def test_sample_draws_from_the_learned_model(learner):
     expected = np.zeros(5)
     for mask, p in enumerate(sequela_distribution(learner.theta_)):
         expected += p * ((mask >> np.arange(5)) & 1)
-    # 4.5 standard errors of five shares: a false alarm in 30,000.
+    # One of 30,000 correct runs would exceed 4.5 standard errors in one of the five shares.
     error = np.sqrt(expected * (1 - expected) / 4000)
     assert (np.abs(drawn.values.mean(axis=0) - expected) < 4.5 * error).all()
 
@@ -268,7 +268,7 @@ def test_scikit_learns_own_checks(check, kind):
 
 
 class OnNumbers(SetChain):
-    """An estimator for any numbers: an item is present if its number is above the mean."""
+    """An estimator for any numbers: an item is present if its number is above 1."""
 
     def fit(self, X, y=None):  # noqa: ARG002
         return super().fit(self._sets(X))
@@ -287,7 +287,7 @@ class OnNumbers(SetChain):
 
 # The name of a check in check_estimator, and why it does not apply.
 EXPECTED_FAILURES = {
-    "check_n_features_in_after_fitting": "wants scikit-learn's own words for a wrong width",
+    "check_n_features_in_after_fitting": "expects scikit-learn's message about wrong widths",
 }
 
 
@@ -425,7 +425,7 @@ def test_the_first_start_is_the_same_whatever_follows(data):
 
 
 def test_ends_that_are_no_optima_are_not_called_so():
-    """Five starts reach one optimum; stopped after two iterations they have reached none."""
+    """Five starts reach one optimum. If they are stopped after two iterations, they reach none."""
     data = simulated(8, 150, 3, base=0.5).without_times()
     assert len(SetChain(0.05, n_starts=5, random_state=1).fit(data).optima_) == 1
     with warnings.catch_warnings():

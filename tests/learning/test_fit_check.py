@@ -38,7 +38,7 @@ def at_times(theta, times, rng):
 
 
 def test_the_right_model_is_rarely_doubted():
-    """20 data sets from the model, level 5%: more than 4 rejections have probability 0.3%."""
+    """At level 5%, the right model is rejected for more than 4 of 20 data sets in 0.3% of cases."""
     model = theta_of(0)
     data = simulate(model, 20 * 100, random_state=1).to_dataset().values
     doubted = sum(

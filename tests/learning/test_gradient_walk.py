@@ -44,7 +44,7 @@ def test_fewer_than_ten_frames_lead_to_a_gradient(options, functions, monkeypatc
         found = walks(monkeypatch, lambda: SetChain(0.005, n_threads=1, **options).fit(data))
     assert found
     assert all(walk[0] == "fit" and walk[-1] == "call" for walk in found)
-    # They include the gradients at the solver's steps, not only the first gradient.
+    # The stacks include the gradients at the solver's steps, not only the first gradient.
     assert functions <= {name for walk in found for name in walk}
     longest = max(found, key=len)
     assert len(longest) < FEWER_THAN, " -> ".join(longest)

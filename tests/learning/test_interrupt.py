@@ -65,7 +65,7 @@ def run(code, *arguments, check=True):
 
 
 def test_ctrl_c_returns_the_best_so_far_and_the_fit_can_be_resumed(tmp_path):
-    """SIGINT, SIGTERM and SIGUSR1 in turn stop one fit; the fourth run ends it, bit for bit."""
+    """Each of three signals stops a run of the fit; the fourth run ends with the same bits."""
     done = run(
         """
         file = sys.argv[1]
@@ -95,9 +95,9 @@ def test_ctrl_c_returns_the_best_so_far_and_the_fit_can_be_resumed(tmp_path):
 
 
 def test_other_solvers_stop_too():
-    """Sampled sets, and the paper's solver in either of its phases.
+    """Stop a fit with sampled sets, and the paper's solver in each of its two phases.
 
-    The first has 50 epochs and 51 gradients, and the second begins with a gradient too.
+    The first phase has 50 epochs and 51 gradients. The second phase also begins with a gradient.
     """
     done = run(
         """
@@ -131,7 +131,7 @@ def test_other_solvers_stop_too():
 
 
 def test_interrupts_that_end_it_at_once():
-    """A second Ctrl-C ends a fit at once; during the choice of the penalty, the first does."""
+    """A second Ctrl-C ends a fit at once. While the penalty is chosen, the first one does."""
     done = run(
         """
         for when, learner in (
@@ -200,7 +200,7 @@ def test_a_request_is_false_until_a_signal_comes():
 
 
 def test_a_worker_thread_can_fit():
-    """Python handles signals in the main thread only; in other threads a fit works as well."""
+    """A fit also works in a thread where Python cannot handle signals."""
     data = simulated(4, 60, 1).without_times()
     found = []
     thread = threading.Thread(target=lambda: found.append(SetChain(0.05).fit(data)))
@@ -214,7 +214,7 @@ def test_a_worker_thread_can_fit():
 
 @pytest.mark.parametrize("options", [{"n_starts": 2}, {"solver": "adagrad", "max_iter": 3}])
 def test_a_bar_that_is_asked_for_is_shown_and_changes_nothing(options, capsys, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich formats as for a terminal
     data = simulated(4, 60, 1).without_times()
     with quiet():
         shown = SetChain(0.02, random_state=1, progress=True, **options).fit(data)
@@ -251,7 +251,7 @@ def test_the_bar_fills_as_the_residual_falls():
 
 
 def test_a_bar_survives_a_residual_that_is_not_known_yet():
-    """The paper's solver knows none before its first gradient."""
+    """The paper's solver has no residual before its first gradient."""
     with FitProgress(True, 1e-4) as bar:
         bar.begin("fit")
         for residual in (np.inf, 0.3, 0.01):

@@ -1,4 +1,4 @@
-"""The minimiser of the quadratic model, against the same model written in full matrices."""
+"""Compare the minimiser of the quadratic model to the same model in full matrices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALL = np.zeros(0, dtype=bool)
 
 
 def hessian(pairs):
-    """The limited-memory BFGS matrix by its recursion, one update after the other."""
+    """Return the limited-memory BFGS matrix by its recursion, one update after the other."""
     count = len(pairs) // 2
     steps, changes = pairs[:count], pairs[count:]
     if not count:

@@ -1,4 +1,4 @@
-"""Effects on the observation: against brute force, against mhn's oMHN, and files of both."""
+"""Compare effects on the observation to brute force and to oMHN of mhn; exchange files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ours(log_theta, items=None):
 
 
 def brute_force(theta, omega):
-    """P(S) of all sets: a recursion over the last step, with the observation rate of each state."""
+    """Return P(S) of all sets by a recursion that adds one item at a time to each state."""
     n = len(theta)
     sets = all_sets(n)
     reached = np.zeros(1 << n)
@@ -102,7 +102,7 @@ def test_files_of_mhn_come_back(tmp_path):
     lines = (tmp_path / "model.csv").read_text().splitlines()
     assert lines[-1].startswith('"Observation",')
     assert Model.from_mhn(tmp_path / "model.csv") == model
-    unlabelled = [",0,1", "0,-1.0,0.5", "1,0.25,-2.0", "2,0.75,0.0"]  # as mhn without events
+    unlabelled = [",0,1", "0,-1.0,0.5", "1,0.25,-2.0", "2,0.75,0.0"]  # without names
     (tmp_path / "plain.csv").write_text("\n".join(unlabelled))
     read = Model.from_mhn(tmp_path / "plain.csv")
     assert read.observation == ObservationEffects([0.75, 0.0])

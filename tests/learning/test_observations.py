@@ -1,4 +1,4 @@
-"""Kinds of observation compared by held-out likelihood, and what else asks about them."""
+"""Compare kinds of observation by held-out likelihood, and use them in other functions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sequela.questions import item_frequencies, time_posterior
 THETA = np.array([[-0.5, 1.5, 0.0], [0.0, -1.5, 0.0], [0.0, 0.0, -0.3]])
 
 
-# Three items say little about the distribution of times, eight independent ones a lot.
+# Three items say little about the distribution of times; eight independent items say a lot.
 CLOCKS = np.diag(np.linspace(-1.5, 0.5, 8))
 
 
@@ -65,7 +65,7 @@ def test_the_comparison_does_not_depend_on_the_number_of_threads():
 
 
 def test_effects_are_chosen_where_they_are_true_and_not_elsewhere():
-    """The items act only on the observation; a model without effects needs all interactions."""
+    """If items act only on the observation, a model without effects needs all interactions."""
     effects = ObservationEffects(np.array([1.5, -1.5, 1.0, -1.0, 1.2, -1.2]))
     kinds = [Exponential(), Gamma(3.0), "effects"]
     for truth, expected in ((effects, "effects"), (Exponential(), "exponential")):
@@ -76,7 +76,8 @@ def test_effects_are_chosen_where_they_are_true_and_not_elsewhere():
         assert isinstance(learned, ObservationEffects)
         whole = fit_observation_effects(data, 0.01, penalty_kind="l1", tol=1e-3)
         assert learned == whole.observation
-        # Signs of strong effects are learned if there are any, and no effect is invented.
+        # Strong effects are learned with the right sign. If there are no effects, the learned
+        # effects are small.
         size = np.sign(effects.omega) * learned.omega
         assert size.min() > 0.2 if truth is effects else np.abs(learned.omega).max() < 0.5
     assert json.loads(json.dumps(compared.to_json()))["table"][2]["chosen"] is False
@@ -98,7 +99,7 @@ def test_another_kind_needs_enough_nats_and_its_standard_error(gains, error, exp
     noise = np.tile([1.0, -1.0], size // 2)
     noise *= error / (noise.std(ddof=1) * np.sqrt(size))
     held_out = np.array([np.full(size, gain / size) + (gain != 0.0) * noise for gain in gains])
-    held_out += np.random.default_rng(1).normal(size=size)  # the same for all kinds
+    held_out += np.random.default_rng(1).normal(size=size)  # the same noise for all kinds
     assert _choose(held_out, (Exponential(), Gamma(2.0), "effects")) == expected
 
 
@@ -132,7 +133,7 @@ def test_wrong_comparisons_are_refused():
 
 @pytest.mark.parametrize("observation", [Gamma(0.7), Gamma(3.0), HeavyTailed(4.0)], ids=repr)
 def test_pseudo_times_agree_with_simulated_times(observation):
-    """Mean and quantiles of the times of draws with the same set; 200,000 draws in all."""
+    """Compare mean and quantiles with those of simulated samples that have the same set."""
     model = Model(THETA, observation=observation)
     draws = simulate(model, 200_000, random_state=1)
     values = draws.to_dataset().values

@@ -1,4 +1,4 @@
-"""The result of a fit is optimal by an independent gradient, and better than its start."""
+"""Fits are optimal, which an independent gradient shows, and better than their starts."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def random_table(seed, n, size):
     st.sampled_from([1, 2]),
 )
 def test_the_end_is_optimal(seed, n, size, penalty, stop_rate, n_starts):
-    """Compare with the gradient from dense linear algebra over all states, by differences."""
+    """Check the end by finite differences of a likelihood from dense algebra over all states."""
     X = random_table(seed, n, size)
     tol = 1e-4
     with quiet():
@@ -82,7 +82,7 @@ def test_the_end_is_optimal_where_times_are_known(seed, n, penalty, all_known):
 
 
 def test_the_papers_gradient_agrees():
-    """The mean over all orders of every set, written out (display above eq. 7)."""
+    """Check the end by the gradient of the paper: a mean over all orders (above eq. (7))."""
     X = random_table(3, 4, 25)
     learner = SetChain(0.02, tol=1e-6).fit(X)
     gradient = np.mean(
@@ -100,7 +100,7 @@ def test_every_iteration_is_an_ascent_from_the_independent_model(seed, n, penalt
     sets, counts = np.unique(X.astype(float), axis=0, return_counts=True)
     start = fit_independent(sets, counts / counts.sum())
     objective = learner.history_["objective"].to_numpy()
-    # A fit needs its start only as precisely as its own tolerance.
+    # The start is computed only as precisely as the fit needs it.
     assert objective[0] == pytest.approx(start.value, abs=1e-8)
     assert (np.diff(objective) >= 0.0).all()
     assert objective[-1] == learner.objective_
@@ -181,7 +181,7 @@ def test_the_arithmetic_has_a_limit_and_it_is_told():
 
 
 def minimised(evaluate_it, theta, penalty, *, tol, max_iter=500, unit=1.0):
-    """Loss plus penalty, minimised from theta: the last state and its info."""
+    """Minimise loss plus penalty from theta, and return the last state and its info."""
     objective = Closed(evaluate_it)
     solver = ProximalNewton(penalty, np.full_like(theta, unit))
     return solve(solver, objective, begin(solver, objective, theta), Limits(tol, max_iter))
@@ -190,7 +190,7 @@ def minimised(evaluate_it, theta, penalty, *, tol, max_iter=500, unit=1.0):
 @quick
 @given(st.integers(0, 2**31), st.integers(1, 6), st.floats(0.0, 1.0), st.sampled_from([1.0, 30.0]))
 def test_a_quadratic_with_a_known_end(seed, n, strength, condition):
-    """Separable: the solution is a soft threshold of the minimum, entry by entry."""
+    """The loss is a sum over entries, so the solution is the soft threshold of each centre."""
     rng = np.random.default_rng(seed)
     centre = rng.normal(0.0, 1.0, (n, n))
     curvature = rng.uniform(1.0, condition, (n, n))

@@ -1,4 +1,4 @@
-"""Fits to partly known samples are optimal by an independent gradient."""
+"""Fits to partly known samples are optimal, which an independent gradient shows."""
 
 import itertools
 
@@ -48,9 +48,9 @@ def test_a_fit_is_optimal(data):
 
 
 def test_a_fit_with_drawn_cells_is_optimal_within_its_error(monkeypatch):
-    """All lattices are beyond the budget: missing cells are drawn, and orders of complete samples.
+    """If all lattices are beyond the budget, missing cells and orders are drawn.
 
-    The exact gradient must be optimal within the floor, 4 standard errors of the largest entry.
+    The exact KKT residual of the result must be at most the Monte Carlo floor.
     """
     data = by_panels()
     monkeypatch.setattr(plan, "_LATTICE_WORK_OF_A_FIT", 0.0)

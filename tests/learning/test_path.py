@@ -119,7 +119,7 @@ def test_paths_that_make_no_sense_are_refused(data, options, words):
 
 @pytest.mark.parametrize("X", [[[1], [0], [0]], [[0, 0], [0, 0]]])
 def test_data_without_a_penalty_to_begin_with(X):
-    """One item, or nothing ever present: there is no interaction to begin with."""
+    """With one item, or with no item in any sample, no interaction can be learned."""
     for work in (lambda: path(X, n_penalties=3), lambda: SetChainCV(folds=2).fit(X)):
         with quiet(), pytest.raises(InputError, match=r"no interaction improves.*Give"):
             work()
@@ -173,7 +173,7 @@ def test_the_one_standard_error_rule(data, chosen):
 
 
 def test_held_out_likelihoods_are_of_samples_not_seen(data):
-    """With as many folds as samples there is only one assignment, which is computed by hand."""
+    """With as many folds as samples, each fold has one sample: compute the result by hand."""
     few = data.select_samples(range(12))
     with quiet():
         loo = SetChainCV([0.2, 0.05], folds=12, random_state=9, tol=1e-4).fit(few)

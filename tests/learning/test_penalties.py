@@ -1,4 +1,4 @@
-"""For every penalty, its value, proximal step and distance are consistent."""
+"""The value, the proximal step and the subdifferential of each penalty are consistent."""
 
 import contextlib
 
@@ -37,7 +37,7 @@ every_penalty = pytest.mark.parametrize("kind", KINDS)
 
 @st.composite
 def cases(draw):
-    """A theta, a support (with any diagonal), a strength and a seed."""
+    """Draw a theta, a support (with any diagonal), a strength and a seed."""
     n = draw(sizes)
     support = draw(arrays(bool, (n, n)))
     return draw(square(n)), support, draw(strengths), draw(st.integers(0, 2**31))
@@ -56,7 +56,7 @@ def weights_by_hand(kind, support, strength):
 
 
 def steps_from(seed, shape):
-    """One step for all entries, or one for each."""
+    """Return one step for all entries (even seeds), or a step for each entry (odd seeds)."""
     rng = np.random.default_rng(seed)
     return rng.uniform(0.01, 2.0, shape) if seed % 2 else float(rng.uniform(0.01, 2.0))
 
@@ -83,7 +83,7 @@ def test_value_is_that_of_the_weights(kind, case):
 @quick
 @given(case=cases())
 def test_prox_is_the_minimiser(kind, case):
-    """Compare each entry with every point of a fine grid; the problem is a sum over entries."""
+    """Compare each entry with all points of a fine grid; entries are minimised separately."""
     theta, support, strength, seed = case
     steps = steps_from(seed, theta.shape)
     found = made(kind, support, strength).prox(theta, steps)
@@ -106,7 +106,7 @@ def test_prox_is_the_minimiser(kind, case):
 @quick
 @given(case=cases())
 def test_nothing_near_the_proximal_step_costs_less(kind, case):
-    """Compare with values of the penalty, in directions that change all entries or one."""
+    """Compare the cost at the step with costs nearby, where all entries or one entry moved."""
     theta, support, strength, seed = case
     penalty = made(kind, support, strength)
     steps = steps_from(seed, theta.shape)
@@ -131,7 +131,7 @@ def test_nothing_near_the_proximal_step_costs_less(kind, case):
 def test_the_distance_is_zero_exactly_where_the_proximal_step_stays(kind, case):
     """If the penalty is finite and the distance is 0, theta = prox(theta + step * gradient).
 
-    An entry moves by the step times its distance, unless it reaches zero before.
+    Otherwise an entry moves by the step times its distance, or less if it reaches zero before.
     """
     theta, support, strength, seed = case
     penalty = made(kind, support, strength)
@@ -175,7 +175,7 @@ def test_nothing_is_changed_that_was_given(kind, case):
 @quick
 @given(case=cases())
 def test_without_a_step_nothing_moves(kind, case):
-    """AdaGrad does not move entries whose gradient has always been zero."""
+    """A step of 0 moves no entry: AdaGrad needs this for entries without a gradient."""
     theta, support, strength, seed = case
     penalty = made(kind, support, strength)
     assert np.array_equal(penalty.prox(theta, 0.0), theta)

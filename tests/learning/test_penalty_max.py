@@ -1,4 +1,4 @@
-"""The smallest penalty without interactions: below it there are some, at it there are none."""
+"""Test `penalty_max`, the smallest penalty at which a fit has no interactions."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_it_is_where_interactions_begin(seed):
 def test_it_is_the_largest_gradient(stop_rate):
     data = simulated(6, 200, 1).without_times()
     sets, counts = np.unique(data.values.astype(float), axis=0, return_counts=True)
-    # The unit of time does not matter; another test checks the fit at rate 1.
+    # Another rate of observation is another unit of time: log(rate) is added to log base rates.
     log_rates = fit_independent(sets, counts / counts.sum()).log_rates + np.log(stop_rate)
     observation = Exponential(stop_rate)
     gradient = evaluate(Model(np.diag(log_rates), observation=observation), data).gradient
@@ -41,7 +41,7 @@ def test_sets_beyond_the_budget_give_the_same():
     assert not small.exact_fits(6, 9)
     found = penalty_max(data, budget=small)
     assert found == pytest.approx(penalty_max(data), rel=1e-8)
-    assert found != penalty_max(data)  # the other method was used
+    assert found != penalty_max(data)  # so another method was used
 
 
 def test_very_large_sets():

@@ -77,7 +77,7 @@ def test_what_the_data_push_to_infinity_stays_finite():
     found = refit(model, never_together, tol=1e-6)
     assert found.converged
     assert -8.0 < found.model.theta[0, 1] < -2.0
-    # Close to the supremum: each of the three sets has probability 1/3.
+    # This is close to the supremum, at which each of the three sets has probability 1/3.
     assert found.log_likelihood == pytest.approx(120 * math.log(1 / 3), abs=2.5)
 
 
@@ -110,7 +110,7 @@ def test_other_fits_of_the_same_data_have_no_prior():
 
 
 def test_the_observation_is_that_of_the_model():
-    """Another rate of observation is another unit of time: base rates grow by that factor."""
+    """Another rate of observation is another unit of time: it multiplies all base rates."""
     model = fit(SETS, penalty=0.02)
     plain = refit(model, SETS, tol=1e-7)
     faster = model.theta + np.diag(np.full(3, np.log(2.0)))

@@ -14,7 +14,7 @@ from sequela.likelihood.objective import Objective
 from sequela.observation import Exponential
 from sequela.settings import Settings
 
-# Sets of 8 and more of 10 items are sampled; at known times they are refused.
+# Sets of 8 or more of the 10 items are sampled, or refused if their times are known.
 SMALL = Budget(work=2.0**8 * (6.0 * 10 + 10.0 * 8) - 1.0)
 SMALL_TIMED = Budget(work=Budget.exact_work(8, 10, timed=True) - 1.0)
 PENALTY = 0.02
@@ -59,7 +59,7 @@ def test_the_objective_is_right_within_its_error(learned, seed):
     exact = evaluate(learner.theta_, medium(seed), method="exact", gradient=False).value
     exact -= l1(learner.theta_, PENALTY)
     assert 0.0 < learner.objective_se_ < 0.01
-    # t with 7 degrees of freedom: beyond 6 once in 2,000.
+    # Student's t with 7 degrees of freedom exceeds 6 about once in 2,000 times.
     assert abs(learner.objective_ - exact) < 6.0 * learner.objective_se_
     best = SetChain(PENALTY, tol=1e-5).fit(medium(seed))
     assert exact > best.objective_ - 5e-3
@@ -85,7 +85,7 @@ def strong_theta(seed=0):
 
 
 def with_times():
-    """Four sets of 8 of 10 items and some small ones, all with their times."""
+    """Return four sets of 8 of 10 items and eight smaller sets, all with known times."""
     rng = np.random.default_rng(0)
     sets = [rng.permutation(10)[:8] for _ in range(4)]
     sets += [rng.permutation(10)[:k] for k in (0, 1, 2, 3, 4, 5, 1, 2)]
@@ -95,10 +95,10 @@ def with_times():
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_gradient_of_drawn_orders_is_unbiased(seed):
-    """At the theta of a new draw, the gradient is right within its reported error.
+    """At the theta where orders were drawn, the gradient is right within its reported error.
 
-    Entries depend on each other, so their mean square is not chi-square: in 120 fits without
-    times it lay between 0.7 and 1.5.
+    The errors of the entries depend on each other, so the mean of their squares does not follow a
+    chi-square distribution. In 120 fits without times it was between 0.7 and 1.5.
     """
     data = medium(seed)
     theta = strong_theta(seed)
@@ -197,7 +197,7 @@ def test_a_path_with_sampled_sets_ends_each_model_within_its_error():
 
 
 def test_a_fit_that_gives_up_components_ends_at_its_floor(monkeypatch):
-    """From then on all entries are free, and large sets are sampled, as with a small budget."""
+    """If a fit gives up components, all entries become free and large sets are sampled."""
     rng = np.random.default_rng(5)
     X = rng.random((60, 30)) < 0.1
     X[:, 1] |= X[:, 0]

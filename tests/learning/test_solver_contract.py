@@ -36,7 +36,7 @@ def curved(seed, n):
 
 
 def bowl(centre):
-    """Half the squared distance from a point."""
+    """Return an objective: half the squared distance from `centre`."""
     return Closed(lambda theta: (0.5 * float(np.sum((theta - centre) ** 2)), theta - centre))
 
 
@@ -70,7 +70,7 @@ def frozen_copy(state):
 
 
 def same_state(one, two):
-    """Whether two states are equal to the last bit."""
+    """Return whether two states are equal to the last bit."""
     for f in dataclasses.fields(one):
         a, b = getattr(one, f.name), getattr(two, f.name)
         if isinstance(a, tuple):
@@ -82,7 +82,7 @@ def same_state(one, two):
 
 
 def states(solver, objective, theta, steps):
-    """All states of a solver, including the first."""
+    """Return the state of a solver before its first step and after each of its steps."""
     found = [solver.init(objective, theta)]
     for _ in range(steps):
         moved, _ = solver.step(objective, found[-1])
@@ -157,7 +157,7 @@ def test_values_cannot_be_changed(value):
 @quick
 @given(seed=st.integers(0, 2**31), n=st.integers(1, 4))
 def test_a_step_leaves_the_state_as_it_was(name, seed, n):
-    """A step works with read-only arrays."""
+    """A step works on a state with read-only arrays and does not change it."""
     solver, objective = solvers(n, seed)[name], curved(seed, n)
     for state in states(solver, objective, np.zeros((n, n)), 5):
         given_state, before = frozen_copy(state), frozen_copy(state)
@@ -245,7 +245,7 @@ def test_it_ends_at_the_limit_of_iterations():
 
 
 def test_it_ends_where_there_is_no_ascent():
-    """An objective with a wrong gradient: the loss increases in every direction."""
+    """With a gradient of the wrong sign, every trial step increases the loss."""
     objective = Closed(lambda theta: (float(np.sum(theta**2)), -2.0 * theta))
     solver = solvers(2)["newton"]
     theta = np.ones((2, 2))
@@ -306,7 +306,7 @@ def test_it_ends_when_the_watcher_says_so_and_goes_on_to_the_same_bits(after):
 
 @pytest.mark.parametrize("after", [0, 1, 150, 250])
 def test_adagrad_ends_when_the_watcher_says_so_and_goes_on_to_the_same_bits(after):
-    """Also in the second of the windows in which an entry must move."""
+    """Stop in the first or the second window of 200 iterations of the stopping rule."""
     solver, objective = solvers(3)["adagrad"], curved(5, 3)
     limits = Limits(tol=1e-6, max_iter=300)
     start = solver.init(objective, np.zeros((3, 3))), Info(evaluations=1)
@@ -333,7 +333,7 @@ def test_adagrad_ends_settled_or_after_its_epochs():
     assert info.status is Status.EPOCHS_DONE
     assert not state.settled
     assert info.iterations == 199
-    # The first phase of the paper always has all of its epochs.
+    # The first phase of the paper always runs all of its epochs.
     base_rates = solvers(2)["adagrad of base rates"]
     start = base_rates.init(objective, np.zeros((2, 2))), Info(evaluations=1)
     state, info = descend_by_gradients(base_rates, objective, start, Limits(1e-6, 450))
@@ -365,7 +365,7 @@ def test_a_run_that_had_ended_ends_the_same_way_again(state, status):
 @pytest.mark.parametrize("beyond", [np.nan, 0.0, np.inf], ids=["nan", "zero", "infinite"])
 @pytest.mark.parametrize("edge", [3.0, 0.4, 1e-3])
 def test_a_line_search_shortens_a_step_into_the_infinite(edge, beyond):
-    """The full step leads to an infinite loss; the gradient there must not matter."""
+    """The full step leads to an infinite loss; the gradient there must not be used."""
     centre = np.full((2, 2), 5.0)
 
     def function(theta):
@@ -389,7 +389,7 @@ def test_a_line_search_shortens_a_step_into_the_infinite(edge, beyond):
 @quick
 @given(seed=st.integers(0, 2**31), n=st.integers(1, 4), edge=st.floats(0.05, 2.0))
 def test_a_run_along_the_edge_ends_inside(seed, n, edge):
-    """The minimum may be where the loss is infinite; then the run ends without an exception."""
+    """Even if the loss is infinite at the minimum, the run ends without an exception."""
     smooth = curved(seed, n)
 
     def function(theta):
@@ -455,7 +455,7 @@ CENTRE = np.array([[0.5, 1.0], [0.05, -0.3]])
 
 
 def test_it_ends_at_the_monte_carlo_floor():
-    """Orders are doubled up to their limit, and the fresh gradient is optimal within its error."""
+    """The number of orders doubles up to 64; the last gradient is optimal within its error."""
     objective, solver = Sampled(CENTRE, error=0.08), solvers(2)["newton"]
     state, info = solve(solver, objective, begin(solver, objective, np.zeros((2, 2))), LIMITS)
     assert info.status is Status.AT_MONTE_CARLO_FLOOR

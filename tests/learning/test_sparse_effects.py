@@ -1,4 +1,4 @@
-"""Effects on the observation with an L1 penalty: optimality, and what they recover."""
+"""Effects on the observation with an L1 penalty: fits are optimal and recover true effects."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def loss(point, counts):
 
 
 def slope(point, counts, step=1e-5):
-    """Central differences of the loss."""
+    """Return the gradient of the loss by central differences."""
     found = np.zeros(point.shape)
     for at in np.ndindex(point.shape):
         change = np.zeros(point.shape)
@@ -109,7 +109,7 @@ def test_proximal_gradient_steps_find_the_same_model(learned):
 
 
 def test_effects_are_recovered_from_many_samples():
-    """With six items the sparsest model is the true one; the symmetric penalty finds another."""
+    """With six items, the L1 penalty finds the true model; the symmetric penalty does not."""
     omega = np.array([1.5, -1.0, 0.8, 0.0, 0.0, -1.2])
     theta = np.diag(np.linspace(-1.0, 0.5, 6))
     theta[0, 3], theta[4, 1] = 2.0, -1.5

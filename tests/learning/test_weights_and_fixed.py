@@ -234,7 +234,7 @@ def test_everything_that_learns_again_keeps_them():
 
 
 def test_fixed_interactions_of_large_sets(tmp_path):
-    """Sets by components: the working set must know entries that are not zero and do not move."""
+    """The components of large sets must contain fixed interactions that are not zero."""
     theta = np.diag(np.full(24, -0.2))
     data = simulated(24, 60, 1, base=0.6, sparsity=0.98).without_times()
     assert data.set_sizes.max() > 14

@@ -1,4 +1,4 @@
-"""What the tests in a browser share: where it is, and a page that records what goes wrong."""
+"""Helpers for tests in a browser: start it, and open a report and record its errors."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ LOCAL = ("file:", "data:", "blob:", "about:")
 
 
 def launch():
-    """Start the browser, or skip with the reason."""
+    """Start the browser and return it with its manager, or skip the test."""
     sync = pytest.importorskip(
         "playwright.sync_api", reason="the browser tests need playwright: pip install playwright"
     )
@@ -24,7 +24,7 @@ def launch():
 
 @contextmanager
 def opened(browser, path, **options):
-    """Open a report; fail if anything is written to the console, thrown, or requested."""
+    """Open a report; fail if it logs to the console, throws, opens a dialog or requests a URL."""
     context = browser.new_context(**{"viewport": {"width": 1440, "height": 1000}, **options})
     context.set_default_timeout(90_000)
     page = context.new_page()

@@ -25,7 +25,7 @@ PAGE = Path(__file__).parents[2] / "page"
 NODE = shutil.which("node")
 
 pytestmark = pytest.mark.skipif(
-    NODE is None or not PAGE.exists(), reason="node, or the source of the page, is not there"
+    NODE is None or not PAGE.exists(), reason="Node.js is not installed, or there is no folder page"
 )
 
 
@@ -119,7 +119,7 @@ def test_the_page_answers_as_python_does(asked, place):
 
 
 def mean_over(models, labels, times):
-    """The answers of each model, averaged: times, past, and what comes next."""
+    """Return the means over the models of their answers: times, arrivals so far, next items."""
     found = [time_posterior(model, labels) for model in models]
     row = np.isin(models[0].items, labels)[None, :]
     data = Dataset(row, items=models[0].items)
@@ -158,7 +158,7 @@ def test_the_page_averages_over_the_draws_that_it_holds(n, k, rate):
 
     for name in ("density", "cumulative", "mean", "sd", "before", "place", "arrival"):
         close(answer[name], expected[name])
-    # A quantile of the mixture: the mean of the cumulative distributions there is p.
+    # At a quantile of the mixture, the mean of the cumulative distributions is p.
     parts = [time_posterior(model, labels) for model in models]
     for t, p in zip(answer["quantiles"], (0.05, 0.5, 0.95), strict=True):
         close(np.mean([one.density([t])["cumulative"].iloc[0] for one in parts]), p)

@@ -56,7 +56,7 @@ def write(folder, model, samples, *, labels=None, pairs=True):
 
 
 def guessed_times(data):
-    """Times that look like pseudo-times; the test does not need 8,000 computed ones."""
+    """Return invented pseudo-times: the test does not need computed ones of 8,000 samples."""
     mean = (1.0 + data.set_sizes) / (1.0 + data.set_sizes.mean())
     return pd.DataFrame({"mean": mean, "q05": 0.4 * mean, "q95": 2.0 * mean})
 
@@ -78,7 +78,10 @@ def usual(tmp_path_factory):
 
 
 def downloaded(page, button):
-    """The file that a button saves. A busy browser may lose a download, so it is asked again."""
+    """Return the path of the file that a button saves.
+
+    A busy browser may lose a download, so the button is clicked up to four times.
+    """
     from playwright.sync_api import TimeoutError as NoDownload
 
     for left in (3, 2, 1, 0):
@@ -251,7 +254,7 @@ def test_checked_orders_come_first_and_the_others_are_marked(browser, tmp_path):
 
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory):
-    """A posterior with survival times, another cohort, and findings of a check."""
+    """Return a report of a posterior with all optional parts, and the posterior."""
     theta = example_theta()
     data = simulate(theta, 60, random_state=3).to_dataset().without_times()
     posterior = made_posterior(data, draws=8)
@@ -402,7 +405,7 @@ def test_a_patient_is_put_together_from_items(browser, usual):
         figure = section.locator("[data-figure=next-items] svg").text_content()
         assert best.index[0] in figure
         assert f"{100 * best.iloc[0]:.0f}%" in figure or f"{100 * best.iloc[0]:.1f}%" in figure
-        # A sample of the cohort, by its name.
+        # Choose a sample of the cohort by its name.
         section.locator("input[type=search]").nth(0).fill("17")
         section.locator(".found button").first.click()
         assert section.locator(".patient-set").inner_text().startswith("Sample")
@@ -424,7 +427,7 @@ def test_figures_and_tables_are_downloaded(browser, usual):
             root = ET.fromstring(saved.read_bytes())  # noqa: S314 - our own page
             assert root.tag.endswith("svg")
             assert len(list(root.iter())) > 5
-        # Figures are saved in light colours, also if the page is dark.
+        # Figures are saved in light colours even if the page is dark.
         page.click("nav button")
         saved = downloaded(page, page.locator("[data-figure=theta]").get_by_label("as SVG"))
         assert 'fill="rgb(255, 255, 255)"' in saved.read_text()

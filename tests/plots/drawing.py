@@ -47,7 +47,7 @@ def ticks(axis):
 
 
 def texts(ax):
-    """All texts in the axes and their panels."""
+    """Return all texts in the axes and their panels."""
     import matplotlib.text
 
     return [x.get_text() for x in ax.findobj(matplotlib.text.Text) if x.get_text()]
@@ -78,7 +78,7 @@ def assert_nothing_is_cut_off(ax):
 
 
 def boxes(found):
-    """The places of texts in pixels, without the lines that lead to them."""
+    """Return the boxes of texts in pixels, without the lines that connect them to points."""
     from matplotlib.text import Text
 
     placed = []

@@ -1,4 +1,4 @@
-"""Held-out likelihood against the penalty."""
+"""The plot of the held-out likelihood against the penalty."""
 
 import pandas as pd
 import pytest

@@ -1,4 +1,4 @@
-"""Observed against expected: items, pairs, set sizes."""
+"""Plots of observed against expected numbers: items, pairs, set sizes."""
 
 import numpy as np
 import pandas as pd

@@ -24,7 +24,7 @@ def orders_of(probability, se=0.0, observed=0.5, labels=None):
 
 
 def ladder(n):
-    """Orders in which item n - 1 comes first, then n - 2, ..."""
+    """Return probabilities by which item n - 1 comes first, then n - 2, and so on."""
     k = np.arange(n)
     found = 0.5 + 0.4 * (k[:, None] - k[None, :]) / n
     np.fill_diagonal(found, np.nan)
@@ -55,7 +55,7 @@ def test_real_orders_are_drawn():
     drawn = np.asarray(ax.images[0].get_array())
     off = ~np.eye(len(rows), dtype=bool)
     np.testing.assert_array_equal(drawn[off], orders.probability.loc[rows, rows].to_numpy()[off])
-    assert "grey" not in ax.get_xlabel()  # all pairs are exact, and all are observed
+    assert "grey" not in ax.get_xlabel()  # all pairs are exact, and none is rare
     assert_nothing_is_cut_off(ax)
 
 
@@ -78,7 +78,7 @@ def test_uncertain_and_rare_cells_fade():
     observed[1, 2] = observed[2, 1] = 0.002
     ax = plot_order_matrix(orders_of(ladder(3), se, observed), uncertain=0.1, rare=0.01)
     alpha = ax.images[0].get_alpha()
-    # Sorted, the items stand in the order 2, 1, 0.
+    # The plot sorts the items: 2, 1, 0.
     assert alpha[1, 2] == pytest.approx(0.5)
     assert 0.0 < alpha[0, 2] < 0.2
     assert alpha[0, 1] == pytest.approx(0.2)

@@ -1,4 +1,4 @@
-"""Interactions and likelihood along the penalty."""
+"""The plot of interactions and likelihood against the penalty."""
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from sequela.plots.style import INHIBITS, PROMOTES
 
 
 def made(penalties=(0.1, 0.03, 0.01), n=4, items=None, seed=0):
-    """A path along which interactions grow; at its end all are present."""
+    """Return a path along which all interactions grow from 0 to their final values."""
     rng = np.random.default_rng(seed)
     final = rng.normal(size=(n, n))
     steps = np.linspace(0.0, 1.0, len(penalties))

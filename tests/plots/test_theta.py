@@ -94,7 +94,7 @@ def test_linked_items_stand_together():
 
 
 def test_what_acts_comes_before_what_it_acts_on():
-    # A cascade, shuffled.
+    # A cascade of items in a shuffled order.
     n = 12
     shuffled = np.random.default_rng(3).permutation(n)
     effects = np.zeros((n, n))

@@ -193,7 +193,7 @@ def test_the_clock_curve_shows_its_table(plt):
     line = mine.containers[0].lines[0]
     ordered = table.sort_index()
     np.testing.assert_allclose(line.get_xydata(), np.c_[ordered.index, ordered["variance"]])
-    assert mine.lines[0].get_ydata()[0] == pytest.approx(1.0)  # without items, at rate 1
+    assert mine.lines[0].get_ydata()[0] == pytest.approx(1.0)  # without items, if the rate is 1
     assert "without items" in texts(mine)
 
 
@@ -205,7 +205,7 @@ def test_a_long_clock_curve_is_logarithmic():
     ax = plot_clock_curve(table)
     assert ax.get_xscale() == "symlog"
     assert ticks(ax.xaxis) == ["0", "10", "400"]
-    assert ax.lines[0].get_ydata()[0] == pytest.approx(0.25)  # another observation rate
+    assert ax.lines[0].get_ydata()[0] == pytest.approx(0.25)  # the rate of observation is not 1
     assert_nothing_is_cut_off(ax)
     with pytest.raises(InputError, match=r"no column 'se'.*clock_curve\(model\)"):
         plot_clock_curve(table.drop(columns="se"))

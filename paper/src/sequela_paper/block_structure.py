@@ -1,4 +1,4 @@
-"""Figure 11 (appendix G): in theta of many items a small block interacts; the others are clocks.
+"""Figure 11 (appendix G): of many items only a small block interacts; the others are clocks.
 
 Items are sorted by frequency. The share of all interaction (the sum of absolute effects) among the
 first b items is compared with the share for a random order of the items.
@@ -34,7 +34,7 @@ _SHOWN = 35
 
 
 def task(*, folder: str, n: int, seed: int) -> dict[str, Any]:
-    """Learn a model of the n most frequent items, and measure how much of it is in a block.
+    """Learn a model of the n most frequent items, and measure how much interaction a block has.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def cases(settings: Settings) -> list[dict[str, Any]]:
 
 
 def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001
-    """Return the interactions, the items, and the shares within the first b of them."""
+    """Return tables of the interactions, the items, the shares among the first b, and the fit."""
     one: Any = results.iloc[0]
     items = np.array(one["items"], dtype=object)
     n = items.size
@@ -176,7 +176,7 @@ def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
     ax.set_xlim(0.0, len(items))
     ax.set_ylim(0.0, 1.02)
     finish(ax, x="first b items", y="share of all interaction among them", legend=False)
-    # There is no room inside the axes.
+    # There is no room for the legend inside the axes.
     ax.legend(fontsize=SMALL, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
 
@@ -265,8 +265,8 @@ EXPERIMENTS = {
         judge=judge,
         data=GLIOBLASTOMA,
         differs="The paper shows a picture, and we measure the size of the block. Rare items have "
-        "no interactions partly because of the penalty: the gradient of an effect of a rare item "
-        "is at most about the frequency of the item, and for the last items this frequency is only "
+        "no interactions partly because of the penalty. The gradient of an effect of a rare item "
+        "is at most about the frequency of the item. For the last items, this frequency is only "
         "a little above lambda.",
     )
 }

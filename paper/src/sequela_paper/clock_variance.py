@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPERIMENTS", "adjusted_theta", "pair_log_probabilities", "task", "time_variances"]
 
-# The paper's numbers of items and two larger ones, at which the variance is close to its limit 1/m.
+# The numbers of items in the paper, and two larger numbers, at which the variance falls as 1/m.
 _SIZES = (5, 10, 20, 50, 100)
 _BEYOND = (300, 1000)
 _SAMPLES = 1000
@@ -55,8 +55,8 @@ def adjusted_theta(gamma: float, theta: float = _THETA) -> float:
     A single item with diagonal `theta` is observed with probability w / (1 + w), w = exp(theta).
     """
     aim = 1.0 / (1.0 + math.exp(-theta))
-    # With infinite attraction the pair is one item of rate 2a. With infinite repulsion only the
-    # first item is observed. Both limits are well within the bracket.
+    # With infinite attraction both items come together, at rate 2 exp(x). With infinite repulsion
+    # only one item comes. The solutions for both limits are well within the bracket.
     found = brentq(lambda x: _pair_frequency(x, gamma) - aim, theta - 5.0, theta + 5.0, xtol=1e-14)
     return float(found)
 
@@ -71,19 +71,21 @@ def _pair_frequency(diagonal: float, gamma: float) -> float:
 def pair_log_probabilities(
     diagonal: float, gamma: float, times: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the log-probabilities of a pair at given times: none, one of the two, and both.
+    """Return the log-probabilities of a pair at given times: none, only this item, and both.
 
-    The first item comes at rate 2a, a = exp(diagonal), the other then at rate b = a exp(gamma)::
+    The first item comes at rate 2a, where a = exp(diagonal). The other item then comes at rate
+    b = a exp(gamma). Here "this" is one given item of the pair::
 
         p(none)         = exp(-2 a t)
         p(only this)    = a (exp(-2 a t) - exp(-b t)) / (b - 2 a)
         p(both)         = 1 - (b exp(-2 a t) - 2 a exp(-b t)) / (b - 2 a)
 
-    for all gamma but log 2, where the formulas have a removable pole.
+    The formulas hold for all gamma except log 2, where they divide 0 by 0.
 
     Returns
     -------
     array, (3, times)
+        One row each for none, only this item, and both.
     """
     total, second = 2.0 * math.exp(diagonal), math.exp(diagonal + gamma)
     slow, gap = min(total, second), abs(second - total)
@@ -102,7 +104,7 @@ def time_variances(log_likelihood: NDArray[np.float64], nodes: int = _NODES) -> 
     mass = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
     mass /= mass.sum(axis=1, keepdims=True)
     mean = mass @ times
-    # Squares around the mean: a difference of moments would lose digits.
+    # Sum squares around the mean, because a difference of moments would lose digits.
     found: NDArray[np.float64] = (mass * (times - mean[:, None]) ** 2).sum(axis=1)
     return found
 
@@ -179,7 +181,7 @@ def _pairs_log_likelihood(
 
 
 def _line_cases(settings: Settings, lines: Mapping[str, float | None]) -> list[dict[str, Any]]:
-    """Return the cases of some lines. They take seconds, so there is no quick version."""
+    """Return the cases of the given lines; they take seconds, so there is no quick version."""
     del settings
     return [
         {"setting": name, "gamma": gamma, "m": m, "samples": _SAMPLES}
@@ -258,7 +260,7 @@ def _log_ratio(one: tuple[float, float], two: tuple[float, float]) -> tuple[floa
 
 
 def _slopes(table: pd.DataFrame, low: int, high: int) -> dict[str, tuple[float, float]]:
-    """Return the slope of log variance against log m between two m, with standard errors."""
+    """Return each line's slope of log variance against log m, from m = low to high, with errors."""
     steps = math.log(high / low)
     found = {}
     for name in table["setting"].unique():
@@ -268,7 +270,7 @@ def _slopes(table: pd.DataFrame, low: int, high: int) -> dict[str, tuple[float, 
 
 
 def _is_one_over(slopes: Mapping[str, tuple[float, float]]) -> bool:
-    """Return whether all slopes are -1 within three standard errors."""
+    """Return whether all slopes are -1 within 0.1 + 3 standard errors, which must be below 0.5."""
     return all(abs(slope + 1.0) < 0.1 + 3.0 * error < 0.5 for slope, error in slopes.values())
 
 
@@ -385,7 +387,7 @@ def _effect(table: pd.DataFrame, setting: str, base: str) -> tuple[float, float]
 
 
 def _frequency_error(table: pd.DataFrame) -> float:
-    """Return the largest difference of the frequency of an item from that of a single item."""
+    """Return the largest difference in frequency between an item in a pair and a single item."""
     aim = 1.0 / (1.0 + math.exp(-_THETA))
     return float((table[["least_frequency", "most_frequency"]] - aim).abs().to_numpy().max())
 

@@ -30,7 +30,7 @@ _SETTINGS = ("quick", "repeats", "solver", "solver_repeats", "data", "seed")
 )  # fmt: skip
 @click.option(
     "--solver", type=click.Choice(["ours", "adagrad", "both"]),
-    help="The solver: that of this package (ours), that of the paper (adagrad), or both. Default: "
+    help="The solver of this package (ours), the solver of the paper (adagrad), or both. Default: "
     "both if the claim depends on the solver.",
 )  # fmt: skip
 @click.option(
@@ -40,7 +40,7 @@ _SETTINGS = ("quick", "repeats", "solver", "solver_repeats", "data", "seed")
 )  # fmt: skip
 @click.option(
     "--data", type=click.Path(path_type=Path),
-    help="Folder with gbm/ and synthetic/. Default: the environment variable SEQUELA_DATA.",
+    help="Folder that contains gbm and synthetic. Default: the environment variable SEQUELA_DATA.",
 )  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=2021, show_default=True)
 @click.option(
@@ -133,9 +133,9 @@ def show(report: dict[str, Any]) -> None:
     console = make_console()
     if not report["finished"]:
         console.print(
-            f"{report['name']}: this share is done, but other shares are missing. When all are "
-            "done, run the same command with --collect instead of --index and --of (folder "
-            f"{report['folder']})",
+            f"{report['name']}: this share is done and recorded in {report['folder']}, but other "
+            "shares are missing. When all are done, run the same command with --collect instead of "
+            "--index and --of",
             soft_wrap=True,
         )
         return
@@ -143,8 +143,8 @@ def show(report: dict[str, Any]) -> None:
     console.print(f"{report['word']}: {report['verdict']}", soft_wrap=True)
     spent = report["spent"]
     console.print(
-        f"{spent['repeats']} repeats, {spent['work_seconds']:.0f} s of work, "
-        f"{spent['wall_seconds']:.0f} s this time; in {report['folder']}: "
+        f"{spent['repeats']} repeats took {spent['work_seconds']:.0f} s of work in total; this run "
+        f"took {spent['wall_seconds']:.0f} s. Files in {report['folder']}: "
         + ", ".join(report["files"]),
         soft_wrap=True,
     )

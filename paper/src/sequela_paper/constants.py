@@ -1,7 +1,8 @@
 """Figure 5: the best rates of clock items for given observation times (appendix B).
 
 The constants of Theorem 1 are closed formulas. Simulations check that the bounds of the theorem
-hold: clock items are drawn at a fixed time, and the posteriors of the time are compared with it.
+hold: clock items are drawn at a fixed time, and the posteriors of the time are compared with this
+time.
 """
 
 from __future__ import annotations
@@ -65,8 +66,9 @@ def _trial(rng: np.random.Generator, w: float, t: float, m: int, draws: int) -> 
         "w": w,
         "m": m,
         "draws": draws,
-        # The proof of Theorem 1 needs 1 - r >= exp(-w t) / 2. The proof derives it from this
-        # condition, which defines m_0 of the theorem. (The m_3 that the paper prints is too small.)
+        # The proof of Theorem 1 needs 1 - r >= exp(-w t) / 2, where r is the share of the items
+        # that are present. The proof derives this from the condition below, which defines m_0. (The
+        # m_3 that the paper prints is too small.)
         "enough": bool(math.sqrt(math.log(m) / m) <= math.exp(-w * t) / 2.0),
         "m_variance": float(m * moments[:, 1].mean()),
         "m_variance_se": float(m * moments[:, 1].std(ddof=1) / math.sqrt(draws)),
@@ -79,8 +81,8 @@ def _trial(rng: np.random.Generator, w: float, t: float, m: int, draws: int) -> 
 
 
 def _cases(settings: Settings) -> list[dict[str, Any]]:
-    # The best rates for the four times; each rate is used at all four times. The minimum of C2 is
-    # at (2 - w t) exp(w t) = 1, that is w t = 1.84.
+    # Each time has a best rate, and all four best rates are used at each time. The minimum of C2
+    # is at (2 - w t) exp(w t) = 1, that is w t = 1.84.
     return [
         {
             "t": t,

@@ -30,8 +30,8 @@ class Settings:
     repeats : int or None
         Number of repetitions. None means as many as in the paper, or a few if `quick`.
     solver : {"ours", "adagrad", "both"} or None
-        The solver: that of this package, that of the paper, or both. None means both if the claim
-        depends on the solver.
+        The solver of this package ("ours"), the solver of the paper ("adagrad"), or both. None
+        means both if the claim depends on the solver.
     solver_repeats : int or None
         Number of repetitions of the paper's solver if both solvers run. The paper's solver is about
         a hundred times slower.

@@ -67,7 +67,7 @@ class _OutOfTimeError(Exception):
 
 
 class FullStateSpace:
-    """The mean log-likelihood of a data set through the whole distribution over 2^n sets.
+    """The mean log-likelihood of a data set, from the probabilities of all 2^n sets.
 
     Parameters
     ----------
@@ -106,7 +106,8 @@ class FullStateSpace:
         q = solve(slope, transposed=True)
         gradient = np.empty((n, n))
         for j in range(n):
-            # q' (dQ / d theta_ij) p: the flow of item j out of sets with i, or all sets if i = j.
+            # An entry is q' (dQ / d theta_ij) p: the flow of item j out of the sets that contain i,
+            # or out of all sets if i = j.
             flow = solve.rates_of(j) * p
             without, with_ = _halves(q, j)
             _halves(flow, j)[0][...] *= with_ - without
@@ -190,7 +191,7 @@ class FullStateSpace:
 
 
 class _Substitution:
-    """Solve (I - Q) x = right, or with the transposed matrix, from a table of all rates."""
+    """Solve (I - Q) x = right, or the transposed system, with a table of all rates."""
 
     def __init__(self, weights: NDArray[np.float64], levels: list[_Level]) -> None:
         n = len(weights)
@@ -240,7 +241,7 @@ class _Sweeps:
         return x
 
     def _apply(self, x: NDArray[np.float64], *, transposed: bool) -> NDArray[np.float64]:
-        """Return R x, the sum of a Kronecker product for each item (their eq. 4)."""
+        """Return R x, a sum of one Kronecker product per item (eq. 4 of Schill et al.)."""
         n = len(self.weights)
         result = np.zeros_like(x)
         for j in range(n):
@@ -271,13 +272,13 @@ def _rates_of(weights: NDArray[np.float64], j: int) -> NDArray[np.float64]:
 
 
 def _halves(x: NDArray[np.float64], j: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the entries of the sets without item j, and of those with it, as views."""
+    """Return two views: the entries of the sets without item j, and of the sets with item j."""
     split = x.reshape(-1, 2, 1 << j)
     return split[:, 0], split[:, 1]
 
 
 def _sums_with_each(x: NDArray[np.float64], n: int, j: int) -> NDArray[np.float64]:
-    """Return the sum of x over the sets with each item; for item j, over all sets."""
+    """Return for each item i the sum of x over the sets with i; for i = j, over all sets."""
     sums = np.empty(n)
     for i in reversed(range(n)):
         half = 1 << i

@@ -1,10 +1,10 @@
 """Figure 3: which of two genetic alterations came first, against the number of items (section 5.2).
 
-A model of a pair and the n - 2 most frequent other items is learned from a random start. Then the
-share of sequences in which the first item arrived before the second, given both, is computed:
-exactly if few items act on the pair, otherwise from 10^6 sequences. A repetition is another start.
-In addition to the paper, the order is compared with its reverse
-(`sequela.questions.rival_orders`), which gives the evidence for it in nats.
+A model of a pair and the n - 2 most frequent other items is learned from a random start. Among
+the sequences that have both items of the pair, the share with the first item before the second is
+computed: exactly if few items act on the pair, otherwise from 10^6 sequences. Each repetition has
+another start. In addition to the paper, the order is compared with its reverse
+(`sequela.questions.rival_orders`), which gives the evidence for the order in nats.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def cases(settings: Settings) -> list[dict[str, Any]]:
         sizes = dict.fromkeys(_QUICK if settings.quick else _SIZES, ours)
         if not settings.quick:
             sizes |= {size: min(ours, most) for size, most in _BEYOND.items()}
-        # Start with the largest, so that no core waits for them at the end.
+        # Start with the most items, so that no core waits for long fits at the end.
         for others, count in sorted(sizes.items(), reverse=True):
             if others <= 100 or others == _EVIDENCE_UP_TO:
                 found += [
@@ -161,7 +161,7 @@ def _evidence(samples: Any, pair: tuple[str, str], seed: int) -> dict[str, Any]:
     }
 
 
-def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001 - as all of them
+def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001 - not used here
     """Return one row per pair and repetition, their means, and the evidence for each order."""
     fits = results[results["kind"] != _EVIDENCE]
     rows = []
@@ -203,7 +203,7 @@ def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001
 
 
 def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
-    """Draw for each pair, above, the shares of sequences with their range; below, the evidence."""
+    """Draw for each pair the shares of sequences with their range; below, draw the evidence."""
     whole, summary = tables["fig3"], tables["fig3_summary"]
     evidence = tables.get("fig3_evidence")
     figure, axes = panels(2 if evidence is not None else 1, 4, width=2.7, height=2.4)
@@ -254,7 +254,7 @@ def _draw_evidence(ax: Any, part: pd.DataFrame, column: int, *, wide: bool) -> N
 
 
 def _x(others: pd.Series) -> NDArray[np.float64]:
-    """Compress the axis above 100."""
+    """Return the places of numbers of items on an axis that is compressed above 100."""
     given = np.asarray(others, dtype=float)
     return np.where(given <= 100, given, 100 + 0.2 * (given - 100))
 
@@ -267,7 +267,7 @@ def _ticks(ax: Any, *, wide: bool) -> None:
 
 
 def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """Compare each pair with the paper: the repetitions with the most items, and the evidence."""
+    """Compare each pair with the paper, by the repetitions with most items and by the evidence."""
     summary = tables["fig3_summary"]
     evidence = tables.get("fig3_evidence")
     solver = _OURS if (summary["solver"] == _OURS).any() else _PAPER

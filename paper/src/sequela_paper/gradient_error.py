@@ -2,8 +2,8 @@
 
 theta is the result of 100 epochs of ascent with exact gradients. At this theta the gradient is
 estimated by Metropolis-Hastings with the uniform and the informed proposal (Algorithm 2), with one
-chain per sample. The estimates are compared with the exact gradient. So are the estimates of the
-relocation sampler of this package, with as many sweeps as the other samplers have draws.
+chain per sample. The relocation sampler of this package also estimates it, with as many sweeps as
+the other samplers have draws. All estimates are compared with the exact gradient.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ LABELS = {
     "informed": "informed proposal",
     "relocation": "relocation (ours), sweeps",
 }
-# Section 5: step 1, 50 epochs of base rates first, interactions uniform in [-0.2, 0.2].
+# As in section 5, the step is 1, the first 50 epochs learn only base rates, and interactions start
+# uniform in [-0.2, 0.2]. Then 100 epochs learn all entries.
 _DIAGONAL_EPOCHS = 50
 _EPOCHS = 100
 _WIDTH = 0.2
@@ -79,7 +80,8 @@ def task(
     Returns
     -------
     dict
-        For each sampler the errors by number of draws, and the seconds; "interactions" of theta.
+        For each sampler, the error and the seconds at each number of draws. Also the number of
+        interactions of theta, and the norm of the exact gradient.
     """
     data, _ = synthetic("two", folder)
     chosen = data.select_items(data.items[:n]).without_times()
@@ -136,7 +138,7 @@ def _gradient(likelihood: Likelihood, theta: NDArray[np.float64]) -> NDArray[np.
 
 
 def _ascend(likelihood: Likelihood, penalty: float, seed: int) -> NDArray[np.float64]:
-    """Return theta after 50 epochs of base rates and 100 of all entries, as in section 5."""
+    """Return theta after 50 epochs that learn base rates and 100 that learn all entries."""
     n = likelihood.data.n_items
     objective = _ExactGradient(likelihood)
 
@@ -176,7 +178,7 @@ def cases(settings: Settings) -> list[dict[str, Any]]:
 
 
 def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001
-    """Return mean errors with standard errors, and the ratios of the two proposals' errors."""
+    """Return mean errors, and the ratios of the uniform proposal's error to the others' errors."""
     rows = [
         {
             "repeat": repeat, "penalty": one["penalty"], "n": one["n"], "sampler": name,
@@ -220,7 +222,7 @@ def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001
 
 
 def _log_mean(errors: pd.Series[float]) -> float:
-    """Return the mean logarithm over the numbers of draws: one number per repeat."""
+    """Return the mean of the logarithms of the errors, over the numbers of draws."""
     return float(np.log(errors.to_numpy()).mean())
 
 
@@ -304,7 +306,7 @@ EXPERIMENTS = {
         "and without a penalty. The verdict is about the penalised ascent (step 1, lambda 0.01, as "
         "in section 5). We add our relocation sampler, with as many sweeps as the other samplers "
         "have draws. A sweep takes longer than a draw. "
-        "Algorithm 2 puts an item before all items that it promotes. In sets with other items, "
-        "whose positions are free, this is too early.",
+        "Algorithm 2 tends to put an item before all items that it promotes. If a set also has "
+        "items that do not interact, it puts the promoting item too early.",
     )
 }

@@ -47,9 +47,9 @@ CLAIM_SIZE = 20
 # The published program stops after this many iterations.
 _ITERATIONS = 3000
 _PROBE = 10
-_FEW = 100  # iterations that are always done, even beyond the time limit
+_FEW = 100  # fits of at most this many iterations have no time limit
 _DIAGONAL = 50
-# Fits that take fewer seconds are timed several times; the median is used.
+# Fits that take fewer than _SHORT seconds are timed _RUNS times, and the median is used.
 _SHORT = 3.0
 _RUNS = 3
 
@@ -70,7 +70,7 @@ def task(
     folder : str
         The data folder.
     sizes, full_sizes : list of int
-        Numbers of items for the two sampling methods, and for the method over all sets.
+        Numbers of items for our solver and the paper's, and for the method over all sets.
     iterations : int
         Largest number of iterations of the paper's solver that are actually run.
     time_limit : float
@@ -125,7 +125,7 @@ def _fit(data: Dataset, seed: int, **options: Any) -> tuple[Any, float]:
 def _row(
     method: str, data: Dataset, seconds: float, evaluations: int, **more: Any
 ) -> dict[str, Any]:
-    """Return the columns that all methods have; `seconds` is the time that was actually spent."""
+    """Return a row of the table; `more` replaces defaults, for example `spent` after a cut-off."""
     return {
         "method": method,
         "n": data.n_items,
@@ -153,7 +153,7 @@ def _time_ours(data: Dataset, seed: int, target: float) -> dict[str, Any]:
     there = history["objective"] >= target
     reached = None
     if there.any():
-        # Work outside the iterations (the start, values of large sets) is counted completely.
+        # All time outside the iterations (for the start and the values of large sets) is counted.
         left = float(history["seconds"].iloc[-1] - history["seconds"][there].iloc[0])
         reached = max(seconds - left, 0.0)
     return _row(

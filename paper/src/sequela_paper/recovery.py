@@ -5,7 +5,7 @@ The measure is the KL divergence of the learned from the true distribution of ma
 get the same clocks. There are two differences from the paper. First, the divergence is summed
 exactly, while the paper counts 10^6 drawn sequences, which gives an estimate that is biased
 upwards. Second, our method learns from the paper's random start, then compares every order with its
-reverse (`sequela.questions.rival_orders`) and keeps the one that the data prefer without the
+reverse (`sequela.questions.rival_orders`) and keeps the one that fits the data better without the
 penalty. The penalised likelihood alone can prefer a wrong order.
 """
 
@@ -147,7 +147,7 @@ def _tolerance(sets: Dataset) -> float:
     return 1e-4 if sets.n_items <= _ALL_EXACT else 1e-3
 
 
-def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001 - as all of them
+def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001 - not used here
     """Return all repetitions, and their means."""
     whole = results.drop(columns=["folder", "clock_seed", "iterations"])
     for column in ("kl_refit", "kl_penalised"):
@@ -220,7 +220,7 @@ def _dots(ax: Any, whole: pd.DataFrame, dataset: str) -> None:
 
 
 def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """Test that the divergence falls to the dashed line and is not above the other solver's."""
+    """Test that our divergence falls to the dashed line and is at most the other solver's."""
     summary = tables["fig2_summary"]
     numbers: dict[str, Any] = {}
     texts = []
@@ -264,7 +264,7 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
 
 
 def _on_the_same_data(whole: pd.DataFrame, dataset: str) -> pd.DataFrame:
-    """Return the means of both solvers over the repetitions (and so the clocks) that both have."""
+    """Return the means of both solvers over their common repetitions, which have equal clocks."""
     part = whole[whole["dataset"] == dataset]
     both = part[part["solver"] == _OURS].merge(
         part[part["solver"] == _PAPER], on=["m", "repetition"], suffixes=("", "_paper")

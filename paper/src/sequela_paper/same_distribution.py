@@ -1,7 +1,7 @@
 """Figure 4: models of two items that no sample of sets can distinguish (appendix A).
 
 The family of Proposition 1 is `sequela.questions.theory.two_item_family_of`. The likelihood of the
-package checks independently that its members give the same distribution of sets.
+package confirms that all members of the family give the same distribution of sets.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _PARAMETERS = ("theta_11", "theta_12", "theta_21", "theta_22")
 def task(*, seed: int, alpha: float, points: int) -> dict[str, Any]:
     """Return members of the family and the true model, with probabilities of sets and orders.
 
-    No random numbers are used. The members have equidistant log-odds that item 1 arrived first,
-    because the interactions grow like these log-odds towards the ends of the interval of s.
+    No random numbers are used. Members are chosen with equidistant log-odds that item 1 arrived
+    first, because the interactions grow like these log-odds towards the ends of the interval of s.
     """
     del seed
     # Section 3.1: theta_11 = theta_21 = 0, theta_12 = -theta_22 = alpha.
@@ -96,7 +96,7 @@ def _draw(tables: Mapping[str, pd.DataFrame]) -> Any:
             zorder=3,
         )  # fmt: skip
         _label(ax, truth, x, y, f"true model: {truth['first']:.0%}", colour=OUTLIER)
-        # The members nearest to these probabilities that item 1 arrived first.
+        # Mark the members with about these probabilities that item 1 arrived first.
         for chance in (0.02, 0.5):
             row = members.iloc[int((members["first"] - chance).abs().argmin())]
             ax.plot([row[x]], [row[y]], color=LINE, marker="o", markersize=4.5)

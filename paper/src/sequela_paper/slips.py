@@ -15,8 +15,8 @@ __all__ = ["slips"]
 def _printed_lemma(w: float, m: int, k: int) -> tuple[float, float]:
     """Return mean and variance of the posterior time with the printed alpha (too large by 1).
 
-    exp(-w t) is Beta(alpha', beta)-distributed with alpha' = alpha + 1 as printed; its logarithm
-    has the mean psi(alpha') - psi(alpha' + beta).
+    As printed, exp(-w t) has the distribution Beta(alpha', beta), where alpha' is the correct alpha
+    plus 1. The mean of its logarithm is psi(alpha') - psi(alpha' + beta).
     """
     from scipy.special import polygamma, psi
 

@@ -78,7 +78,10 @@ def check_files(folder: Path | None, files: Iterable[str], name: str) -> None:
                 "in the environment variable SEQUELA_DATA"
             )
         if not (folder / file).is_file():
-            raise InputError(f"{name} needs {file!r}, which is not in {str(folder)!r}")
+            raise InputError(
+                f"{name} needs {file!r}, which is not in {str(folder)!r}; name another folder with "
+                "--data"
+            )
 
 
 def drawn_clocks(n: int) -> NDArray[np.float64]:
@@ -91,7 +94,8 @@ def synthetic(name: str, folder: str | None) -> tuple[Dataset, Model]:
     """Return 500 samples with times of the two- or five-item model and 200 clocks, and the model.
 
     The samples are those of the data folder if it has them; otherwise they are simulated with a
-    fixed seed. The model contains only the interacting items, which are the first of the data.
+    fixed seed. The model contains only the interacting items, which are the first items of the
+    data.
     """
     theta = TRUE_MODELS[name]
     truth = Model(theta, [f"item{i + 1}" for i in range(len(theta))])
@@ -107,7 +111,7 @@ def synthetic(name: str, folder: str | None) -> tuple[Dataset, Model]:
 
 @functools.lru_cache(maxsize=2)
 def glioblastoma(folder: str) -> Dataset:
-    """Return the 378 glioblastomas with the items of at least 4 of them, most frequent first."""
+    """Return 378 glioblastomas with the items that at least 4 of them have, by frequency."""
     mutations, cna, merge = (Path(folder) / file for file in GLIOBLASTOMA)
     data = read_cbioportal(mutations, cna, merge=merge, at_least=4).data
     return data.most_frequent(data.n_items)

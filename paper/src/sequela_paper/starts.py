@@ -113,7 +113,7 @@ def cases(settings: Settings) -> list[dict[str, Any]]:
 
 
 def tables(results: pd.DataFrame, settings: Settings) -> Tables:
-    """Return the starts with their optima, the optima, their theta, and the range of each entry."""
+    """Return tables of the starts, the optima, their theta, and the range of each entry."""
     items = schill_table(str(settings.data)).items
     thetas = [np.array(theta) for theta in results["theta"]]
     groups = group_starts(
@@ -293,11 +293,11 @@ def _draw_ends(ax: Any, starts: pd.DataFrame, optima: pd.DataFrame) -> None:
 
 
 def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """Count the optima, and compare the best with that of Schill et al."""
+    """Count the optima, and compare the best optimum with the result of Schill et al."""
     starts, optima, ranges = tables["fig10"], tables["fig10_optima"], tables["fig10_range"]
     main = str(starts["solver"].iloc[0])
     chosen = starts[starts["solver"] == main]
-    # The paper's solver rarely reaches its stopping rule.
+    # The paper's solver rarely reaches its stopping rule, so all of its starts are counted.
     ended = chosen[chosen["converged"]] if main == "ours" else chosen
     if not len(ended):
         return Verdict(None, "No start converged.")

@@ -1,8 +1,8 @@
 """Figure 1: clock items tell the observation times, and thus that item 1 arrives before item 2.
 
 The posterior of the observation time given the clocks alone, p(t | S+) of eq. (2) in section 3.2,
-is known up to its integral, because given the time the clocks are independent. So all results are
-exact up to a quadrature rule.
+is known up to its integral, because the clocks are independent if the time is given. So all results
+are exact up to a quadrature rule.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def task(*, seed: int, m: int, samples: int, folder: str | None) -> dict[str, An
 
 
 def _times(data: Dataset) -> NDArray[np.float64]:
-    assert data.times is not None  # noqa: S101 - synthetic data have them; for the type checker
+    assert data.times is not None  # noqa: S101 - synthetic data have times
     return np.asarray(data.times, dtype=np.float64)
 
 
@@ -153,7 +153,7 @@ def separation(red: NDArray[np.float64], blue: NDArray[np.float64]) -> dict[str,
     over samples. "overlap" is the common area under the mean densities of both groups.
     """
     red_mean, blue_mean = red.mean(axis=0), blue.mean(axis=0)
-    # Half of a node counts as earlier than the node, so that equal groups give exactly 1/2.
+    # Half of the mass at a node counts as earlier than the node: equal groups give exactly 1/2.
     after_red = np.cumsum(red_mean) - red_mean / 2.0
     before_blue = blue_mean.sum() - np.cumsum(blue_mean) + blue_mean / 2.0
     of_blue, of_red = blue @ after_red, red @ before_blue
