@@ -217,7 +217,7 @@ BAD = {
     "dates and numbers": (
         "id,item,on\nx,a,2020-02-01\nx,b,17\n",
         {"date": "on"},
-        ["line 3", "'17'", "the lines before have dates"],
+        ["line 3", "'17'", "earlier lines have dates"],
     ),
     "an unknown preset": ("id,item\nx,a\n", {"preset": "amr"}, ["'amr'", "'amrfinderplus'"]),
     "unlisted": ("id,item\nx,a\n", {"unlisted": "zero"}, ["unlisted", "'zero'"]),
@@ -242,7 +242,7 @@ def test_bad_tables_are_refused_with_line_and_column(tmp_path, name):
     ("text", "words"),
     [
         ("E11,diabetes\nE12\n", ["line 2", "1 cells"]),
-        ("E11,diabetes\n,diabetes\n", ["line 2", "expected code and group"]),
+        ("E11,diabetes\n,diabetes\n", ["line 2", "expected a code and a group"]),
         ("E11,diabetes\nE10-E14,diabetes\n", ["line 2", "'E10-E14'", "range"]),
         ("code,group\n", ["no codes"]),
     ],

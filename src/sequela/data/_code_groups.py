@@ -118,7 +118,9 @@ def _names(found: Mapping[str, tuple[str, ...]]) -> dict[str, None]:
 def _add(found: dict[str, tuple[str, ...]], code: str, group: str, where: str) -> None:
     plain = _plain(code)
     if not plain or not group.strip():
-        raise InputError(f"{where}: found {code!r:.80} and {group!r:.80}, expected code and group.")
+        raise InputError(
+            f"{where}: found {code!r:.80} and {group!r:.80}, expected a code and a group."
+        )
     if not plain.isalnum():
         raise InputError(
             f"{where}: found the code {code!r:.80}, expected one code or a prefix of codes, "
