@@ -291,7 +291,7 @@ def test_dates_become_orders(tmp_path):
     found = [[(a, b) for a, b, _ in row] for row in imported.data.orders]
     assert found == [[("b", "a"), ("b", "c")], [("a", "c")]]
     notes = " ".join(imported.summary.notes)
-    assert "1 item of samples have no date" in notes
+    assert "1 pair of sample and item without a date" in notes
     assert "known orders in 2 samples" in notes
     merged = read_long(path, date="on", merge={"ab": ["a", "b"]})
     assert [[(a, b) for a, b, _ in row] for row in merged.data.orders] == [[("ab", "c")], []]

@@ -75,9 +75,9 @@ def refuse_size(size: int, first: list[str], name: str) -> None:
 
 
 def refuse_lines(lines: int, name: str) -> None:
-    """Raise an error if a file has more than twice as many lines as rows are allowed.
+    """Raise an error if a file has more lines than twice the limit of rows.
 
-    Comments are also counted as lines.
+    Comments also count as lines. If the limit was lowered, its default value is used.
     """
     if lines > 2 * max(ROWS.default, ROWS.most):
         ROWS.refuse(lines, name, about=True)

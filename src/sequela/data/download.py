@@ -24,7 +24,7 @@ __all__ = ["PUBLIC_HOST", "DownloadError", "download_study"]
 PUBLIC_HOST = "https://www.cbioportal.org"
 _SECONDS = 60.0
 _RETRIES = 3
-_MOST_COPIES = 2
+_MOST_COPIES = 2  # the largest absolute value of a discrete copy number level
 
 
 class DownloadError(SequelaError, RuntimeError):
@@ -119,7 +119,7 @@ def _load(name: str) -> Any:
 
 
 class _Api:
-    """Sends GET and POST requests, and repeats those that fail; errors have one-line messages."""
+    """Sends GET and POST requests, and repeats requests that fail; errors have short messages."""
 
     def __init__(self, host: str) -> None:
         requests = _load("requests")
