@@ -1,4 +1,4 @@
-"""Fits with effects on the observation: their options, and orders that are not determined."""
+"""Fits with effects on the observation: their options, and the orders that data cannot tell."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ __all__ = [
     "usable_family",
 ]
 
-# The values of `FitRunOptions.observation` that learn effects on the observation, and the kind of
-# their penalty.
+# The values of `FitRunOptions.observation` with which effects on the observation are learned, and
+# the kind of penalty that each value means.
 EFFECTS: dict[str | None, PenaltyKind] = {
     ObservationEffects.kind: "symmetric",
     f"{ObservationEffects.kind}:l1": "l1",
@@ -55,7 +55,9 @@ _SHOWN = 3
 
 
 def plain_words(model: Model) -> str:
-    """Return what the data cannot tell about a model with effects on the observation.
+    """Return a text that says what the data cannot tell about a model with effects.
+
+    These are effects of items on the observation.
 
     Examples
     --------
@@ -102,9 +104,10 @@ def _unsupported(options: FitRunOptions, execution: Execution) -> str | None:
 def usable_family(
     options: FitRunOptions, execution: Execution, *, timed: bool = False
 ) -> tuple[Observation | str, ...]:
-    """Return the kinds of the family in the options, without effects if they cannot be learned.
+    """Return the kinds of observation that are compared for the family in the options.
 
-    They cannot be learned with some options, or if samples have known times.
+    Effects on the observation are left out if they cannot be learned: with some options, or if
+    samples have known times.
 
     Examples
     --------
@@ -121,7 +124,7 @@ def usable_family(
 
 
 def name_of_observation(observation: Observation) -> str:
-    """Return the value of `FitRunOptions.observation` for the result of a comparison.
+    """Return the value of `FitRunOptions.observation` that stands for an observation.
 
     Examples
     --------
@@ -147,7 +150,9 @@ def check_observation(options: FitRunOptions, execution: Execution) -> None:
 
 
 def compare_with_plain(model: Model, data: Dataset, threads: int | None) -> tuple[str, ...]:
-    """Return notices: what the data cannot tell, and which orders a model without effects reverses.
+    """Return notices on what the data cannot tell, after comparing with a model without effects.
+
+    The first notice is general. The second names orders that the other model reverses.
 
     Parameters
     ----------

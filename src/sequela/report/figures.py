@@ -65,7 +65,7 @@ class FigureOptions:
     ranges: pd.DataFrame | None = None
 
     def run_arguments(self) -> dict[str, Any]:
-        """Return seed and threads as keyword arguments of questions."""
+        """Return seed and threads as keyword arguments for the functions of `sequela.questions`."""
         return {"random_state": self.seed, "n_threads": self.threads}
 
 
@@ -116,7 +116,7 @@ def draw_figure(
     if kind not in FIGURES:
         raise InputError(f"there is no figure {kind!r}; expected one of {', '.join(FIGURES)}")
     if data is None and needs_data(kind):
-        raise InputError(f"the figure {kind!r} needs data: a table of samples")
+        raise InputError(f"the figure {kind!r} needs a table of samples; give data")
     return _DRAW[kind](model, data, options or FigureOptions(), ax)
 
 
@@ -193,7 +193,7 @@ def _times(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes 
     unknown = [name for name in wanted if name not in sets]
     if unknown:
         raise InputError(
-            f"the data have no sample {unknown[0]!r}; the first is {next(iter(sets))!r}"
+            f"the data have no sample {unknown[0]!r}; the first sample is {next(iter(sets))!r}"
         )
     found = {name: time_posterior(model, sets[name], random_state=options.seed) for name in wanted}
     return plot_time_densities(found, ax=ax)
