@@ -97,7 +97,7 @@ def stream_long(paths: Sequence[str | os.PathLike[str]], columns: LongColumns) -
 
 
 class _OneFile:
-    """Reader of one file: finds its columns and reads its cells."""
+    """The reader of one file, which finds the columns and reads the cells."""
 
     def __init__(self, path: str | os.PathLike[str], columns: LongColumns, found: Lines) -> None:
         self._path = path

@@ -34,7 +34,7 @@ class PartlyKnown:
     _missing: npt.NDArray[np.bool_] | None
     _orders: tuple[tuple[OrderStatement, ...], ...] | None
     _weights: npt.NDArray[np.float64] | None
-    # Of `Dataset`:
+    # The attributes of `Dataset` that this class uses:
     _values: npt.NDArray[np.bool_]
     _items: tuple[str, ...]
     _samples: tuple[str, ...]
@@ -183,8 +183,8 @@ class PartlyKnown:
         if self._orders is not None:
             row = next(i for i, statements in enumerate(self._orders) if statements)
             raise InputError(
-                f"{what} does not support known orders, which sample {self._samples[row]!r} (row "
-                f"{row}) has. "
+                f"{what} does not support known orders, but sample {self._samples[row]!r} (row "
+                f"{row}) has known orders. "
                 + either("Use without_orders() to leave them out.", "Leave the known orders out.")
             )
         return self
@@ -202,7 +202,7 @@ class PartlyKnown:
         return self._trusted(*parts, self._missing, None, self._weights)
 
     def without_weights(self, what: str) -> Self:
-        """Return the data set without weights; log a warning that `what` ignores them."""
+        """Return the data set without weights; log a warning that `what` ignores the weights."""
         if self._weights is None:
             return self
         _log.warning("%s counts all samples equally; their weights are ignored", what)

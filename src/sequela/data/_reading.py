@@ -79,7 +79,7 @@ def _label(value: Any, where: str) -> str:
     text = "" if unfit else str(value)
     if not text.strip():
         raise InputError(
-            f"{where}: expected a label, which is a string or a number and not empty; found "
+            f"{where}: expected a label (a string that is not empty, or a number); found "
             f"{_show(value)}. Replace it by a name. If the labels are a MultiIndex, join the "
             "levels of each label into one string."
         )

@@ -111,7 +111,7 @@ def _statement(given: Any, where: str) -> OrderStatement:
 
 
 def read_probability(given: Any, where: str) -> float:
-    """Return a probability above 0.5 and at most 1."""
+    """Return the probability of a statement, which must be above 0.5 and at most 1."""
     if not (is_number(given) and 0.5 < given <= 1.0):
         raise InputError(
             f"{where}: the probability that a statement is right is {given!r:.40}; expected a "
@@ -167,7 +167,7 @@ def refuse_cycle(statements: Sequence[OrderStatement], where: str) -> None:
 def find_cycle(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Return the labels along a cycle, or an empty list if there is no cycle.
 
-    The last label is the first one again.
+    The first label is repeated at the end.
 
     Examples
     --------

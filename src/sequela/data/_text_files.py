@@ -94,7 +94,7 @@ def file_name(path: object) -> str:
 
 @contextlib.contextmanager
 def _binary(path: str | os.PathLike[str]) -> Iterator[BufferedReader]:
-    """Open a regular file; raise an error that says why if that fails."""
+    """Open a regular file; if this fails, raise an error that gives the reason."""
     name = file_name(path)
     if not isinstance(path, str) and not hasattr(path, "__fspath__"):
         raise InputError(f"a path is text or a pathlib.Path; found {path!r:.80}.")
@@ -208,7 +208,7 @@ def _blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
         try:
             stream = _decompressed(file, name)
             while block := stream.read(_BLOCK):
-                # The position in the stored file, compressed or not.
+                # The progress is the position in the stored file, which may be compressed.
                 bar.reach(file.tell())
                 yield block
         except (InputError, MemoryError):
@@ -243,7 +243,7 @@ def _decoder(head: bytes, encoding: str | None, name: str) -> codecs.Incremental
         encoding = "utf-16" if marked else "utf-8-sig"
     try:
         known = codecs.lookup(encoding).name
-        b"a\0a\0".decode(known, errors="ignore")  # refuses codecs that are not for text
+        b"a\0a\0".decode(known, errors="ignore")  # fails if the codec is not for text
         return codecs.getincrementaldecoder("utf-8-sig" if known == "utf-8" else known)()
     except (LookupError, TypeError, ValueError, AttributeError):
         raise InputError(
@@ -292,7 +292,7 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
             before = error.object[: error.start].decode(encoding or "utf-8", errors="replace")
             line = number + _plain_ends(before).count("\n") + 1
             raise InputError(
-                f"{name}, line {line}: not {encoding or 'UTF-8'} (byte "
+                f"{name}, line {line}: the text is not {encoding or 'UTF-8'} (byte "
                 f"{error.object[error.start : error.start + 1]!r}). Save the file as UTF-8, or "
                 f"give its encoding, such as {option('encoding', 'latin-1')}."
             ) from None
@@ -351,7 +351,8 @@ class _WatchedLines:
         for line in self._lines:
             if any(control in line for control in _STRIPPED_CONTROLS):
                 self._controls = True
-            # Within quotation marks, the csv module keeps the line breaks that it is given.
+            # A quoted cell may contain line breaks. The csv module keeps only those that the lines
+            # still have.
             yield line + "\n" if '"' in line else line
 
     def found_control(self) -> bool:

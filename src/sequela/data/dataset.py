@@ -308,7 +308,7 @@ class Dataset(PartlyKnown):
 
     @property
     def frequencies(self) -> pd.Series[float]:
-        """The fraction of the samples that have each item, by item label.
+        """The (weighted) fraction of the samples that have each item, with the items as index.
 
         Missing cells do not count. The value is NaN for an item whose cells are all missing.
         """
@@ -347,7 +347,7 @@ class Dataset(PartlyKnown):
         return [frozenset(self._items[j] for j in np.flatnonzero(row)) for row in self._values]
 
     def select_items(self, labels: Iterable[object]) -> Dataset:
-        """Return a data set of these items only, in this order, with all samples.
+        """Return a data set with only these items, in the given order, and with all samples.
 
         Known orders of the remaining items are kept. This includes orders that follow from
         statements about removed items.
@@ -369,13 +369,13 @@ class Dataset(PartlyKnown):
         return self._trusted(*parts, self._weights)
 
     def select_samples(self, which: Iterable[object]) -> Dataset:
-        """Return a data set of these samples only, in this order, with all items.
+        """Return a data set with only these samples, in the given order, and with all items.
 
         Parameters
         ----------
         which : iterable
-            Strings select by id, booleans (one per sample) are a mask, and integers are
-            positions, even if the ids look like numbers.
+            Strings are ids, booleans (one per sample) are a mask, and integers are positions,
+            even if the ids look like numbers.
 
         Examples
         --------

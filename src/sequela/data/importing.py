@@ -304,10 +304,9 @@ def _drop_unprofiled(draft: Draft, incomplete: Incomplete) -> None:
     if incomplete == "samples":
         if n_rows == len(draft.samples):
             raise InputError(
-                f"every sample of {draft.kind} lacks a value (not profiled) for some of "
-                f"{n_columns} items. Drop these items instead with "
-                f"{option('incomplete', 'items')}, or drop those that were rarely profiled with "
-                f"{option('drop')}."
+                f"in every sample of {draft.kind}, some of {n_columns} items were not profiled. "
+                f"Drop these items instead with {option('incomplete', 'items')}, or drop the items "
+                f"that were rarely profiled with {option('drop')}."
             )
         draft.keep_samples(np.asarray(~draft.unprofiled.any(axis=1)), "not profiled in some items")
         draft.notes.append(
@@ -318,8 +317,8 @@ def _drop_unprofiled(draft: Draft, incomplete: Incomplete) -> None:
     else:
         if n_columns == len(draft.items):
             raise InputError(
-                f"every item of {draft.kind} lacks a value (not profiled) for some sample. Drop "
-                f"these samples instead with {option('incomplete', 'samples')}."
+                f"every item of {draft.kind} was not profiled in some sample. Drop these samples "
+                f"instead with {option('incomplete', 'samples')}."
             )
         draft.keep_items(np.asarray(~draft.unprofiled.any(axis=0)), "not profiled in some samples")
 

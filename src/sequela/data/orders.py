@@ -48,13 +48,14 @@ def read_orders(
     ----------
     path : str or path
         The table, with a header: "sample", "before", "after" and optionally "probability", the
-        probability that the statement is right (empty or NA: 1). Other columns are ignored.
+        probability that the statement is right. An empty cell or NA means 1. Other columns are
+        ignored.
     data : Dataset, optional
         The samples that the statements are about. If given, every line is checked: the sample must
         exist and have both items.
     ignored : collection of str
-        Items that were left out of `data`. Statements about them are left out as well, but orders
-        of other items that follow from them are kept.
+        Items that were left out of `data`. Statements about these items are left out as well, but
+        orders of other items that follow from these statements are kept.
 
     Returns
     -------
@@ -152,7 +153,8 @@ def _settled(
     so_far: list[OrderStatement] = []
     for line, statement in lines:
         so_far.append(statement)
-        # Checked one by one, so that the message names the line that contradicts the others.
+        # The statements are checked one by one, so that the message names the line that contradicts
+        # earlier lines.
         where = f"{name}, line {line}, sample {sample!r}"
         refuse_repeated(so_far, where)
         refuse_cycle(so_far, where)

@@ -106,7 +106,7 @@ def use_components() -> None:
 
 
 def use_relocation() -> None:
-    """Draw orders by relocation, and learn from them."""
+    """Evaluate sets with orders drawn by relocation, and learn from such sets."""
     from sequela.budget import Budget
     from sequela.learning.estimator import SetChain
     from sequela.likelihood import evaluate
@@ -122,7 +122,7 @@ def use_relocation() -> None:
 
 
 def use_metropolis() -> None:
-    """Draw orders by Metropolis-Hastings."""
+    """Evaluate sets with orders drawn by the Metropolis-Hastings algorithm."""
     from sequela.likelihood import evaluate
 
     theta, X = _example()
@@ -130,7 +130,7 @@ def use_metropolis() -> None:
 
 
 def use_times_and_sequences() -> None:
-    """Evaluate known times, sequences and posteriors, and simulate."""
+    """Evaluate samples with known times, sequences and posteriors of samples; simulate samples."""
     from sequela.likelihood import evaluate, sample_posteriors
     from sequela.likelihood.sequences import sequence_log_likelihood
     from sequela.simulation import simulate

@@ -49,7 +49,7 @@ _ABOUT_THE_PENALTY: dict[str, str] = {
     "l1": "The L1 penalty of this fit chooses the model with the fewest and weakest interactions",
 }
 _DRAWS = 20_000
-# Pairs of this many of the most frequent items are compared, as in orders.csv.
+# The pairs of at most this many items are compared, the most frequent ones, as in orders.csv.
 _ITEMS = 20
 _SHOWN = 3
 
@@ -89,7 +89,7 @@ def check_effects_options(options: FitRunOptions, execution: Execution) -> None:
 
 
 def _unsupported(options: FitRunOptions, execution: Execution) -> str | None:
-    """Return the name of an option that a fit with effects does not support, if one is given."""
+    """Return a given option that a fit with effects does not support; None if there is none."""
     given = {
         "cv": options.cv,
         "starts": options.starts is not None and options.starts > 1,
@@ -159,14 +159,14 @@ def compare_with_plain(model: Model, data: Dataset, threads: int | None) -> tupl
     model : Model
         A model with effects on the observation.
     data : Dataset
-        The samples from which it was learned.
+        The samples from which the model was learned.
     threads : int or None
         Number of threads; the result does not depend on it.
     """
     words = plain_words(model)
     seed = model.metadata["seed"]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the plain model is only for comparison, and not a result
+        warnings.simplefilter("ignore")  # the plain model is not a result, only compared
         plain = Learner(
             model.metadata["penalty"], random_state=seed, n_threads=threads, progress=False
         ).fit(data)

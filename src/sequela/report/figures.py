@@ -48,7 +48,7 @@ class FigureOptions:
     samples : tuple of str or None
         Samples of "times", by id; None takes the first ones.
     max_items : int
-        Maximum number of items or interactions.
+        Maximum number of items or interactions that the figure shows.
     seed : int
         Seed of answers that are sampled.
     threads : int or None

@@ -58,7 +58,7 @@ def write_fit(
     learner : Learner or SetChain
         The fitted learner. Its seed is also used for answers that are sampled.
     data : Dataset
-        The samples that it was fitted to.
+        The samples that the learner was fitted to.
     figures : tuple of str
         Formats, such as ("png", "svg"); empty for no figures.
     table_seconds : float or None

@@ -126,7 +126,7 @@ class FitReport:
     order_ranges : OrderRanges or None
         Which orders the data allow; None if they were not checked.
     fit_check : FitCheck or None
-        Whether the model describes the data; None after an interrupt.
+        Whether the model describes the data; None if the fit was interrupted.
     observations : ObservationComparison or None
         The comparison of observation times, if the shape was chosen from the data.
     notices : tuple of str
@@ -203,8 +203,8 @@ def run_fit(
     orders, pseudo-times and frequencies, figures, ``report.html`` that shows all of it, and a
     ``run.json`` from which `repeat_run` repeats the fit. By default, the fit also checks which
     orders the data allow (`questions.order_ranges`). During the run, the folder is called
-    FOLDER.incomplete. The model is written first: if a later file fails, or the process is killed,
-    the model is in that folder.
+    FOLDER.incomplete. The model is written first: if a later file cannot be written, or the process
+    is killed, the model is in that folder.
 
     Parameters
     ----------

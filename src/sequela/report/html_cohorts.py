@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ComparedCohort", "comparison_values", "survival_values"]
 
-# Maximum number of items in the comparison, in the order of the model; 100 items have 4,950 pairs.
+# Maximum number of items in the comparison: the first ones of the model that both cohorts have.
+# 100 items have 4,950 pairs.
 _MOST_ITEMS = 100
 _DRAWS = 40_000
 _DRAWS_PER_MODEL = 2_000

@@ -82,7 +82,7 @@ class ReportContent:
     posterior : Posterior or None
         The draws, if the report is about a posterior; `model` is then the mean of theta.
     clinical : DataFrame or None
-        Survival times, from `read_clinical`; shown if there are pseudo-times.
+        Survival times, from `read_clinical`. To show them, `pseudo_times` must be given, too.
     comparison : ComparedCohort or None
         Another cohort, whose orders are shown next to the orders of this report.
     findings : tuple of dict
@@ -384,7 +384,7 @@ def _import_summary(run: Run | None) -> dict[str, Any] | None:
     if not isinstance(summary, dict):
         return None
     read_fields(_Summary, summary, Place("run.json", "Make the run again", "data.import_summary"))
-    short = {**summary, "files": []}  # paths stay in run.json
+    short = {**summary, "files": []}  # the page does not show paths
     for file in summary.get("files", []):
         short["kind"] = short["kind"].replace(file["path"], Path(file["path"]).name)
     for name in ("dropped_samples", "dropped_items"):

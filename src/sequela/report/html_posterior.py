@@ -36,8 +36,8 @@ _MOST_DRAWS = 100
 _FEWEST_DRAWS = 4
 # Smallest effect that counts as an interaction, as in `Posterior.interactions`.
 _LEAST_EFFECT = 0.5
-# Interactions that are less probable than this are not listed, because every one of the n (n - 1)
-# possible interactions occurs in some draw.
+# Interactions that are less probable than this are not listed, because nearly all of the n (n - 1)
+# possible interactions occur in some draw.
 _LEAST_PRESENT = 0.05
 
 
@@ -67,7 +67,7 @@ def mean_model(posterior: Posterior) -> Model:
 
 
 def posterior_edges(posterior: Posterior) -> dict[str, Any]:
-    """Return the interactions that are at least 5% probable: mean, interval, probabilities."""
+    """Return interactions that are at least 5% probable, with means, intervals, probabilities."""
     theta = posterior.theta
     present = (np.abs(theta) >= _LEAST_EFFECT).mean(axis=0)
     np.fill_diagonal(present, 0.0)

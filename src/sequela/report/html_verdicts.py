@@ -26,7 +26,8 @@ verdict
     `order_ranges` and `Posterior.orders` use. If the column is missing, the verdict follows from
     `low` and `high`, or from `evidence`.
 baseline
-    The item that comes first according to the baseline: its samples have the smaller mean set size.
+    The item that comes first according to the baseline, because the samples that contain it are
+    smaller on average.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ class Verdicts:
     table : DataFrame
         With columns of `VERDICT_COLUMNS`; only "first" and "second" are needed.
     kind : {"none", "evidence", "range", "posterior"}
-        How the certainty was computed; "none": it was not computed.
+        How the certainty was computed; "none" means that it was not computed.
     notes : tuple of str
         Notes for the reader about the certainty.
     command : str

@@ -114,7 +114,7 @@ class SampleCheck:
 class OrderCheck:
     """Among samples with both items: the expected and the simulated share with the early one first.
 
-    `looked_at` has two of these samples in detail.
+    `looked_at` describes at most two of these samples in detail.
     """
 
     early: str
@@ -215,7 +215,8 @@ def _learn(data: Dataset, theta: pd.DataFrame, seed: int) -> LearnedCheck:
     """Learn a model from the sets alone; compare its strongest interactions with the true ones."""
     learner = SetChain(penalty=_PENALTY, n_starts=_STARTS, random_state=seed)
     with warnings.catch_warnings():
-        # The report contains the same information: convergence, and the number of optima.
+        # Ignore warnings, because the report also says whether the fit converged, and how many
+        # optima it found.
         warnings.simplefilter("ignore")
         learner.fit(data)
     strongest = learner.model_.interactions().head(_SHOWN)

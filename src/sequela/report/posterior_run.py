@@ -207,7 +207,8 @@ def _recorded_options(run: Run, folder: Path, options: PosteriorRunOptions) -> P
     if run.command != "posterior" or run.result:
         raise InputError(
             f"{str(folder)!r} is the folder of a finished `sequela {run.command}` without "
-            f"{POSTERIOR_NAME!r}; expected a `sequela posterior` that was stopped"
+            f"{POSTERIOR_NAME!r}; expected the folder of a `sequela posterior` that was "
+            "stopped"
         )
     stored = dict(run.options)
     unknown = sorted(set(stored) - _RECORDED)

@@ -43,7 +43,7 @@ class FitsSummary:
     seconds : float
         Total time of the fits in seconds.
     fits : DataFrame
-        One row for each penalty (and number of items): means over the fits.
+        One row for each penalty (and number of items), with means over the fits.
     interactions : int
         Number of interactions that occur in at least one fit.
     strongest : DataFrame

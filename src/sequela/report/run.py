@@ -180,7 +180,7 @@ class Run:
         if content.get("version") != _VERSION:
             raise InputError(
                 f"{str(place)!r} has version {content.get('version')!r:.40} of the format of "
-                f"run.json; expected version {_VERSION}. Read it with the sequela that wrote it"
+                f"run.json; expected version {_VERSION}. Use the sequela that wrote it"
             )
         found = read_fields(_Stored, content, where)
         read_fields(_StoredOptions, found.options, where.at("options"))
