@@ -116,7 +116,7 @@ def draw_figure(
     if kind not in FIGURES:
         raise InputError(f"there is no figure {kind!r}; expected one of {', '.join(FIGURES)}")
     if data is None and needs_data(kind):
-        raise InputError(f"the figure {kind!r} needs a table of samples; give data")
+        raise InputError(f"the figure {kind!r} needs data; give a table of samples")
     return _DRAW[kind](model, data, options or FigureOptions(), ax)
 
 
