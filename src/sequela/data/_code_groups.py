@@ -26,7 +26,7 @@ _CODE_HEADERS = {"code", "codes", "icd", "icd10", "icd_code", "icd10_code", "pre
 
 @dataclass
 class CodeGroups:
-    """Maps codes, in capitals and without dots, to their groups.
+    """Maps codes to their groups; dots, and upper or lower case, make no difference.
 
     Examples
     --------

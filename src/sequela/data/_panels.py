@@ -101,7 +101,7 @@ def read_matrix(path: Path, header: list[str], profile: str) -> SamplePanels:
         if of.get(cells[who], panel) != panel:
             raise InputError(
                 f"{name}, line {number}: the sample {cells[who]!r:.80} has the panel {panel!r:.80} "
-                f"here and {of[cells[who]]!r:.80} before. Keep one of them."
+                f"here, and {of[cells[who]]!r:.80} in an earlier line. Keep one of these lines."
             )
         of[cells[who]] = panel
         lines.setdefault(panel, number)

@@ -332,7 +332,7 @@ def _readable(cells: Any, where: str) -> npt.NDArray[Any]:
 
 
 def _is_number(cell: object) -> bool:
-    # NumPy's type for durations is a subclass of its integers, but a duration is not a cell.
+    # In NumPy, the type of durations is a kind of integer, but a duration is not a number here.
     return isinstance(cell, _NUMBERS) and not isinstance(cell, np.timedelta64)
 
 
@@ -438,7 +438,7 @@ def _remedy(cell: Any) -> str:
 def read_times(
     given: Iterable[object] | None, samples: tuple[str, ...]
 ) -> npt.NDArray[np.float64] | None:
-    """Read one time per sample; missing ones become NaN."""
+    """Read one time per sample; missing times become NaN."""
     if given is None:
         return None
     refuse_misaligned(given, samples, "times")

@@ -162,7 +162,7 @@ def _read_panels(
 
 
 def _read_genes(study: Study, root: Path, panels: Sequence[str | os.PathLike[str]]) -> None:
-    """Read the genes of the panels, if there are several or if definitions were given."""
+    """Read the genes of the panels, if there are several panels or if definitions were given."""
     if panels or any(len(used.lines) > 1 for used in study.panels.values()):
         study.genes = read_panel_genes([root, *panels])
         study.files += study.genes.files
@@ -173,7 +173,7 @@ def _read_genes(study: Study, root: Path, panels: Sequence[str | os.PathLike[str
 
 
 def _assays(root: Path) -> SamplePanels | None:
-    """Return the assay of each sample of a GENIE release, as its clinical table names it."""
+    """Return the assays in the clinical table of a GENIE release; None for other studies."""
     path = root / "data_clinical_sample.txt"
     if not path.is_file() or not (root / "genomic_information.txt").is_file():
         return None
@@ -200,6 +200,6 @@ def _refuse_undefined(study: Study) -> None:
     raise InputError(
         f"{used.name}: the {profile} of this study were profiled with {len(counts)} panels of "
         f"genes: {shown}. The folder does not define them: add the files data_gene_panel_NAME.txt "
-        f"with their genes (or name their folder with {option('panels')}), or choose one "
-        f"panel, as in {option('panel', most)}."
+        f"with their genes (or name the folder of these files with {option('panels')}), or choose "
+        f"one panel, as in {option('panel', most)}."
     )

@@ -100,7 +100,7 @@ def _binary(path: str | os.PathLike[str]) -> Iterator[BufferedReader]:
         raise InputError(f"a path is text or a pathlib.Path; found {path!r:.80}.")
     try:
         mode = Path(path).stat().st_mode
-        # A pipe is refused: opening it could block, and it can be read only once, not twice.
+        # A pipe is refused: opening it could block, and its content cannot be read twice.
         file = Path(path).open("rb") if stat.S_ISREG(mode) else None  # noqa: SIM115 - closed below
     except (OSError, ValueError, TypeError) as error:
         why = getattr(error, "strerror", None) or error

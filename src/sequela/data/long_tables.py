@@ -118,7 +118,7 @@ def read_long(
         groups : mapping or path, optional
             Maps each group to its codes, or names a table with the columns code and group. A
             listed code stands for all codes that begin with it. If several listed codes fit, the
-            longest decides. Codes without a group are dropped, and the summary lists them.
+            longest one decides. Codes without a group are dropped, and the summary lists them.
         profiled : iterable of ids, or path of a file with one id per line, optional
             All samples that were examined. Samples without lines become empty sets. Lines of
             other samples are left out. Default: the samples that the table names.

@@ -127,7 +127,7 @@ def read_maf(
 def read_profiled(
     given: Iterable[str] | str | os.PathLike[str], calls: Calls, length: int | None = None
 ) -> list[str]:
-    """Return the ids of the profiled samples, cut to a length; add files and notes to `calls`."""
+    """Return the ids of the profiled samples, cut to `length`; add files and notes to `calls`."""
     if isinstance(given, str | os.PathLike):
         calls.files.append(source_file(given))
         name = file_name(given)
