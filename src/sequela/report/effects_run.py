@@ -40,12 +40,12 @@ EFFECTS: dict[str | None, PenaltyKind] = {
 _UNDETERMINED = (
     "the data cannot distinguish effects on the observation from other interactions: for any such "
     "effects there is a model without them that gives every set the same probability. Only the "
-    "penalty chooses between them, and this choice also determines the orders. "
+    "penalty chooses between these models, and this choice also determines the orders. "
 )
 _ABOUT_THE_PENALTY: dict[str, str] = {
-    "symmetric": "In two cohorts with cell fractions, the orders of oMHN with the symmetric "
-    "penalty disagreed with the cell fractions (AUC 0.33), and those of the model without effects "
-    "agreed with them (AUC 0.70)",
+    "symmetric": "In two cohorts with cell fractions, the orders of a model with effects and the "
+    "symmetric penalty (oMHN of the package mhn) disagreed with the cell fractions (AUC 0.33), and "
+    "the orders of a model without effects agreed with them (AUC 0.70)",
     "l1": "The L1 penalty of this fit chooses the model with the fewest and weakest interactions",
 }
 _DRAWS = 20_000
@@ -166,7 +166,7 @@ def compare_with_plain(model: Model, data: Dataset, threads: int | None) -> tupl
     words = plain_words(model)
     seed = model.metadata["seed"]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the plain model is not a result, only compared
+        warnings.simplefilter("ignore")  # the plain model serves only for comparison
         plain = Learner(
             model.metadata["penalty"], random_state=seed, n_threads=threads, progress=False
         ).fit(data)

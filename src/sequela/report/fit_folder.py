@@ -209,8 +209,8 @@ class _Tables:
     def _budget(self, what: str, *, quantiles: bool) -> Any:
         """Announce a table of all samples, and return a budget for it.
 
-        With this budget, the table is predicted to take at most `table_seconds`. The budget is None
-        if the observation times are not exponential.
+        With this budget, the table is predicted to take at most `table_seconds`, if that is
+        possible. The budget is None if the rate of the observation is not constant.
         """
         if self.model.observation.constant_rate is None:
             self.announce(what)
