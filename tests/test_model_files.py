@@ -250,7 +250,7 @@ def test_what_is_written_by_hand_is_read(tmp_path):
         ({"format": None}, "is not a model of sequela"),
         ({"version": "one"}, "'version' is 'one', expected one of 1, 2"),
         ({"items": ["a", "a"]}, "each label may occur only once.*'a' at positions 0 and 1"),
-        ({"items": ["a", ""]}, "a number and not empty"),
+        ({"items": ["a", ""]}, "a string that is not empty, or a number"),
         ({"items": ["a"]}, "2 x 2|1 x 1"),
         ({"items": "ab"}, "'items' is 'ab', expected a list"),
         ({"metadata": 3}, "'metadata' is 3, expected an object"),
@@ -407,7 +407,7 @@ def test_a_model_has_every_label_once():
         Model(np.zeros((2, 2)), ["a", "a"])
     with pytest.raises(InputError, match="each label may occur only once"):
         Model(pd.DataFrame(np.zeros((2, 2)), index=["a", "a"], columns=["a", "a"]))
-    with pytest.raises(InputError, match="expected a label, which is a string or a number"):
+    with pytest.raises(InputError, match=r"expected a label \(a string"):
         Model(np.zeros((2, 2)), ["a", " "])
     assert Model(np.zeros((2, 2)), [1, 2]).items == ("1", "2")
 

@@ -153,7 +153,7 @@ def test_what_is_not_there_is_said(portal, tmp_path):
 def test_offline_is_said_in_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr("urllib3.util.retry.Retry.sleep", lambda *_: None)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with pytest.raises(DownloadError, match=r"cannot be reached; are you online\?"):
+    with pytest.raises(DownloadError, match=r"cannot be reached\. Check the internet connection"):
         download_study(STUDY, host="http://127.0.0.1:9", cache=tmp_path)
     assert list(tmp_path.rglob("*.txt")) == []
 

@@ -217,7 +217,7 @@ BAD = {
     "dates and numbers": (
         "id,item,on\nx,a,2020-02-01\nx,b,17\n",
         {"date": "on"},
-        ["line 3", "'17'", "the lines before have dates"],
+        ["line 3", "'17'", "earlier lines have dates"],
     ),
     "an unknown preset": ("id,item\nx,a\n", {"preset": "amr"}, ["'amr'", "'amrfinderplus'"]),
     "unlisted": ("id,item\nx,a\n", {"unlisted": "zero"}, ["unlisted", "'zero'"]),
@@ -242,7 +242,7 @@ def test_bad_tables_are_refused_with_line_and_column(tmp_path, name):
     ("text", "words"),
     [
         ("E11,diabetes\nE12\n", ["line 2", "1 cells"]),
-        ("E11,diabetes\n,diabetes\n", ["line 2", "expected code and group"]),
+        ("E11,diabetes\n,diabetes\n", ["line 2", "expected a code and a group"]),
         ("E11,diabetes\nE10-E14,diabetes\n", ["line 2", "'E10-E14'", "range"]),
         ("code,group\n", ["no codes"]),
     ],
@@ -291,7 +291,7 @@ def test_dates_become_orders(tmp_path):
     found = [[(a, b) for a, b, _ in row] for row in imported.data.orders]
     assert found == [[("b", "a"), ("b", "c")], [("a", "c")]]
     notes = " ".join(imported.summary.notes)
-    assert "1 item of samples have no date" in notes
+    assert "1 pair of sample and item without a date" in notes
     assert "known orders in 2 samples" in notes
     merged = read_long(path, date="on", merge={"ab": ["a", "b"]})
     assert [[(a, b) for a, b, _ in row] for row in merged.data.orders] == [[("ab", "c")], []]

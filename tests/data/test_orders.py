@@ -91,7 +91,7 @@ def test_reads_and_doubts_make_statements_weaker():
         ({"errors": 0.1, "threshold": 0.5}, "threshold is 0.5"),
         ({"errors": 0.1, "reliability": 0.2}, "reliability is 0.2"),
         ({"errors": 0.0}, "sample 'x', item 'a': found 0"),
-        ({"errors": pd.DataFrame({"a": [0.1]})}, "in their order"),
+        ({"errors": pd.DataFrame({"a": [0.1]})}, "in the same order"),
     ],
 )
 def test_bad_options_are_refused(options, word):

@@ -191,7 +191,7 @@ def test_two_panels_of_one_sample_are_refused(tmp_path):
             file.write("s1\tP2\tNA\n")
 
     message = bad(tmp_path, change)
-    assert "line 4: the sample 's1' has the panel 'P2' here and 'P1' before" in message
+    assert "line 4: the sample 's1' has the panel 'P2' here, and 'P1' in an earlier line" in message
 
 
 def test_bad_regions_are_refused_with_their_line(tmp_path):

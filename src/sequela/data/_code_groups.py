@@ -26,7 +26,7 @@ _CODE_HEADERS = {"code", "codes", "icd", "icd10", "icd_code", "icd10_code", "pre
 
 @dataclass
 class CodeGroups:
-    """Maps codes, in capitals and without dots, to their groups.
+    """Maps codes to their groups; dots, and upper or lower case, make no difference.
 
     Examples
     --------
@@ -118,7 +118,9 @@ def _names(found: Mapping[str, tuple[str, ...]]) -> dict[str, None]:
 def _add(found: dict[str, tuple[str, ...]], code: str, group: str, where: str) -> None:
     plain = _plain(code)
     if not plain or not group.strip():
-        raise InputError(f"{where}: found {code!r:.80} and {group!r:.80}, expected code and group.")
+        raise InputError(
+            f"{where}: found {code!r:.80} and {group!r:.80}, expected a code and a group."
+        )
     if not plain.isalnum():
         raise InputError(
             f"{where}: found the code {code!r:.80}, expected one code or a prefix of codes, "

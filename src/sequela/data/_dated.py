@@ -16,8 +16,8 @@ __all__ = ["order_statements"]
 def order_statements(draft: Draft) -> list[list[tuple[str, str]]]:
     """Return for each sample the pairs (before, after) that follow from its dates.
 
-    Items with the same date have no order. Only items with consecutive dates are paired, because
-    all other orders follow from these. Items without a date and missing items are not paired.
+    Items with the same date have no order. Only items of consecutive dates form pairs, because all
+    other orders follow from these pairs. Items without a date and missing items are left out.
 
     Examples
     --------

@@ -26,7 +26,7 @@ class DistinctSets:
     counts : ndarray of int64, shape (n_distinct,)
         The number of samples with each set.
     inverse : ndarray of int64, shape (n_samples,)
-        The set of each sample.
+        For each sample, the position of its set among the distinct sets.
     """
 
     indptr: npt.NDArray[np.int64]

@@ -1,10 +1,11 @@
 """Read tables of genes and samples from cBioPortal, in all their layouts.
 
-- downloads of the results view, with studies in the first line, sample ids in the second line, and
-  then one line per gene;
-- the same tables transposed, with the columns STUDY_ID, SAMPLE_ID, and then one column per gene;
-- data_cna.txt of a study folder, and tables of GISTIC, with columns that describe the gene, and
-  then one column per sample.
+- downloads of the results view: the studies are in the first line, the sample ids in the second
+  line, and each further line is a gene;
+- the same tables transposed: the first columns are STUDY_ID and SAMPLE_ID, and each further column
+  is a gene;
+- data_cna.txt of a study folder, and tables of GISTIC: the first columns describe the gene, and
+  each further column is a sample.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _LEVELS = {-2.0, -1.5, -1.0, 0.0, 1.0, 2.0}
 
 @dataclass
 class GeneTable:
-    """Codes of cells, samples x genes, and notes on unusual labels."""
+    """A table with the codes of its cells (samples x genes), and notes on unusual labels."""
 
     name: str
     samples: list[str]
@@ -66,7 +67,10 @@ class GeneTable:
 
 
 def mutated(cell: str) -> int:
-    """Return the code of a cell of a table of mutations: protein changes, WT, or not profiled."""
+    """Return the code of a cell of a table of mutations.
+
+    The cell contains protein changes, WT (wild type), or a mark such as NS (not profiled).
+    """
     folded = cell.casefold()
     if folded in _NOT_PROFILED:
         return UNPROFILED
@@ -149,7 +153,7 @@ def read_genes(
             # If a second header were read as a row, its sample ids would count as protein changes.
             raise InputError(
                 f"{name}, line {number}: a second header ({label!r:.80}); the file was joined from "
-                "several. Read them one by one, or remove the line."
+                "several files. Read each of these files alone, or remove the line."
             )
         where[label] = number
         row = bytes(map(codes.__getitem__, cells[skipped:]))

@@ -24,8 +24,8 @@ __all__ = [
 ]
 
 _NAMED = 5  # number of names that the text lists; `to_dict` returns all names
-# The smallest number of items that counts as very many. Smaller samples are fast to evaluate and
-# have little influence on the clock.
+# The smallest number of items that counts as very many. Samples with fewer items are evaluated
+# fast, and they hardly change the estimated times of other samples.
 _FEWEST_MANY = 15
 
 
@@ -47,7 +47,7 @@ class ManyItems:
 
 @dataclass(frozen=True, slots=True)
 class MissingCells:
-    """The numbers of cells missing for one reason, and of the samples and items with such cells."""
+    """How many cells are missing for one reason, and how many samples and items have such cells."""
 
     reason: str
     cells: int
@@ -70,11 +70,11 @@ class ImportSummary:
     dropped_samples, dropped_items : tuple of Dropped
         Samples and items that were left out, by reason.
     merged : mapping
-        New name to the old names that were found.
+        Maps each new name to the old names that were found in the file.
     many_items : tuple of ManyItems
-        Samples with very many items, the largest first: at least 15, and more than five robust
-        standard deviations above the median. They appear to be observed late, even if they were
-        not.
+        Samples with very many items, the largest first. They have at least 15 items, and their
+        number of items is more than five robust standard deviations above the median. Such samples
+        appear to be observed late, even if they were not.
     notes : tuple of str
         Other notes for the user.
     missing : tuple of MissingCells
@@ -139,8 +139,9 @@ class ImportSummary:
     def notices(self) -> tuple[str, ...]:
         """Return short texts that an analysis of these data should show to the user.
 
-        They describe what was dropped, merged or missing, samples with very many items, and notes,
-        such as which column was read as sample ids. Empty if the file was read without any change.
+        They say what was dropped, merged or missing, and which samples have very many items. They
+        also contain the notes, for example which column was read as sample ids. The result is empty
+        if there is nothing of this kind.
 
         Examples
         --------
@@ -169,7 +170,7 @@ class ImportSummary:
         have = "have" if len(self.many_items) > 1 else "has"
         return (
             f"{counted(len(self.many_items), 'sample')} {have} very many items: {shown}. They "
-            "appear to be observed late, which may mislead the clock if they are hypermutated."
+            "appear to be observed late, which may be wrong if they are hypermutated."
         )
 
     def to_dict(self) -> dict[str, Any]:

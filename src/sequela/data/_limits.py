@@ -1,8 +1,8 @@
 """Limits of the size of files. Environment variables can raise them.
 
-A file that is far larger than any table is nearly always not a table. Without limits, reading it
-would take minutes or all memory before an error is raised. Limits are checked as early as possible:
-from the size of the file, from its first lines, or while it is read.
+A file that is far larger than any real table was probably given by mistake. Without limits, it
+would be read for minutes, or until the memory is full, before an error is raised. Limits are
+checked as early as possible: from the size of the file, from its first lines, or while it is read.
 """
 
 from __future__ import annotations
@@ -41,6 +41,9 @@ class Limit:
     def refuse(self, count: int, where: str, *, about: bool = False) -> None:
         """Raise an error if `count` is larger than the limit.
 
+        The message begins with `where`, the name of the file. `about` says that `count` is only an
+        estimate.
+
         Examples
         --------
         >>> COLUMNS.refuse(1000, "'table.csv'")
@@ -49,7 +52,8 @@ class Limit:
             raise InputError(
                 f"{where} has {'about ' if about else 'more than '}"
                 f"{count if about else self.most:,} {self.what}; expected at most {self.most:,}. "
-                f"Is it a table? To read it anyway, set {self.variable} to a larger number."
+                f"Is it a table? To read it anyway, set the environment variable {self.variable} "
+                "to a larger number."
             )
 
 
@@ -61,13 +65,19 @@ BLANK_LIMIT = Limit("bytes of consecutive blank lines", 1 << 22, "SEQUELA_MAX_BL
 
 
 def refuse_size(size: int, first: list[str], name: str) -> None:
-    """Raise an error if a file of `size` bytes has too many rows, judging by its first lines."""
+    """Raise an error if a file of `size` bytes probably has too many rows.
+
+    The number of rows is estimated from the length of the first lines.
+    """
     rows = size * len(first) // max(sum(map(len, first)) + len(first), 1)
-    if rows > 2 * ROWS.most:  # the first lines may be shorter than others
+    if rows > 2 * ROWS.most:  # the other lines may be longer than the first lines
         ROWS.refuse(rows, name, about=True)
 
 
 def refuse_lines(lines: int, name: str) -> None:
-    """Raise an error if the number of lines, with comments, is far above the limit of rows."""
+    """Raise an error if a file has more lines than twice the limit of rows.
+
+    Comments also count as lines. If the limit was lowered, its default value is used.
+    """
     if lines > 2 * max(ROWS.default, ROWS.most):
         ROWS.refuse(lines, name, about=True)

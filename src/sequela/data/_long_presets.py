@@ -1,8 +1,8 @@
 """The names of the columns in known kinds of long tables, and which of their lines count.
 
-AMRFinderPlus, whose columns were renamed in version 4:
-https://github.com/ncbi/amr/wiki/Running-AMRFinderPlus#output-format
-hAMRonization: https://github.com/pha4ge/hAMRonization
+The columns of AMRFinderPlus, which were renamed in version 4, are described at
+https://github.com/ncbi/amr/wiki/Running-AMRFinderPlus#output-format and those of hAMRonization at
+https://github.com/pha4ge/hAMRonization.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _SUFFIXES = {".tsv", ".txt", ".csv", ".tab", ".gz", ".bz2", ".xz", ".zip"}
 
 @dataclass(frozen=True)
 class LongColumns:
-    """The options about columns and cells. The preset replaces the options that are None."""
+    """The options about columns and cells. The preset decides about options that are None."""
 
     preset: Preset
     sample: str | None = None
@@ -50,7 +50,10 @@ class LongColumns:
 
 @dataclass
 class Lines:
-    """The sample, the item, the code of the value and the date of each line that counts."""
+    """The sample, the item, the code of the value and the date of each line that counts.
+
+    `samples` and `items` map each label to a number. `who` and `what` have these numbers.
+    """
 
     samples: dict[str, int] = field(default_factory=dict)
     items: dict[str, int] = field(default_factory=dict)
@@ -94,7 +97,7 @@ def stream_long(paths: Sequence[str | os.PathLike[str]], columns: LongColumns) -
 
 
 class _OneFile:
-    """Reader of one file: finds its columns and reads its cells."""
+    """The reader of one file, which finds the columns and reads the cells."""
 
     def __init__(self, path: str | os.PathLike[str], columns: LongColumns, found: Lines) -> None:
         self._path = path
@@ -146,7 +149,10 @@ class _OneFile:
     def _place(
         self, role: str, asked: str | None, known: tuple[str, ...], *, needed: bool
     ) -> int | None:
-        """Return the position of a column: the given one, or one with a known label."""
+        """Return the position of the given column, or of a column with a known label.
+
+        The result is None if there is no such column and none is needed.
+        """
         if asked is not None:
             if asked not in self._labels:
                 raise InputError(
@@ -211,7 +217,7 @@ class _OneFile:
                 found.add(sample or 0, item, code, when)
 
     def _bounded(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the rows that are not blank; refuse too many."""
+        """Yield the rows that are not blank; raise an error if there are too many."""
         most = ROWS.most
         filled = (numbered for numbered in self._rows if any(numbered[1]))
         for count, numbered in enumerate(filled, 1):
@@ -227,7 +233,7 @@ class _OneFile:
         if path.name in samples:
             raise InputError(
                 f"{self._name} has no column with sample ids, so its name is the sample id "
-                f"{path.name!r:.80}, which another file also has. Rename one of them."
+                f"{path.name!r:.80}, which another file also has. Rename one of the files."
             )
         self._note("the sample ids are the names of the files.")
         return samples.setdefault(path.name, len(samples))
@@ -290,7 +296,7 @@ class _OneFile:
             return math.nan
         kind, number = _read_date(cell)
         if not kind or (self._found.dates_are and kind != self._found.dates_are):
-            others = f" (the lines before have {self._found.dates_are})" if kind else ""
+            others = f" (earlier lines have {self._found.dates_are})" if kind else ""
             raise InputError(
                 f"{self._name}, line {line}, column {self._labels[self._date_at or 0]!r:.80}: "
                 f"found {cell!r:.80}{others}, expected a date such as 2021-03-28 or a number. Use "

@@ -132,7 +132,8 @@ class Calls:
 class _Index(dict[str, int]):
     """Maps a cell to the position of its label; -1 if the cell is left out.
 
-    Each distinct cell is cleaned once: there are millions of lines, but only thousands of labels.
+    Each distinct cell is cleaned only once, because a file has millions of lines, but only
+    thousands of labels.
     """
 
     def __init__(self, clean: Callable[[str], str | None]) -> None:
@@ -157,6 +158,8 @@ class _Reading:
     who: array[int] = field(default_factory=lambda: array("i"))
     what: array[int] = field(default_factory=lambda: array("i"))
     classes: Counter[str] = field(default_factory=Counter)
+    # Numbers of lines that are no mutations according to Mutation_Status, that are germline
+    # mutations and do not count, and that have fewer cells than the header:
     n_status: int = 0
     n_germline: int = 0
     n_short: int = 0
@@ -241,7 +244,7 @@ def _stream_one(path: str | os.PathLike[str], state: _Reading, encoding: str | N
     short = 0  # number of the last line that has too few cells
     number = 0
     for number, line in _bounded(lines, header, path):
-        # Concatenated files have comments and headers in the middle, too.
+        # A file that was joined from several files has comments and headers also in the middle.
         if line[:1] == "#" or (_may_be_header(line) and _is_header(line, header, number, name)):
             continue
         cells = line.split("\t", last + 1)
@@ -312,8 +315,8 @@ def _is_header(line: str, header: str, number: int, name: str) -> bool:
         return True
     if _GENE in labels and _SAMPLE in labels:
         raise InputError(
-            f"{name}, line {number}: a second header, with other columns than the first; the file "
-            "was joined from several files. Give these as separate files."
+            f"{name}, line {number}: a second header, with other columns than the first. The file "
+            "was probably joined from several files; give these files separately."
         )
     return False
 

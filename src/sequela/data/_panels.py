@@ -65,7 +65,7 @@ class PanelGenes:
                 )
 
     def missing(self, panels: Sequence[str], genes: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Return a table (samples x genes): True if the panel of the sample lacks the gene."""
+        """Return a table (samples x genes) that is True if the panel of a sample lacks the gene."""
         rows: dict[str, npt.NDArray[np.bool_]] = {}
         for panel in set(panels):
             if panel not in self.genes:  # a panel without a list examines all genes; see `require`
@@ -101,7 +101,7 @@ def read_matrix(path: Path, header: list[str], profile: str) -> SamplePanels:
         if of.get(cells[who], panel) != panel:
             raise InputError(
                 f"{name}, line {number}: the sample {cells[who]!r:.80} has the panel {panel!r:.80} "
-                f"here and {of[cells[who]]!r:.80} before. Keep one of them."
+                f"here, and {of[cells[who]]!r:.80} in an earlier line. Keep one of these lines."
             )
         of[cells[who]] = panel
         lines.setdefault(panel, number)
@@ -144,8 +144,8 @@ def _add(found: PanelGenes, panel: str, genes: frozenset[str], where: str) -> No
     if known is not None and known != genes:
         odd = sorted(known ^ genes)[0]
         raise InputError(
-            f"{where}: the panel {panel!r:.80} is also defined with other genes (they differ in "
-            f"{odd!r:.80}). Remove one of the two definitions."
+            f"{where}: the panel {panel!r:.80} is also defined with other genes (the lists "
+            f"differ in {odd!r:.80}). Remove one of the two definitions."
         )
     found.genes[panel] = genes
 
@@ -211,6 +211,6 @@ def _read_regions(path: Path, found: PanelGenes) -> None:
         if gene.casefold() not in _NONE:
             genes.add(gene)
     for panel, genes in panels.items():
-        # A list of genes defines its panel; regions are used only if there is no list.
+        # If there is a list of the genes of a panel, it is used instead of the regions.
         if panel not in found.genes:
             found.genes[panel] = frozenset(genes)

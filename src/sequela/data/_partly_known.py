@@ -1,4 +1,4 @@
-"""Missing cells, known orders and weights: all parts of a data set other than zeros and ones."""
+"""The optional parts of a data set: missing cells, known orders and weights."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PartlyKnown:
     _missing: npt.NDArray[np.bool_] | None
     _orders: tuple[tuple[OrderStatement, ...], ...] | None
     _weights: npt.NDArray[np.float64] | None
-    # Of `Dataset`:
+    # The attributes of `Dataset` that this class uses:
     _values: npt.NDArray[np.bool_]
     _items: tuple[str, ...]
     _samples: tuple[str, ...]
@@ -50,7 +50,8 @@ class PartlyKnown:
         orders: tuple[tuple[OrderStatement, ...], ...] | None,
         weights: npt.NDArray[np.float64] | None,
     ) -> None:
-        # None if no cell is missing, so that complete data never use the code for missing cells.
+        # Without missing cells, the value is None, so that complete data never use the code for
+        # missing cells.
         self._missing = None
         if missing is not None and missing.any():
             self._missing = np.ascontiguousarray(missing)
@@ -62,7 +63,7 @@ class PartlyKnown:
 
     @property
     def missing(self) -> npt.NDArray[np.bool_] | None:
-        """Which cells are missing (read-only, samples x items), or None if none are.
+        """Which cells are missing (read-only, samples x items), or None if no cell is missing.
 
         A missing cell is False in `values`, so code that reads `values` must also read `missing`.
         """
@@ -75,7 +76,7 @@ class PartlyKnown:
 
     @property
     def weights(self) -> npt.NDArray[np.float64] | None:
-        """The weight of each sample (read-only), or None if all weights are equal."""
+        """The weight of each sample (read-only), or None if no weights were given."""
         return self._weights
 
     @property
@@ -115,8 +116,8 @@ class PartlyKnown:
         ----------
         missing : array-like of bool, samples x items
             True where nobody looked for the item. Cells that are missing already stay missing.
-            It is an error if a cell becomes missing whose item is in a statement about the order
-            of the sample.
+            An item in a statement about the order of a sample must not become missing in this
+            sample.
 
         Examples
         --------
@@ -142,13 +143,14 @@ class PartlyKnown:
     def with_weights(self, weights: Iterable[object] | None) -> Self:
         """Return the same samples with these weights; None makes all weights equal.
 
-        A sample of weight 2 counts as two samples, a sample of weight 0 does not count.
+        A sample of weight 2 counts as two samples, and a sample of weight 0 does not count.
 
         Parameters
         ----------
         weights : iterable of numbers, or None
             One weight per sample. Weights are finite and not negative, and at least one is
-            positive. The index of a pandas Series must not have the sample ids in another order.
+            positive. If a pandas Series has sample ids in its index, they must be in the order of
+            the samples.
 
         Examples
         --------
@@ -181,8 +183,8 @@ class PartlyKnown:
         if self._orders is not None:
             row = next(i for i, statements in enumerate(self._orders) if statements)
             raise InputError(
-                f"{what} does not support known orders, which sample {self._samples[row]!r} (row "
-                f"{row}) has. "
+                f"{what} does not support known orders, but sample {self._samples[row]!r} (row "
+                f"{row}) has known orders. "
                 + either("Use without_orders() to leave them out.", "Leave the known orders out.")
             )
         return self
@@ -200,7 +202,7 @@ class PartlyKnown:
         return self._trusted(*parts, self._missing, None, self._weights)
 
     def without_weights(self, what: str) -> Self:
-        """Return the data set without weights; log a warning that `what` ignores them."""
+        """Return the data set without weights; log a warning that `what` ignores the weights."""
         if self._weights is None:
             return self
         _log.warning("%s counts all samples equally; their weights are ignored", what)

@@ -79,7 +79,7 @@ def _label(value: Any, where: str) -> str:
     text = "" if unfit else str(value)
     if not text.strip():
         raise InputError(
-            f"{where}: expected a label, which is a string or a number and not empty; found "
+            f"{where}: expected a label (a string that is not empty, or a number); found "
             f"{_show(value)}. Replace it by a name. If the labels are a MultiIndex, join the "
             "levels of each label into one string."
         )
@@ -147,7 +147,7 @@ def axis_labels(
         )
     if own is not None:
         present = compose_all(map(str, own))
-        # A user who wants to reorder the axis would silently get wrong labels.
+        # Without this error, a user who wants to reorder the axis would silently get wrong labels.
         if list(labels) != present and sorted(labels) == sorted(present):
             raise InputError(
                 f"{argument} has the labels of the table in another order. Labels are assigned by "
@@ -235,7 +235,7 @@ def refuse_nothing(chosen: Sequence[object], argument: str) -> None:
 
 
 def refuse_misaligned(given: object, samples: tuple[str, ...], argument: str) -> None:
-    """Refuse a Series whose index has these samples in another order."""
+    """Refuse a Series whose index has ids of the samples, but not at the same positions."""
     if not is_series(given) or len(given) != len(samples):
         return
     index = tuple(compose_all(map(str, given.index)))
@@ -262,7 +262,7 @@ def _unmasked(given: Any) -> Any:
 
 
 def as_table(values: Any) -> npt.NDArray[Any]:
-    """Convert anything but a DataFrame to a two-dimensional array."""
+    """Convert values of any type except a DataFrame to a two-dimensional array."""
     if hasattr(values, "toarray"):  # SciPy's sparse matrices and arrays
         values = values.toarray()
     if hasattr(values, "to_pandas"):  # converting such a table to an array would lose its labels
@@ -322,7 +322,7 @@ def _readable(cells: Any, where: str) -> npt.NDArray[Any]:
 
         if isinstance(dtype, pd.StringDtype):
             return np.asarray(cells, dtype=object)
-        # Nullable, sparse and Arrow types; pandas counts booleans as numeric.
+        # Nullable, sparse and Arrow types. For pandas, booleans are numeric, too.
         if pd.api.types.is_numeric_dtype(dtype):
             return np.asarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))
     raise InputError(
@@ -332,14 +332,14 @@ def _readable(cells: Any, where: str) -> npt.NDArray[Any]:
 
 
 def _is_number(cell: object) -> bool:
-    # In NumPy, a duration is a kind of integer.
+    # In NumPy, the type of durations is a kind of integer, but a duration is not a number here.
     return isinstance(cell, _NUMBERS) and not isinstance(cell, np.timedelta64)
 
 
 def _binary(
     block: npt.NDArray[Any],
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_] | None, npt.NDArray[np.bool_]]:
-    """Return three tables: the cells as booleans, which are missing, and which are invalid.
+    """Return three boolean tables: which cells are 1, which are missing, and which are invalid.
 
     The second table is None if cells of this type cannot be missing.
     """
@@ -438,7 +438,7 @@ def _remedy(cell: Any) -> str:
 def read_times(
     given: Iterable[object] | None, samples: tuple[str, ...]
 ) -> npt.NDArray[np.float64] | None:
-    """Read one time per sample; missing ones become NaN."""
+    """Read one time per sample; missing times become NaN."""
     if given is None:
         return None
     refuse_misaligned(given, samples, "times")
@@ -454,8 +454,8 @@ def read_times(
         if not hasattr(cell, "__len__") and is_missing(cell):
             continue
         number = cell.item() if isinstance(cell, np.generic) else cell
-        # A column of booleans is an event indicator rather than times. The upper bound refuses
-        # infinity and integers that are too large for a float.
+        # Booleans are refused, because they say whether an event happened, not when. The upper
+        # bound refuses infinity and integers that are too large for a float.
         usable = _is_number(cell) and not isinstance(number, bool)
         if usable and 0 <= number <= sys.float_info.max:
             times[i] = float(number)

@@ -36,8 +36,8 @@ class OrderStatement(NamedTuple):
     probability : float
         The probability that the statement is right, above 0.5 and at most 1. Precisely, it is the
         probability that "before, then after" is reported if this is the true order. If the true
-        order is the reverse, the same report has the probability 1 - `probability`. Statements are
-        independent given the order of the items.
+        order is the reverse, the same report has the probability 1 - `probability`. Different
+        statements are assumed to be independent, given the true order of the items.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def read_statements(
     samples: tuple[str, ...],
     values: npt.NDArray[np.bool_],
 ) -> tuple[tuple[OrderStatement, ...], ...] | None:
-    """Return the checked statements of every sample; None if there are none at all."""
+    """Return the checked statements of every sample; None if no sample has a statement."""
     if given is None:
         return None
     column = {label: j for j, label in enumerate(items)}
@@ -84,7 +84,7 @@ def _per_sample(given: Any, samples: tuple[str, ...]) -> list[Any]:
             raise InputError(
                 f"orders has {len(rows)} entries for {len(samples)} samples; expected one "
                 "collection of statements per sample (None where nothing is known), or a "
-                "dictionary by sample id."
+                "dictionary from sample ids to statements."
             )
         return rows
     by_id = {str(label): statements for label, statements in given.items()}
@@ -111,7 +111,7 @@ def _statement(given: Any, where: str) -> OrderStatement:
 
 
 def read_probability(given: Any, where: str) -> float:
-    """Return a probability above 0.5 and at most 1."""
+    """Return the probability of a statement, which must be above 0.5 and at most 1."""
     if not (is_number(given) and 0.5 < given <= 1.0):
         raise InputError(
             f"{where}: the probability that a statement is right is {given!r:.40}; expected a "
@@ -167,7 +167,7 @@ def refuse_cycle(statements: Sequence[OrderStatement], where: str) -> None:
 def find_cycle(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Return the labels along a cycle, or an empty list if there is no cycle.
 
-    The last label is the first one again.
+    The first label is repeated at the end.
 
     Examples
     --------
@@ -202,7 +202,8 @@ def closed(statements: Sequence[OrderStatement], kept: Iterable[str]) -> tuple[O
     """Return the statements about items in `kept`, both the given ones and those that follow.
 
     Statements of probability 1 can be combined through an item that is not kept: a before b and b
-    before c imply a before c. An uncertain statement about the same pair then adds nothing.
+    before c imply a before c. If the order of a pair is certain in this way, an uncertain statement
+    about the same pair is left out.
     """
     labels = set(kept)
     later: dict[str, set[str]] = {}
@@ -222,7 +223,7 @@ def closed(statements: Sequence[OrderStatement], kept: Iterable[str]) -> tuple[O
     through = {
         pair
         for pair in certain
-        # Pairs that only follow from others are needed only if an item is not kept.
+        # A pair that only follows from other statements is needed only if an item is not kept.
         if pair in direct or any(label not in labels for label in later)
     }
     found = [OrderStatement(*pair) for pair in through if labels.issuperset(pair)]

@@ -87,7 +87,7 @@ def _first(root: Path, there: set[str], names: tuple[str, ...]) -> Path | None:
 
 
 def _find_sequenced(study: Study, root: Path) -> None:
-    """Set the samples that were sequenced, from the most specific list that exists."""
+    """Read the samples that were sequenced from the first of three lists that exists."""
     lists = (
         (root / "case_lists" / "cases_sequenced.txt", _case_list),
         (root / "case_lists" / "cases_all.txt", _case_list),
@@ -135,7 +135,7 @@ def _table(path: Path) -> tuple[list[str], list[list[str]]]:
 def _read_panels(
     study: Study, root: Path, panel: str | None, panels: Sequence[str | os.PathLike[str]]
 ) -> None:
-    """Set the panel of each sample, and the genes that the panels cover."""
+    """Find out the panel of each sample, and which genes the panels cover."""
     path = next((root / name for name in MATRICES if (root / name).is_file()), None)
     assays = _assays(root) if path is None else None
     if path is None and assays is None:
@@ -162,7 +162,7 @@ def _read_panels(
 
 
 def _read_genes(study: Study, root: Path, panels: Sequence[str | os.PathLike[str]]) -> None:
-    """Read the genes of the panels, if there are several or if definitions were given."""
+    """Read the genes of the panels, if there are several panels or if definitions were given."""
     if panels or any(len(used.lines) > 1 for used in study.panels.values()):
         study.genes = read_panel_genes([root, *panels])
         study.files += study.genes.files
@@ -173,7 +173,7 @@ def _read_genes(study: Study, root: Path, panels: Sequence[str | os.PathLike[str
 
 
 def _assays(root: Path) -> SamplePanels | None:
-    """Return the assay of each sample of a GENIE release, as its clinical table names it."""
+    """Return the assays in the clinical table of a GENIE release; None for other studies."""
     path = root / "data_clinical_sample.txt"
     if not path.is_file() or not (root / "genomic_information.txt").is_file():
         return None
@@ -184,7 +184,7 @@ def _assays(root: Path) -> SamplePanels | None:
 def _one_panel(used: SamplePanels, panel: str, profile: str) -> SamplePanels:
     if panel not in used.lines:
         raise InputError(
-            f"{argument('panel')} {panel!r:.80} is not among those of {profile}: "
+            f"{argument('panel')} {panel!r:.80} is not among the panels of {profile}: "
             f"{', '.join(used.lines)}."
         )
     chosen = {who: what for who, what in used.of.items() if what == panel}
@@ -200,6 +200,6 @@ def _refuse_undefined(study: Study) -> None:
     raise InputError(
         f"{used.name}: the {profile} of this study were profiled with {len(counts)} panels of "
         f"genes: {shown}. The folder does not define them: add the files data_gene_panel_NAME.txt "
-        f"with their genes (or name their folder with {option('panels')}), or choose one, as in "
-        f"{option('panel', most)}."
+        f"with their genes (or name the folder of these files with {option('panels')}), or choose "
+        f"one panel, as in {option('panel', most)}."
     )

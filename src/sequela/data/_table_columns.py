@@ -48,6 +48,7 @@ class Columns:
     """The roles of the columns of a file."""
 
     labels: list[str]  # of all columns; '' if the column of ids has no label
+    # Positions of columns:
     ids: int | None
     time: int | None
     items: list[int]
@@ -59,7 +60,10 @@ class Columns:
 def settle_columns(
     labels: list[str], rows: list[list[str]], asked: Asked, where: str, *, left_out: bool
 ) -> Columns:
-    """Decide which column holds the ids, which one the times, and which ones are items."""
+    """Decide which column holds the ids, which one the times, and which ones are items.
+
+    `left_out` says that the header has no label for the first column, which then holds the ids.
+    """
     found = Columns(labels, None, None, [])
     places = _Places(labels, where)
     if left_out:
@@ -155,7 +159,10 @@ def _guess_ids(
 
 
 def _only_names(cells: list[str]) -> bool:
-    """Return whether every cell is a name: not a value of an item, a missing value or a number."""
+    """Return whether every cell is a name.
+
+    A name is neither a value of an item, such as 0 or yes, nor a missing value, nor a number.
+    """
 
     def is_name(cell: str) -> bool:
         folded = cell.casefold()

@@ -36,7 +36,7 @@ def _wrong_width(line: int, row: list[str], width: int, name: str) -> str:
 
 
 def _count(row: list[str]) -> str:
-    """Return the number of cells as text; a single cell is shown, with its control characters."""
+    """Return the number of cells as text; if there is only one cell, its content is added."""
     return f"1 cell ({row[0]!r:.40})" if len(row) == 1 else f"{len(row)} cells"
 
 
@@ -48,7 +48,7 @@ def _other_separator(row: list[str], width: int) -> str:
 
 
 class RowCheck:
-    """Collects the mistakes in the rows of a table in `problems`.
+    """Checks the rows of a table, and collects their mistakes in the attribute `problems`.
 
     Parameters
     ----------
@@ -69,7 +69,8 @@ class RowCheck:
     def row(self, line: int, row: list[str], blank: int | None) -> bool:
         """Return whether a row has the right number of cells.
 
-        In a table of one column, a blank line is a sample without a value.
+        `blank` is the number of the first blank line above the row, or None. In a table of one
+        column, a blank line is a sample without a value, which is a mistake.
         """
         labels = self._columns.labels
         if blank is not None and len(labels) == 1:
@@ -131,7 +132,7 @@ class RowCheck:
         if cell.casefold() in MISSING:
             return math.nan
         try:
-            # For Python, 1_000 is a number; in a table it is not.
+            # Python reads 1_000 as a number, but in a table it is a mistake.
             text = cell.replace(",", ".") if self._decimal_comma else cell
             number = float(text.replace("_", "?"))
         except ValueError:

@@ -50,8 +50,9 @@ __all__ = [
 ]
 
 _BLOCK = 1 << 20
-# A line of a million long cells is shorter. A longer line is not a table and would fill the memory
-# (a few kilobytes of gzip can expand to gigabytes of one line).
+# The largest number of characters in a line; a line of a million long cells has fewer. A file with
+# a longer line is not a table, and the line would fill the memory: a few kilobytes of gzip can
+# expand to one line of several gigabytes.
 _LONGEST_LINE = 1 << 28
 
 # Files that users give by mistake: the first bytes, the kind of file, and what to do.
@@ -93,13 +94,13 @@ def file_name(path: object) -> str:
 
 @contextlib.contextmanager
 def _binary(path: str | os.PathLike[str]) -> Iterator[BufferedReader]:
-    """Open a regular file; raise an error that says why if that fails."""
+    """Open a regular file; if this fails, raise an error that gives the reason."""
     name = file_name(path)
     if not isinstance(path, str) and not hasattr(path, "__fspath__"):
         raise InputError(f"a path is text or a pathlib.Path; found {path!r:.80}.")
     try:
         mode = Path(path).stat().st_mode
-        # Opening a pipe could block, and the content is needed twice.
+        # A pipe is refused: opening it could block, and its content cannot be read twice.
         file = Path(path).open("rb") if stat.S_ISREG(mode) else None  # noqa: SIM115 - closed below
     except (OSError, ValueError, TypeError) as error:
         why = getattr(error, "strerror", None) or error
@@ -125,7 +126,7 @@ def _opening_hint(path: str | os.PathLike[str]) -> str:
 
 
 def source_file(path: str | os.PathLike[str]) -> SourceFile:
-    """Return the size and SHA-256 of a file as stored, compressed or not."""
+    """Return the path, size and SHA-256 of a file; a compressed file is not decompressed."""
     with _binary(path) as file:
         try:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -207,12 +208,13 @@ def _blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
         try:
             stream = _decompressed(file, name)
             while block := stream.read(_BLOCK):
-                # The position in the stored file, compressed or not.
+                # The progress is the position in the stored file, which may be compressed.
                 bar.reach(file.tell())
                 yield block
         except (InputError, MemoryError):
             raise
-        # The errors of a damaged archive depend on its format; this block does nothing but read.
+        # A damaged archive raises different errors, depending on its format. This block only reads,
+        # so all its errors mean that the file cannot be read.
         except Exception as error:  # noqa: BLE001
             raise InputError(
                 f"{name} cannot be decompressed or read to its end ({str(error) or 'damaged'}); it "
@@ -241,7 +243,7 @@ def _decoder(head: bytes, encoding: str | None, name: str) -> codecs.Incremental
         encoding = "utf-16" if marked else "utf-8-sig"
     try:
         known = codecs.lookup(encoding).name
-        b"a\0a\0".decode(known, errors="ignore")  # refuses codecs that are not for text
+        b"a\0a\0".decode(known, errors="ignore")  # fails if the codec is not for text
         return codecs.getincrementaldecoder("utf-8-sig" if known == "utf-8" else known)()
     except (LookupError, TypeError, ValueError, AttributeError):
         raise InputError(
@@ -258,17 +260,18 @@ def _plain_ends(text: str) -> str:
 def _refuse_long(length: int, number: int, name: str) -> None:
     if length > _LONGEST_LINE:
         raise InputError(
-            f"{name}, line {number + 1}: longer than {_LONGEST_LINE >> 20} million characters; "
-            "the file is not a table."
+            f"{name}, line {number + 1}: the line is longer than {_LONGEST_LINE >> 20} million "
+            "characters; the file is not a table."
         )
 
 
 def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Iterator[str]:
     """Yield the lines without their endings, which are LF, CRLF or CR.
 
-    The encoding is UTF-8 unless the file or `encoding` says otherwise. Lines are in composed form
-    (NFC), so that the same label in two files is the same text. `str.splitlines` is not used: it
-    also splits at form feeds, and line numbers would differ from those of an editor.
+    The encoding is UTF-8, unless `encoding` or a byte order mark in the file says otherwise. Lines
+    are in composed form (NFC), so that the same label in two files is the same text.
+    `str.splitlines` is not used: it also splits at form feeds, so line numbers would differ from
+    those of an editor.
     """
     name = file_name(path)
     decoder: codecs.IncrementalDecoder | None = None
@@ -289,7 +292,7 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
             before = error.object[: error.start].decode(encoding or "utf-8", errors="replace")
             line = number + _plain_ends(before).count("\n") + 1
             raise InputError(
-                f"{name}, line {line}: not {encoding or 'UTF-8'} (byte "
+                f"{name}, line {line}: the text is not {encoding or 'UTF-8'} (byte "
                 f"{error.object[error.start : error.start + 1]!r}). Save the file as UTF-8, or "
                 f"give its encoding, such as {option('encoding', 'latin-1')}."
             ) from None
@@ -338,7 +341,7 @@ _STRIPPED_CONTROLS = ("\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x1f", "\x85", "\
 
 
 class _WatchedLines:
-    """Passes lines to the csv module; remembers whether the last record had a control character."""
+    """Lines for the csv module, which remember whether the last record had a control character."""
 
     def __init__(self, lines: Iterator[str]) -> None:
         self._lines = lines
@@ -348,7 +351,8 @@ class _WatchedLines:
         for line in self._lines:
             if any(control in line for control in _STRIPPED_CONTROLS):
                 self._controls = True
-            # Within quotation marks, the csv module keeps the line breaks that it is given.
+            # A quoted cell may contain line breaks. The csv module keeps only those that the lines
+            # still have.
             yield line + "\n" if '"' in line else line
 
     def found_control(self) -> bool:
@@ -363,7 +367,7 @@ def bare_cell(cell: str) -> str:
 
 
 class CellCodes(dict[str, int]):
-    """Maps a cell to its code; each distinct cell is read once."""
+    """Maps a cell to its code; the code of each distinct cell is computed only once."""
 
     def __init__(self, code: Callable[[str], int]) -> None:
         super().__init__()
@@ -377,7 +381,10 @@ class CellCodes(dict[str, int]):
 def cell_rows(
     lines: Iterator[str], separator: str, name: str, first_line: int = 1
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, cells without surrounding spaces); empty lines give no cells."""
+    """Yield the line number and the cells of each row, without the spaces around them.
+
+    An empty line gives a row without cells.
+    """
     watched = _WatchedLines(lines)
     reader = csv.reader(
         watched,
@@ -401,14 +408,15 @@ def cell_rows(
             ) from None
         if row is None:
             return
-        # Stripping by a list of characters is slower, and few lines need it.
+        # `strip` without an argument is faster, but it also removes control characters. Therefore
+        # it is used only if the row has none.
         blank = BLANK if watched.found_control() else None
         yield start, [cell.strip(blank) for cell in row]
         start = first_line + reader.line_num
 
 
 def _widths(lines: Sequence[str], separator: str) -> list[int]:
-    # The last of these lines may be a part of a record, which is not an error.
+    # The last of these lines may be only a part of a row, if a cell contains line breaks.
     with contextlib.suppress(InputError):
         return [len(row) for _, row in cell_rows(iter(lines), separator, "") if any(row)]
     return []
@@ -417,9 +425,9 @@ def _widths(lines: Sequence[str], separator: str) -> list[int]:
 def guess_separator(lines: Sequence[str]) -> str:
     """Return the character that separates the cells, from the first lines of a file.
 
-    It splits all lines into the same number of cells, at least two. The header may have one cell
-    fewer.
-    Labels may contain other separators, such as 'PAOX,...(D)' in tab-separated files.
+    This character splits all lines into the same number of cells, at least two; the header may have
+    one cell fewer. It need not be the most frequent character, because labels may contain other
+    separators, such as 'PAOX,...(D)' in tab-separated files.
     """
     for separator in ("\t", ";", ",", " "):
         if separator in lines[0] or any(separator in line for line in lines[1:2]):
@@ -427,7 +435,7 @@ def guess_separator(lines: Sequence[str]) -> str:
             body = set(widths[1:]) or set(widths)
             if len(body) == 1 and max(body) > 1 and widths[0] in (max(body), max(body) - 1):
                 return separator
-    # None fits: the most frequent one gives the most useful error message.
+    # No character fits. With the most frequent one, the error message is the most useful.
     return max(("\t", ";", ","), key=lines[0].count) if lines else ","
 
 

@@ -22,7 +22,7 @@ __all__ = ["read_weight", "read_weight_file", "read_weights"]
 
 
 def read_weights(given: Iterable[object], samples: tuple[str, ...]) -> npt.NDArray[np.float64]:
-    """Read one weight per sample: a finite number of at least 0, not all of them 0."""
+    """Read one weight per sample: finite numbers of at least 0, of which at least one is not 0."""
     refuse_misaligned(given, samples, "sample_weight")
     cells = listed(given, "sample_weight")
     if len(cells) != len(samples):
@@ -47,14 +47,17 @@ def read_weights(given: Iterable[object], samples: tuple[str, ...]) -> npt.NDArr
             "be positive."
         )
     if not np.isfinite(weights.sum()):
-        raise InputError("the sum of the weights is too large; divide all of them by a number.")
+        raise InputError(
+            "the sum of the weights is too large for a floating-point number. Divide all weights "
+            "by the same large number."
+        )
     return weights
 
 
 def read_weight(cell: str, where: str, *, decimal_comma: bool = False) -> float:
     """Read the weight in a cell of a table; `where` names the cell in messages."""
     try:
-        # For Python, 1_000 is a number; in a table it is not.
+        # Python reads 1_000 as a number, but in a table it is a mistake.
         number = float((cell.replace(",", ".") if decimal_comma else cell).replace("_", "?"))
     except ValueError:
         number = -1.0

@@ -1,7 +1,7 @@
 """Read mutations and copy numbers of cBioPortal: downloads of the results view, or study folders.
 
-"Not profiled" is not "wild type": cells that were not profiled are missing. Samples that were not
-profiled at all are left out, and the summary lists them.
+Cells that were not profiled become missing cells, because it is not known whether their genes are
+altered. Samples in which no gene was profiled are left out, and the summary lists them.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ def read_cbioportal(
     Parameters
     ----------
     mutations : str or path, optional
-        A download of the results view (protein changes or WT; NS where not sequenced), or a MAF.
+        A download of the results view, whose cells are protein changes, WT (wild type) or NS (not
+        sequenced), or a MAF.
     cna : str or path, optional
         GISTIC levels from -2 to 2, from the results view or data_cna.txt of a study.
     folder : str or path, optional
@@ -284,7 +285,7 @@ def _joined(first: Draft, second: Draft) -> Draft:
     common = set(first.samples) & set(second.samples)
     if not common:
         raise InputError(
-            f"{first.kind} and {second.kind} have no sample in common (the first ones are "
+            f"{first.kind} and {second.kind} have no sample in common (their first samples are "
             f"{_first(first)} and {_first(second)}); check how the ids are written."
         )
     gone = {name for part in first.dropped_samples for name in part.names}
@@ -328,7 +329,7 @@ def _both_panels(first: Draft, second: Draft, order: list[int]) -> list[str] | N
 
 
 def _without(parts: list[Dropped], gone: set[str]) -> list[Dropped]:
-    """Count every sample once, under the first reason."""
+    """Remove the samples in `gone`, so that the summary lists each dropped sample only once."""
     left = [
         Dropped(part.reason, tuple(name for name in part.names if name not in gone))
         for part in parts

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["read_clinical"]
 
-# How the labels of the columns of an endpoint begin. The keys are for study folders, the values for
-# downloads of the study view.
+# The labels of the columns of an endpoint begin with the key in study folders (OS_MONTHS), and with
+# the value in downloads of the study view (Overall Survival (Months)).
 _ENDPOINTS = {
     "OS": "overall survival",
     "DFS": "disease free",
@@ -55,17 +55,18 @@ def read_clinical(
         ``data_clinical_sample.txt``, which says which samples belong to which patient. Without
         this file, and without a column of samples, the rows of the result are patients.
     endpoint : str
-        "OS" (overall survival), "DFS", "PFS", "DSS", or another prefix of the columns
-        ``..._MONTHS`` and ``..._STATUS``.
+        "OS" (overall survival), "DFS" (disease-free), "PFS" (progression-free), "DSS"
+        (disease-specific), or another prefix of the columns ``..._MONTHS`` and ``..._STATUS``.
     encoding : str, optional
         The encoding of the files. Default: UTF-8, unless a byte order mark says otherwise.
 
     Returns
     -------
     DataFrame
-        One row per sample (or patient), with the columns "patient", "time" and "event". The event
-        is True if it happened, and False if the patient was last seen at that time. An unknown
-        time or event is NaN. ``attrs`` holds "endpoint" and "unit".
+        One row per sample (or patient), with the columns "patient", "time" and "event". "event" is
+        True if the event happened at "time", and False if the patient was last seen at "time"
+        without it. An unknown time or event is NaN. The ``attrs`` of the table have the entries
+        "endpoint" and "unit".
 
     Examples
     --------
@@ -103,7 +104,10 @@ def read_clinical(
         table.index = pd.Index(table["patient"], name="patient_id")
     _refuse_repeated(table.index.tolist(), "sample", name)
     if table["time"].notna().sum() == 0:
-        raise InputError(f"{name} has no time for the endpoint {endpoint!r}; choose another one")
+        raise InputError(
+            f"{name} has no time for the endpoint {endpoint!r}: all cells are empty or NA. Choose "
+            "another endpoint"
+        )
     table["event"] = table["event"].astype(object).where(table["event"].notna(), np.nan)
     table.attrs.update(endpoint=endpoint, unit="months")
     return table

@@ -1,7 +1,7 @@
 """The data structure of all samples: a validated, immutable samples x items table.
 
-The data of a user (an array, a DataFrame, a list of sets) are converted to a `Dataset` here, or
-raise an error that names row and column. No other code checks a `Dataset` again.
+The data of a user (an array, a DataFrame, a list of sets) are converted to a `Dataset` here.
+Invalid data raise an error that names row and column. No other code checks a `Dataset` again.
 """
 
 from __future__ import annotations
@@ -65,15 +65,17 @@ class Dataset(PartlyKnown):
     Parameters
     ----------
     values : array-like, DataFrame, SciPy sparse matrix or Dataset
-        Samples in rows, items in columns. Every entry is False/True or exactly 0/1, or missing if
-        nobody looked for the item: NaN, None, NA of pandas, or masked. The table is copied.
+        Samples in rows, items in columns. Every entry is False, True, or exactly 0 or 1. If nobody
+        looked for the item, the entry is missing: NaN, None, NA of pandas, or masked. The table is
+        copied.
     items : iterable of labels, optional
         One label per column, by position. Default: the columns of a DataFrame, otherwise
         ``"0"``, ``"1"``, ... Labels are stored as strings, so the number 1 becomes ``"1"``.
     samples : iterable of labels, optional
-        One id per row, by position. Default: the index of a DataFrame, otherwise as for items.
+        One id per row, by position. Default: the index of a DataFrame, otherwise ``"0"``,
+        ``"1"``, ...
     times : iterable of numbers, optional
-        When each sample was observed, at least 0 and finite; NaN or None where unknown.
+        When each sample was observed: a finite number of at least 0, or NaN or None if unknown.
     orders : dict or iterable, optional
         Known orders of items. Each sample has a list of statements ``(before, after)`` or
         ``(before, after, probability)``; see `OrderStatement`. Give a dictionary from sample ids
@@ -135,8 +137,8 @@ class Dataset(PartlyKnown):
         if n_samples == 0 or n_items == 0:
             raise InputError(
                 f"values has no {'samples (rows)' if n_samples == 0 else 'items (columns)'}: its "
-                f"shape is {(n_samples, n_items)}. At least one of each is needed; check how the "
-                "table was filtered, or pass items= if all sets are empty."
+                f"shape is {(n_samples, n_items)}. At least one sample and one item are needed. "
+                "Check how the table was filtered, or pass items= if all sets are empty."
             )
         # Labels are read before cells, because the message about an invalid cell names its row and
         # column.
@@ -176,7 +178,7 @@ class Dataset(PartlyKnown):
 
     @classmethod
     def _trusted(cls, *parts: Any) -> Dataset:
-        """Build a data set from parts of another one, which need no validation."""
+        """Build a data set from parts of another data set, without checking them again."""
         new = cls.__new__(cls)
         new._store(*parts)  # noqa: SLF001  (it is our own)
         return new
@@ -195,13 +197,13 @@ class Dataset(PartlyKnown):
         Parameters
         ----------
         sets : list of sets, lists or tuples of labels
-            The items of each sample; numbers are labels too, not positions.
+            The items of each sample. A number in a set is the label of an item, not its position.
         items : iterable of labels, optional
             All items, in the order of the columns. They may include items that never occur.
-            Default: the labels found, in order of first appearance (sorted within a Python set,
-            which has no order).
+            Default: the labels in `sets`, in the order in which they first occur (the labels of a
+            Python set, which has no order, are sorted first).
         samples, times : iterable, optional
-            As for `Dataset`; the index of a pandas Series of sets gives the sample ids.
+            As for `Dataset`. If `sets` is a pandas Series, its index gives the sample ids.
 
         Returns
         -------
@@ -244,7 +246,7 @@ class Dataset(PartlyKnown):
         Parameters
         ----------
         X : Dataset, DataFrame, array-like, sparse matrix, or list of sets or frozensets
-            The data; a Dataset is returned unchanged unless `times` is given.
+            The data. A Dataset is returned unchanged, unless `times` is given.
         times : iterable of numbers, optional
             Observation times; they replace those of X.
 
@@ -286,7 +288,7 @@ class Dataset(PartlyKnown):
 
     @property
     def times(self) -> npt.NDArray[np.float64] | None:
-        """When each sample was observed (read-only, NaN where unknown), or None."""
+        """When each sample was observed (read-only, NaN if unknown); None without any times."""
         return self._times
 
     @property
@@ -306,7 +308,7 @@ class Dataset(PartlyKnown):
 
     @property
     def frequencies(self) -> pd.Series[float]:
-        """The fraction of the samples that have each item, by item label.
+        """The (weighted) fraction of the samples that have each item, with the items as index.
 
         Missing cells do not count. The value is NaN for an item whose cells are all missing.
         """
@@ -345,7 +347,7 @@ class Dataset(PartlyKnown):
         return [frozenset(self._items[j] for j in np.flatnonzero(row)) for row in self._values]
 
     def select_items(self, labels: Iterable[object]) -> Dataset:
-        """Return a data set of these items only, in this order, with all samples.
+        """Return a data set with only these items, in the given order, and with all samples.
 
         Known orders of the remaining items are kept. This includes orders that follow from
         statements about removed items.
@@ -367,13 +369,13 @@ class Dataset(PartlyKnown):
         return self._trusted(*parts, self._weights)
 
     def select_samples(self, which: Iterable[object]) -> Dataset:
-        """Return a data set of these samples only, in this order, with all items.
+        """Return a data set with only these samples, in the given order, and with all items.
 
         Parameters
         ----------
         which : iterable
-            Strings select by id, booleans (one per sample) are a mask, and integers are
-            positions, even if the ids look like numbers.
+            Strings are ids, booleans (one per sample) are a mask, and integers are positions,
+            even if the ids look like numbers.
 
         Examples
         --------
@@ -392,7 +394,9 @@ class Dataset(PartlyKnown):
     def take_rows(
         self, rows: npt.NDArray[np.int64], samples: tuple[str, ...] | None = None
     ) -> Dataset:
-        """Return the samples at these positions, with new ids. Positions may be repeated.
+        """Return the samples at these positions; a position may occur several times.
+
+        The new ids are `samples`; by default, they are "0", "1", ...
 
         Examples
         --------
@@ -442,7 +446,7 @@ class Dataset(PartlyKnown):
     def compressed(self) -> DistinctSets:
         """Return the distinct sets and their counts, ordered by size, then by items.
 
-        The sets are those of the items that are known to be present.
+        Each set has the items that a sample is known to have: missing cells count as absent.
 
         Examples
         --------

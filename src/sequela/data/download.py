@@ -24,7 +24,7 @@ __all__ = ["PUBLIC_HOST", "DownloadError", "download_study"]
 PUBLIC_HOST = "https://www.cbioportal.org"
 _SECONDS = 60.0
 _RETRIES = 3
-_MOST_COPIES = 2
+_MOST_COPIES = 2  # the largest absolute value of a discrete copy number level
 
 
 class DownloadError(SequelaError, RuntimeError):
@@ -47,7 +47,7 @@ def download_study(
     host : str
         The address of the server.
     cache : path or None
-        Folder for downloads; None: the user's cache folder.
+        Folder for downloads. None means the user's cache folder.
     refresh : bool
         Whether to download the study again if it is in the cache.
 
@@ -119,7 +119,7 @@ def _load(name: str) -> Any:
 
 
 class _Api:
-    """Sends GET and POST requests, and repeats those that fail; errors have one-line messages."""
+    """Sends GET and POST requests, and repeats requests that fail; errors have short messages."""
 
     def __init__(self, host: str) -> None:
         requests = _load("requests")
@@ -154,8 +154,8 @@ class _Api:
             ) from None
         except self._errors.ConnectionError:
             raise DownloadError(
-                f"{self._host} cannot be reached; are you online? Or download the study in a "
-                "browser and read its folder with --study-folder"
+                f"{self._host} cannot be reached. Check the internet connection, or download the "
+                "study in a browser and read its folder with --study-folder"
             ) from None
         except self._errors.RequestException as error:
             raise DownloadError(f"{url} failed ({type(error).__name__}); try again") from None
@@ -166,7 +166,9 @@ class _Api:
         try:
             return answer.json()
         except ValueError:
-            raise DownloadError(f"{url} did not answer in JSON; is it cBioPortal?") from None
+            raise DownloadError(
+                f"{url} did not answer in JSON; is it a server of cBioPortal?"
+            ) from None
 
 
 def _profile(profiles: Any, kind: str, datatype: str | None) -> str | None:

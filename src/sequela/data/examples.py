@@ -1,4 +1,4 @@
-"""Example models and samples; none of them are measured data.
+"""An example model and example samples, which are not measured data.
 
 `example_theta` is made up. `example_samples` are drawn from a model that was learned on
 glioblastoma data (script and seed: tools/make_example.py).
@@ -46,13 +46,13 @@ def example_theta() -> pd.DataFrame:
     """Return a small model of ten items whose order is known by construction.
 
     - "first" and "second" are the paper's example of two items with alpha = 4. Without "first",
-      "second" is rare. After "first", it arrives as fast as "first" did. Sets of these two items
-      alone do not show which came first: this needs other items that arrive independently.
+      "second" is rare. After "first", it arrives as fast as "first" did. Data about these two items
+      alone do not show which came first. Other items that arrive independently are needed.
     - "left" and "right" exclude each other: each makes the other e^4 times slower.
     - "step 1", "step 2", "step 3" are a cascade, in which each step triggers the next: "step 1" has
       no direct effect on "step 3", although the two occur together.
-    - "clock 1" to "clock 3" depend on no item and affect none. They tell the time: the more of them
-      a sample has, the later it was observed.
+    - "clock 1" to "clock 3" depend on no item and affect none. Therefore they show how late a
+      sample was observed: the more of them it has, the later it probably was.
 
     All numbers are round and the names are made up, so that nobody mistakes a result of this model
     for a finding.
@@ -90,8 +90,8 @@ def example_path(name: str) -> Path:
 def example_samples() -> Dataset:
     """Return 400 samples of 50 alterations, drawn from a model learned on glioblastoma data.
 
-    Names and frequencies are those of the data, but the samples are not patients. They are drawn
-    from the model ``Model.from_csv(example_path("theta.csv"))``.
+    The names are those of the data, and the frequencies are similar, but the samples are not
+    patients. They are drawn from the model ``Model.from_csv(example_path("theta.csv"))``.
 
     Examples
     --------

@@ -54,7 +54,9 @@ __all__ = [
 Incomplete = Literal["missing", "samples", "items"]
 
 LARGEST_TABLE = 4_000_000_000  # number of cells; each takes one byte
-_SEARCHED = 20_000  # with more labels, the search for the most similar one takes seconds
+# If there are more labels than this, messages do not suggest the most similar label, because the
+# search for it takes seconds.
+_SEARCHED = 20_000
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,9 @@ class Imported:
     Attributes
     ----------
     data : Dataset
+        The samples.
     summary : ImportSummary
+        What was read, dropped and merged.
     """
 
     data: Dataset
@@ -137,10 +141,10 @@ class Selection:
 class Draft:
     """The content of a file, before items are merged and selected.
 
-    `unprofiled` marks cells that were not profiled, which are neither 0 nor 1. `dates` says since
+    `unprofiled` marks cells that were not profiled; their values are unknown. `dates` says since
     when a sample has an item (NaN: unknown). `panels` names the gene panel of each sample. `merged`
-    lists items that the reader itself has merged, and `items_read` is the number of items before
-    this merge.
+    lists items that the reader has merged before it made the draft, and `items_read` is the number
+    of items before this merge.
     """
 
     kind: str
@@ -237,7 +241,7 @@ def refuse_too_large(n_samples: int, n_items: int, kind: str) -> None:
 
 
 def near(label: str, known: Sequence[str]) -> str:
-    """Return an unknown label as text, with the most similar known label."""
+    """Return an unknown label as quoted text; add the most similar known label, if there is one."""
     return unknown(label, tuple(known)) if len(known) <= _SEARCHED else repr(label)
 
 
@@ -256,7 +260,11 @@ def _merge(draft: Draft, given: Merges | None) -> dict[str, tuple[str, ...]]:
 
 
 def _merged_dates(draft: Draft, done: Merged) -> npt.NDArray[np.float64]:
-    """Return the first date of each merged item; NaN if the date of a present member is unknown."""
+    """Return the dates of all items after merging.
+
+    The date of a merged item is the first date of the old items that are present; it is NaN if one
+    of these dates is unknown.
+    """
     assert draft.dates is not None  # noqa: S101 - the caller has checked
     place = {label: j for j, label in enumerate(draft.items)}
     first = np.where(draft.values, draft.dates, np.inf)
@@ -266,7 +274,7 @@ def _merged_dates(draft: Draft, done: Merged) -> npt.NDArray[np.float64]:
 
 
 def _choose(draft: Draft, selection: Selection, merged: dict[str, tuple[str, ...]]) -> None:
-    """Apply `drop`, and check the labels in `keep` and `drop`. They name items after merging."""
+    """Check that the labels in `keep` and `drop` are items after merging, and apply `drop`."""
     position = {label: j for j, label in enumerate(draft.items)}
     into = {old: new for new, group in merged.items() for old in group}
     for name, labels in (("keep", selection.keep), ("drop", selection.drop)):
@@ -283,7 +291,7 @@ def _choose(draft: Draft, selection: Selection, merged: dict[str, tuple[str, ...
 
 
 def _drop_unprofiled(draft: Draft, incomplete: Incomplete) -> None:
-    """Drop cells that were not profiled, or keep them as missing; never read them as absent."""
+    """Drop samples or items with cells that were not profiled, or keep such cells as missing."""
     if draft.unprofiled is None or not draft.unprofiled.any():
         return
     draft.keep_samples(np.asarray(~draft.unprofiled.all(axis=1)), "not profiled")
@@ -296,10 +304,9 @@ def _drop_unprofiled(draft: Draft, incomplete: Incomplete) -> None:
     if incomplete == "samples":
         if n_rows == len(draft.samples):
             raise InputError(
-                f"every sample of {draft.kind} lacks a value (not profiled) for some of "
-                f"{n_columns} items. Drop these items instead with "
-                f"{option('incomplete', 'items')}, or drop those that were rarely profiled with "
-                f"{option('drop')}."
+                f"in every sample of {draft.kind}, some of {n_columns} items were not profiled. "
+                f"Drop these items instead with {option('incomplete', 'items')}, or drop the items "
+                f"that were rarely profiled with {option('drop')}."
             )
         draft.keep_samples(np.asarray(~draft.unprofiled.any(axis=1)), "not profiled in some items")
         draft.notes.append(
@@ -310,8 +317,8 @@ def _drop_unprofiled(draft: Draft, incomplete: Incomplete) -> None:
     else:
         if n_columns == len(draft.items):
             raise InputError(
-                f"every item of {draft.kind} lacks a value (not profiled) for some sample. Drop "
-                f"these samples instead with {option('incomplete', 'samples')}."
+                f"every item of {draft.kind} was not profiled in some sample. Drop these samples "
+                f"instead with {option('incomplete', 'samples')}."
             )
         draft.keep_items(np.asarray(~draft.unprofiled.any(axis=0)), "not profiled in some samples")
 
@@ -325,7 +332,7 @@ def _select_frequent(draft: Draft, selection: Selection) -> None:
         if not enough.any():
             raise InputError(
                 f"{option('at_least', limit)} leaves no items: the most frequent of "
-                f"{len(draft.items)} is in "
+                f"{len(draft.items)} items is in "
                 f"{counted(int(counts.max(initial=0)), 'sample')}. Choose a smaller number."
             )
         draft.keep_items(enough, f"in fewer than {counted(limit, 'sample')}")

@@ -1,7 +1,7 @@
 """Read long tables, with one line per sample and item, as laboratories and registers keep them.
 
-A line says that a sample has an item. A column of values can say whether the sample has the item. A
-column of dates can say since when.
+A line says that a sample has an item. A column of values may say whether the sample has the item,
+and a column of dates may say since when.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def read_long(
     Parameters
     ----------
     path : str or path, or a list of them
-        The table: separated by tabs, commas, semicolons or spaces, optionally compressed.
+        The table, with cells separated by tabs, commas, semicolons or spaces. It may be compressed.
     sample, item : str, optional
         The labels of the columns with the ids and the items. Default: columns with a usual label,
         such as sample, patient_id, item, gene or code, or those of the preset.
@@ -92,17 +92,18 @@ def read_long(
         where unknown. Default: a column with the label "value" or "present". Without such a
         column, every line says that its item is present.
     date : str, optional
-        The label of a column with dates (2021-03-28) or numbers, such as an age. The first dates
-        of the items of a sample become statements about their order (``orders`` of the data).
-        Items with the same date have no order.
+        The label of a column with dates (2021-03-28) or numbers, such as an age. The first date of
+        each item of a sample gives the order of the items, which becomes part of the data
+        (``Dataset.orders``). Items with the same date have no order.
     preset : {"amrfinderplus", "hamronization", "diagnoses"}, optional
         A known kind of table. It decides which columns are read and which lines count:
 
         - amrfinderplus: The items are element symbols (with ``item="Class"`` they are classes).
           Lines of the type AMR count, except incomplete genes. The id is in the column Name
           (``amrfinder --name``); without this column, it is the name of the file.
-        - hamronization: The items are gene symbols (with ``item="drug_class"`` they are classes),
-          with the mutation where one was detected. The id is in the column input_file_name.
+        - hamronization: The items are gene symbols (with ``item="drug_class"`` they are classes).
+          If a line names a mutation, it becomes part of the label. The id is in the column
+          input_file_name.
         - diagnoses: The items are groups of codes, such as those of ICD-10. `groups` translates
           the codes and must be given.
     **options
@@ -117,7 +118,7 @@ def read_long(
         groups : mapping or path, optional
             Maps each group to its codes, or names a table with the columns code and group. A
             listed code stands for all codes that begin with it. If several listed codes fit, the
-            longest decides. Codes without a group are dropped, and the summary lists them.
+            longest one decides. Codes without a group are dropped, and the summary lists them.
         profiled : iterable of ids, or path of a file with one id per line, optional
             All samples that were examined. Samples without lines become empty sets. Lines of
             other samples are left out. Default: the samples that the table names.
@@ -199,7 +200,11 @@ def _conditions(given: Mapping[str, Iterable[str]] | None) -> dict[str, tuple[st
 
 @dataclass
 class _Pairs:
-    """The row, column and line of each line that counts, repeated for each group of its code."""
+    """The rows and columns of the table to which the lines belong, as three arrays of equal length.
+
+    Line ``line[k]`` is about the cell in row ``row[k]`` and column ``column[k]``. A code that is in
+    several groups has several columns, so its line occurs several times.
+    """
 
     row: npt.NDArray[np.int64]
     column: npt.NDArray[np.int64]
@@ -212,7 +217,11 @@ class _Pairs:
         labels: npt.NDArray[np.int32],
         columns: Sequence[Sequence[int]],
     ) -> _Pairs:
-        """Look up the columns of each label; -1 stands for a sample that is left out."""
+        """Find the cells of all lines.
+
+        `rows` and `labels` have the row and the label of each line; a row of -1 means that the
+        sample of the line is left out. `columns` has the columns of each label.
+        """
         counts = np.array([len(part) for part in columns], dtype=np.int64)
         flat = np.array([j for part in columns for j in part], dtype=np.int64)
         first = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
@@ -233,7 +242,7 @@ class _Table:
     def draft(
         self, profiled: Iterable[str] | str | os.PathLike[str] | None, *, unlisted_missing: bool
     ) -> Draft:
-        """Return the table of the profiled samples; without `profiled`, of all samples in lines."""
+        """Return the table of the profiled samples; if `profiled` is None, of all samples."""
         lines = self.lines
         draft = Draft(self.kind, [], [], np.zeros((0, 0), dtype=np.bool_), files=lines.files)
         draft.notes = list(lines.notes)
@@ -309,9 +318,9 @@ class _Table:
     ) -> npt.NDArray[np.bool_]:
         """Return which cells are missing, as a table.
 
-        For a single item, a line with a known value overrides a line with an unknown value. In a
-        group, the lines may have different codes, so an unknown code makes the group unknown unless
-        another code is present.
+        Without groups, a line with a known value overrides a line with an unknown value. A group is
+        missing if one of its codes is unknown, unless another of its codes is present. With
+        `unlisted`, cells without any line are missing, too.
         """
         said_unknown = self._mark(draft, pairs, ~known)
         said_known = self._mark(draft, pairs, known)
@@ -343,7 +352,10 @@ class _Table:
     def _first_dates(
         self, draft: Draft, pairs: _Pairs, present: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.float64]:
-        """Return the first date of each item in each sample; NaN if it is unknown or absent."""
+        """Return the first date of each item in each sample.
+
+        The date is NaN if it is unknown, or if the sample does not have the item.
+        """
         when = np.frombuffer(self.lines.when, dtype=np.float64)[pairs.line][present]
         rows, columns = pairs.row[present], pairs.column[present]
         first = np.full(draft.values.shape, np.inf)
@@ -353,7 +365,7 @@ class _Table:
         unknown = int((draft.values & np.isnan(first)).sum())
         if unknown:
             draft.notes.append(
-                f"{counted(unknown, 'item')} of samples have no date, or have a line without a "
-                "date; their order is unknown."
+                f"{counted(unknown, 'pair')} of sample and item without a date, or with a line "
+                "without a date; the position of the item in the order is unknown."
             )
         return first

@@ -1,7 +1,8 @@
 """Read mutations from a MAF, which has one line per mutation.
 
-A MAF names only samples with a mutation. A sample whose mutations are all silent was sequenced and
-has the empty set; a sample without any line is known only if `profiled` names it.
+A MAF has no lines for samples without mutations. If all mutations of a sample are silent, the
+sample was sequenced, and its set is empty. A sample without any line is known only if the argument
+`profiled` of `read_maf` names it.
 """
 
 from __future__ import annotations
@@ -57,16 +58,16 @@ def read_maf(
     Parameters
     ----------
     path : str or path, or a list of them
-        Tab-separated, with the columns Hugo_Symbol, Tumor_Sample_Barcode and
-        Variant_Classification in any order and case; it may be compressed.
+        A tab-separated file with the columns Hugo_Symbol, Tumor_Sample_Barcode and
+        Variant_Classification, in any order and in upper or lower case. It may be compressed.
     profiled : iterable of ids, or path of a file with one id per line, optional
         All samples that were sequenced. Samples without mutations become empty sets. Lines of
         other samples are left out. Default: the samples that the file names.
     items : iterable of str, optional
         The genes to read. Default: all.
     barcode_length : int, optional
-        Cut sample ids to this length: 15 turns TCGA-02-2466-01A-01D-1492-08 into the sample
-        TCGA-02-2466-01, 12 into the patient.
+        Cut sample ids to this length. For example, 15 cuts TCGA-02-2466-01A-01D-1492-08 to the id
+        of the sample, TCGA-02-2466-01, and 12 to the id of the patient, TCGA-02-2466.
     encoding : str, optional
         The encoding of the file. Default: UTF-8, unless a byte order mark says otherwise.
     **options
@@ -126,7 +127,7 @@ def read_maf(
 def read_profiled(
     given: Iterable[str] | str | os.PathLike[str], calls: Calls, length: int | None = None
 ) -> list[str]:
-    """Return the ids of the profiled samples, cut to a length; add files and notes to `calls`."""
+    """Return the ids of the profiled samples, cut to `length`; add files and notes to `calls`."""
     if isinstance(given, str | os.PathLike):
         calls.files.append(source_file(given))
         name = file_name(given)
@@ -170,7 +171,10 @@ def _ids_of_file(path: str | os.PathLike[str]) -> list[str]:
 
 
 def mutation_draft(calls: Calls, profiled: Sequence[str] | None, kind: str) -> Draft:
-    """Return the table of the profiled samples; without `profiled`, of all samples in the file."""
+    """Return the table of the profiled samples.
+
+    If `profiled` is None, return the table of all samples that the file names.
+    """
     notes = list(calls.notes)
     if profiled is None and calls.sequenced:
         profiled = list(dict.fromkeys(calls.sequenced))

@@ -1,7 +1,8 @@
 """Merge items that are one event under several names, and propose which items to merge.
 
-Neighbouring genes on a chromosome are amplified or deleted together, and their order is noise.
-`merge` lists the items that form one new item. The new item is altered if any of them is altered.
+Neighbouring genes on a chromosome are often amplified or deleted by one event, so they have no
+order. The argument `merge` maps each new item to the old items that it replaces. The new item is
+present in a sample if at least one of the old items is.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def read_merges(given: Merges) -> tuple[dict[str, tuple[str, ...]], SourceFile |
 
 
 def _bounded(lines: Iterable[str], name: str) -> Iterator[str]:
-    """Yield the lines; raise an error if there are too many.
+    """Yield the lines; raise an error if their text is too long.
 
     A small compressed file can contain a very large text.
     """
@@ -120,7 +121,7 @@ def merge_items(
     values: npt.NDArray[np.bool_],
     unprofiled: npt.NDArray[np.bool_] | None,
 ) -> Merged:
-    """Replace each group by one item at the position of its first member."""
+    """Replace each group by one item, at the position of its first member in the table."""
     position = {label: j for j, label in enumerate(items)}
     present = {
         new: tuple(label for label in old if label in position) for new, old in groups.items()
@@ -130,8 +131,9 @@ def merge_items(
     if groups and not present:
         first = next(iter(next(iter(groups.values()))))
         raise InputError(
-            f"merge: no name is among the {len(items)} items (the first name is {first!r:.80}, the "
-            f"first item is {items[0] if items else None!r:.80}). Names must match exactly."
+            f"merge: none of the old names is among the {len(items)} items (the first old name is "
+            f"{first!r:.80}, the first item is {items[0] if items else None!r:.80}). Names must "
+            "match exactly."
         )
     for new in present:
         if new in position and new not in gone:
@@ -190,11 +192,13 @@ def propose_merges(
     data : Dataset, or any type that `Dataset.coerce` accepts
         The table.
     similarity : float
-        The smallest Jaccard index of two items of a group: the share of samples with both items
-        among the samples with at least one of them. Above 0 and at most 1.
+        The smallest Jaccard index of two items of a group, above 0 and at most 1. The Jaccard index
+        is the number of samples with both items, divided by the number of samples with at least
+        one of them.
     at_least : int
         Ignore items that occur in fewer samples. Two items that occur only once, in the same
-        sample, always occur together, but this is no evidence.
+        sample, always occur together, but one sample is not enough evidence that they are one
+        event.
 
     Returns
     -------
@@ -224,7 +228,8 @@ def propose_merges(
     counts = counts[order]
     rows, columns, close = [], [], []
     for begin in range(0, len(order), _BLOCK):
-        # Counts decrease from left to right, and an item that is much rarer cannot be similar.
+        # The Jaccard index is at most the ratio of the two counts. Counts decrease from left to
+        # right, so the items from `stop` on are too rare to be similar to an item of this block.
         least = similarity * counts[min(begin + _BLOCK, len(order)) - 1] * (1 - 1e-9)
         stop = int(np.searchsorted(-counts, -least, side="right"))
         shared = (table[:, begin : begin + _BLOCK].T @ table[:, begin:stop]).tocoo()
@@ -261,13 +266,13 @@ def _tight(
 ) -> list[list[int]]:
     """Split a connected component into groups in which all pairs are similar.
 
-    In a chain of similar items the first and the last may have no sample in common. Therefore
-    complete linkage is used, which compares the least similar pair.
+    If a is similar to b and b to c, a and c may still have no sample in common. Therefore complete
+    linkage is used, which joins two groups only if their least similar pair is similar.
     """
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 
-    # Pairs below the threshold were not stored; they get the largest distance.
+    # Pairs that are less similar than `similarity` were not stored; they get the distance 1.
     distance = 1 - (closeness + closeness.T)
     np.fill_diagonal(distance, 0)
     distance = np.where(distance > 1 - similarity + 1e-12, 1.0, distance)

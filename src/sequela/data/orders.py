@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["orders_from_fractions", "read_orders"]
 
 _COLUMNS = ("sample", "before", "after")
-# The largest probability of a statement from fractions of reads or cells. No statement is more
-# certain, because errors of other kinds are more frequent than one in a million.
+# The largest probability of a statement from fractions of reads or cells. It is below 1 because
+# errors of other kinds happen more often than once in a million statements.
 _MOST_CERTAIN = 1.0 - 1e-6
 
 
@@ -48,13 +48,14 @@ def read_orders(
     ----------
     path : str or path
         The table, with a header: "sample", "before", "after" and optionally "probability", the
-        probability that the statement is right (empty or NA: 1). Other columns are ignored.
+        probability that the statement is right. An empty cell or NA means 1. Other columns are
+        ignored.
     data : Dataset, optional
         The samples that the statements are about. If given, every line is checked: the sample must
         exist and have both items.
     ignored : collection of str
-        Items that were left out of `data`. Statements about them are left out as well, but orders
-        of other items that follow from them are kept.
+        Items that were left out of `data`. Statements about these items are left out as well, but
+        orders of other items that follow from these statements are kept.
 
     Returns
     -------
@@ -152,7 +153,8 @@ def _settled(
     so_far: list[OrderStatement] = []
     for line, statement in lines:
         so_far.append(statement)
-        # Checked one by one, so that the message names the line that contradicts the others.
+        # The statements are checked one by one, so that the message names the line that contradicts
+        # earlier lines.
         where = f"{name}, line {line}, sample {sample!r}"
         refuse_repeated(so_far, where)
         refuse_cycle(so_far, where)
@@ -171,11 +173,11 @@ def orders_from_fractions(
 ) -> dict[str, tuple[OrderStatement, ...]]:
     """Return the orders of the items of each sample that follow from cell fractions.
 
-    A mutation that is in a larger fraction of the cells came first. The reason is that all
+    Of two mutations, the one in a larger fraction of the cells came first. The reason is that all
     descendants of a cell have its mutations, so a later mutation has at most the same fraction. A
-    pair of items becomes a statement if the probability that the first fraction is larger is at
-    least `threshold`. The statement has this probability. Pairs that follow from two other
-    statements are left out, because they add no evidence.
+    pair of items becomes a statement if the probability that the first item came first is at least
+    `threshold`. The statement has this probability. If the order of a pair follows from two other
+    statements, the pair is left out, because it adds no evidence.
 
     Parameters
     ----------
@@ -187,13 +189,14 @@ def orders_from_fractions(
         Standard errors of the fractions.
     depths : DataFrame or float, optional
         Instead of `errors`: the numbers of reads from which the fractions were computed. The errors
-        are then those of a binomial proportion, after one read of each kind was added.
+        are then those of a binomial proportion, after one read with the mutation and one read
+        without it were added.
     threshold : float
         The smallest probability of a statement, above 0.5 and below 1.
     reliability : float
-        The probability that the item with the larger fraction came first, if the fractions were
-        known exactly. It is above 0.5 and at most 1. It is below 1 if one branch of a tumour can
-        overgrow another, or if copy numbers can be wrong.
+        The probability that the item with the larger fraction came first, if the fractions are
+        known exactly: above 0.5 and at most 1. Choose a value below 1 if one branch of a tumour may
+        overgrow another branch, or if copy numbers may be wrong.
 
     Returns
     -------
@@ -238,7 +241,10 @@ def _moments(
     errors: pd.DataFrame | float | None,
     depths: pd.DataFrame | float | None,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return the fractions and their variances. With `depths`, return the expected fractions."""
+    """Return the fractions and their variances.
+
+    With `depths`, one read with the item and one read without it are added to each fraction.
+    """
     given: Any = errors if errors is not None else depths
     name = "errors" if errors is not None else "depths"
     if is_number(given):
@@ -246,7 +252,7 @@ def _moments(
     else:
         if not (given.index.equals(fractions.index) and given.columns.equals(fractions.columns)):
             raise InputError(
-                f"{name} must have the samples and items of fractions, in their order."
+                f"{name} must have the samples and items of fractions, in the same order."
             )
         table = given.to_numpy(dtype=np.float64, na_value=np.nan)
     wrong = (values > 0.0) & ~(table > 0.0)
@@ -278,7 +284,10 @@ def _larger(
 def _reduced(
     p: npt.NDArray[np.float64], threshold: float, labels: list[str]
 ) -> tuple[OrderStatement, ...]:
-    """Return statements for the pairs above the threshold that do not follow from two others."""
+    """Return the statements whose probability is at least `threshold`.
+
+    Statements that follow from two other statements are left out.
+    """
     clear = p >= threshold
     np.fill_diagonal(clear, val=False)
     implied = (clear.astype(np.int64) @ clear.astype(np.int64)) > 0

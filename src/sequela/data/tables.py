@@ -1,8 +1,8 @@
 """Read a table of samples and items from a file: CSV, TSV and similar formats, and Parquet.
 
-The reader guesses the separator of the cells, and whether the first column holds ids, but only if
-one interpretation is possible. Everything else that is ambiguous raises an error that names an
-option. The user decides with this option.
+The reader guesses the separator of the cells, and whether the first column holds ids, if only one
+guess is possible. Everything else that is ambiguous raises an error, which names the option with
+which the user can decide.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TableKeywords", "read_table", "text_rows"]
 
-_LOOKED_AT = 1 << 20  # number of first characters from which the separator is guessed
-_MANY_ITEMS = 50  # tables with fewer columns are rarely tables with samples in columns
+_LOOKED_AT = 1 << 20  # the separator is guessed from this many characters at the start
+_MANY_ITEMS = 50  # a table with fewer columns rarely has the samples in its columns
 _MEANINGS = (None, "keep", "absent", "refuse")
 
 
@@ -86,11 +86,11 @@ def read_table(
 ) -> Imported:
     r"""Read a table with samples in rows and items in columns.
 
-    Cells are 0/1, true/false or yes/no. The file may be separated by commas, tabs, semicolons or
-    spaces, compressed (gzip, bzip2, xz, zip), or Parquet. NA, NaN, n/a or "missing" in a cell means
-    that nobody looked for the item: the cell is missing, and the summary counts such cells. Other
-    marks, such as an empty cell, may also mean that the item is absent. They are an error unless
-    `missing` says what they mean.
+    Cells are 0/1, true/false or yes/no. The file is a text file, with cells separated by commas,
+    tabs, semicolons or spaces, or a Parquet file. A text file may be compressed with gzip, bzip2,
+    xz or zip. NA, NaN, n/a or "missing" in a cell means that nobody looked for the item: the cell
+    is missing, and the summary counts such cells. Other marks, such as an empty cell, may also mean
+    that the item is absent. They are an error unless `missing` says what they mean.
 
     Parameters
     ----------
@@ -104,10 +104,11 @@ def read_table(
         The columns to read as items. Other columns are ignored. Default: all columns except ids,
         times and weights.
     times : str, optional
-        The label of the column with observation times; NA or empty where unknown.
+        The label of the column with observation times. A cell with NA, or an empty cell, means that
+        the time is unknown.
     header : bool, optional
-        Whether the first line has the labels. Default: it has, and it is an error if the line
-        looks like values.
+        Whether the first line has the labels. Default: yes, but a first line that looks like values
+        raises an error.
     items_in_rows : bool
         Whether the table is transposed: items in rows, samples in columns.
     **options
@@ -161,13 +162,13 @@ def read_table(
     if times is not None and items_in_rows:
         raise InputError(
             f"{argument('times')} names a column, but with {option('items_in_rows', True)} columns "
-            "are samples. Leave one of them out."
+            "are samples. Leave out one of these options."
         )
     weights = options.get("weights")
     if weights is not None and items_in_rows:
         raise InputError(
             f"{argument('weights')} names a column, but with {option('items_in_rows', True)} "
-            "columns are samples. Leave one of them out."
+            "columns are samples. Leave out one of these options."
         )
     ignored = () if items_in_rows else selection.drop
     missing = _check_meaning(options.get("missing"))
@@ -184,8 +185,8 @@ def read_table(
         draft = _read(rows, asked, name, decimal_comma=mark == ";")
     except MemoryError:
         raise MemoryError(
-            f"the table {name} of {source.size:,} bytes does not fit. Read fewer columns with "
-            f"{option('items')}, or split the file"
+            f"the table {name} of {source.size:,} bytes does not fit into memory. Read fewer "
+            f"columns with {option('items')}, or split the file"
         ) from None
     draft.files.append(source)
     if items_in_rows:
@@ -254,7 +255,8 @@ def _read(
 ) -> Draft:
     first_line, labels = next(rows)
     where = f"{name}, line {first_line}"
-    # The first row shows the layout; twenty rows show whether the first column can only be ids.
+    # The first row shows whether a label is missing, and twenty rows show whether the first column
+    # can only hold ids.
     start = list(islice(rows, 20))
     if asked.header is False:
         start.insert(0, (first_line, labels))
@@ -305,7 +307,7 @@ def _refuse_cells_as_labels(labels: list[str], where: str) -> None:
 
 
 def _coding(missing: str | None) -> Callable[[str], int]:
-    """Return the function that reads a cell; `missing` is the meaning of cells without a value."""
+    """Return a function from a cell to its code; `missing` says what cells without a value mean."""
     lacking: set[str] = set()
     if missing in (None, "keep"):
         lacking = NOT_KNOWN if missing is None else MISSING
@@ -329,7 +331,7 @@ def _check_meaning(missing: str | None) -> str | None:
 def _collect(
     rows: Iterator[tuple[int, list[str]]], columns: Columns, name: str, *, decimal_comma: bool
 ) -> Draft:
-    """Read all rows; one error shows all kinds of mistakes."""
+    """Read all rows. If there are mistakes, one error shows an example of each kind."""
     width, picked = len(columns.labels), columns.items
     whole = picked == list(range(picked[0], width))  # a slice is faster than a list of positions
     codes, memory = bytearray(), CellCodes(_coding(columns.missing))
@@ -386,7 +388,7 @@ def _refuse_size(n_rows: int, n_items: int, name: str) -> None:
 
 
 def _turned(draft: Draft, wanted: tuple[str, ...] | None) -> Draft:
-    """Transpose the table. Refuse `items=`, because it chooses columns, which are samples here."""
+    """Transpose the table; refuse `items=`, because it chooses columns, which are samples here."""
     values: npt.NDArray[np.bool_] = np.ascontiguousarray(draft.values.T)
     if wanted is not None:
         raise InputError(

@@ -35,9 +35,9 @@ class Compilation:
     Attributes
     ----------
     numba_cache : Path or None
-        Folder of the compiled kernels; None if there is no such folder, and nothing was kept.
+        Folder of the compiled kernels; None if there is no such folder, so nothing was kept.
     cached_kernels : int
-        Number of kernels in the folder.
+        Number of compiled kernels in the folder.
     seconds : float
         Duration in seconds.
     """
@@ -88,7 +88,7 @@ def use_exact_sets() -> None:
 
 
 def use_components() -> None:
-    """Evaluate sets by components: values, gradients and histories, also the quick way."""
+    """Evaluate sets by components: values, gradients, histories, and quick components."""
     from sequela.likelihood import evaluate
     from sequela.likelihood.component_histories import ComponentHistory
     from sequela.likelihood.decomposition import decompose
@@ -106,7 +106,7 @@ def use_components() -> None:
 
 
 def use_relocation() -> None:
-    """Draw orders by relocation, and learn from them."""
+    """Evaluate sets with orders drawn by relocation, and learn from such sets."""
     from sequela.budget import Budget
     from sequela.learning.estimator import SetChain
     from sequela.likelihood import evaluate
@@ -122,7 +122,7 @@ def use_relocation() -> None:
 
 
 def use_metropolis() -> None:
-    """Draw orders by Metropolis-Hastings."""
+    """Evaluate sets with orders drawn by the Metropolis-Hastings algorithm."""
     from sequela.likelihood import evaluate
 
     theta, X = _example()
@@ -130,7 +130,7 @@ def use_metropolis() -> None:
 
 
 def use_times_and_sequences() -> None:
-    """Evaluate known times, sequences and posteriors, and simulate."""
+    """Evaluate samples with known times, sequences and posteriors of samples; simulate samples."""
     from sequela.likelihood import evaluate, sample_posteriors
     from sequela.likelihood.sequences import sequence_log_likelihood
     from sequela.simulation import simulate
@@ -143,7 +143,7 @@ def use_times_and_sequences() -> None:
 
 
 def use_other_samples() -> None:
-    """Evaluate another kind of observation, and missing cells, by sums and by draws."""
+    """Evaluate gamma-distributed times and missing cells, and learn from missing cells."""
     from sequela.budget import Budget
     from sequela.learning.estimator import SetChain
     from sequela.likelihood import evaluate

@@ -1,4 +1,4 @@
-"""A demo that needs no file of the user: a fit of the built-in samples, and one order."""
+"""A demo that needs no file of the user: it fits the built-in samples and computes one order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Demo", "run_demo"]
 
-# The pair that the paper's Fig. 3 asks about.
+# One of the pairs of alterations whose orders are shown in Fig. 3 of the paper.
 _EARLY, _LATE = "EGFR(A)", "EGFR"
 _PENALTY = 0.01
 _SAMPLES = "samples.csv"
@@ -90,7 +90,7 @@ def run_demo(
     options = FitRunOptions(penalty=_PENALTY, seed=seed)
     samples = example_path("samples.csv")
     fit = run_fit(samples, folder, options, output=output, execution=execution)
-    # The commands that need DATA can be tried with this copy.
+    # With this copy, users can try the commands that need samples (DATA).
     shutil.copyfile(samples, fit.folder / _SAMPLES)
     fit = replace(fit, files=tuple(sorted((*fit.files, _SAMPLES))))
     true = Model.from_csv(example_path("theta.csv"))

@@ -1,4 +1,4 @@
-"""Fits with effects on the observation: their options, and orders that are not determined."""
+"""Fits with effects on the observation: their options, and the orders that data cannot tell."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ __all__ = [
     "usable_family",
 ]
 
-# The values of `FitRunOptions.observation` that learn effects on the observation, and the kind of
-# their penalty.
+# The values of `FitRunOptions.observation` with which effects on the observation are learned, and
+# the kind of penalty that each value means.
 EFFECTS: dict[str | None, PenaltyKind] = {
     ObservationEffects.kind: "symmetric",
     f"{ObservationEffects.kind}:l1": "l1",
@@ -40,22 +40,24 @@ EFFECTS: dict[str | None, PenaltyKind] = {
 _UNDETERMINED = (
     "the data cannot distinguish effects on the observation from other interactions: for any such "
     "effects there is a model without them that gives every set the same probability. Only the "
-    "penalty chooses between them, and this choice also determines the orders. "
+    "penalty chooses between these models, and this choice also determines the orders. "
 )
 _ABOUT_THE_PENALTY: dict[str, str] = {
-    "symmetric": "In two cohorts with cell fractions, the orders of oMHN with the symmetric "
-    "penalty disagreed with the cell fractions (AUC 0.33), and those of the model without effects "
-    "agreed with them (AUC 0.70)",
+    "symmetric": "In two cohorts with cell fractions, the orders of a model with effects and the "
+    "symmetric penalty (oMHN of the package mhn) disagreed with the cell fractions (AUC 0.33), and "
+    "the orders of a model without effects agreed with them (AUC 0.70)",
     "l1": "The L1 penalty of this fit chooses the model with the fewest and weakest interactions",
 }
 _DRAWS = 20_000
-# Pairs of this many of the most frequent items are compared, as in orders.csv.
+# The pairs of at most this many items are compared, the most frequent ones, as in orders.csv.
 _ITEMS = 20
 _SHOWN = 3
 
 
 def plain_words(model: Model) -> str:
-    """Return what the data cannot tell about a model with effects on the observation.
+    """Return a text that says what the data cannot tell about a model with effects.
+
+    These are effects of items on the observation.
 
     Examples
     --------
@@ -87,7 +89,7 @@ def check_effects_options(options: FitRunOptions, execution: Execution) -> None:
 
 
 def _unsupported(options: FitRunOptions, execution: Execution) -> str | None:
-    """Return the name of an option that a fit with effects does not support, if one is given."""
+    """Return a given option that a fit with effects does not support; None if there is none."""
     given = {
         "cv": options.cv,
         "starts": options.starts is not None and options.starts > 1,
@@ -102,9 +104,10 @@ def _unsupported(options: FitRunOptions, execution: Execution) -> str | None:
 def usable_family(
     options: FitRunOptions, execution: Execution, *, timed: bool = False
 ) -> tuple[Observation | str, ...]:
-    """Return the kinds of the family in the options, without effects if they cannot be learned.
+    """Return the kinds of observation that are compared for the family in the options.
 
-    They cannot be learned with some options, or if samples have known times.
+    Effects on the observation are left out if they cannot be learned: with some options, or if
+    samples have known times.
 
     Examples
     --------
@@ -121,7 +124,7 @@ def usable_family(
 
 
 def name_of_observation(observation: Observation) -> str:
-    """Return the value of `FitRunOptions.observation` for the result of a comparison.
+    """Return the value of `FitRunOptions.observation` that stands for an observation.
 
     Examples
     --------
@@ -147,21 +150,23 @@ def check_observation(options: FitRunOptions, execution: Execution) -> None:
 
 
 def compare_with_plain(model: Model, data: Dataset, threads: int | None) -> tuple[str, ...]:
-    """Return notices: what the data cannot tell, and which orders a model without effects reverses.
+    """Return notices on what the data cannot tell, after comparing with a model without effects.
+
+    The first notice is general. The second names orders that the other model reverses.
 
     Parameters
     ----------
     model : Model
         A model with effects on the observation.
     data : Dataset
-        The samples from which it was learned.
+        The samples from which the model was learned.
     threads : int or None
         Number of threads; the result does not depend on it.
     """
     words = plain_words(model)
     seed = model.metadata["seed"]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the plain model is only for comparison, and not a result
+        warnings.simplefilter("ignore")  # the plain model serves only for comparison
         plain = Learner(
             model.metadata["penalty"], random_state=seed, n_threads=threads, progress=False
         ).fit(data)

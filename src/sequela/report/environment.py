@@ -26,9 +26,9 @@ class Environment:
     threads : int
         Number of threads that a run uses by default.
     numba_cache : Path or None
-        Folder of compiled kernels; None if they cannot be kept.
+        Folder of the compiled kernels; None if compiled kernels cannot be kept.
     cached_kernels : int
-        Number of kernels in the folder.
+        Number of compiled kernels in the folder.
     """
 
     versions: dict[str, str]
@@ -54,7 +54,7 @@ def describe_environment() -> Environment:
     from sequela.kernels.lattice import evaluate_block
     from sequela.support.threads import resolve_threads
 
-    # The folder that Numba uses: next to the source, or another one if that is read-only.
+    # Numba keeps compiled code next to the source, or in another folder if that one is read-only.
     found = evaluate_block.stats.cache_path
     folder = None if found is None else Path(found)
     return Environment(

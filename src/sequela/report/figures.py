@@ -48,7 +48,7 @@ class FigureOptions:
     samples : tuple of str or None
         Samples of "times", by id; None takes the first ones.
     max_items : int
-        Maximum number of items or interactions.
+        Maximum number of items or interactions that the figure shows.
     seed : int
         Seed of answers that are sampled.
     threads : int or None
@@ -65,7 +65,7 @@ class FigureOptions:
     ranges: pd.DataFrame | None = None
 
     def run_arguments(self) -> dict[str, Any]:
-        """Return seed and threads as keyword arguments of questions."""
+        """Return seed and threads as keyword arguments for the functions of `sequela.questions`."""
         return {"random_state": self.seed, "n_threads": self.threads}
 
 
@@ -116,7 +116,7 @@ def draw_figure(
     if kind not in FIGURES:
         raise InputError(f"there is no figure {kind!r}; expected one of {', '.join(FIGURES)}")
     if data is None and needs_data(kind):
-        raise InputError(f"the figure {kind!r} needs data: a table of samples")
+        raise InputError(f"the figure {kind!r} needs data; give a table of samples")
     return _DRAW[kind](model, data, options or FigureOptions(), ax)
 
 
@@ -193,7 +193,7 @@ def _times(model: Model, data: Dataset | None, options: FigureOptions, ax: Axes 
     unknown = [name for name in wanted if name not in sets]
     if unknown:
         raise InputError(
-            f"the data have no sample {unknown[0]!r}; the first is {next(iter(sets))!r}"
+            f"the data have no sample {unknown[0]!r}; the first sample is {next(iter(sets))!r}"
         )
     found = {name: time_posterior(model, sets[name], random_state=options.seed) for name in wanted}
     return plot_time_densities(found, ax=ax)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["with_ranges", "write_fit"]
 
-# Orders are listed for this many of the most frequent items: a hundred items have 4,950 pairs.
+# Orders are listed for at most this many items, the most frequent ones: 100 items have 4,950 pairs.
 _ORDERED_ITEMS = 20
 
 
@@ -58,7 +58,7 @@ def write_fit(
     learner : Learner or SetChain
         The fitted learner. Its seed is also used for answers that are sampled.
     data : Dataset
-        The samples that it was fitted to.
+        The samples that the learner was fitted to.
     figures : tuple of str
         Formats, such as ("png", "svg"); empty for no figures.
     table_seconds : float or None
@@ -207,7 +207,11 @@ class _Tables:
                 bar.advance()
 
     def _budget(self, what: str, *, quantiles: bool) -> Any:
-        """Announce a table of all samples; return a budget that keeps it within `table_seconds`."""
+        """Announce a table of all samples, and return a budget for it.
+
+        With this budget, the table is predicted to take at most `table_seconds`, if that is
+        possible. The budget is None if the rate of the observation is not constant.
+        """
         if self.model.observation.constant_rate is None:
             self.announce(what)
             return None
@@ -227,7 +231,7 @@ class _Tables:
 
 
 def with_ranges(pairs: pd.DataFrame, table: pd.DataFrame, baseline: pd.DataFrame) -> pd.DataFrame:
-    """Return the pairs of `Orders.pairs` with the range, evidence and verdict of each.
+    """Return the pairs of `Orders.pairs` with range, evidence, verdict and baseline of each pair.
 
     Examples
     --------
@@ -271,4 +275,4 @@ def _with_cost(what: str, cost: Forecast, threads: int) -> str:
 
 
 def _say_nothing(_: str) -> None:
-    """Do nothing: the default if the caller wants no announcements."""
+    """Do nothing; this function is used if the caller wants no announcements."""

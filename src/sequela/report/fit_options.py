@@ -34,7 +34,7 @@ class FitRunOptions:
     cv : bool
         Choose the penalty by cross-validation.
     starts : int or None
-        Number of starts; all but the first are random. None: 5, or fewer if the starts are
+        Number of starts; all but the first are random. None means 5 starts, or 3 or 1 if they are
         predicted to take long.
     check : bool
         Check which orders the data allow (`sequela.questions.order_ranges`); if the check finds a
@@ -43,9 +43,9 @@ class FitRunOptions:
         The distribution of the observation times: "exponential" (None), "gamma:SHAPE" or
         "heavy:SHAPE", see `sequela.Gamma` and `sequela.HeavyTailed`. With "gamma", "heavy" or
         "any", the shape is chosen by held-out likelihood
-        (`sequela.learning.compare_observations`). With "effects", items change the rate of
-        observation (`sequela.learning.fit_observation_effects`), with the symmetric penalty, and
-        with "effects:l1", with the L1 penalty. "any" may also choose "effects:l1".
+        (`sequela.learning.compare_observations`). With "effects" and "effects:l1", items change the
+        rate of the observation (`sequela.learning.fit_observation_effects`). "effects" uses the
+        symmetric penalty, and "effects:l1" uses the L1 penalty. "any" may also choose "effects:l1".
     times : str or None
         The column with observation times.
     most_frequent : int or None
@@ -66,10 +66,10 @@ class FitRunOptions:
     max_iter : int
         Maximum number of iterations per start.
     tol : float
-        KKT residual at which a start has converged.
+        A start has converged when its KKT residual is below this number.
     seed : int or None
-        None uses the seed of the checkpoint, if there is one, or a new seed; the report and
-        ``run.json`` contain the seed that was used.
+        Seed of all random numbers. None uses the seed of the checkpoint, if there is one, or a new
+        seed. The report and ``run.json`` contain the seed that was used.
 
     Examples
     --------
@@ -154,9 +154,9 @@ class OutputOptions:
     force : bool
         Replace a folder that an earlier run made.
     table_seconds : float
-        Maximum predicted CPU time, in seconds, of the pseudo-times, and of the arrival times of the
-        timeline. If exact answers would take longer, or more than 400 MB per thread, orders are
-        drawn for the most expensive samples, and a notice says so.
+        Maximum predicted CPU time, in seconds, of the pseudo-times, and also of the arrival times
+        in the timeline. If exact answers would take longer, or would need more than 400 MB per
+        thread, orders are drawn for the samples with the largest cost, and a notice says so.
 
     Examples
     --------
@@ -202,9 +202,10 @@ class Execution:
     threads : int or None
         None uses all cores that this process may use.
     checkpoint : path or None
-        File to save the fit to while it runs, and to resume from if it exists.
+        The file to which the fit is saved while it runs. If it exists, the fit continues from it.
     progress : bool, "lines" or None
-        As in `SetChain`: a bar, plain lines, or (None) a bar in a terminal or notebook.
+        As in `SetChain`: True shows a bar, "lines" writes plain lines, and None shows a bar only in
+        a terminal or a notebook.
     announce : callable or None
         Called with the name of each part, such as "orders", before the part is computed.
 

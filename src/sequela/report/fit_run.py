@@ -55,7 +55,7 @@ __all__ = ["FitReport", "FitResult", "repeat_run", "run_fit", "was_interrupted"]
 
 _COMMAND = "fit"
 _STRONGEST = 8
-# Default number of starts, if all of them are predicted to take at most this many CPU seconds.
+# Numbers of starts, each with the largest predicted CPU time (seconds) at which it is the default.
 _STARTS = ((5, 50.0), (3, 100.0))
 
 
@@ -126,7 +126,7 @@ class FitReport:
     order_ranges : OrderRanges or None
         Which orders the data allow; None if they were not checked.
     fit_check : FitCheck or None
-        Whether the model describes the data; None after an interrupt.
+        Whether the model describes the data; None if the fit was interrupted.
     observations : ObservationComparison or None
         The comparison of observation times, if the shape was chosen from the data.
     notices : tuple of str
@@ -203,8 +203,8 @@ def run_fit(
     orders, pseudo-times and frequencies, figures, ``report.html`` that shows all of it, and a
     ``run.json`` from which `repeat_run` repeats the fit. By default, the fit also checks which
     orders the data allow (`questions.order_ranges`). During the run, the folder is called
-    FOLDER.incomplete. The model is written first: if a later file fails, or the process is killed,
-    the model is in that folder.
+    FOLDER.incomplete. The model is written first: if a later file cannot be written, or the process
+    is killed, the model is in that folder.
 
     Parameters
     ----------
@@ -388,7 +388,7 @@ def _is_resumed(
 
 
 def _default_starts(data: Dataset, options: FitRunOptions) -> int:
-    """Return 5, or fewer if starts are predicted to take long: the same number everywhere."""
+    """Return 5, 3 or 1, depending on the predicted time, which is the same on every machine."""
     if options.solver == "adagrad" or options.observation in EFFECTS:
         return 1
     plan = Plan(data, DistinctSamples.of(data, partial=True), "auto", Budget())
@@ -398,7 +398,7 @@ def _default_starts(data: Dataset, options: FitRunOptions) -> int:
 def _check_orders(
     learner: Learner, data: Dataset, notices: tuple[str, ...], execution: Execution
 ) -> tuple[OrderRanges, tuple[str, ...]]:
-    """Check which orders the data allow; if a better model is found, the learner gets it."""
+    """Check which orders the data allow; if a better model is found, add it to the learner."""
     if execution.announce is not None:
         execution.announce("which orders the data allow")
     with lines_in_log(show=execution.progress == "lines"):
@@ -439,7 +439,7 @@ def _check_orders(
 def _choose_observation(
     data: Dataset, options: FitRunOptions, execution: Execution
 ) -> tuple[ObservationComparison | None, FitRunOptions]:
-    """Choose the shape of the observation times if only a family is given; return new options."""
+    """Choose the observation from the data if only a family is given; return the new options."""
     if options.observation not in FAMILIES or options.observation == "exponential":
         return None, options
     if execution.announce is not None:

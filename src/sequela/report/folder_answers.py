@@ -1,4 +1,4 @@
-"""What commands read from the folder of a fit besides its model: samples and ranges of orders."""
+"""Read samples and ranges of orders from the folder of a fit, for commands that need them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """The report as one HTML page that needs no server and no network.
 
-The script and the style of the page are built in advance and come with the package (sources in the
-folder ``page`` of the repository); the data are JSON inside the page. Labels are untrusted text:
-the JSON is escaped so that they cannot end the script element, and the page shows them as text
-nodes. The content security policy allows only this script and this style, by their checksums.
+The script and the style of the page are built in advance and come with the package. Their sources
+are in the folder ``page`` of the repository. The data are JSON inside the page. Labels are
+untrusted text: the JSON is escaped, so that a label cannot end the script element, and the page
+shows labels as text nodes. The content security policy contains the checksums of this script and
+this style, and allows no others.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Report:
             file.write(self.to_html().encode())
 
     def _repr_html_(self) -> str:
-        # A frame, so that the style and the policy of the page do not affect the notebook.
+        # The page is shown in a frame, so that its style and policy do not affect the notebook.
         page = html.escape(self.to_html(), quote=True)
         return (
             f'<iframe srcdoc="{page}" width="100%" height="{_NOTEBOOK_HEIGHT}" '
@@ -94,12 +95,12 @@ def make_report(
     title : str
         Heading of the page.
     seed : int
-        Seed of the simulations for the page.
+        Seed of the simulations that are made for the page.
     threads : int or None
         None uses all cores that this process may use.
     clinical : DataFrame or None
-        Survival times of the samples, from `read_clinical`: the report compares the survival of
-        early and late samples.
+        Survival times of the samples, from `read_clinical`. With them, the report compares the
+        survival of early and late samples.
     compare : mapping or None
         Another cohort to compare orders with: its name and its model, such as
         ``{"validation cohort": other_model}``.
@@ -160,8 +161,8 @@ def render_page(payload: dict[str, Any]) -> str:
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{title}: sequela report</title>\n<style>{style}</style>\n</head>\n<body>\n"
         '<div id="app"><noscript><p>This report needs JavaScript, which runs in the page itself '
-        "and makes no requests. The tables of the run are also in the CSV files next to it.</p>"
-        "</noscript></div>\n"
+        "and makes no requests. The tables of the run are also in the CSV files next to this page."
+        "</p></noscript></div>\n"
         f'<script type="application/json" id="data">{_json(payload)}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
     )

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ComparedCohort", "comparison_values", "survival_values"]
 
-# Maximum number of items in the comparison, in the order of the model; 100 items have 4,950 pairs.
+# Maximum number of items in the comparison: the first ones of the model that both cohorts have.
+# 100 items have 4,950 pairs.
 _MOST_ITEMS = 100
 _DRAWS = 40_000
 _DRAWS_PER_MODEL = 2_000
 _MAX_MODELS = 40
-_EXACT = 12  # items
+_EXACT = 12  # orders of models with more items are simulated
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,10 @@ class ComparedCohort:
 def survival_values(
     clinical: pd.DataFrame | None, times: pd.DataFrame | None
 ) -> dict[str, Any] | None:
-    """Return Kaplan-Meier curves of the later and the earlier half of the samples."""
+    """Return the Kaplan-Meier curves of the earlier and the later half of the samples.
+
+    Return None if there are no survival times.
+    """
     if clinical is None:
         return None
     if times is None:
@@ -96,7 +100,7 @@ def _plain(values: Any) -> list[float]:
 def comparison_values(
     comparison: ComparedCohort | None, model: Model | Posterior, how: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """Return the orders of two cohorts, for the items that both have."""
+    """Return the orders of two cohorts, for the items that both have; None without a comparison."""
     if comparison is None:
         return None
     shared = [item for item in model.items if item in set(comparison.model.items)][:_MOST_ITEMS]

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["model_content", "posterior_content", "posterior_times"]
 
-# Number of items whose orders are listed: a hundred items have 4,950 pairs.
+# Maximum number of items whose orders are listed: a hundred items have 4,950 pairs.
 _ORDERED_ITEMS = 20
-# Number of draws of a posterior used for the times of samples; quantiles of dense models are slow.
+# Number of draws of a posterior from which the times of samples are computed. It is small because
+# quantiles are slow for models in which all items interact.
 _TIME_MODELS = 12
 _QUANTILES = (0.05, 0.95)
 
@@ -80,7 +81,7 @@ def posterior_content(
 def posterior_times(
     posterior: Posterior, samples: Dataset, *, seed: int, threads: int | None
 ) -> pd.DataFrame:
-    """Return the pseudo-times of samples, averaged over some draws of a posterior."""
+    """Return the pseudo-times of samples, averaged over some of the draws of a posterior."""
     settings: dict[str, Any] = {"random_state": seed, "n_threads": threads}
     most = max(_TIME_MODELS, len(posterior.draws.scale))
     return pseudo_times(posterior, samples, quantiles=_QUANTILES, max_models=most, **settings)

@@ -38,8 +38,7 @@ __all__ = [
 
 _log = logging.getLogger("sequela")
 
-# The columns that each table of a run must have. Below them are the names of columns that contain
-# text, and of columns that contain numbers.
+# The columns that each table of a run must have.
 _LABELS = {
     "orders.csv": ("first", "second"),
     "rivals.csv": ("first", "second"),
@@ -47,6 +46,7 @@ _LABELS = {
     "interactions.csv": ("from", "to"),
     "pseudo_times.csv": ("sample",),
 }
+# The columns that contain text, and the columns that contain numbers, in all tables.
 _TEXT = {"first", "second", "from", "to", "sample", "baseline", "verdict"}
 _NUMBERS = {
     "probability", "se", "observed", "low", "high", "evidence", "effect", "sign_probability",
@@ -63,7 +63,7 @@ class ReportExtras:
     clinical : DataFrame or None
         Survival times, from `read_clinical`.
     compare : path or None
-        The folder of another run, whose orders are shown next to these.
+        The folder of another run, whose orders are shown next to the orders of this run.
     """
 
     clinical: pd.DataFrame | None = None
@@ -191,7 +191,10 @@ def _fit_content(
 
 
 def read_run_data(run: Run, place: Path) -> Dataset | None:
-    """Read the samples of a run; return None if the file was moved, raise if it was changed."""
+    """Read the samples of a run.
+
+    If a file was moved, log a warning and return None. If a file was changed, raise an error.
+    """
     path = Path(run.data["path"])
     path = path if path.is_absolute() else place / path
     gone = [file for file in (str(path), *run.other_files()) if not is_file(Path(file))]
@@ -204,7 +207,7 @@ def read_run_data(run: Run, place: Path) -> Dataset | None:
 
 
 def read_run_table(place: Path, name: str) -> pd.DataFrame | None:
-    """Read a table that a run wrote; None if it is not there."""
+    """Return a table that a run wrote; None if the folder has no such table."""
     import pandas as pd
 
     path = place / name

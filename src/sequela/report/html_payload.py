@@ -44,12 +44,12 @@ __all__ = ["FORMAT", "VERSION", "ReportContent", "build_payload"]
 FORMAT = "sequela report"
 VERSION = 1
 
-_ORDER_DRAWS = 100_000
-_DRAWS = 40_000
+_ORDER_DRAWS = 100_000  # simulated histories for the order matrix
+_DRAWS = 40_000  # simulated histories for positions and for the goodness of fit
 _LARGEST_SET = 14  # items of the largest set for which the most likely order is computed
 _LARGEST_DENSE = 12  # the same limit for draws of a posterior, whose theta has no zeros
-# For the goodness of fit, this many draws of a posterior, or one per chain if there are more
-# chains, each simulate a data set.
+# For the goodness of fit of a posterior, one data set is simulated from each of this many draws, or
+# from one draw per chain if there are more chains.
 _DATA_SETS = 100
 _MOST_ORDERED = 500  # the order matrix has at most this many items
 _MOST_PAIRS = 400  # at most this many pairs are listed in the goodness of fit, the worst first
@@ -73,7 +73,8 @@ class ReportContent:
     verdicts : Verdicts
         The orders and their certainty.
     certainty : DataFrame or None
-        Certainty of interactions: "from", "to", and any of "sign_probability", "low", "high".
+        Certainty of interactions, with the columns "from", "to", and any of "sign_probability",
+        "low" and "high".
     pseudo_times : DataFrame or None
         The table that `pseudo_times` returns, one row per sample. If None, times are not shown.
     run : Run or None
@@ -81,9 +82,9 @@ class ReportContent:
     posterior : Posterior or None
         The draws, if the report is about a posterior; `model` is then the mean of theta.
     clinical : DataFrame or None
-        Survival times, from `read_clinical`; shown if there are pseudo-times.
+        Survival times, from `read_clinical`. To show them, `pseudo_times` must be given, too.
     comparison : ComparedCohort or None
-        Another cohort, whose orders are shown next to these.
+        Another cohort, whose orders are shown next to the orders of this report.
     findings : tuple of dict
         Results of a check of the fit, each with "severity" ("note" or "warning"), "text" and
         "advice".
@@ -206,7 +207,8 @@ def _verdicts(verdicts: Verdicts, model: Model, data: Dataset | None) -> dict[st
     place = {label: at for at, label in enumerate(model.items)}
     known = table["first"].isin(list(place)) & table["second"].isin(list(place))
     table = table[known]
-    # The table of a fit says whether the baseline agrees, but the page needs its first item.
+    # In the table of a fit, "baseline" says whether the baseline agrees. The page needs the label
+    # of the item that comes first by the baseline.
     if data is not None and not table["baseline"].isin(list(place)).any():
         table = table.assign(baseline=np.array(baseline_firsts(table, data), dtype=object))
     rows: dict[str, list[Any]] = {
@@ -228,9 +230,10 @@ def _verdicts(verdicts: Verdicts, model: Model, data: Dataset | None) -> dict[st
 def _orders(
     content: ReportContent, frequency: NDArray[np.float64] | None, how: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """Return the upper triangle of the order matrix, in thousandths; None where it is unknown.
+    """Return the upper triangle of the order matrix, in thousandths; None for unknown entries.
 
-    For pairs with a standard error in the table of orders, the probability of the table is used.
+    If the table of verdicts has a probability and its standard error for a pair, this probability
+    is used.
     """
     model, known = content.model, content.verdicts.table
     if content.posterior is not None:
@@ -381,7 +384,7 @@ def _import_summary(run: Run | None) -> dict[str, Any] | None:
     if not isinstance(summary, dict):
         return None
     read_fields(_Summary, summary, Place("run.json", "Make the run again", "data.import_summary"))
-    short = {**summary, "files": []}  # paths stay in run.json
+    short = {**summary, "files": []}  # the page does not show paths
     for file in summary.get("files", []):
         short["kind"] = short["kind"].replace(file["path"], Path(file["path"]).name)
     for name in ("dropped_samples", "dropped_items"):
@@ -398,7 +401,7 @@ def _made(run: Run | None) -> dict[str, Any]:
         options = dict(run.options)
         if "random_state" in options:
             options["seed"] = options.pop("random_state")
-        # Only names of files: a report is shared, and their folders may be private.
+        # Show the names of files without their folders, which may be private: a report is shared.
         others = run.other_files()
         options = {
             name: Path(value).name if isinstance(value, str) and value in others else value
@@ -415,7 +418,7 @@ def _made(run: Run | None) -> dict[str, Any]:
 
 
 def _fit_check(run: Run | None) -> dict[str, Any] | None:
-    """Return the recorded check of whether the model describes the data; None without one."""
+    """Return the recorded check of whether the model describes the data; None if there is none."""
     check = None if run is None else run.result.get("fit_check")
     return check if isinstance(check, dict) else None
 

@@ -30,20 +30,21 @@ __all__ = [
     "posterior_verdicts", "sample_orders",
 ]  # fmt: skip
 
-# Maximum number of characters of the draws in the page, and maximum number of draws.
+# Maximum number of characters of all draws in the page, and maximum and minimum number of draws.
 _MOST_CHARACTERS = 800_000
 _MOST_DRAWS = 100
 _FEWEST_DRAWS = 4
 # Smallest effect that counts as an interaction, as in `Posterior.interactions`.
 _LEAST_EFFECT = 0.5
-# Interactions that are less probable than this are not listed: there are n (n - 1) of them.
+# Interactions that are less probable than this are not listed, because nearly all of the n (n - 1)
+# possible interactions occur in some draw.
 _LEAST_PRESENT = 0.05
 
 
 def page_draws(posterior: Posterior) -> NDArray[np.float32]:
     """Return draws of theta for a page, the same number from each chain, shape (draws, n, n).
 
-    There are at most 100, and fewer if there are many items, so that the page stays small.
+    If there are many items, there are fewer draws, so that the page stays small.
     """
     n, chains = posterior.n_items, len(posterior.draws.scale)
     room = int(_MOST_CHARACTERS / (16 / 3 * max(n, 1) ** 2))
@@ -66,7 +67,7 @@ def mean_model(posterior: Posterior) -> Model:
 
 
 def posterior_edges(posterior: Posterior) -> dict[str, Any]:
-    """Return the interactions that are at least 5% probable: mean, interval, probabilities."""
+    """Return interactions that are at least 5% probable, with means, intervals, probabilities."""
     theta = posterior.theta
     present = (np.abs(theta) >= _LEAST_EFFECT).mean(axis=0)
     np.fill_diagonal(present, 0.0)
@@ -128,10 +129,10 @@ def posterior_verdicts(posterior: Posterior) -> Verdicts:
 def sample_orders(
     posterior: Posterior, data: Dataset, *, max_size: int, threads: int | None
 ) -> tuple[Sequence[Any], Sequence[Any], int]:
-    """Return for each sample its most likely order and its arrival times under one draw.
+    """Return the most likely order and the arrival times of each sample, under one draw.
 
     The samples use the draws in turn, so that a tree of all orders shows how much orders vary over
-    the posterior. Also returns the size of the largest set for which orders were computed.
+    the posterior. The third value is the size of the largest set for which orders were computed.
     """
     theta = page_draws(posterior).astype(np.float64)
     used = theta[: min(len(theta), data.n_samples)]

@@ -22,11 +22,12 @@ samples
 effective, r_hat
     For a posterior: effective number of draws, and R-hat.
 verdict
-    "yes", "suggests", "no", "untrusted" or "unchecked", or the words of `order_ranges` and
-    `Posterior.orders`. If the column is missing, the verdict follows from `low` and `high`, or
-    from `evidence`.
+    "yes", "suggests", "no", "untrusted" or "unchecked", or a verdict in the words that
+    `order_ranges` and `Posterior.orders` use. If the column is missing, the verdict follows from
+    `low` and `high`, or from `evidence`.
 baseline
-    The item that comes first by the mean set size of the samples that contain it.
+    The item that comes first according to the baseline, because the samples that contain it are
+    smaller on average.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ _WORDS = {
     Verdict.NOT_TRUSTED.value: "untrusted",
 }  # fmt: skip
 _KINDS = ("none", "evidence", "range", "posterior")
-DECIDED = 2.0  # nats
+DECIDED = 2.0  # the data can tell an order if its evidence is above this number of nats
 
 Kind = Literal["none", "evidence", "range", "posterior"]
 
@@ -86,14 +87,14 @@ class Verdicts:
     table : DataFrame
         With columns of `VERDICT_COLUMNS`; only "first" and "second" are needed.
     kind : {"none", "evidence", "range", "posterior"}
-        How the certainty was computed; "none": it was not computed.
+        How the certainty was computed; "none" means that it was not computed.
     notes : tuple of str
         Notes for the reader about the certainty.
     command : str
-        The commands that check pairs and write the report again; empty if there are none.
+        The commands that check pairs and write the report again; empty if none are needed.
     fits : bool
-        Whether the model describes the data; if not, every order that the data would tell or
-        suggest is "untrusted".
+        Whether the model describes the data. If not, the verdicts "yes" and "suggests" are replaced
+        by "untrusted".
 
     Examples
     --------
@@ -116,7 +117,7 @@ class Verdicts:
             raise InputError(f"the table of verdicts has no column {missing[0]!r}")
 
     def filled(self) -> pd.DataFrame:
-        """Return the table with all columns, verdicts included; the clearest orders first."""
+        """Return the table with all columns and all verdicts, the clearest orders first."""
         table = pd.DataFrame({name: self.table.get(name) for name in VERDICT_COLUMNS})
         for name in NUMBERS:
             table[name] = pd.to_numeric(table[name], errors="coerce")
@@ -142,7 +143,9 @@ def _verdicts(table: pd.DataFrame) -> list[str]:
 
 
 def baseline_firsts(table: pd.DataFrame, data: Dataset) -> list[str | None]:
-    """Return, for each pair, the item whose sets are smaller on average; None for a tie.
+    """Return, for each pair, the item whose sets are smaller on average.
+
+    It is None if the mean sizes are equal, or if no sample has one of the items.
 
     Examples
     --------

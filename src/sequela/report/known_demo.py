@@ -45,7 +45,7 @@ _SHOWN = 6
 
 @dataclass(frozen=True)
 class DrawnItem:
-    """An item: how often it was drawn, its base rate, and the factors of other items on it."""
+    """An item: how often it was drawn, its base rate, and the factors by which others change it."""
 
     item: str
     samples: int
@@ -66,7 +66,7 @@ class LikelihoodCheck:
 
 @dataclass(frozen=True)
 class SetCounts:
-    """Number of sets that were evaluated exactly, and number that were sampled."""
+    """The number of sets that were evaluated exactly, and the number of sets that were sampled."""
 
     exact: int
     sampled: int
@@ -98,7 +98,7 @@ class LearnedCheck:
 
 @dataclass(frozen=True)
 class SampleCheck:
-    """One sample: its inferred time and order, and the simulated ones."""
+    """One sample: its inferred time and order, and its simulated time and order."""
 
     sample: str
     items: tuple[str, ...]
@@ -112,7 +112,10 @@ class SampleCheck:
 
 @dataclass(frozen=True)
 class OrderCheck:
-    """Expected and simulated share of samples with both items in which the early one is first."""
+    """Among samples with both items: the expected and the simulated share with the early one first.
+
+    `looked_at` describes at most two of these samples in detail.
+    """
 
     early: str
     late: str
@@ -199,9 +202,9 @@ def run_known_demo(samples: int = 1000, *, seed: int = 1) -> KnownDemo:
 def _independent_theta(data: Dataset) -> NDArray[np.float64]:
     """Return the diagonal theta that fits the frequencies.
 
-    An item alone, with rate w, has arrived before the observation (rate 1) with probability
+    Without interactions, an item of rate w arrives before the observation (rate 1) with probability
     f = w / (1 + w), so log w = log(f / (1 - f)). The number of samples with an item, and the number
-    without it, count as at least one half, so that no rate is 0 or infinite.
+    of samples without it, are taken as at least one half, so that no rate is 0 or infinite.
     """
     n = data.n_samples
     counts = np.clip(data.values.sum(axis=0), 0.5, n - 0.5)
@@ -212,7 +215,8 @@ def _learn(data: Dataset, theta: pd.DataFrame, seed: int) -> LearnedCheck:
     """Learn a model from the sets alone; compare its strongest interactions with the true ones."""
     learner = SetChain(penalty=_PENALTY, n_starts=_STARTS, random_state=seed)
     with warnings.catch_warnings():
-        # The report contains the same information: convergence, and the number of optima.
+        # Ignore warnings, because the report also says whether the fit converged, and how many
+        # optima it found.
         warnings.simplefilter("ignore")
         learner.fit(data)
     strongest = learner.model_.interactions().head(_SHOWN)

@@ -100,7 +100,7 @@ class PosteriorReport:
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values, with None for those that are not finite, because JSON cannot hold them.
+    """Return the values; replace infinity and NaN by None, because JSON cannot hold them.
 
     With few draws, R-hat and standard deviations are not finite.
     """
@@ -161,7 +161,7 @@ def run_posterior(
     else:
         check_folder(target, force=force)
     imported = read_samples(data, most_frequent=chosen.most_frequent, drop=chosen.drop)
-    # The folder of an earlier run is not touched if the sampler would refuse the data.
+    # Refuse data that the sampler does not support, before the folder of an earlier run is changed.
     imported.data.require_plain("the posterior of theta")
     about = _described(imported, data)
     with warnings.catch_warnings():
@@ -179,13 +179,13 @@ def run_posterior(
         replace(begun, result={"interrupted": True}).write(target)
     else:
         _run(found, chosen, about).write(target)
-    # The last file of a run: without it, the run was stopped (`_is_finished`).
+    # The report is written last. If it is missing, the run was stopped (`_is_finished`).
     write_report(target, imported.data, execution=execution)
     return PosteriorReport(found, target)
 
 
 def _same_columns(before: Run, options: PosteriorRunOptions) -> PosteriorRunOptions:
-    """Return the options with the items of the earlier run, unless they are given."""
+    """Return the options; if they do not select items, use the selection of the earlier run."""
     most = options.most_frequent
     return replace(
         options,
@@ -207,7 +207,8 @@ def _recorded_options(run: Run, folder: Path, options: PosteriorRunOptions) -> P
     if run.command != "posterior" or run.result:
         raise InputError(
             f"{str(folder)!r} is the folder of a finished `sequela {run.command}` without "
-            f"{POSTERIOR_NAME!r}; expected a `sequela posterior` that was stopped"
+            f"{POSTERIOR_NAME!r}; expected the folder of a `sequela posterior` that was "
+            "stopped"
         )
     stored = dict(run.options)
     unknown = sorted(set(stored) - _RECORDED)
@@ -287,7 +288,10 @@ def _proceed(
 
 
 def _planned_draws(run: Run) -> tuple[str, int]:
-    """Return the draws that a stopped run has to reach: ("draws" or "most_draws", number)."""
+    """Return the option that says how many draws a stopped run must reach: its name and value.
+
+    The name is "draws" or "most_draws".
+    """
     draws = run.options.get("draws")
     if draws is not None:
         return "draws", draws
@@ -295,9 +299,12 @@ def _planned_draws(run: Run) -> tuple[str, int]:
 
 
 def _more_draws(plan: dict[str, Any], drawn: int, settings: dict[str, Any]) -> tuple[str, int]:
-    """Return the draws to add to a finished run: ("draws" or "most_draws", number)."""
+    """Return the option that says how many draws are added to a finished run: its name and value.
+
+    The name is "draws" or "most_draws".
+    """
     if not plan["until_converged"] and drawn < plan["draws"]:
-        # Earlier versions recorded a run that a signal had stopped as finished.
+        # Earlier versions recorded a run as finished even if a signal had stopped it.
         return "draws", plan["draws"] - drawn
     for name in ("draws", "most_draws"):
         if settings.get(name) is not None:

@@ -35,8 +35,8 @@ def read_samples(
 ) -> Imported:
     """Read a table, and log notices about how it was read.
 
-    The notices (`ImportSummary.notices`) go to the logger ``sequela``: which column was read as
-    sample ids, samples and items that were dropped, samples with very many items.
+    The notices (`ImportSummary.notices`) go to the logger ``sequela``. They say, for example, which
+    column was read as sample ids, and which samples and items were dropped.
 
     Parameters
     ----------

@@ -39,11 +39,11 @@ class FitsSummary:
     Attributes
     ----------
     level : float
-        Share of the fits whose effect lies between the lower and the upper quantile.
+        The lower and the upper quantile of an effect enclose this share of the fits.
     seconds : float
         Total time of the fits in seconds.
     fits : DataFrame
-        One row for each penalty (and number of items): means over the fits.
+        One row for each penalty (and number of items), with means over the fits.
     interactions : int
         Number of interactions that occur in at least one fit.
     strongest : DataFrame
@@ -74,7 +74,7 @@ class RepeatsReport:
     Attributes
     ----------
     folder : Path
-        Where the records are.
+        The folder with the records.
     task : str
         The function that each repeat calls.
     seed, repeats : int
@@ -130,16 +130,16 @@ class RepeatTables:
 def describe_repeats(
     plan: Plan, folder: str | os.PathLike[str], *, level: float = 0.9
 ) -> RepeatsReport:
-    """Return a report on the records of a plan, also while some are missing.
+    """Return a report on the records of a plan; some of the records may still be missing.
 
     Parameters
     ----------
     plan : Plan
         The plan; `sequela.repeats.read_plan` reads it from a folder.
     folder : path
-        Where its records are.
+        The folder with the records of its repeats.
     level : float
-        Share of the fits whose effect lies between the lower and the upper quantile.
+        The lower and the upper quantile of an effect enclose this share of the fits.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def write_repeat_tables(
     level: float = 0.9,
     partial: bool = False,
 ) -> tuple[Path, ...]:
-    """Write tables of the records in a folder; write none if one of them cannot be made.
+    """Write tables of the records in a folder, but no table if one of them cannot be made.
 
     Parameters
     ----------
@@ -180,9 +180,10 @@ def write_repeat_tables(
     tables : RepeatTables
         Paths of the tables to write.
     level : float
-        Share of the fits whose effect lies between the lower and the upper quantile.
+        The lower and the upper quantile of an effect enclose this share of the fits.
     partial : bool
-        Whether missing repeats may be left out; otherwise they are an error.
+        Whether the tables may lack repeats that have no record. If False, a missing record is an
+        error.
 
     Examples
     --------
@@ -215,8 +216,8 @@ def _refuse_missing(plan: Plan, folder: str | os.PathLike[str], *, partial: bool
     if not left or (partial and len(left) < len(plan)):
         return
     raise InputError(
-        f"{len(left)} of {len(plan)} repeats are missing in {str(folder)!r} ({listed(left)}); run "
-        "the command that started them again"
+        f"{len(left)} of {len(plan)} repeats are missing in {str(folder)!r} ({listed(left)}); to "
+        "compute them, repeat the command that started the repeats"
         + (
             f", or use the existing records with {option('partial', True)}"
             if len(left) < len(plan)
@@ -248,7 +249,7 @@ def _summarise(folder: str | os.PathLike[str], level: float) -> FitsSummary:
 
 
 def _one_row_each(plan: Plan, folder: str | os.PathLike[str]) -> pd.DataFrame:
-    """Return one row per repeat; if repeats are not fits, without columns of lists or objects."""
+    """Return one row per repeat. If repeats are not fits, leave out columns of lists or objects."""
     if plan.task == TASK:
         return repeats.fit_table(folder, partial=True)
     table = repeats.collect(plan, folder, partial=True)

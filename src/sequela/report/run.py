@@ -142,7 +142,7 @@ class Run:
         All options that the numbers depend on, including the seed.
     data : dict
         "path", "sha256", "samples" and "items" of the table and, since version 0.2,
-        "import_summary", which says how it was read.
+        "import_summary", which says how the table was read.
     result : dict
         The numbers, which a repetition must reproduce.
     versions : dict
@@ -179,8 +179,8 @@ class Run:
             raise InputError(f"{str(place)!r} is not the run.json of a sequela run")
         if content.get("version") != _VERSION:
             raise InputError(
-                f"{str(place)!r} has version {content.get('version')!r:.40}; this sequela reads "
-                f"{_VERSION}"
+                f"{str(place)!r} has version {content.get('version')!r:.40} of the format of "
+                f"run.json; expected version {_VERSION}. Use the sequela that wrote it"
             )
         found = read_fields(_Stored, content, where)
         read_fields(_StoredOptions, found.options, where.at("options"))
@@ -193,10 +193,10 @@ class Run:
         _check(path, self.data["sha256"])
 
     def other_files(self) -> dict[str, str]:
-        """Return the paths and the checksums of known orders and weights that the run has read."""
+        """Return the paths and checksums of the files of known orders and weights of the run."""
         summary = self.data.get("import_summary")
         if not isinstance(summary, dict):
-            return {}  # an older version has not recorded it
+            return {}  # older versions of sequela did not record a summary
         place = Place(RUN_NAME, _REMEDY, "data.import_summary")
         files = read_fields(_StoredSummary, summary, place).files[1:]
         given = (self.options.get("orders"), self.options.get("weights"))

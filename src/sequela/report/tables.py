@@ -52,7 +52,7 @@ def table_text(frame: pd.DataFrame, *, index: bool = True) -> str:
 def write_table(
     frame: pd.DataFrame, path: str | os.PathLike[str] | None, *, index: bool = True
 ) -> None:
-    """Write a table to a file, completely or not at all, or to standard output."""
+    """Write a table to a file, completely or not at all; if `path` is None, to standard output."""
     from sequela.support.files import replacing
 
     text = table_text(frame, index=index)
@@ -143,7 +143,7 @@ def statements_table(data: Dataset) -> pd.DataFrame:
 
 
 def arrivals_table(drawn: Simulation) -> pd.DataFrame:
-    """Return one row per arrival of each draw: position, item, arrival and observation time.
+    """Return one row per arrival of each draw: position, item, arrival time, observation time.
 
     Examples
     --------
