@@ -7,6 +7,7 @@ import itertools
 import numba
 import numpy as np
 import pytest
+import scipy.special
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,11 +19,12 @@ from sequela.kernels.family_jump import (
     change_order,
     exchange_items,
     follow_effects,
+    guide_share,
     log_absent,
     pair_shares,
 )
 from sequela.kernels.posterior_sweep import COUNTS, jump_pairs
-from sequela.posteriors import BaseRates, Laplace, Normal
+from sequela.posteriors import BaseRates, Laplace, Normal, StudentT
 from sequela.posteriors.problem import no_shifts
 from sequela.questions import two_item_family_of
 
@@ -253,6 +255,69 @@ def test_a_share_at_the_end_of_its_range_is_not_left():
     np.testing.assert_allclose(np.array(found) @ sums.T, [sums @ shares(rare)] * len(found))
 
 
+@numba.njit(error_model="numpy")
+def guide(logit, level, p0, p1, p2, both, unit, shift, prior):
+    return guide_share(logit, level, p0, p1, p2, both, unit, shift, prior)
+
+
+def guided_from(theta, start, level, prior):
+    """The logit that `guide_share` draws for a pair from the logit `start`, and the log-ratio."""
+    p0, p1, p2, first, second = shares(theta)
+    arguments = (p0, p1, p2, first + second, prior.scale, 0.0, twins.shape_of(prior))
+    possible, end, ratio = guide(start, level, *arguments)
+    assert possible
+    return end, ratio
+
+
+def density_by_levels(theta, start, end, prior):
+    """The density of drawing `end` from `start`: the derivative of the level by the logit."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if guided_from(theta, start, middle, prior)[0] < end:
+            low = middle
+        else:
+            high = middle
+    h = 1e-6 * min(low, 1.0 - low)
+    above = guided_from(theta, start, low + h, prior)[0]
+    below = guided_from(theta, start, low - h, prior)[0]
+    return 2 * h / (above - below)
+
+
+@pytest.mark.parametrize("prior", [Laplace(0.7), StudentT(df=2.0, scale=0.4)])
+def test_a_guided_share_has_the_ratio_of_its_two_proposals(prior):
+    """The densities of both ways are found from the drawn logits alone."""
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        theta = ref.random_theta(rng, 2, 1.5)
+        start = logit(theta)
+        end, ratio = guided_from(theta, start, rng.uniform(0.02, 0.98), prior)
+        assert end * start < 0
+        there = density_by_levels(theta, start, end, prior)
+        back = density_by_levels(theta, end, start, prior)
+        assert ratio == pytest.approx(np.log(back / there), abs=1e-4)
+
+
+def test_guided_shares_follow_the_prior_along_the_family():
+    """Levels at equal distances give the quantiles of the prior density, up to one cell."""
+    prior = StudentT(df=2.0, scale=0.4)
+    theta = np.array([[-0.5, 2.5], [0.0, -2.0]])
+    p0, p1, p2, first, second = shares(theta)
+    both = first + second
+    places = np.linspace(-12, 0, 24_001)
+    moved = both * scipy.special.expit(places)
+    one, two = np.log((p1 + moved) / p0), np.log((p2 + both - moved) / p0)
+    effects = np.log(moved / p1) - two, np.log((both - moved) / p2) - one
+    density = np.prod([twins.shape_distribution(prior).pdf(x / 0.4) for x in effects], axis=0)
+    for rate in (one, two):
+        density *= np.exp(-0.5 * ((rate - prior.base_rates.mean) / prior.base_rates.sd) ** 2)
+    cumulative = np.cumsum(density) / density.sum()
+    levels = np.linspace(0.05, 0.95, 19)
+    found = [guided_from(theta, logit(theta), level, prior)[0] for level in levels]
+    assert np.abs(found - places[np.searchsorted(cumulative, levels)]).max() < 0.25
+    assert np.ptp(found) > 1.0
+
+
 def test_jumps_of_several_pairs_lead_back_in_the_opposite_sequence():
     """The same jumps in the opposite sequence restore theta, and their gain has opposite sign."""
     n = 4
@@ -260,7 +325,7 @@ def test_jumps_of_several_pairs_lead_back_in_the_opposite_sequence():
     theta = ref.random_theta(rng, n)
     target, _ = twins.target_of([], WIDE, n)
     pairs = [(0, 1), (1, 2), (0, 2)]
-    ways = [JumpWay(True, 0.3, follow, np.empty(0)) for follow in (True, False, True)]
+    ways = [JumpWay(True, 0.3, False, follow, np.empty(0)) for follow in (True, False, True)]
     steps = rng.standard_normal(3)
 
     def moved(theta, sequence):

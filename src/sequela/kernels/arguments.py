@@ -311,12 +311,14 @@ class JumpWay(NamedTuple):
 
     Items 1 and 2 are the pair, and w is the probability that item 1 came first if both are present.
     If ``reflect``, w is replaced by 1 - w. After this, the logit of w moves by a normal step with
-    the standard deviation ``width``. If ``follow``, the effects of other items on the pair change,
-    too. ``shift`` (n * n entries, or empty) is added to theta's coordinates if the order changes.
+    the standard deviation ``width``. If ``guided``, w is instead drawn by the prior, on the other
+    side of 1/2. If ``follow``, the effects of other items on the pair change, too. ``shift`` (n * n
+    entries, or empty) is added to theta's coordinates if the order changes.
     """
 
     reflect: bool
     width: float
+    guided: bool
     follow: bool
     shift: NDArray[np.float64]
 

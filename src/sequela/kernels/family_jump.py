@@ -8,6 +8,11 @@ or near 1 - w, the opposite order. The map is one to one, and the determinant of
 (p1, p2, p12, logit w) is 1 / (p0 p1 p2 p12): the same everywhere along the family. So a symmetric
 step of logit w needs no correction.
 
+A `guided` jump draws the new w on the other side of 1/2, in proportion to the prior density of the
+pair's parameters along the family. This density has narrow peaks where one of the two effects is
+near zero, which a symmetric step rarely hits. The family is the same before and after the jump, and
+so is the density. The ratio of the two proposals is therefore known.
+
 With `follow`, the effects of every other item k on the two change as well, such that a chain in
 which k is present from the start keeps its marginal probabilities of item 1 and of item 2.
 
@@ -41,6 +46,10 @@ from sequela.support.jit import helper, inlined
 # Shares closer to 0 or 1 do not jump, because the result would be rounding error.
 _LEAST_SHARE = 1e-12
 _MAX_NEWTON = 60
+# Guided jumps divide the logits of the share between -_FARTHEST and _FARTHEST into cells. Their
+# number is even, so that no cell contains the share 1/2.
+_FARTHEST = 12.0
+_CELLS = 96
 
 
 @helper
@@ -177,12 +186,94 @@ def pair_density(pair, unit, shift, prior):
 
 
 @helper
+def pair_of_share(logit, p0, p1, p2, both):
+    """Return the four parameters of the pair of the family whose share has this logit."""
+    share = 1.0 / (1.0 + math.exp(-logit))
+    first = share * both
+    second = both - first if share < 0.5 else both / (1.0 + math.exp(logit))
+    one = math.log((p1 + first) / p0)
+    two = math.log((p2 + second) / p0)
+    return one, two, math.log(first / p1) - two, math.log(second / p2) - one
+
+
+@helper
+def approximate_log_density(value, unit, prior):
+    """Return nearly the log-density of an interaction's prior, without its constants.
+
+    This is several times as fast as `interaction_coordinate`, and sufficient for proposals.
+    """
+    nodes = prior.nodes
+    last = nodes.shape[1] - 1
+    x = abs(value) / unit
+    if x >= nodes[0, last]:
+        z = last * prior.step + (x - nodes[0, last]) / nodes[1, last]
+        return -0.5 * z * z - math.log(nodes[1, last])
+    low = 0
+    high = last
+    while high - low > 1:
+        middle = (low + high) // 2
+        if nodes[0, middle] <= x:
+            low = middle
+        else:
+            high = middle
+    part = (x - nodes[0, low]) / (nodes[0, high] - nodes[0, low])
+    z = (low + part) * prior.step
+    return -0.5 * z * z - math.log((1.0 - part) * nodes[1, low] + part * nodes[1, high])
+
+
+@helper
+def guide_share(logit, level, p0, p1, p2, both, unit, shift, prior):
+    """Draw another logit of the share, on the other side of 0, by the prior along the family.
+
+    `level` is a uniform random number. Return (possible, new logit, log of the ratio of the
+    probabilities of proposing the way back and the way there).
+    """
+    width = 2.0 * _FARTHEST / _CELLS
+    here = int(math.floor((logit + _FARTHEST) / width))
+    if here < 0 or here >= _CELLS:
+        return False, logit, 0.0
+    half = _CELLS // 2
+    log_weight = np.empty(_CELLS)
+    for at in range(_CELLS):
+        one, two, on_two, on_one = pair_of_share(
+            (at + 0.5) * width - _FARTHEST, p0, p1, p2, both
+        )
+        z1, _ = base_coordinate(one + shift, prior)
+        z2, _ = base_coordinate(two + shift, prior)
+        log_weight[at] = (
+            approximate_log_density(on_two, unit, prior)
+            + approximate_log_density(on_one, unit, prior)
+            - 0.5 * (z1 * z1 + z2 * z2)
+        )
+    largest = log_weight.max()
+    weight = np.exp(log_weight - largest)
+    left = weight[:half].sum()
+    right = weight[half:].sum()
+    first = half if here < half else 0
+    there_sum = right if here < half else left
+    here_sum = left if here < half else right
+    if not (there_sum > 0.0 and here_sum > 0.0 and weight[here] > 0.0):
+        return False, logit, 0.0
+    rest = level * there_sum
+    at = first
+    while at < first + half - 1 and rest >= weight[at]:
+        rest -= weight[at]
+        at += 1
+    if not weight[at] > 0.0:
+        return False, logit, 0.0
+    inside = min(max(rest / weight[at], 1e-9), 1.0 - 1e-9)
+    ratio = log_weight[here] - math.log(here_sum) - log_weight[at] + math.log(there_sum)
+    return True, (at + inside) * width - _FARTHEST, ratio
+
+
+@helper
 def change_order(theta, z, i, j, way, step, unit, target):
     """Change the share of the orders of i and j in a `JumpWay`, in theta and its coordinates z.
 
-    `step` is a standard normal number. Return (possible, log of the ratio of prior densities and
-    Jacobians, whether another item now mostly comes first). The same call with the same step (and
-    its opposite, without `reflect`) leads back.
+    `step` is a standard normal number, or a uniform number if the way is `guided`. Return
+    (possible, log of the ratio of prior densities, Jacobians and proposals, whether another item
+    now mostly comes first). Unless the way is guided, the same call with the same step (and its
+    opposite, without `reflect`) leads back.
     """
     prior = target.prior
     shift = math.log(target.stop_rate)
@@ -193,18 +284,20 @@ def change_order(theta, z, i, j, way, step, unit, target):
     if not (_LEAST_SHARE < share < 1.0 - _LEAST_SHARE):
         return False, 0.0, False
     logit = math.log(f) - math.log(s)
-    logit = (-logit if way.reflect else logit) + way.width * step
+    ratio = 0.0
+    if way.guided:
+        possible, logit, ratio = guide_share(logit, step, p0, p1, p2, both, unit, shift, prior)
+        if not possible:
+            return False, 0.0, False
+    else:
+        logit = (-logit if way.reflect else logit) + way.width * step
     moved = 1.0 / (1.0 + math.exp(-logit))
     if not (_LEAST_SHARE < moved < 1.0 - _LEAST_SHARE):
         return False, 0.0, False
-    f1 = moved * both
-    s1 = (1.0 - moved) * both
-    one = math.log((p1 + f1) / p0)
-    two = math.log((p2 + s1) / p0)
-    new = (one, two, math.log(f1 / p1) - two, math.log(s1 / p2) - one)
+    new = pair_of_share(logit, p0, p1, p2, both)
     _, _, _, _, before = pair_density(old, unit, shift, prior)
     z[i, i], z[j, j], z[i, j], z[j, i], after = pair_density(new, unit, shift, prior)
-    gain = after - before
+    gain = after - before + ratio
     crossed = (share > 0.5) != (moved > 0.5)
     if crossed and way.shift.shape[0] > 0:
         sign = 1.0 if moved > 0.5 else -1.0

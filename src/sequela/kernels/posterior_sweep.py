@@ -42,6 +42,8 @@ _FAR = 2.5
 _FAR_SHARE = 0.3
 # The part of the jumps to the opposite order that uses the learned shift of the pair.
 _SHIFTED = 0.6
+# The part of the jumps to the opposite order whose share is drawn by the prior.
+_GUIDED = 0.7
 # The part of the jumps that change the orders of two or all pairs of three items, and the number of
 # attempts to choose such pairs.
 _SEVERAL = 0.3
@@ -187,10 +189,11 @@ def jump_pairs(state, target, jumps, count, counts, rng):
             # no other pair needs to jump.
             shifted = rng.random() < _SHIFTED and reflect and not several and jumps.slots[at] >= 0
             shift = jumps.shifts[jumps.slots[at]] if shifted else nothing
-            way = JumpWay(reflect, width, not shifted and rng.random() < 0.5, shift)
+            guided = reflect and rng.random() < _GUIDED
+            way = JumpWay(reflect, width, guided, not shifted and rng.random() < 0.5, shift)
             i = jumps.pairs[at, 0]
             j = jumps.pairs[at, 1]
-            step = rng.standard_normal()
+            step = rng.random() if guided else rng.standard_normal()
             possible, more, crossed = change_order(theta, z, i, j, way, step, unit, target)
             gain += more
             if crossed and exchanges:

@@ -42,6 +42,9 @@ __all__ = ["NotConvergedWarning", "PosteriorKeywords", "posterior"]
 
 # Seconds between two checkpoints.
 _BETWEEN_CHECKPOINTS = 30.0
+# Chains draw for about this time, and at most this many draws, before they wait for each other.
+_SECONDS_TOGETHER = 1.0
+_MOST_TOGETHER = 32
 # Convergence is checked for the first time after this many draws per chain, then at growing
 # intervals: with too many checks, one of them would pass by chance.
 _FIRST_CHECK = 250
@@ -204,19 +207,33 @@ class _Run:
         saved = time.monotonic()
         walkers = self.walkers
         first = walkers.done
+        together = 1
         with graceful_stop() as stop, WorkProgress("models", self.end - first) as bar:
             while walkers.done < self.end and not stop and not self._is_enough():
-                counts = walkers.is_warm
-                walkers.advance(threads)
-                if counts:
-                    self.fresh.append(walkers.read(threads))
+                begun = time.monotonic()
+                count = min(together, self._draws_to_next_stop())
+                drawn = walkers.draw(count, threads)
+                self.fresh += drawn
                 bar.reach(walkers.done - first)
+                if drawn and time.monotonic() - begun < _SECONDS_TOGETHER:
+                    together = min(2 * together, _MOST_TOGETHER)
+                elif drawn:
+                    together = max(together // 2, 1)
                 if self.checkpoint and time.monotonic() - saved > _BETWEEN_CHECKPOINTS:
                     self.result().save(self.checkpoint)
                     saved = time.monotonic()
         self.interrupted = bool(stop) and walkers.done < self.end
         if self.checkpoint:
             self.result().save(self.checkpoint)
+
+    def _draws_to_next_stop(self) -> int:
+        """Return the number of draws to the next check of convergence, or to the end of the run."""
+        walkers = self.walkers
+        to_end = self.end - walkers.done
+        if not (self.until_converged and walkers.is_warm):
+            return to_end
+        drawn = walkers.done - walkers.plan.warm_up
+        return min(to_end, min(at for at in _checks(2 * drawn + _FIRST_CHECK) if at > drawn) - drawn)
 
     def _is_enough(self) -> bool:
         """Return whether the chains have converged, if a check is due."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,9 +29,15 @@ from sequela.support.random import Purpose, stream
 from sequela.support.threads import run_all
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from numpy.typing import NDArray
 
     from sequela.posteriors.problem import Problem
+
+    # Theta, scale, log-likelihood and orders: of one chain, and of all chains.
+    Place: TypeAlias = tuple[NDArray[np.float64], float, float, NDArray[np.float64]]
+    Draw: TypeAlias = tuple[NDArray[np.float64], ...]
 
 __all__ = ["Plan", "Walkers"]
 
@@ -49,6 +55,7 @@ _LEAST_SHARE = 0.25
 # The gap is chosen such that exchanges of neighbours have about this acceptance.
 _SWAP_TARGET = 0.3
 _FIRST_GAP = 0.1
+_OUT_OF_RANGE = "a chain over theta has left the range of the arithmetic"
 _GAP_RANGE = (1e-3, 2.0)
 
 
@@ -183,6 +190,44 @@ class Walkers:
                 self._adapt(counts, forces)
         self.done += 1
 
+    def draw(self, count: int, n_threads: int) -> list[Draw]:
+        """Advance all chains by several draws, or by one during warm-up; return those that count.
+
+        Without exchanges, chains do not wait for each other between draws. The result does not
+        depend on `count`.
+        """
+        if not self.is_warm:
+            self.advance(n_threads)
+            return []
+        if self.plan.replicas > 1:
+            self.advance(n_threads)
+            return [self.read(n_threads)]
+        chains = range(self.plan.chains)
+        with blas_on_one_thread():
+            pieces = [partial(self._draws_of_chain, c, count) for c in chains]
+            found = run_all(pieces, n_threads)
+        for at in range(count):
+            self.counts[0] += np.sum([found[c][at][0] for c in chains], axis=0)
+        self.done += count
+        rows = [[found[c][at][1] for c in chains] for at in range(count)]
+        return [tuple(np.array(part) for part in zip(*row, strict=True)) for row in rows]
+
+    def _draws_of_chain(self, c: int, count: int) -> list[tuple[NDArray[np.float64], Place]]:
+        """Advance one chain of one replica by several draws; return counts and place of each."""
+        plan, state = self.plan, self.states[c][0]
+        trajectory, target = self._trajectory(0, 1.0), self.problem.target._replace(power=1.0)
+        drawn = []
+        for _ in range(count):
+            counts = np.zeros(len(COUNTS))
+            good = call(
+                advance, state, target, trajectory, self.jumps, plan.jumps, plan.thin, counts,
+                np.empty(0), self.generators[c][0],
+            )  # fmt: skip
+            if not good:
+                raise SequelaError(_OUT_OF_RANGE)
+            drawn.append((counts, self._read_one(state)))
+        return drawn
+
     def _sweep(self, n_threads: int, forces: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sweep all replicas; return the counts (chains, replicas, ...).
 
@@ -204,7 +249,7 @@ class Walkers:
                 for c in range(plan.chains)
             ]  # fmt: skip
         if not all(run_all(pieces, n_threads)):
-            raise SequelaError("a chain over theta has left the range of the arithmetic")
+            raise SequelaError(_OUT_OF_RANGE)
         return counts
 
     def _trajectory(self, k: int, power: float) -> Trajectory:
@@ -313,26 +358,22 @@ class Walkers:
         )
         return first, second, third
 
-    def read(self, n_threads: int) -> tuple[NDArray[np.float64], ...]:
+    def read(self, n_threads: int) -> Draw:
         """Return theta, scale, log-likelihood and orders of the posterior replica of each chain.
 
         Orders are P(a before b) in the samples that have both, for the pairs of the problem.
         """
+        rows = run_all([partial(self._read_one, row[0]) for row in self.states], n_threads)
+        return tuple(np.array(part) for part in zip(*rows, strict=True))
+
+    def _read_one(self, state: PosteriorState) -> Place:
+        """Return theta, scale, log-likelihood and orders of one state."""
         problem = self.problem
         pairs = problem.pairs
-        both = problem.together[pairs[:, 0], pairs[:, 1]]
-
-        def one(state: PosteriorState) -> tuple[Any, ...]:
-            theta, _ = problem.theta(state)
-            before = np.empty((problem.n, problem.n))
-            good = call(sum_sample_orders, before, theta, problem.target, state.orders)
-            orders = before[pairs[:, 0], pairs[:, 1]] / both
-            return (
-                theta,
-                problem.scale(state),
-                float(state.values.sum()),
-                orders if good else np.full(len(pairs), np.nan),
-            )
-
-        rows = run_all([partial(one, row[0]) for row in self.states], n_threads)
-        return tuple(np.array([row[part] for row in rows]) for part in range(4))
+        theta, _ = problem.theta(state)
+        before = np.empty((problem.n, problem.n))
+        good = call(sum_sample_orders, before, theta, problem.target, state.orders)
+        orders = before[pairs[:, 0], pairs[:, 1]] / problem.together[pairs[:, 0], pairs[:, 1]]
+        if not good:
+            orders = np.full(len(pairs), np.nan)
+        return theta, problem.scale(state), float(state.values.sum()), orders
