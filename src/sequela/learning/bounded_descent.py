@@ -63,7 +63,7 @@ def minimise(
     low, high : array
         The bounds.
     tol : float
-        Stop when no entry of the projected gradient is larger.
+        Stop when no entry of the projected gradient is larger than this.
     max_iter : int
         Largest number of steps.
 

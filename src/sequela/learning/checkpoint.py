@@ -1,4 +1,4 @@
-"""Checkpoints of a fit: one file with arrays and JSON, no pickle, written atomically."""
+"""Checkpoints of a fit. A checkpoint is one file with arrays and JSON, written atomically."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def fingerprint(data: Dataset) -> str:
     digest.update(json.dumps([list(data.items), list(data.samples)]).encode())
     digest.update(np.packbits(data.values, axis=1).tobytes())
     digest.update(b"" if data.times is None else np.ascontiguousarray(data.times).tobytes())
-    # Add nothing for complete data: files of earlier versions contain their checksums.
+    # Add nothing for complete data, so that the checksums in files of earlier versions stay valid.
     if data.missing is not None:
         digest.update(b"missing" + np.packbits(data.missing, axis=1).tobytes())
     if data.orders is not None:
@@ -141,7 +141,7 @@ def fingerprint(data: Dataset) -> str:
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
-    """Raise before the fit if no checkpoint can be written to `path`."""
+    """Raise an error if no checkpoint can be written to `path`; a fit calls this when it begins."""
     try:
         place = Path(path)
     except TypeError:
@@ -314,7 +314,7 @@ class Checkpoint:
 
 
 def _identity(data: Dataset, options: FitOptions) -> dict[str, Any]:
-    """Return the checksum of the data, and the options as a JSON file would restore them."""
+    """Return the checksum of the data, and the options in the form in which JSON restores them."""
     chosen = {f.name: getattr(options, f.name) for f in fields(options)}
     chosen["budget"] = asdict(options.budget)
     chosen["observation"] = options.observation.to_json()

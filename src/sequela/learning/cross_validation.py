@@ -47,10 +47,11 @@ class SetChainCV(SetChain):
     Parameters
     ----------
     penalties : sequence of float or None
-        The penalties to compare. If None, `n_penalties` values from `penalty_max` down to
-        ``ratio * penalty_max``.
+        The penalties to compare. None means `n_penalties` values from `penalty_max`, the smallest
+        penalty at which the model has no interactions, down to ``ratio * penalty_max``.
     n_penalties, ratio : int, float
-        The grid of penalties if `penalties` is None.
+        Number of penalties in this grid, and its smallest penalty divided by its largest. They are
+        used only if `penalties` is None.
     folds : int, default 5
         Number of folds. Samples are assigned to folds at random.
     rule : {"one-se", "best"}, default "one-se"
@@ -177,7 +178,10 @@ class SetChainCV(SetChain):
         interactions: NDArray[np.float64],
         dealt: tuple[NDArray[np.int64], NDArray[np.float64]],
     ) -> None:
-        """Choose the penalty by the rule, with the standard error of the means of the folds."""
+        """Choose the penalty by `rule`, with a standard error from the means of the folds.
+
+        `dealt` holds the fold and the weight of each sample.
+        """
         fold_of, weights = dealt
         folds = int(fold_of.max()) + 1
         each = [(held_out[:, fold_of == f], weights[fold_of == f]) for f in range(folds)]

@@ -52,16 +52,16 @@ def _same_optimum(a: Start, b: Start) -> bool:
 def _bounded(theta: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return theta with base rates in a finite range.
 
-    The base rate of an item that is always present grows without bound during a fit. That of an
-    item that is never present falls without bound. The value at which the fit stops is not
-    important.
+    During a fit, the base rate of an item that is always present grows without bound, and the base
+    rate of an item that is never present falls without bound. The values at which they stop have no
+    meaning.
     """
     diagonal = np.clip(theta.diagonal(), SMALLEST_LOG_RATE, LARGEST_LOG_RATE)
     return theta - np.diag(theta.diagonal()) + np.diag(diagonal)
 
 
 def distinct_optima(starts: Sequence[Start]) -> pd.DataFrame:
-    """Return one row per optimum: objective, distance below the best, number of starts."""
+    """Return one row per optimum: its objective, how far it is below the best, and its starts."""
     import pandas as pd
 
     groups = group_starts(starts)
