@@ -1,9 +1,9 @@
 """Compare two cohorts or subtypes: which interactions and which orders differ.
 
-Two fits differ even by chance. So give several models of each cohort, which show how certain the
-results are: a posterior, or fits to resampled data. The cohorts are independent, so every model of
-one cohort is compared with every model of the other. The differences of all these pairs of models
-give the intervals.
+Two fits differ even by chance. Several models of each cohort (a posterior, or fits to resampled
+data) show how certain a difference is. The cohorts are independent, so every model of one cohort is
+compared with every model of the other cohort. The intervals are quantiles of the differences of all
+these pairs of models.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class _Cohort:
                 models = [models[k] for k in chosen]
             few: tuple[str, ...] = ()
             if 1 < len(models) < _FEWEST_REPEATS:
-                few = (f"the {name} cohort has only {len(models)} models; use some hundred",)
+                few = (f"the {name} cohort has only {len(models)} models; use a few hundred",)
             return cls(models, few, "repeats")
         return cls([as_model(side)], (), "one")  # type: ignore[arg-type]
 
@@ -311,10 +311,10 @@ def _differences(
 def _interval(
     first: NDArray[np.float64], second: NDArray[np.float64], level: float
 ) -> tuple[float, float, float]:
-    """Return (low, high, probability that the second is larger) for a difference.
+    """Return (low, high, probability that the value in the second cohort is larger).
 
     Every model of one cohort is compared with every model of the other, because the cohorts are
-    independent. A pair of equal values, such as two zeros, counts one half.
+    independent. A pair of equal values, such as two zeros, counts as one half.
     """
     first, second = first[~np.isnan(first)], second[~np.isnan(second)]
     if not (first.size and second.size):

@@ -110,7 +110,7 @@ class Inverse:
         self.sd = sd
         self.first_pole = first_pole
         self.at_zero = at_zero
-        # Adjacent windows in order of time. This one begins at the mean; more follow as needed.
+        # Adjacent windows in order of time. The first one begins at the mean; more are added later.
         self._windows = [self._window(mean, sd)]
 
     def evaluate(
@@ -294,7 +294,7 @@ def _weighted(
 def _lost() -> InputError:
     return InputError(
         "the distribution of the time could not be computed, because the rates of the model are "
-        "too different; mean and variance are not affected"
+        "too different; use only its mean and its variance, which are not affected"
     )
 
 

@@ -2,9 +2,9 @@
 
 Models are drawn from the posterior, and each in turn is assumed to be true. A larger study is
 simulated from each model: new samples, and additional clock items (items that are independent of
-all others) in all samples, old and new. Then the order of the pair is inferred again, and counted
-as right, wrong or open. So the result includes the present uncertainty about the order and about
-the strength of effects.
+all others) in all samples, old and new. Then the order of the pair is inferred again, and the
+answer is counted as right, wrong or open. So the result includes the present uncertainty about the
+order and about the strength of effects.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class StudyPlan:
         "right" and "wrong": probability that the true order, or the wrong one, is called; "open":
         probability that neither is. Columns that end in "_se" are Monte Carlo standard errors.
         "effective": at least 90% of the simulated studies have this effective number of draws (NaN
-        for method "check", which uses no draws). "reliable": whether this number is large enough,
-        or not needed.
+        for method "check", which uses no draws). "reliable": whether this number is large enough;
+        always true for method "check".
     first, second : str
         The pair.
     now : float
