@@ -28,8 +28,8 @@ _LEAST_INFORMATION = 0.2
 _MOST_DIRECTIONS = 400
 # If there are more rows than this, each chain contributes the scores of a part of the sets only.
 _MOST_ROWS = 2000
-# Draws correct the metric along directions whose variance is wrong by more than the first factor.
-# The last number is the weight of the present metric, in units of the information of one draw.
+# Draws correct the metric along directions whose variance is wrong by more than _LEAST_FACTOR.
+# _TRUST is the weight of the present metric, compared with that of all draws together.
 _LEAST_FACTOR = 1.3
 _LEAST_INFORMED = -0.9
 _TRUST = 0.2
@@ -105,9 +105,10 @@ def refine_metric(
     """Return the metric corrected by draws (m, d) and the gradients of their log-densities (m, d).
 
     For a normal distribution with the covariance C, positions x and gradients a satisfy x = -C a,
-    so that few draws determine C. In general the covariance of the positions and the inverse of
-    that of the gradients differ. Their geometric mean is used, as in the low-rank metric of nutpie,
-    in the coordinates in which the present metric is the identity.
+    so that few draws determine C. In general the covariance of the positions differs from the
+    inverse of the covariance of the gradients. The geometric mean of these two matrices is used, as
+    in the low-rank metric of nutpie, in the coordinates in which the present metric is the
+    identity.
 
     Positions and gradients are those of a likelihood with the given power.
     """

@@ -110,7 +110,7 @@ class Prior(Protocol):
 
 @dataclass(frozen=True)
 class Laplace:
-    """The double exponential distribution: what an L1 penalty means as a prior.
+    """The double exponential distribution, the prior that corresponds to an L1 penalty.
 
     A fit with penalty p to N samples has the scale 1 / (p N).
 
@@ -147,9 +147,10 @@ class StudentT:
     Parameters
     ----------
     df : float
-        Degrees of freedom; fewer have heavier tails.
+        Degrees of freedom; fewer degrees give heavier tails.
     scale : float or LearnedScale
-        The scale: with 2 degrees of freedom half of all interactions are below 0.8 times it.
+        The scale. With 2 degrees of freedom, half of all interactions are smaller in size than 0.8
+        times the scale.
     base_rates : BaseRates
         The prior of the log base rates.
     """
@@ -167,7 +168,7 @@ class StudentT:
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the quantile that belongs to standard normal z >= 0."""
-        # By the lower tail, whose probability keeps all its digits.
+        # Use the lower tail, because small probabilities keep all their digits.
         x: NDArray[np.float64] = -stdtrit(self.df, ndtr(-z))
         return x
 
@@ -283,7 +284,7 @@ def read_prior(stored: Mapping[str, Any]) -> Prior:
 
 
 def prior_shape(prior: Prior) -> PriorShape:
-    """Return a prior as the kernels read it; an improper or broken one is an error.
+    """Return a prior in the form that the kernels need; raise an error if it is not proper.
 
     The map from standard normal z to interactions has the slope (density of z) / (density of the
     interaction).
