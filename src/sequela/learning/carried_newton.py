@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CarriedNewton", "Found", "Quadratic"]
 
-# After damping, the curvature along a step is at least this share of the curvature that the old
-# estimate has along it.
+# After damping, the curvature along a step is at least this share of the curvature along the same
+# step in the old estimate.
 _DAMPING = 0.2
 _SUFFICIENT = 1e-4
 _SHORTEST = 1e-6
@@ -61,7 +61,7 @@ class Found:
     left : float
         How much one more step is predicted to improve the function.
     evaluations : int
-        Number of evaluations of the expensive part.
+        Number of evaluations of `loss`, the part without a known Hessian.
     """
 
     x: NDArray[np.float64]
@@ -114,8 +114,8 @@ class CarriedNewton:
         Parameters
         ----------
         loss : callable
-            Returns the value and the gradient of the expensive part. The value is infinite where
-            the parameters are out of range.
+            Returns the value and the gradient of the part without a known Hessian. The value is
+            infinite where the parameters are out of range.
         known : Quadratic
             The part with a known Hessian.
         places : array of int

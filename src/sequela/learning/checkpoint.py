@@ -254,7 +254,7 @@ class Checkpoint:
 
     @property
     def is_due(self) -> bool:
-        """Whether the file should be written again."""
+        """Whether enough time has passed to write the file again."""
         return self.path is not None and time.monotonic() - self._saved >= self.every
 
     def save(
@@ -263,7 +263,7 @@ class Checkpoint:
         running: Running | None = None,
         objective: Objective | None = None,
     ) -> None:
-        """Write the finished starts and, during a start, its state and its drawn orders."""
+        """Write the finished starts and, if a start is running, its state and drawn orders."""
         if self.path is None:
             return
         meta: dict[str, Any] = {
@@ -374,7 +374,7 @@ def _restore(
 def _array(
     arrays: dict[str, NDArray[Any]], name: str, shape: tuple[int, ...], dtype: Any, place: Place
 ) -> NDArray[Any]:
-    """Return an array of a checkpoint; raise if its shape, its type or a value is invalid."""
+    """Return an array of a checkpoint; raise an error if its shape, type or a value is invalid."""
     if name not in arrays:
         raise place.at(name).error("is missing", "an array")
     found = arrays[name]
@@ -439,7 +439,7 @@ def _difference(found: Any, expected: Any) -> str:
         return "differ: " + ", ".join(
             f"{name} was {found.get(name)!r}, here it is {expected.get(name)!r}" for name in names
         )
-    return f"is {found!r}, here it is {expected!r}"
+    return f"differ (the file has the checksum {found!r}, here it is {expected!r})"
 
 
 def _read(
@@ -452,7 +452,8 @@ def _read(
         return None
     except OSError as error:
         raise _damaged(path, str(error.strerror or error)) from None
-    # Test this first: NumPy would report any file that is not a zip file as a pickle.
+    # Check the first bytes here, because NumPy would report any file that is not a zip file as a
+    # pickle.
     if not content.startswith(b"PK\x03\x04"):
         raise _damaged(path, "it does not begin like a checkpoint")
     try:

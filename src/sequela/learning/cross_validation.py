@@ -41,8 +41,8 @@ class SetChainCV(SetChain):
 
     For every fold, a path of models is learned from the other folds, and each model is evaluated
     on the held-out fold. The rule "best" chooses the penalty with the largest mean held-out
-    log-likelihood. The rule "one-se" chooses the largest penalty within one standard error of that
-    mean. The final model is fitted to all samples with the chosen penalty.
+    log-likelihood. The rule "one-se" chooses the largest penalty whose mean is within one standard
+    error of that mean. The final model is fitted to all samples with the chosen penalty.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class SetChainCV(SetChain):
         else:
             check_penalties(self.penalties)
         seed = self._seed()
-        self._options(0.0, seed)  # raise for wrong options before the long computation
+        self._options(0.0, seed)  # refuse wrong options before the long computation
         settings = Settings(
             budget=check_budget(self.budget), sampling=Sampling(chains=self.chains),
             random_state=seed, n_threads=self.n_threads,

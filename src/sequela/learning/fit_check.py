@@ -67,7 +67,7 @@ class FitTest:
     name : str
         "set sizes", "empty sets", "large sets", "pairs" or "triples".
     about : str
-        The set size or the items that `observed` counts.
+        The set size, or the items, of the samples that `observed` counts.
     observed, expected : float
         Number of samples in the data, and the number that the model expects.
     z : float
@@ -303,7 +303,7 @@ def _tests(
 
 
 def _allowance(model: Model, n_samples: int) -> float:
-    """Return the difference of observed and expected numbers that the penalty explains.
+    """Return the largest difference of observed and expected numbers that the penalty explains.
 
     At an optimum, the derivative of the log-likelihood of all samples with respect to an
     interaction is at most the penalty times the number of samples. This derivative is about the

@@ -270,7 +270,7 @@ class _Watcher:
 
 
 class _SampledGradient:
-    """The paper's sampled gradient as a smooth objective; the value is not computed."""
+    """A smooth objective with the paper's sampled gradient, but without a value."""
 
     def __init__(
         self, data: Dataset, options: FitOptions, n_threads: int | None, start: int

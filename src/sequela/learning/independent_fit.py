@@ -120,7 +120,7 @@ def fit_independent(
     missing: NDArray[np.float64] | None = None,
     tol: float = 1e-7,
 ) -> IndependentFit:
-    """Fit the model without interactions to distinct sets, weighted by their shares.
+    """Fit the model without interactions to distinct sets, weighted by their shares of samples.
 
     Parameters
     ----------

@@ -142,8 +142,8 @@ def compare_observations(
         "gamma" or "heavy" compares exponential times with several shapes of this family. "any"
         compares exponential times with both families and, if no times are known, with effects on
         the observation. If a list is given, its observations are compared; the first one is chosen
-        unless another one is clearly better. In a list, "effects" stands
-        for effects on the observation that are learned from the data with the L1 penalty:
+        unless another one is clearly better. In a list, "effects" stands for effects on the
+        observation that are learned from the data with the L1 penalty:
         `fit_observation_effects(data, penalty, penalty_kind="l1")`.
     penalty : float
         Weight of the L1 penalty in all fits.

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SAME", "differing_entries", "distinct_optima", "group_starts"]
 
-# Two starts ended at the same optimum if no entry of theta differs by more than SAME. Because the
-# likelihood is flat, entries may differ by up to _NEAR if the objectives differ by no more than the
-# KKT residuals allow.
+# Two starts ended at the same optimum if no entry of theta differs by more than SAME. Where the
+# likelihood is flat, entries may differ by up to _NEAR, if the objectives differ by no more than
+# the KKT residuals allow.
 SAME = 0.25
 _NEAR = 1.0
 

@@ -109,7 +109,7 @@ def penalty_grid(largest: float, n_penalties: int = 20, ratio: float = 0.05) -> 
 
 
 def check_grid(n_penalties: int, ratio: float) -> None:
-    """Raise if a grid would have fewer than two penalties or would not decrease."""
+    """Raise an error if a grid would have fewer than two penalties or would not decrease."""
     positive_integer("n_penalties", n_penalties, least=2)
     if not (is_number(ratio) and 0.0 < ratio < 1.0):
         raise InputError(

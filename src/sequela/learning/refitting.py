@@ -108,7 +108,7 @@ class WithRidge:
 
     @property
     def most_kept(self) -> int:
-        """The largest useful number of draws per chain."""
+        """The largest number of orders per chain that is worth drawing."""
         return self.objective.most_kept
 
     @property
@@ -125,7 +125,7 @@ class WithRidge:
         return self.objective.is_affordable(support)
 
     def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:
-        """Return whether evaluations on a support take longer than with all entries free."""
+        """Return whether components on a support are much slower than lattices and drawn orders."""
         return self.objective.is_slower_than_orders(support)
 
     def evaluate(
@@ -146,7 +146,7 @@ class WithRidge:
 
 
 class WarmFits:
-    """Fits to one data set that start at a given theta, with a penalty or on a support.
+    """Fits to one data set that begin at a given theta, with an L1 penalty or on a given support.
 
     Parameters
     ----------

@@ -46,8 +46,8 @@ def plot_interactions(
     """Draw the strongest interactions as arrows between items.
 
     An arrow means that an item promotes another (orange, solid, with a head) or inhibits it (blue,
-    dashed, with a bar). Its width shows the strength of the effect. The same model always gives the
-    same picture.
+    dashed, with a bar). The width of an arrow shows the strength of the effect. The same model
+    always gives the same picture.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def learn_shifts(
     Parameters
     ----------
     problem : Problem
-        Its `pair_copies` have the pairs.
+        The posterior; its `pair_copies` hold the pairs.
     positions : array (draws, chains, n * n + 1)
         Coordinates of theta and of the scale.
     slow : array (pairs,)

@@ -26,7 +26,7 @@ __all__ = ["Metric", "estimate_metric", "refine_metric", "unit_metric"]
 # ignored: they would take as much time as others, for little gain.
 _LEAST_INFORMATION = 0.2
 _MOST_DIRECTIONS = 400
-# If there are more rows than this, each chain contributes the scores of a part of the sets only.
+# If sets times chains are more than this, each chain contributes the scores of a part of the sets.
 _MOST_ROWS = 2000
 # Draws correct the metric along directions whose variance is wrong by more than _LEAST_FACTOR.
 # _TRUST is the weight of the present metric, compared with that of all draws together.
@@ -148,7 +148,7 @@ def _stretched(
 
 
 def _geometric_mean(wide: NDArray[np.float64], steep: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the symmetric S with S steep S = wide: the mean of wide and the inverse of steep."""
+    """Return the geometric mean S of `wide` and the inverse of `steep`: S steep S = wide."""
     values, vectors = np.linalg.eigh(steep)
     root = (vectors * np.sqrt(values)) @ vectors.T
     inverse = (vectors / np.sqrt(values)) @ vectors.T

@@ -1,9 +1,9 @@
 """Priors of theta: what is believed about interactions and base rates before the data are seen.
 
 A prior of the interactions has a shape (Laplace, Student t, normal) and a scale. The scale is a
-number, or `LearnedScale`: then it is sampled together with theta, so that users need not know how
-strong interactions are. To add a shape, write a class with `quantile`, `log_density`, `kind` and
-`scale`, and an entry in `KINDS`.
+number or a `LearnedScale`. A learned scale is sampled together with theta, so that users need not
+know how strong interactions are. To add a shape, write a class with `quantile`, `log_density`,
+`kind` and `scale`, and an entry in `KINDS`.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Prior(Protocol):
         ...
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantile of the shape, at scale 1, that belongs to standard normal z >= 0."""
+        """Return the quantile, at scale 1, for the probability of a standard normal z >= 0."""
         ...
 
     def log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -130,7 +130,7 @@ class Laplace:
         _check_scale(self)
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantile that belongs to standard normal z >= 0."""
+        """Return the quantile, at scale 1, for the probability of a standard normal z >= 0."""
         x: NDArray[np.float64] = -(log_ndtr(-z) + np.log(2.0))
         return x
 
@@ -167,7 +167,7 @@ class StudentT:
             raise InputError(f"df is {self.df!r}; expected at least 0.5 degrees of freedom")
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantile that belongs to standard normal z >= 0."""
+        """Return the quantile, at scale 1, for the probability of a standard normal z >= 0."""
         # Use the lower tail, because small probabilities keep all their digits.
         x: NDArray[np.float64] = -stdtrit(self.df, ndtr(-z))
         return x
@@ -200,7 +200,7 @@ class Normal:
         _check_scale(self)
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantile that belongs to standard normal z >= 0: z itself."""
+        """Return the quantile, at scale 1, for the probability of a standard normal z >= 0: z itself."""
         return z.copy()
 
     def log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -114,7 +114,7 @@ class Posterior:
     chain_states : tuple of a dict and a dict of arrays
         The state of the chains, from which `sequela.posterior(..., continue_from=...)` continues.
     interrupted : bool
-        Whether a signal ended the run before its time.
+        Whether a signal ended the run early.
     """
 
     items: tuple[str, ...]
@@ -194,7 +194,7 @@ class Posterior:
         level : float
             Probability of the intervals.
         least_together : int
-            Only pairs whose items occur together in at least this many samples.
+            Return only pairs whose items occur together in at least this many samples.
 
         Returns
         -------
@@ -249,8 +249,8 @@ class Posterior:
         level : float
             Probability of the intervals.
         least_effect : float
-            What counts as an interaction: a log-effect of at least this size (0.5 changes a rate
-            by a factor of 1.6).
+            Smallest size of a log-effect that counts as an interaction (0.5 changes a rate by a
+            factor of 1.6).
 
         Returns
         -------

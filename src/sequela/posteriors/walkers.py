@@ -59,7 +59,8 @@ class Plan:
     Attributes
     ----------
     chains, replicas : int
-        Independent chains, and replicas of each; 1 replica: no exchange.
+        Number of independent chains, and of replicas per chain. With 1 replica there is no
+        exchange.
     warm_up, draws : int
         Draws per chain that are discarded while the sampler adapts, and the largest number of draws
         per chain that are kept.
@@ -106,7 +107,8 @@ class Walkers:
     centres : array (replicas, n * n + 1)
         The centres of the references of trajectories: means of the coordinates in the warm-up.
     window : array (draws, replicas, chains, 2, n * n + 1)
-        Coordinates, and gradients of the log-density there, since the metric was last estimated.
+        Coordinates, and gradients of the log-density there, for all draws of the warm-up since the
+        first estimate of the metric.
     tracks : PairTracks
         Sums that show how slowly the orders of pairs change.
     jumps : Jumps

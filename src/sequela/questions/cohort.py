@@ -87,7 +87,7 @@ class CohortOrders:
     samples, items : tuple of str
         Labels.
     largest : int
-        The largest set for which orders were computed.
+        The largest set size for which orders were computed.
     """
 
     orders: tuple[tuple[str, ...] | None, ...]

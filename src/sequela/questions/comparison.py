@@ -116,7 +116,7 @@ def compare(
         (`sequela.repeats.models` of a plan with bootstraps), each difference has an interval. With
         two single models, differences have no intervals, and their verdict is "unknown".
     items : iterable or None
-        The items to compare; None: all items that both have.
+        The items to compare; None: all items that both cohorts have.
     level : float
         Probability of the intervals.
     **settings
@@ -187,7 +187,7 @@ class _Cohort:
             wrong = next((m for m in models if m.items != models[0].items), None)
             if wrong is not None:
                 raise InputError(
-                    f"the models of {name} have different items ({', '.join(wrong.items[:3])}, ... "
+                    f"{name} has models with different items ({', '.join(wrong.items[:3])}, ... "
                     f"and {', '.join(models[0].items[:3])}, ...); expected fits to the same items"
                 )
             limit = settings.max_models or 400
@@ -205,7 +205,7 @@ class _Cohort:
         return self.models[0].items
 
     def theta(self, shared: list[str]) -> NDArray[np.float64]:
-        """Return theta of the shared items, (models, n, n)."""
+        """Return theta of the shared items, as an array (models, n, n)."""
         at = [self.items.index(label) for label in shared]
         return np.stack([model.theta[np.ix_(at, at)] for model in self.models])
 

@@ -1,8 +1,8 @@
 """Find the items on which an answer depends: the given items and all that act on them.
 
 All other items can be left out, because the remaining items follow a model with the same entries of
-theta.
-So a question about a few items of a large sparse model can be answered exactly on a small lattice.
+theta. So a question about a few items of a large sparse model can be answered exactly on a small
+lattice.
 """
 
 from __future__ import annotations

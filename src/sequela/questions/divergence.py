@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["sequence_divergence", "sequence_log_probabilities"]
 
 DEFAULT_DRAWS = 1_000_000
-# Limit for an exact answer: number of sequences times number of states of the hidden items.
+# Limit for an exact answer: number of sequences, times number of states of the hidden items, times
+# number of steps from a state (hidden items plus one).
 _MAX_WORK = 4e6
 _MAX_EXACT_ITEMS = 7
 _MAX_HIDDEN = 20

@@ -49,7 +49,7 @@ def impute(model: ModelLike, data: DataLike, **settings: Unpack[SettingsKeywords
     model : Model, fitted SetChain, or theta
         The model.
     data : Dataset, DataFrame or array
-        Samples with missing cells. Observation times of the data are not used; known orders are.
+        Samples with missing cells. Known orders are used; observation times are not used.
     **settings
         `budget`, `random_state`, `n_threads`; see `Settings`.
 

@@ -330,9 +330,9 @@ def _fill_exactly(
 def _pairs_by_lattice(
     acting: list[frozenset[int]], missing: NDArray[np.bool_], budget: Budget
 ) -> dict[frozenset[int], list[tuple[int, int]]]:
-    """Return lattices within the budget, each with the missing pairs that it can answer.
+    """Return lattices within the budget, each with the missing pairs that it contains.
 
-    The result is one lattice for all pairs or several smaller ones, whichever has fewer states.
+    The result is one lattice for all pairs, or several smaller lattices if they have fewer states.
     """
     pairs = [
         (i, j)

@@ -123,9 +123,10 @@ class OrderRanges:
     interrupted: bool = False
 
     def with_fit(self, check: FitCheck) -> OrderRanges:
-        """Return the ranges; if the model does not fit, no order has "the data can tell".
+        """Return the ranges, with other verdicts if the model does not fit.
 
-        In this case, the verdict is "not trusted: the model does not fit" instead.
+        If it does not fit, "the data can tell" is replaced by "not trusted: the model does not
+        fit".
 
         Parameters
         ----------

@@ -31,7 +31,8 @@ _MOST_STEPS = 5
 _EVIDENCE = 3.0  # a profile may leave the range by this many nats to reach the opposite order
 _RIVAL = 1.0  # log-odds at which the opposite order is first held
 _EDGE = 0.02  # a profile ends within this distance of the probability to which it moves, 0 or 1
-# Profiles also begin from the best other optima: at most this many, within this many nats.
+# Profiles begin at the _MOST_OPTIMA best optima that are known, if they are at most _NEARBY nats
+# below the current model.
 _MOST_OPTIMA = 2
 _NEARBY = 5.0
 # Largest share of the work for the search for better models.
@@ -330,7 +331,7 @@ class RangeSearch:
         return PairRange(pair, p, min(low, p), max(high, p), evidence, checked=True)
 
     def _support(self, pair: Pair, models: list[Visited]) -> NDArray[np.bool_]:
-        """Return the interactions of all these models, and those of the pair."""
+        """Return a mask of the interactions of all these models and of the pair."""
         support = np.eye(len(self.current.theta), dtype=bool)
         for model in models:
             support |= model.theta != 0.0

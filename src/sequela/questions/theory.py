@@ -295,8 +295,8 @@ def two_item_family_of(theta: TwoItemTheta) -> TwoItemFamily:
     Parameters
     ----------
     theta : Model, array or DataFrame, (2, 2)
-        theta[i, j] is the log-effect of item i on the rate of item j, the diagonal the log base
-        rates. The model itself is at ``s = exp(theta[0, 0])``.
+        theta[i, j] is the log-effect of item i on the rate of item j, and theta[i, i] is the log
+        base rate of item i. The model itself is at ``s = exp(theta[0, 0])``.
 
     Returns
     -------

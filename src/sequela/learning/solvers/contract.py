@@ -25,7 +25,7 @@ class Status(Enum):
         "KKT residual {residual:.1e} on newly drawn orders, Monte Carlo floor {floor:.1e} "
         "(4 standard errors)"
     )
-    SETTLED = "no entry changed by 0.03 over 200 iterations"
+    SETTLED = "every entry changed by less than 0.03 over 200 iterations"
     ITERATION_LIMIT = (
         "KKT residual {residual:.2e} is above the tolerance {tol:.0e} after {max_iter} "
         "iterations; increase {max_iter_name} or {tol_name}"
@@ -123,7 +123,7 @@ class Objective(Smooth, Protocol):
         ...
 
     def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:
-        """Return whether evaluations on a support take longer than with all entries free."""
+        """Return whether components on a support are much slower than lattices and drawn orders."""
         ...
 
     @property
@@ -141,7 +141,7 @@ class Objective(Smooth, Protocol):
 
     @property
     def most_kept(self) -> int:
-        """The largest useful number of draws per chain."""
+        """The largest number of orders per chain that is worth drawing."""
         ...
 
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
