@@ -71,10 +71,12 @@ class FitTest:
     observed, expected : float
         Number of samples in the data, and the number that the model expects.
     z : float
-        The difference, in standard deviations of the simulated data sets. For pairs and triples,
-        the part that the penalty of the fit explains is subtracted first.
+        The difference, in standard deviations of the simulated data sets. For set sizes, it is the
+        difference of Pearson's statistic from its mean. For pairs and triples, the part that the
+        penalty of the fit explains is subtracted first.
     p : float
         Share of the simulated data sets that are at least as far from the expectation as the data.
+        For pairs and triples, it is twice the smaller share of two statistics.
     """
 
     name: str

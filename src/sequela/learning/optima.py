@@ -26,7 +26,7 @@ _NEAR = 1.0
 
 
 def group_starts(starts: Sequence[Start]) -> list[list[int]]:
-    """Return one list of start numbers per optimum, the best optimum first."""
+    """Return, for each optimum, the positions of its starts in `starts`; the best optimum first."""
     order = sorted(range(len(starts)), key=lambda index: -starts[index].objective)
     groups: list[list[int]] = []
     for index in order:

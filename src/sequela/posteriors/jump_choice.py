@@ -49,7 +49,7 @@ class PairTracks:
         Number of shares, their sum, the sum of squares, and the sum of the products of successive
         shares.
     last : array (chains, pairs)
-        The shares of the last draw; NaN before the first.
+        The shares of the last draw; NaN before the first draw.
     """
 
     sums: NDArray[np.float64]

@@ -57,7 +57,7 @@ class Metric:
         return self.directions.astype(np.float32)
 
     def shrink(self, power: float) -> NDArray[np.float64]:
-        """Return 1 minus the variance along each direction, for a power of the likelihood."""
+        """Return 1 minus the reference's variance along each direction, for a likelihood power."""
         informed = np.maximum(power * self.information, _LEAST_INFORMED)
         return informed / (1.0 + informed)
 

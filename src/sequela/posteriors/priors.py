@@ -200,7 +200,10 @@ class Normal:
         _check_scale(self)
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantile, at scale 1, for the probability of a standard normal z >= 0: z itself."""
+        """Return the quantile, at scale 1, for the probability of a standard normal z >= 0.
+
+        For the normal shape, this is z itself.
+        """
         return z.copy()
 
     def log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -69,7 +69,9 @@ def find_items(model: Model, labels: Iterable[Any] | str, what: str = "items") -
     if isinstance(labels, Mapping):
         labels = pd.Series(dict(labels), dtype=object)
         if not all(_is_mark(x) for x in labels):
-            raise InputError(f"{what} is a mapping; expected true or false for each of its items")
+            raise InputError(
+                f"{what} is a mapping; expected true or false as the value of each item"
+            )
     try:
         listed = list(labels)
     except TypeError:
