@@ -197,7 +197,7 @@ def test_it_stops_when_nothing_moves():
     assert info.status.converged
     assert info.iterations % 200 == 0
     assert info.iterations < 3000
-    assert message == "no entry changed by 0.03 over 200 iterations"
+    assert message == "every entry changed by less than 0.03 over 200 iterations"
     np.testing.assert_allclose(state.theta, [[0.5, 0.9], [0.0, -0.3]], atol=0.02)
 
 

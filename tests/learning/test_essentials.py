@@ -168,9 +168,9 @@ def test_sampled_sets_end_within_their_own_error(sets):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda X: X.assign(A=1), "'A' always present"),
-        (lambda X: X.assign(A=0), "'A' never present"),
-        (lambda X: X.assign(B=X["A"]), "'A', 'B' only present together"),
+        (lambda X: X.assign(A=1), "'A' is always present"),
+        (lambda X: X.assign(A=0), "'A' is never present"),
+        (lambda X: X.assign(B=X["A"]), "'A', 'B' are present only together"),
         (lambda X: X.iloc[:1], "present"),
     ],
     ids=["always", "never", "together", "one sample"],

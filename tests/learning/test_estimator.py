@@ -475,13 +475,13 @@ def test_one_optimum_is_not_called_several():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda X: X.assign(PTEN=True), "'PTEN' always present"),
-        (lambda X: X.assign(NF1=False), "'NF1' never present"),
-        (lambda X: X.assign(IDH1=X["TP53"]), "'TP53', 'IDH1' only present together"),
+        (lambda X: X.assign(PTEN=True), "'PTEN' is always present"),
+        (lambda X: X.assign(NF1=False), "'NF1' is never present"),
+        (lambda X: X.assign(IDH1=X["TP53"]), "'TP53', 'IDH1' are present only together"),
         (lambda X: X.iloc[[7]], "present"),
-        (lambda X: X.assign(PTEN=1, NF1=0), "'PTEN' always present; 'NF1' never present"),
-        (lambda X: X & False, "'TP53', 'IDH1', 'EGFR\\(A\\)', 'PTEN', 'NF1' never present"),
-        (lambda X: X | True, "'TP53', 'IDH1', 'EGFR\\(A\\)', 'PTEN', 'NF1' always present"),
+        (lambda X: X.assign(PTEN=1, NF1=0), "'PTEN' is always present; 'NF1' is never present"),
+        (lambda X: X & False, "'TP53', 'IDH1', 'EGFR\\(A\\)', 'PTEN', 'NF1' are never present"),
+        (lambda X: X | True, "'TP53', 'IDH1', 'EGFR\\(A\\)', 'PTEN', 'NF1' are always present"),
     ],
     ids=["always", "never", "together", "one sample", "both", "nothing", "everything"],
 )
@@ -496,7 +496,7 @@ def test_items_that_the_data_cannot_place_are_named(data, change, words):
 
 def test_many_items_are_not_all_named():
     X = np.zeros((5, 40), dtype=int)
-    with pytest.warns(SeparationWarning, match="and 35 more never present"):
+    with pytest.warns(SeparationWarning, match="and 35 more are never present"):
         SetChain(0.1).fit(X)
 
 

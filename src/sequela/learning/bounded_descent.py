@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Descent", "minimise"]
 
-_PAIRS = 10  # largest number of steps, with their changes of the gradient, in the L-BFGS memory
+_PAIRS = 10  # number of steps that the L-BFGS memory keeps, with their changes of the gradient
 _ARMIJO = 1e-4
 _SHORTEST = 1e-10
 _LEAST_CURVATURE = 1e-10
@@ -63,7 +63,7 @@ def minimise(
     low, high : array
         The bounds.
     tol : float
-        Stop when no entry of the projected gradient is larger.
+        Stop when no entry of the projected gradient is larger than this.
     max_iter : int
         Largest number of steps.
 

@@ -1,16 +1,16 @@
-"""Minimise many similar smooth functions: quasi-Newton steps with a Hessian that is kept.
+"""Minimise many similar smooth functions by quasi-Newton steps that share one estimated Hessian.
 
 A profile of an order needs hundreds of fits that differ little. From one fit to the next only the
-target changes, or the pair of items, or a few interactions become free. All fits have the same
-log-likelihood. Therefore one estimate of its Hessian is kept from fit to fit, and every step
-improves it (BFGS, damped as by Powell 1978). A known quadratic part (`Quadratic`), such as a prior
-or a spring, is added exactly.
+target of the order changes, or the pair of items, or a few interactions become free. All fits have
+the same log-likelihood. Therefore one estimate of its Hessian is kept from fit to fit, and every
+step improves it (BFGS, damped as by Powell 1978). A part with a known Hessian (`Quadratic`) is
+added exactly, such as a prior, or a spring that pulls the order to its target.
 
 A fit ends when one more step would improve the function by less than a tolerance. The tolerance is
 in units of the function, because profiles compare values. A small gradient alone would not be
 enough: along directions that the data hardly determine, the value can still be far from its
-optimum. The gradient must be small as well: if the estimated Hessian is too large, the predicted
-improvement is too small.
+optimum. The gradient must be small as well, because the predicted improvement is too small if the
+estimated Hessian is too large.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CarriedNewton", "Found", "Quadratic"]
 
-# After damping, the curvature along a step is at least this share of the curvature that the old
-# estimate has along it.
+# After damping, the curvature along a step is at least this share of the curvature along the same
+# step in the old estimate.
 _DAMPING = 0.2
 _SUFFICIENT = 1e-4
 _SHORTEST = 1e-6
@@ -39,7 +39,7 @@ _LONGEST = 5.0
 
 
 class Quadratic(Protocol):
-    """A part of the function with a known Hessian, or a good approximation of it."""
+    """A part of the function whose Hessian, or a good approximation of it, is known."""
 
     def evaluate(
         self, x: NDArray[np.float64]
@@ -59,9 +59,9 @@ class Found:
     value : float
         The value of the whole function at `x`.
     left : float
-        The improvement of the function that is predicted for one more step.
+        How much one more step is predicted to improve the function.
     evaluations : int
-        Number of evaluations of the expensive part.
+        Number of evaluations of `loss`, the part without a known Hessian.
     """
 
     x: NDArray[np.float64]
@@ -71,7 +71,7 @@ class Found:
 
 
 class CarriedNewton:
-    """An estimate of a Hessian that is kept, and minimisations that use and improve it.
+    """An estimated Hessian that is kept between minimisations, which use and improve it.
 
     Parameters
     ----------
@@ -114,8 +114,8 @@ class CarriedNewton:
         Parameters
         ----------
         loss : callable
-            Returns the value and the gradient of the expensive part. The value is infinite where
-            the parameters are out of range.
+            Returns the value and the gradient of the part without a known Hessian. The value is
+            infinite where the parameters are out of range.
         known : Quadratic
             The part with a known Hessian.
         places : array of int
@@ -123,8 +123,8 @@ class CarriedNewton:
         start : array
             The first values of the free parameters.
         tol, steepest : float
-            Stop when both conditions hold: the improvement that is predicted for one more step is
-            at most `tol`, and no entry of the gradient is larger than `steepest`.
+            Stop when one more step is predicted to improve the function by at most `tol`, and no
+            entry of the gradient is larger than `steepest`.
         max_iter : int
             Largest number of steps.
 

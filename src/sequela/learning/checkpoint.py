@@ -1,4 +1,4 @@
-"""Checkpoints of a fit: one file with arrays and JSON, no pickle, written atomically."""
+"""Checkpoints of a fit. A checkpoint is one file with arrays and JSON, written atomically."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def fingerprint(data: Dataset) -> str:
     digest.update(json.dumps([list(data.items), list(data.samples)]).encode())
     digest.update(np.packbits(data.values, axis=1).tobytes())
     digest.update(b"" if data.times is None else np.ascontiguousarray(data.times).tobytes())
-    # Add nothing for complete data: files of earlier versions contain their checksums.
+    # Add nothing for complete data, so that the checksums in files of earlier versions stay valid.
     if data.missing is not None:
         digest.update(b"missing" + np.packbits(data.missing, axis=1).tobytes())
     if data.orders is not None:
@@ -141,7 +141,7 @@ def fingerprint(data: Dataset) -> str:
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
-    """Raise before the fit if no checkpoint can be written to `path`."""
+    """Raise an error if no checkpoint can be written to `path`; a fit calls this when it begins."""
     try:
         place = Path(path)
     except TypeError:
@@ -254,7 +254,7 @@ class Checkpoint:
 
     @property
     def is_due(self) -> bool:
-        """Whether the file should be written again."""
+        """Whether enough time has passed to write the file again."""
         return self.path is not None and time.monotonic() - self._saved >= self.every
 
     def save(
@@ -263,7 +263,7 @@ class Checkpoint:
         running: Running | None = None,
         objective: Objective | None = None,
     ) -> None:
-        """Write the finished starts and, during a start, its state and its drawn orders."""
+        """Write the finished starts and, if a start is running, its state and drawn orders."""
         if self.path is None:
             return
         meta: dict[str, Any] = {
@@ -314,7 +314,7 @@ class Checkpoint:
 
 
 def _identity(data: Dataset, options: FitOptions) -> dict[str, Any]:
-    """Return the checksum of the data, and the options as a JSON file would restore them."""
+    """Return the checksum of the data, and the options in the form in which JSON restores them."""
     chosen = {f.name: getattr(options, f.name) for f in fields(options)}
     chosen["budget"] = asdict(options.budget)
     chosen["observation"] = options.observation.to_json()
@@ -374,7 +374,7 @@ def _restore(
 def _array(
     arrays: dict[str, NDArray[Any]], name: str, shape: tuple[int, ...], dtype: Any, place: Place
 ) -> NDArray[Any]:
-    """Return an array of a checkpoint; raise if its shape, its type or a value is invalid."""
+    """Return an array of a checkpoint; raise an error if its shape, type or a value is invalid."""
     if name not in arrays:
         raise place.at(name).error("is missing", "an array")
     found = arrays[name]
@@ -439,7 +439,7 @@ def _difference(found: Any, expected: Any) -> str:
         return "differ: " + ", ".join(
             f"{name} was {found.get(name)!r}, here it is {expected.get(name)!r}" for name in names
         )
-    return f"is {found!r}, here it is {expected!r}"
+    return f"differ (the file has the checksum {found!r}, here it is {expected!r})"
 
 
 def _read(
@@ -452,7 +452,8 @@ def _read(
         return None
     except OSError as error:
         raise _damaged(path, str(error.strerror or error)) from None
-    # Test this first: NumPy would report any file that is not a zip file as a pickle.
+    # Check the first bytes here, because NumPy would report any file that is not a zip file as a
+    # pickle.
     if not content.startswith(b"PK\x03\x04"):
         raise _damaged(path, "it does not begin like a checkpoint")
     try:

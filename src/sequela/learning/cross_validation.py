@@ -41,16 +41,17 @@ class SetChainCV(SetChain):
 
     For every fold, a path of models is learned from the other folds, and each model is evaluated
     on the held-out fold. The rule "best" chooses the penalty with the largest mean held-out
-    log-likelihood. The rule "one-se" chooses the largest penalty within one standard error of that
-    mean. The final model is fitted to all samples with the chosen penalty.
+    log-likelihood. The rule "one-se" chooses the largest penalty whose mean is within one standard
+    error of that mean. The final model is fitted to all samples with the chosen penalty.
 
     Parameters
     ----------
     penalties : sequence of float or None
-        The penalties to compare. If None, `n_penalties` values from `penalty_max` down to
-        ``ratio * penalty_max``.
+        The penalties to compare. None means `n_penalties` values from `penalty_max`, the smallest
+        penalty at which the model has no interactions, down to ``ratio * penalty_max``.
     n_penalties, ratio : int, float
-        The grid of penalties if `penalties` is None.
+        Number of penalties in this grid, and its smallest penalty divided by its largest. They are
+        used only if `penalties` is None.
     folds : int, default 5
         Number of folds. Samples are assigned to folds at random.
     rule : {"one-se", "best"}, default "one-se"
@@ -128,7 +129,7 @@ class SetChainCV(SetChain):
         else:
             check_penalties(self.penalties)
         seed = self._seed()
-        self._options(0.0, seed)  # raise for wrong options before the long computation
+        self._options(0.0, seed)  # refuse wrong options before the long computation
         settings = Settings(
             budget=check_budget(self.budget), sampling=Sampling(chains=self.chains),
             random_state=seed, n_threads=self.n_threads,
@@ -177,7 +178,10 @@ class SetChainCV(SetChain):
         interactions: NDArray[np.float64],
         dealt: tuple[NDArray[np.int64], NDArray[np.float64]],
     ) -> None:
-        """Choose the penalty by the rule, with the standard error of the means of the folds."""
+        """Choose the penalty by `rule`, with a standard error from the means of the folds.
+
+        `dealt` holds the fold and the weight of each sample.
+        """
         fold_of, weights = dealt
         folds = int(fold_of.max()) + 1
         each = [(held_out[:, fold_of == f], weights[fold_of == f]) for f in range(folds)]

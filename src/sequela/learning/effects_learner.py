@@ -1,4 +1,4 @@
-"""A learner of models with effects on the observation, with the attributes of `SetChain`."""
+"""A learner of models with effects on the observation; it has the attributes of `SetChain`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ __all__ = ["EffectsLearner"]
 class EffectsLearner(Learner):
     """Learn a model with `fit_observation_effects`; parameters and results are those of `SetChain`.
 
-    Only `penalty`, `tol`, `max_iter`, `budget`, `random_state` and `n_threads` are used. There is
-    one start, the model without interactions. `penalty_kind` is that of `fit_observation_effects`.
+    Of the parameters of `SetChain`, only `penalty`, `tol`, `max_iter`, `budget`, `random_state` and
+    `n_threads` have an effect. There is one start, the model without interactions. `penalty_kind`
+    is a parameter of `fit_observation_effects`.
 
     Examples
     --------

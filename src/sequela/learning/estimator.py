@@ -83,7 +83,7 @@ class SetChain(Learner, BaseEstimator):
         The KKT residual (the distance from an optimum), and its Monte Carlo error. The error is 0
         if all sets are evaluated exactly.
     n_iter_, n_evaluations_ : int
-        Number of iterations and of evaluations in the best start.
+        Number of iterations, and number of evaluations of the likelihood, in the best start.
     status_, message_ : Status, str
         How the fit ended, as a value and in words; ``Status.INTERRUPTED`` after a signal.
     converged_ : bool

@@ -67,14 +67,16 @@ class FitTest:
     name : str
         "set sizes", "empty sets", "large sets", "pairs" or "triples".
     about : str
-        The set size or the items that `observed` counts.
+        The set size, or the items, of the samples that `observed` counts.
     observed, expected : float
         Number of samples in the data, and the number that the model expects.
     z : float
-        The difference, in standard deviations of the simulated data sets. For pairs and triples,
-        the part that the penalty of the fit explains is subtracted first.
+        The difference, in standard deviations of the simulated data sets. For set sizes, it is the
+        difference of Pearson's statistic from its mean. For pairs and triples, the part that the
+        penalty of the fit explains is subtracted first.
     p : float
         Share of the simulated data sets that are at least as far from the expectation as the data.
+        For pairs and triples, it is twice the smaller share of two statistics.
     """
 
     name: str
@@ -97,8 +99,8 @@ class FitCheck:
         What the model does not describe, in plain words, and what to try. Empty if all tests
         passed.
     level : float
-        Probability of at least one finding if theta is the true one. For a penalised fit the
-        probability is larger, because the penalty keeps the model away from the data.
+        Probability of at least one finding if the model has the true theta. For a penalised fit
+        the probability is larger, because the penalty keeps the model away from the data.
     data_sets, samples, seed : int
         Number of simulated data sets, number of samples that were compared, and the seed.
     """
@@ -157,7 +159,8 @@ def check_fit(
     data : Dataset, DataFrame, array or list of sets
         The samples.
     level : float
-        Largest probability of at least one finding, over all tests, if theta is the true one.
+        Largest probability of at least one finding, over all tests, if the model has the true
+        theta.
     **settings
         `random_state`, `n_threads`; see `Settings`.
 
@@ -206,7 +209,11 @@ def check_fit(
 
 
 def _comparable(data: Dataset, seed: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
-    """Return (values, missing cells) of the samples at unknown times, or of a random subset."""
+    """Return the values and the missing cells of the samples that can be compared.
+
+    These are the samples without a known time, or a random subset of them, and no samples if the
+    data have weights. The missing cells are None if there are none.
+    """
     rows = np.arange(data.n_samples)
     if data.weights is not None:
         rows = rows[:0]
@@ -249,7 +256,7 @@ class _Counts:
         x = values[:, self.paired].astype(np.float32)
         pairs = (x.T @ x)[self._a, self._b].astype(np.float64)
         y = values[:, self.tripled].astype(np.float32)
-        # Columns for pairs times columns for third items: one matrix product.
+        # One matrix product counts all triples: its rows are pairs, and its columns third items.
         c, d = self._both
         together = (y[:, c] * y[:, d]).T @ y
         return sizes, pairs, together[self._triples].astype(np.float64)
@@ -298,7 +305,7 @@ def _tests(
 
 
 def _allowance(model: Model, n_samples: int) -> float:
-    """Return the difference of observed and expected numbers that the penalty explains.
+    """Return the largest difference of observed and expected numbers that the penalty explains.
 
     At an optimum, the derivative of the log-likelihood of all samples with respect to an
     interaction is at most the penalty times the number of samples. This derivative is about the
@@ -399,7 +406,7 @@ def _worst_test(
     worst = int(np.argmax(np.abs(z)))
     value = float((z**2).sum())
     farthest = np.abs((simulated - expected) / spread).max(axis=1)
-    # Two statistics share the probability of a false alarm.
+    # The factor 2 corrects for testing two statistics.
     p = 2.0 * min(_share_beyond(value, null), _share_beyond(abs(z[worst]), farthest))
     return FitTest(
         name, " and ".join(names[worst]), float(observed[worst]), float(expected[worst]),

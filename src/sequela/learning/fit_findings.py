@@ -27,7 +27,7 @@ def _heavy() -> str:
 
 
 def describe(found: Sequence[FitTest], model: Model, samples: int) -> list[str]:
-    """Return one finding per failed test, but no general finding that a special one explains.
+    """Return one finding per failed test; leave out those that a more specific finding explains.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ class FitOptions:
 
     @property
     def limits(self) -> Limits:
-        """The tolerance and the number of iterations at which a start ends."""
+        """The KKT residual and the number of iterations at which a start ends."""
         return Limits(tol=self.tol, max_iter=self.max_iter)
 
 
@@ -68,7 +68,7 @@ class Start:
         The KKT residual at the end (the distance from an optimum), and its Monte Carlo error. The
         error is 0 if all sets are evaluated exactly.
     n_iterations, n_evaluations : int
-        Number of iterations and of evaluations.
+        Number of iterations of the solver, and number of evaluations of the objective.
     status : Status
         How the start ended.
     message : str
@@ -77,7 +77,8 @@ class Start:
         The start began with random interactions in [-width, width]. 0 means that it began at the
         model without interactions, and NaN that it began at a given theta.
     history : list of tuples
-        (evaluations, objective, KKT residual, interactions, seconds) of every iteration.
+        One tuple per iteration: evaluations so far, objective, KKT residual, number of
+        interactions, and seconds since the beginning of the start.
     """
 
     theta: NDArray[np.float64]

@@ -40,8 +40,8 @@ __all__ = ["VALUE_SAMPLING", "Fitter"]
 
 # The settings for the log-likelihood of sampled sets, which is computed once per start, at its end.
 VALUE_SAMPLING = Sampling(chains=8, sweeps=2, burn_in=1)
-# Section 5 of the paper: one chain per set with M = 50 draws after 10 of burn-in. In the first 50
-# epochs only base rates are learned.
+# The method of section 5 of the paper: one chain per set with M = 50 draws, after a burn-in of 10
+# draws. In the first 50 epochs only base rates are learned.
 _PAPER_SAMPLING = Sampling(chains=1, draws=50, draws_burn_in=10)
 _PAPER_DIAGONAL_EPOCHS = 50
 _PAPER_WIDTH = 0.2
@@ -74,7 +74,7 @@ class Fitter:
 
     @property
     def interrupted(self) -> bool:
-        """Whether a signal ended the fit, inside a start or between two of them."""
+        """Whether a signal ended the fit, during a start or between two starts."""
         done = self.finished
         return len(done) < self.options.n_starts or done[-1].status is Status.INTERRUPTED
 
@@ -130,7 +130,10 @@ class Fitter:
         return self.finished
 
     def _width(self, index: int) -> float:
-        """Return the width of a start: by default 0 for the first, then `start_widths` in turn."""
+        """Return the width of the random interactions at the beginning of a start.
+
+        By default it is 0 for the first start. The other starts use `start_widths` in turn.
+        """
         if self.options.solver == "adagrad":
             return _PAPER_WIDTH
         widths = self.options.start_widths
@@ -267,7 +270,7 @@ class _Watcher:
 
 
 class _SampledGradient:
-    """The paper's sampled gradient as a smooth objective; the value is not computed."""
+    """A smooth objective with the paper's sampled gradient, but without a value."""
 
     def __init__(
         self, data: Dataset, options: FitOptions, n_threads: int | None, start: int

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["FixedLike", "apply_fixed", "fixed_entries", "read_fixed", "read_fixed_file"]
 
-# A table of theta with NaN where an entry is free; pairs (from, to) for zero or triples
-# (from, to, value); a mapping of pairs to values; or a table with the columns from, to and value.
+# One of: a table of theta with NaN where an entry is free; pairs (from, to), which fix interactions
+# at zero; triples (from, to, value); a mapping of pairs to values; or a table with the columns
+# from, to and value.
 FixedLike: TypeAlias = "pd.DataFrame | ArrayLike | Iterable[tuple[Any, ...]] | Mapping[Any, float]"
 
 _VALUES = ("value", "effect")  # `Model.interactions` has the column "effect"
@@ -92,7 +93,7 @@ def _of_frame(frame: pd.DataFrame, items: tuple[str, ...]) -> Any:
                     "columns from, to and value"
                 )
         if len(set(labels)) < len(labels):
-            raise InputError(f"fixed has a {what} twice; expected each item once")
+            raise InputError(f"fixed has two {what}s with the same label; expected each item once")
     table = frame.set_axis(columns, axis=1).set_axis([str(x) for x in frame.index], axis=0)
     table = table.reindex(index=list(items), columns=list(items))
     try:

@@ -1,8 +1,8 @@
 """Predict the time and memory of a fit, and log them before a fit of more than a minute.
 
-The prediction is rough. The work per evaluation is known at the beginning, but not the number of
-evaluations, nor how the learned interactions change the work. Fits of the glioblastoma data and of
-simulated cohorts took between a third and three times the predicted time.
+The prediction is rough. Only the work per evaluation is known at the beginning. The number of
+evaluations is not known, and the learned interactions change the work. Fits of the glioblastoma
+data and of simulated cohorts took between a third and three times the predicted time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Forecast:
     Attributes
     ----------
     evaluation_seconds : float
-        Wall time of one value and gradient.
+        Wall time in seconds of one evaluation of the likelihood and its gradient.
     evaluations : int
         Number of evaluations in all starts together.
     memory : float
@@ -70,9 +70,8 @@ class Forecast:
 
 
 def fit_seconds(plan: Plan, n_starts: int) -> float:
-    """Predict how many seconds a fit takes on one core.
+    """Predict how many seconds a fit takes on one core; the result is the same on every machine.
 
-    The prediction is the same number on every machine.
     The first start is the model without interactions. In the other starts all items interact at
     first, so large sets have no small components.
     """
@@ -82,7 +81,7 @@ def fit_seconds(plan: Plan, n_starts: int) -> float:
 
 
 def forecast(objective: Objective, n_starts: int) -> Forecast:
-    """Predict the time and memory of a fit, from the method that is first used for each set."""
+    """Predict the time and memory of a fit from the methods that its first evaluation uses."""
     work = objective.work()
     n = objective.n
     evaluations = _EVALUATIONS * n_starts

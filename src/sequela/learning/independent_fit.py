@@ -1,10 +1,11 @@
 """The best model without interactions, for sets of any size.
 
 Given the observation time, the items of such a model are independent. The likelihood and its
-gradient are therefore integrals over time of products, and all samples can use the same grid of
-times: the trapezoidal rule in u, where t = exp(u - exp(-u)). The integrands are analytic in u and
-decrease doubly exponentially at both ends, so the rule converges geometrically. The spacing is
-small enough for the posterior of the largest set, whose width in log t is about 1 / sqrt(size).
+gradient are therefore integrals of products over the time t. They are computed by the trapezoidal
+rule in u, where t = exp(u - exp(-u)), with the same grid for all samples. The integrands are
+analytic in u and decrease doubly exponentially at both ends, so the rule converges geometrically.
+The spacing of the grid is small enough for the largest set: the posterior of its time has a width
+of about 1 / sqrt(size) in log t.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ if TYPE_CHECKING:
 
 __all__ = ["IndependentFit", "fit_independent", "grid_posterior"]
 
-# The error of the rule is about exp(-2 pi^2 (width / step)^2): e^-79 if the step is half the width.
+# The error of the rule is about exp(-2 pi^2 (width / step)^2). If the step is half the width of the
+# posterior, this is e^-79.
 _WIDEST_STEP = 0.05
 _STEP_OF_WIDTH = 0.5
-# If the tolerance is at least the first of these numbers, the second one is the widest step. The
-# error is then at most 1e-4, even if rates are very different.
+# If the tolerance of a fit is at least _ROUGH_TOL, the widest step is _ROUGH_STEP. The error of the
+# rule is then at most 1e-4, even if rates are very different.
 _ROUGH_TOL = 1e-5
 _ROUGH_STEP = 0.2
 _FIRST_U, _LAST_U = -3.8, 4.7
@@ -74,10 +76,10 @@ def _grid(largest: int, widest: float = _WIDEST_STEP) -> _Grid:
 def _log_joint(
     sets: NDArray[np.float64], wt: NDArray[np.float64], total: float, grid: _Grid
 ) -> NDArray[np.float64]:
-    """Return log of p(S, t) dt at every grid point, samples x points.
+    """Return log(p(S, t) dt), with one row per sample and one column per grid point.
 
-    `wt` is rate times time, items x points, and `total` is the sum of the rates. The unit of all
-    rates is the rate of the observation, as in the grid.
+    `wt` is the rate of each item (rows) times the time of each grid point (columns), and `total` is
+    the sum of the rates. The unit of all rates is the rate of the observation, as in the grid.
     """
     log_present = np.log(-np.expm1(-wt))
     # Absent items contribute -w t, present items log(1 - exp(-w t)).
@@ -97,7 +99,7 @@ def _posterior(joint: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray
 def grid_posterior(
     present: NDArray[np.float64], rates: NDArray[np.float64], stop_rate: float = 1.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return times and their posterior weights given one set, without interactions.
+    """Return times and their posterior weights given one set, for a model without interactions.
 
     `present` has one number per item: 1 if the item is present, else 0.
     """
@@ -118,7 +120,7 @@ def fit_independent(
     missing: NDArray[np.float64] | None = None,
     tol: float = 1e-7,
 ) -> IndependentFit:
-    """Fit the model without interactions to distinct sets, weighted by their shares.
+    """Fit the model without interactions to distinct sets, weighted by their shares of samples.
 
     Parameters
     ----------
@@ -131,8 +133,8 @@ def fit_independent(
     missing : array (distinct sets, n) or None
         1 where a cell is missing (and 0 in `sets`).
     tol : float
-        Stop when no derivative of the mean log-likelihood is larger. The derivatives are in units
-        of the curvature.
+        Stop when no derivative of the mean log-likelihood is larger than this. The parameters are
+        scaled so that the curvature for each of them is about 1.
 
     Examples
     --------
@@ -144,7 +146,8 @@ def fit_independent(
     share = np.clip((weights @ sets) / known, 1e-6, 1.0 - 1e-6)
     # The exact optimum for a single item, which is present with probability w / (1 + w).
     start = np.log(share / (1.0 - share))
-    # About the inverse root of the curvature for each item: in these units L-BFGS needs few steps.
+    # About 1 / sqrt(curvature) for each item. In these units of the parameters L-BFGS needs few
+    # steps.
     unit = 1.0 / np.sqrt(share * (1.0 - share))
 
     widest = _ROUGH_STEP if tol >= _ROUGH_TOL else _WIDEST_STEP

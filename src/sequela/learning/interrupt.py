@@ -1,4 +1,4 @@
-"""Let the first Ctrl-C end a fit after the current step, and the second end it at once."""
+"""End a fit after the current step at the first Ctrl-C, and at once at the second Ctrl-C."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ __all__ = ["StopRequest", "graceful_stop", "whole_or_nothing"]
 
 _log = logging.getLogger("sequela")
 
-# The signals of a terminal, of a batch system at its time limit, and of users of a batch system.
+# The signals that are sent by Ctrl-C in a terminal, by a batch system at its time limit, and by the
+# users of a batch system.
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
 
 
@@ -25,7 +26,7 @@ _at_once: contextvars.ContextVar[bool] = contextvars.ContextVar("at_once", defau
 
 @contextlib.contextmanager
 def whole_or_nothing() -> Iterator[None]:
-    """Let signals end fits at once inside this block, without a result.
+    """Make signals end fits at once, without a result, inside this block.
 
     A repeat that a batch system stops must not be recorded with an incomplete result.
     """
@@ -48,9 +49,9 @@ class StopRequest:
 
 @contextlib.contextmanager
 def graceful_stop() -> Iterator[StopRequest]:
-    """Turn the first signal into a request to stop; let the second signal end the fit at once.
+    """Turn the first signal into a request to stop; at the second signal, end the fit at once.
 
-    Python delivers signals to the main thread only. In other threads this does nothing.
+    Python delivers signals to the main thread only. In other threads this function does nothing.
     """
     request = StopRequest()
     if _at_once.get() or threading.current_thread() is not threading.main_thread():

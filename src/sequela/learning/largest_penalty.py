@@ -1,9 +1,9 @@
 """Compute exactly, for sets of any size, the smallest penalty at which no interaction is left.
 
-For the model without interactions the gradient is known in closed form. Given the observation time
-t, arrival times are independent exponential times truncated at t. The probability that i arrived
-before j and the mean time between them are therefore elementary functions, and one integral over t
-remains. Small sets are evaluated on the lattice, which is faster and gives the same numbers.
+This needs the gradient at the model without interactions. Given the observation time t, arrival
+times are independent exponential times truncated at t. The probability that i arrived before j, and
+the mean time between them, are therefore elementary functions of t. So the gradient is one integral
+over t. Small sets are evaluated on the lattice, which is faster and gives the same numbers.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def independent_gradient(
     t, weight = grid_posterior(present, rates, stop_rate)
     inside = rates[items]
     gradient = np.zeros((n, n))
-    # Rows: grid of times, columns: items of S. fell = 1 - exp(-w t).
+    # Rows are the times of a grid, columns are the items of S. `fell` is 1 - exp(-w t), the
+    # probability of an arrival by time t.
     wt = np.multiply.outer(t, inside)
     fell = -np.expm1(-wt)
     arrival = 1.0 / inside - t[:, None] * np.exp(-wt) / fell
@@ -90,8 +91,8 @@ def penalty_max(
 ) -> float:
     """Return the smallest penalty at which the best model has no interactions.
 
-    It is the largest absolute derivative of the mean log-likelihood with respect to an interaction,
-    taken at the best model without interactions.
+    This penalty is the largest absolute derivative of the mean log-likelihood with respect to an
+    interaction, taken at the best model without interactions.
 
     Parameters
     ----------
@@ -100,8 +101,8 @@ def penalty_max(
     observation : Observation or None
         The distribution of the observation time. None means exponential with rate 1.
     fixed : DataFrame, array, list of pairs or None
-        Interactions that are not learned, as in `SetChain`. Only the derivatives of the other
-        interactions count. The derivatives are taken with all fixed interactions at zero.
+        Interactions that are not learned, as in `SetChain`. Only the derivatives with respect to
+        the other interactions count. They are taken with all fixed interactions at zero.
     **settings
         `n_threads`, and `budget` for sets at known times; see `Settings`.
 
@@ -124,7 +125,7 @@ def penalty_max(
 
 
 def best_without_interactions(objective: Objective) -> NDArray[np.float64]:
-    """Return the diagonal theta of largest likelihood, using known times and orders."""
+    """Return the diagonal theta with the largest likelihood, given known times and orders."""
     theta = independent_theta(objective)
     known = objective.data.times is not None or objective.data.orders is not None
     if not known and objective.observation.constant_rate is not None:

@@ -57,7 +57,7 @@ class SeparationWarning(UserWarning):
 class Learner:
     """The parameters of a fit and its result; `SetChain` documents both.
 
-    This class does not import scikit-learn, which takes longer to load than a small fit to run.
+    This class does not import scikit-learn, because the import takes longer than a small fit.
     """
 
     seed_: int
@@ -118,8 +118,8 @@ class Learner:
         y : ignored
             Present for compatibility with scikit-learn.
         sample_weight : array or None
-            The weight of each sample: a sample of weight 2 counts as two samples, one of weight 0
-            is left out. None uses the weights of a `Dataset`, if any.
+            The weight of each sample. A sample of weight 2 counts as two samples, and a sample of
+            weight 0 is left out. None uses the weights of a `Dataset`, if any.
         times : array or None
             Observation times; NaN where unknown. None uses the times of a `Dataset`, if any.
         """
@@ -162,7 +162,7 @@ class Learner:
         times: Iterable[object] | None = None,
         sample_weight: Iterable[object] | None = None,
     ) -> Self:
-        """Run one more start, from `theta`; if it ends at a better model, this becomes the result.
+        """Run one more start from `theta`; its model becomes the result if it is the best one.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class Learner:
 
     @property
     def optima_(self) -> pd.DataFrame:
-        """A table of the distinct ends of the starts, the best first."""
+        """A table of the distinct models at which the starts ended, the best first."""
         return distinct_optima(self.starts_)
 
     def differences(self, within: float = np.inf, max_entries: int = 20) -> pd.DataFrame:
@@ -233,7 +233,7 @@ class Learner:
         Parameters
         ----------
         within : float
-            Compare only starts whose objective is at most this far below the best.
+            Compare only starts whose objective is at most this far below the best objective.
         max_entries : int
             Return at most this many entries.
         """
@@ -369,7 +369,7 @@ class Learner:
             top = differing_entries([s.theta for s in ended], data.items, 1).iloc[0]
             warnings.warn(
                 f"{len(ended)} starts ended at {len(optima)} different optima. The objective of "
-                f"the worst is {worst:.2g} below the best ({total} {unit} "
+                f"the worst optimum is {worst:.2g} below that of the best ({total} {unit} "
                 "over all samples). The optima differ most in the effect "
                 f"{top['from']} -> {top['to']}, which is between {top['lowest']:.2f} and "
                 f"{top['highest']:.2f}. See "
@@ -416,18 +416,19 @@ def _separation(data: Dataset) -> str:
         names = [item for item, s in zip(data.items, share, strict=True) if s == value]
         if names:
             more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-            found.append(f"{', '.join(map(repr, names[:5]))}{more} {label} present")
+            verb = "is" if len(names) == 1 else "are"
+            found.append(f"{', '.join(map(repr, names[:5]))}{more} {verb} {label} present")
     if data.missing is not None:
         # Two columns may be equal only because both items are missing in the same samples.
         return "; ".join(found)
     mixed = np.nonzero((share > 0.0) & (share < 1.0))[0]
-    # One byte string per item; equal columns give equal strings.
+    # Each column becomes one byte string, so equal columns have equal strings.
     columns = np.packbits(data.values[:, mixed].T, axis=1)
     keys = np.ascontiguousarray(columns).view(f"V{columns.shape[1]}").ravel()
     _, group, counts = np.unique(keys, return_inverse=True, return_counts=True)
     for number in np.nonzero(counts > 1)[0][:5]:
         names = [data.items[j] for j in mixed[group.ravel() == number]]
-        found.append(f"{', '.join(map(repr, names[:5]))} only present together")
+        found.append(f"{', '.join(map(repr, names[:5]))} are present only together")
     return "; ".join(found)
 
 

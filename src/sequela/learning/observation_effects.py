@@ -1,12 +1,13 @@
 """Learn a model with effects on the observation; a penalty makes them unique.
 
-All pairs (theta, omega) with the same theta[i, j] - omega[i] have the same likelihood. The L1
-penalty prefers few interactions (`sparse_effects`). The symmetric penalty of Schill et al. (2024)
-prefers interactions that are the same in both directions,
+omega[i] is the effect of item i on the rate of the observation. All pairs (theta, omega) with the
+same theta[i, j] - omega[i] have the same likelihood. The L1 penalty prefers few interactions
+(`sparse_effects`). The symmetric penalty of Schill et al. (2024) prefers interactions that are the
+same in both directions. It is
 
     sum over pairs of sqrt(theta_ij^2 + theta_ji^2 - theta_ij theta_ji) + sum of |omega_i|,
 
-which is smoothed, as in their package `mhn`: sqrt(x + 1e-5) in place of sqrt(x).
+smoothed as in their package `mhn`, with sqrt(x + 1e-5) in place of sqrt(x).
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def fit_observation_effects(
         same in both directions. "l1" prefers few interactions: every interaction has the same
         weight as in `SetChain`, and every effect on the observation has 0.3 of this weight. If the
         data come from a model with effects and few interactions, the orders of "l1" are right more
-        often.
+        often than those of "symmetric".
     tol : float
         The fit has converged when the optimality conditions hold to this accuracy.
     max_iter : int

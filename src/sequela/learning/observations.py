@@ -140,10 +140,10 @@ def compare_observations(
         The samples.
     observations : str or iterable of Observation or "effects"
         "gamma" or "heavy" compares exponential times with several shapes of this family. "any"
-        compares exponential times with both families and with effects on the observation, but
-        without effects if there are known times. If a list is given, its observations are
-        compared; the first is chosen unless another is clearly better. In a list, "effects" stands
-        for effects on the observation that are learned from the data with the L1 penalty:
+        compares exponential times with both families and, if no times are known, with effects on
+        the observation. If a list is given, its observations are compared; the first one is chosen
+        unless another one is clearly better. In a list, "effects" stands for effects on the
+        observation that are learned from the data with the L1 penalty:
         `fit_observation_effects(data, penalty, penalty_kind="l1")`.
     penalty : float
         Weight of the L1 penalty in all fits.

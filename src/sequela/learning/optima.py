@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["SAME", "differing_entries", "distinct_optima", "group_starts"]
 
-# Two starts ended at the same optimum if no entry of theta differs by more than SAME. Because the
-# likelihood is flat, entries may differ by up to _NEAR if the objectives differ by no more than the
-# KKT residuals allow.
+# Two starts ended at the same optimum if no entry of theta differs by more than SAME. Where the
+# likelihood is flat, entries may differ by up to _NEAR, if the objectives differ by no more than
+# the KKT residuals allow.
 SAME = 0.25
 _NEAR = 1.0
 
 
 def group_starts(starts: Sequence[Start]) -> list[list[int]]:
-    """Return one list of start numbers per optimum, the best optimum first."""
+    """Return, for each optimum, the positions of its starts in `starts`; the best optimum first."""
     order = sorted(range(len(starts)), key=lambda index: -starts[index].objective)
     groups: list[list[int]] = []
     for index in order:
@@ -52,16 +52,16 @@ def _same_optimum(a: Start, b: Start) -> bool:
 def _bounded(theta: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return theta with base rates in a finite range.
 
-    The base rate of an item that is always present grows without bound during a fit. That of an
-    item that is never present falls without bound. The value at which the fit stops is not
-    important.
+    During a fit, the base rate of an item that is always present grows without bound, and the base
+    rate of an item that is never present falls without bound. The values at which they stop have no
+    meaning.
     """
     diagonal = np.clip(theta.diagonal(), SMALLEST_LOG_RATE, LARGEST_LOG_RATE)
     return theta - np.diag(theta.diagonal()) + np.diag(diagonal)
 
 
 def distinct_optima(starts: Sequence[Start]) -> pd.DataFrame:
-    """Return one row per optimum: objective, distance below the best, number of starts."""
+    """Return one row per optimum: its objective, how far it is below the best, and its starts."""
     import pandas as pd
 
     groups = group_starts(starts)

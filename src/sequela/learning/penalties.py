@@ -229,5 +229,5 @@ class WithFixed:
 
 
 def with_fixed(penalty: Penalty, fixed: NDArray[np.float64] | None) -> Penalty:
-    """Return `penalty`, changed so that it keeps the entries in `fixed`, if there are any."""
+    """Return a penalty that also keeps the entries in `fixed`; None means no fixed entries."""
     return penalty if fixed is None else WithFixed(penalty, fixed)

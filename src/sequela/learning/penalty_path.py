@@ -52,10 +52,11 @@ class PathOptions:
     Attributes
     ----------
     n_penalties, ratio : int, float
-        If no penalties are given, the path has `n_penalties` penalties. They decrease from the
-        smallest penalty without interactions (`penalty_max`) to ``ratio * penalty_max``.
+        If no penalties are given, the path has `n_penalties` penalties. They decrease from
+        `penalty_max`, the smallest penalty at which the model has no interactions, to
+        ``ratio * penalty_max``.
     tol, max_iter : float, int
-        When each fit stops, as in `SetChain`.
+        The KKT residual and the number of iterations at which each fit stops, as in `SetChain`.
     observation : Observation or None
         The distribution of the observation time. None means exponential with rate 1.
     fixed : DataFrame, array, list of pairs or None
@@ -108,7 +109,7 @@ def penalty_grid(largest: float, n_penalties: int = 20, ratio: float = 0.05) -> 
 
 
 def check_grid(n_penalties: int, ratio: float) -> None:
-    """Raise if a grid would have fewer than two penalties or would not decrease."""
+    """Raise an error if a grid would have fewer than two penalties or would not decrease."""
     positive_integer("n_penalties", n_penalties, least=2)
     if not (is_number(ratio) and 0.0 < ratio < 1.0):
         raise InputError(
@@ -133,13 +134,13 @@ class PenaltyPath:
     table : DataFrame
         One row per penalty: log-likelihood, objective, interactions, KKT residual, converged.
     thetas : list of arrays
-        The learned parameters.
+        The learned theta for each penalty, in the order of the table.
     items : tuple of str
         Labels of the items.
     observation : Observation
         The distribution of the observation time.
     seed : int
-        Seed of sampled sets.
+        The seed from which the orders of sampled sets were drawn.
     """
 
     table: pd.DataFrame
@@ -163,8 +164,8 @@ def path(
     data : Dataset, DataFrame, array or list of sets
         The samples.
     penalties : sequence of float or None
-        The penalties. None means a grid that begins at the smallest penalty without interactions
-        (`penalty_max`).
+        The penalties. None means a grid that begins at `penalty_max`, the smallest penalty at which
+        the model has no interactions.
     times : array or None
         Observation times; NaN where unknown. None uses the times of a `Dataset`, if any.
     **options

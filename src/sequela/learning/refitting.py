@@ -66,7 +66,7 @@ class Refit:
         Log-likelihood of all samples together, in nats, and its Monte Carlo standard error. The
         error is 0 if all sets are evaluated exactly.
     n_interactions : int
-        Number of interactions that were free, without the base rates.
+        Number of interactions that were free. Base rates are not counted.
     converged : bool
         Whether the gradient is zero within the tolerance.
     """
@@ -98,7 +98,7 @@ class WithRidge:
 
     @property
     def effective(self) -> float:
-        """The effective number of drawn orders as a share of all, for the set where it is least."""
+        """The smallest effective number of drawn orders of a set, divided by the number drawn."""
         return self.objective.effective
 
     @property
@@ -108,7 +108,7 @@ class WithRidge:
 
     @property
     def most_kept(self) -> int:
-        """The largest useful number of draws per chain."""
+        """The largest number of orders per chain that is worth drawing."""
         return self.objective.most_kept
 
     @property
@@ -125,7 +125,7 @@ class WithRidge:
         return self.objective.is_affordable(support)
 
     def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:
-        """Return whether evaluations on a support take longer than with all entries free."""
+        """Return whether components on a support are much slower than lattices and drawn orders."""
         return self.objective.is_slower_than_orders(support)
 
     def evaluate(
@@ -146,7 +146,7 @@ class WithRidge:
 
 
 class WarmFits:
-    """Fits to one data set that start at a given theta, with a penalty or on a support.
+    """Fits to one data set that begin at a given theta, with an L1 penalty or on a given support.
 
     Parameters
     ----------
@@ -157,11 +157,11 @@ class WarmFits:
     settings : Settings
         Budget, sampling, seed and threads.
     limits : Limits
-        When a fit stops.
+        The KKT residual and the number of iterations at which a fit stops.
     fixed : iterable of triples or None
         Interactions that keep their values, as `read_fixed` reads them.
     quick : bool
-        Evaluate large sets to about 1e-5 (see `Objective`).
+        Evaluate large sets only to an accuracy of about 1e-5 (see `Objective`).
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class WarmFits:
     def fit(
         self, theta: NDArray[np.float64], penalty: Penalty, ridge: float = 0.0
     ) -> tuple[NewtonState, Info]:
-        """Fit the penalised likelihood with one start at theta, and return its state and info."""
+        """Maximise the penalised likelihood from one start; return the last state and its info."""
         self.objective.restart(0)
         solver = ProximalNewton(with_fixed(penalty, self.fixed), self.unit)
         objective = WithRidge(self.objective, ridge) if ridge else self.objective
@@ -248,13 +248,13 @@ def refit(
     Parameters
     ----------
     model : Model
-        Its base rates and its non-zero interactions are learned again.
+        The model. Its base rates and its non-zero interactions are learned again.
     data : Dataset, DataFrame, array or list of sets
         The samples, with the model's items.
     times : array or None
         Observation times; None uses the times of a `Dataset`, if any.
     tol : float
-        Stop when no entry of the gradient of the mean log-likelihood is larger.
+        Stop when no entry of the gradient of the mean log-likelihood is larger than this.
     max_iter : int
         Maximum number of iterations.
     **settings
@@ -298,14 +298,14 @@ def compare_optima(
     Returns
     -------
     table : DataFrame
-        One row per optimum, the best `score` of the refit first. "behind" is the distance of the
-        score from the best, in nats; less than about 2 is no evidence. "refit" is the
-        log-likelihood of all samples after the refit, "refit_se" its standard error. "objective" is
-        the penalised log-likelihood per sample before the refit, "penalised" its distance from the
-        best, over all samples. Further columns are "interactions", "starts", "first_start" and
-        "converged".
+        One row per optimum, sorted by the `score` of the refit, the best first. "behind" is the
+        distance of the score from the best score, in nats; less than about 2 is no evidence.
+        "refit" is the log-likelihood of all samples after the refit, and "refit_se" its standard
+        error. "objective" is the penalised log-likelihood per sample before the refit. "penalised"
+        is the distance of the objective from the best objective, in nats over all samples. Further
+        columns are "interactions", "starts", "first_start" and "converged".
     refits : list of Refit
-        In the order of the table.
+        One refit per row of the table, in the same order.
 
     Examples
     --------

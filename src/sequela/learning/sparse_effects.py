@@ -1,8 +1,8 @@
 """Learn effects on the observation with an L1 penalty, which prefers few interactions.
 
-All pairs (theta, omega) with the same theta[i, j] - omega[i] have the same likelihood. Data with
-effects on the observation can be described by few interactions and some effects. They cannot be
-described by few interactions alone. The penalty
+omega[i] is the effect of item i on the rate of the observation. All pairs (theta, omega) with the
+same theta[i, j] - omega[i] have the same likelihood. Data from a model with such effects can be
+described by few interactions and some effects, but not by few interactions alone. The penalty
 
     sum over i != j of |theta_ij| + EFFECT_WEIGHT * sum of |omega_i|
 

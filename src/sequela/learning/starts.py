@@ -1,4 +1,4 @@
-"""The thetas at which fits begin: without interactions, or with random interactions."""
+"""Compute the theta at which a fit begins, without interactions or with random interactions."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ def presence(distinct: DistinctSamples, n: int) -> NDArray[np.float64]:
 
 
 def independent_theta(objective: Objective, tol: float = 1e-7) -> NDArray[np.float64]:
-    """Return the diagonal theta of largest likelihood, as if all times were unknown.
+    """Return the diagonal theta with the largest likelihood, computed as if no time were known.
 
-    This theta is a good start even if times are known. A fit that starts here gives its own
-    tolerance as `tol`. A more precise start would take a tenth of the time of a fit of 20 items.
+    This theta is a good start even if times are known. A fit that starts here passes its own
+    tolerance as `tol`, because a more precise start is not needed. It would take a tenth of the
+    time of a fit of 20 items.
     """
     distinct = objective.distinct
     fit = fit_independent(
@@ -43,7 +44,7 @@ def independent_theta(objective: Objective, tol: float = 1e-7) -> NDArray[np.flo
 def random_theta(
     base: NDArray[np.float64], width: float, seed: int, index: int
 ) -> NDArray[np.float64]:
-    """Return `base` with interactions drawn uniformly from [-width, width] (section 5)."""
+    """Return `base` with random interactions, uniform in [-width, width] (paper, section 5)."""
     rng = stream(seed, Purpose.RANDOM_START, index)
     theta = rng.uniform(-width, width, base.shape)
     np.fill_diagonal(theta, np.diagonal(base))
@@ -51,18 +52,19 @@ def random_theta(
 
 
 def units(objective: Objective) -> NDArray[np.float64]:
-    """Return the scale of every entry for the solver: 1 / (its approximate information)^(1/4).
+    """Return the scale of each entry of theta for the solver: its information to the power -1/4.
 
-    Samples with both i and j, or in which j might have arrived after i, are informative about the
-    interaction i -> j. The fourth root lies halfway between no scaling and Newton's scaling, which
-    uses the square root. It took the fewest evaluations on the glioblastoma data with 100 items:
-    29, compared with 55 without scaling and 39 with the square root.
+    The information is approximate: samples with both i and j, or in which j might have arrived
+    after i, are informative about the interaction i -> j. The fourth root lies halfway between no
+    scaling and Newton's scaling, which uses the square root. It took the fewest evaluations on the
+    glioblastoma data with 100 items: 29, compared with 55 without scaling and 39 with the square
+    root.
     """
     sets = presence(objective.distinct, objective.n)
     weights = objective.distinct.weights
     missing = objective.distinct.missing_table(objective.n)
     if missing is not None:
-        # Count a missing item as present with its frequency among the known cells.
+        # In place of a missing cell, use the frequency of the item among the known cells.
         known = np.maximum(weights @ (1.0 - missing), 1e-12)
         sets = sets + missing * ((weights @ sets) / known)
     share = weights @ sets

@@ -1,4 +1,4 @@
-"""Plot observed against expected numbers on square-root scales, where noise is equally wide."""
+"""Plot observed against expected numbers, on scales on which sampling noise is equally wide."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Agreement", "check_outliers", "draw_agreement"]
 
-_MANY = 2000  # with more points, they are drawn as one image, to keep files small
+_MANY = 2000  # if there are more points, they are drawn as one image, to keep files small
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Agreement:
 
 
 def check_outliers(beyond: float, max_labels: int) -> tuple[float, int]:
-    """Return the checked limit of outliers, and the largest number of names."""
+    """Return `beyond` and `max_labels`, or raise an error if one of them is invalid."""
     if not (is_number(beyond) and 0.0 <= beyond < np.inf):
         raise InputError(f"beyond is {beyond!r}; expected a number that is not negative")
     return float(beyond), positive_integer("max_labels", max_labels, least=0)
@@ -125,7 +125,7 @@ def draw_agreement(ax: Axes, points: Agreement, *, beyond: float, max_labels: in
 
 
 def _ticks(top: float) -> list[float]:
-    """Return round numbers from 0 to `top` that do not overlap on a square-root scale."""
+    """Return round numbers from 0 to `top` whose labels do not overlap on a square-root scale."""
     kept = [0.0]
     last = top
     steps = sorted(

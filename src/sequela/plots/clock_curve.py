@@ -19,7 +19,7 @@ __all__ = ["plot_clock_curve"]
 def plot_clock_curve(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Draw the expected posterior variance of the observation time against the number of items.
 
-    Bars are two Monte Carlo standard errors; the dotted line is the variance without any item.
+    Bars show two Monte Carlo standard errors; the dotted line shows the variance without any item.
 
     Parameters
     ----------

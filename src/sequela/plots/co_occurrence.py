@@ -26,14 +26,14 @@ def plot_co_occurrence(
     """Draw observed numbers of samples with both items of a pair against expected numbers.
 
     On the square-root scales sampling noise is about equally wide everywhere. The band shows two
-    standard deviations of this noise. If there are many pairs, some lie outside by chance.
+    standard deviations of this noise. If there are many pairs, some lie outside the band by chance.
 
     Parameters
     ----------
     goodness : GoodnessOfFit
         From `goodness_of_fit`.
     beyond : float
-        A pair is an outlier if it differs by more than this many standard deviations.
+        A pair is an outlier if its numbers differ by more than this many standard deviations.
     max_labels : int
         Name at most this many outliers, the largest differences first. Names without room are left
         out.

@@ -1,4 +1,4 @@
-"""Plot the orders in one cohort against those in another, for the items that both have."""
+"""Plot the orders in one cohort against those in another, for the items that both cohorts have."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_cohort_comparison"]
 
-_MANY = 2000  # with more points, they are drawn as one image
+_MANY = 2000  # if there are more points, they are drawn as one image
 
 
 def plot_cohort_comparison(

@@ -31,9 +31,9 @@ def plot_frequencies(
     Parameters
     ----------
     table : DataFrame
-        From `item_frequencies`, with data.
+        From ``item_frequencies(model, data)``.
     beyond : float
-        An item is an outlier if it differs by more than this many standard deviations.
+        An item is an outlier if its frequencies differ by more than this many standard deviations.
     max_labels : int
         Name at most this many outliers, the largest differences first. Names without room are left
         out.
@@ -75,7 +75,11 @@ def _sampling_noise(
     se: NDArray[np.float64],
     z: NDArray[np.float64],
 ) -> tuple[float | None, NDArray[np.float64] | None]:
-    """Return the number of samples, computed from the z-scores, and the standard deviations."""
+    """Return the number of samples and the standard deviations of the observed frequencies.
+
+    The number of samples is computed from the z-scores `z`. If no z-score can be used, both results
+    are None.
+    """
     binomial = expected * (1.0 - expected)
     with np.errstate(divide="ignore", invalid="ignore"):
         per_sample = ((observed - expected) / z) ** 2 - se**2

@@ -46,8 +46,8 @@ def plot_interactions(
     """Draw the strongest interactions as arrows between items.
 
     An arrow means that an item promotes another (orange, solid, with a head) or inhibits it (blue,
-    dashed, with a bar). Its width shows the strength of the effect. The same model always gives the
-    same picture.
+    dashed, with a bar). The width of an arrow shows the strength of the effect. The same model
+    always gives the same picture.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ def plot_interactions(
     max_pairs : int
         Draw at most this many interactions.
     frequencies : Series or None
-        The frequency of each item, such as ``item_frequencies(model)["model"]``; the area of a node
-        shows it. None: the area shows the base rate.
+        The frequency of each item, such as ``item_frequencies(model)["model"]``. The area of a node
+        then shows the frequency of its item. None: the area shows the base rate.
     ax : Axes or None
         Where to draw; None makes a new figure.
 
@@ -124,7 +124,7 @@ def _weights(model: Model, frequencies: object) -> tuple[NDArray[np.float64], st
 
 
 def _areas(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    # Rates differ by orders of magnitude; a minimal area keeps small ones visible.
+    # Rates differ by orders of magnitude. A minimal area keeps nodes with small rates visible.
     largest = float(weights.max())
     share = weights / largest if largest > 0.0 else np.ones_like(weights)
     return np.maximum(_LARGEST * share, _SMALLEST)
@@ -165,7 +165,7 @@ def _layout(
 def _packed(
     blocks: Sequence[tuple[list[int], NDArray[np.float64]]], gap: tuple[float, float] = (1.1, 0.75)
 ) -> dict[int, NDArray[np.float64]]:
-    """Return the coordinates of all nodes, with the blocks in rows, the largest first."""
+    """Return the coordinates of all nodes, with the blocks of linked nodes placed in rows."""
     sizes = [np.ptp(spots, axis=0) + np.array(gap) for _, spots in blocks]
     width = max(1.3 * np.sqrt(sum(w * h for w, h in sizes)), *(w for w, _ in sizes), 0.0)
     at: dict[int, NDArray[np.float64]] = {}
@@ -224,7 +224,7 @@ def _clear(
     bend: float,
     others: NDArray[np.float64],
 ) -> bool:
-    """Return whether an arrow keeps its distance from the other items."""
+    """Return whether an arrow is at least _CLEARANCE away from all other items."""
     far = np.linalg.norm(_course(start, end, bend)[:, None] - others[None], axis=2)
     return not bool((far < _CLEARANCE).any())
 

@@ -98,7 +98,7 @@ def _name(ax: Axes, handles: list[Any], pairs: list[Any]) -> None:
 
 
 def _pair(pair: Any) -> str:
-    """Return ("a", "b") as "a before b"; other names of pairs unchanged."""
+    """Return the pair ("a", "b") as the text "a before b", and any other name unchanged."""
     return (
         f"{pair[0]} before {pair[1]}" if isinstance(pair, tuple) and len(pair) == 2 else str(pair)
     )

@@ -51,9 +51,9 @@ def plot_order_matrix(
 
     Cells fade to grey as their standard error approaches `uncertain`, and if the probability of
     observing both items is below `rare`. For a posterior, cells fade if it is uncertain which item
-    usually arrives first. If this has a probability of 0.95, a cell has its full colour; with 0.5
-    it is grey. With `ranges`, cells fade unless the data can tell the order. With at most 10 items,
-    intervals or ranges are written below the probabilities.
+    usually arrives first: a cell has its full colour if this is known with a probability of 0.95 or
+    more, and it is grey at a probability of 0.5. With `ranges`, cells fade unless the data can tell
+    the order. With at most 10 items, intervals or ranges are written below the probabilities.
 
     Parameters
     ----------
@@ -85,7 +85,8 @@ def plot_order_matrix(
     check_result("orders", orders, Orders, "order_matrix(model)")
     for name, value, least in (("uncertain", uncertain, 1e-12), ("rare", rare, 0.0)):
         if not (is_number(value) and least <= value < np.inf):
-            raise InputError(f"{name} is {value!r}; expected a positive number")
+            expected = "above 0" if least else "of at least 0"
+            raise InputError(f"{name} is {value!r}; expected a finite number {expected}")
     probability = orders.probability.to_numpy(dtype=float)
     # Sort by the mean number of items that an item precedes; unknown pairs count as one half.
     known = np.where(np.isnan(probability), 0.5, probability)
@@ -137,7 +138,10 @@ def plot_order_matrix(
 
 
 def _checked(orders: Orders, ranges: pd.DataFrame | None) -> NDArray[np.float64] | None:
-    """Return three matrices: the ends of the ranges, and 1 where the data can tell the order."""
+    """Return three matrices: the low and high ends of ranges, and 1 where the data can tell.
+
+    Return None if there are no ranges.
+    """
     if ranges is None or not ranges["low"].notna().any():
         return None
     items = list(orders.probability.index)
@@ -174,7 +178,7 @@ def _strength(orders: Orders, uncertain: float, rare: float) -> NDArray[np.float
 def _intervals(
     orders: Orders, first: NDArray[np.int64], checked: NDArray[np.float64] | None
 ) -> list[NDArray[np.float64]]:
-    """Return the ends of the intervals; empty if they are not written into the cells."""
+    """Return the low and high ends of intervals; an empty list if the cells do not show them."""
     if first.size > _WITH_INTERVAL:
         return []
     inner = np.ix_(first, first)
@@ -208,7 +212,7 @@ def _annotate(
 
 
 def _shown(p: float) -> str:
-    """Return a probability as text without the leading zero; "1" and "0" are exact values."""
+    """Return a probability as text without the leading zero; only exact values are "1" or "0"."""
     if p in (0.0, 1.0):
         return f"{p:.0f}"
     if p > 0.995:

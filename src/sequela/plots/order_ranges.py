@@ -37,7 +37,7 @@ def plot_order_ranges(
     """Draw the probability of each order with the range that the data allow.
 
     Orders that the data can tell have a dark, filled marker. Orders that the data cannot tell have
-    a grey, open marker, for any probability.
+    a grey, open marker, even if their probability is near 0 or 1.
 
     Parameters
     ----------

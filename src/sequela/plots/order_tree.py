@@ -40,7 +40,8 @@ class _Spot:
 
     @property
     def radius(self) -> float:
-        # The first ring has a larger distance, because the thickest branches start at the centre.
+        # The centre is farther from the first ring than rings are from one another, because the
+        # thickest branches start there.
         return self.depth + 0.5
 
     @property
@@ -70,7 +71,7 @@ def plot_order_tree(
     max_items : int
         Number of items if `items` is None.
     least : int or None
-        Leave out branches with fewer samples; None: keep at most 80 branches.
+        Leave out branches with fewer samples than this; None: keep at most 80 branches.
     ax : Axes or None
         Where to draw; None makes a new figure.
 
@@ -134,7 +135,7 @@ def _least(cohort: CohortOrders, chosen: list[str]) -> int:
 
 
 def _places(tree: OrderBranch) -> list[_Spot]:
-    """Return the position of each branch. Its sector is proportional to its number of leaves."""
+    """Return the positions of the branches; branches with more leaves get larger sectors."""
 
     def ends(branch: OrderBranch) -> int:
         return max(sum(ends(child) for child in branch.children), 1)
@@ -185,7 +186,7 @@ def _draw_branch(ax: Axes, spot: _Spot, total: int, colours: dict[str, str]) -> 
 def _write_label(ax: Axes, spot: _Spot, text: str) -> None:
     """Write a label along the ray of a branch, never upside down.
 
-    The label of a branch without children is outside the point, all others are inside.
+    The label of a branch without children is outside its point; all other labels are inside.
     """
     degrees = float(np.rad2deg(spot.angle)) % 360.0
     flipped = 90.0 < degrees < 270.0

@@ -104,7 +104,7 @@ def _draw_lines(
 
 
 def _scale(ax: Axes, penalties: NDArray[np.float64]) -> None:
-    """Make the axis logarithmic, with the largest penalty on the left and room for 0."""
+    """Make the axis logarithmic, with the largest penalty on the left and, if it occurs, 0."""
     ticker = load("matplotlib.ticker")
     positive = penalties[penalties > 0.0]
     if not positive.size:

@@ -19,12 +19,12 @@ __all__ = ["plot_study_plan"]
 
 
 def plot_study_plan(plan: StudyPlan, *, ax: Axes | None = None) -> Axes:
-    """Draw the probability that a study would call the right order, against its size.
+    """Draw the probability that a study decides for the right order, against the study's size.
 
     There is one curve for each number of additional clock items; error bars show two Monte Carlo
-    standard errors. A dotted line in the same colour shows the probability of calling the wrong
-    order. Hollow markers mean that the effective number of draws is too small for a reliable
-    result.
+    standard errors. A dotted line in the same colour shows the probability that the study decides
+    for the wrong order. Hollow markers mean that the effective number of draws is too small for a
+    reliable result.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ _MAX_LAYOUTS = 5
 
 # Colours, line styles and markers of several curves. The colours are those of Okabe and Ito without
 # yellow, which is hard to see on white paper. The lengths of the lists have no common factor, so
-# that combinations repeat late.
+# that the first 280 curves have different combinations.
 _COLOURS = ["#1f4e79", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#000000", "#e69f00"]
 _STYLES: list[Any] = ["-", "--", "-.", ":", (0, (4, 1, 1, 1, 1, 1))]
 _MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<"]
@@ -72,7 +72,7 @@ _BLUES = ["#12375a", "#2f6da3", "#93bfdf"]
 _ORANGES = ["#f6b583", "#cc6215", "#7a2f05"]
 
 
-# Leave out dates, so that the same figure gives the same file.
+# Files have no dates, so that the same figure gives the same file.
 _METADATA: dict[str, dict[str, Any]] = {
     "png": {},
     "svg": {"Date": None},
@@ -80,7 +80,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 }
 _SETTINGS = {
     "svg.hashsalt": "sequela",
-    "svg.fonttype": "none",  # text stays text: it can be searched, copied and edited
+    "svg.fonttype": "none",  # store text as text, so that it can be searched, copied and edited
     "pdf.fonttype": 42,
 }
 
@@ -101,7 +101,7 @@ def open_axes(ax: Axes | None, width: float, height: float) -> Axes:
     plt = load("matplotlib.pyplot")
     if ax is None:
         figure, ax = plt.subplots(figsize=(width, height), layout="constrained")
-        # Panels next to the axes use the margin of the layout, so add another one.
+        # Panels next to the axes fill the margin of the layout, so add another margin.
         w, h = _MARGIN / width, _MARGIN / height
         figure.get_layout_engine().set(rect=(w, h, 1.0 - 2 * w, 1.0 - 2 * h))
     elif not isinstance(ax, plt.Axes):
@@ -187,8 +187,9 @@ def check_result(name: str, result: object, expected: type, maker: str) -> None:
 def save_figure(figure: Any, path: str | os.PathLike[str], *, dpi: float = 200.0) -> None:
     """Write a figure to a file, in the format of the suffix.
 
-    The same figure gives the same bytes, because no date and no random names are written. In SVG
-    and PDF files text stays text. An existing file is replaced only after the new one is complete.
+    The same figure gives the same bytes, because no date and no random names are written. The text
+    in SVG and PDF files can be searched and copied. An existing file is replaced only after the new
+    one is complete.
 
     Parameters
     ----------

@@ -52,8 +52,9 @@ def plot_theta(
 
     Items that interact are next to each other. Most items come before those on which they act.
 
-    For a posterior the means are drawn. Cells fade to grey if the sign of the effect is uncertain.
-    If the sign has a probability of 0.95, a cell has its full colour; with 0.5 it is grey.
+    For a posterior the means are drawn. Cells fade to grey if the sign of the effect is uncertain:
+    a cell has its full colour if the sign is known with a probability of 0.95 or more, and it is
+    grey at a probability of 0.5.
 
     Parameters
     ----------
@@ -63,8 +64,9 @@ def plot_theta(
         The order of the items: "structure" puts interacting items together, "given" is the order of
         the model.
     fold : bool
-        Leave out items without interactions; their number is written below. For a posterior, leave
-        out items that have no effect of size 0.5 or more in at least half of the models.
+        Leave out items without interactions; their number is written below the heat map. For a
+        posterior, keep only items with an effect whose size is 0.5 or more in at least half of the
+        models.
     max_items : int or None
         Draw at most this many items: those with the strongest interactions.
     limit : float or None
@@ -124,8 +126,8 @@ def _read(
 ) -> tuple[Model, NDArray[np.float64] | None, NDArray[np.bool_]]:
     """Return (model, P(effect is positive), whether there probably is an effect).
 
-    For a posterior, the model has the means of all draws. For a single model, the second value is
-    None, because all signs are known.
+    The last two are matrices of the shape of theta. For a posterior, the model has the means of all
+    draws. For a single model, the second value is None, because all signs are known.
     """
     if not isinstance(model, Posterior):
         model = as_model(model)

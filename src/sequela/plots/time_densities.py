@@ -36,7 +36,7 @@ def plot_time_densities(
     posteriors : TimePosterior, list of them, or mapping from label to them
         From `time_posterior`.
     labels : list or None
-        One label per posterior; None: those of the mapping, or 1, 2, ...
+        One label per posterior; None: the labels of the mapping, or 1, 2, ...
     times : sequence of float or None
         Where to evaluate the densities. None: each density has its own grid.
     ax : Axes or None

@@ -69,7 +69,8 @@ class Convergence:
     worst : tuple of str or None
         The pair of items with the largest R-hat.
     acceptance, jumps, swaps : float
-        Mean acceptance of trajectories, of jumps, and of exchanges between replicas (NaN: none).
+        Mean acceptance of trajectories, of jumps, and of exchanges between replicas; NaN if none
+        was tried.
     message : str
         The result in words, with advice.
     """

@@ -1,4 +1,4 @@
-"""The file of a posterior: draws and the state of the chains, arrays and JSON, no pickle."""
+"""Read and write the file of a posterior: its draws and chain states, as arrays and JSON."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def write_file(
 
 
 def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return header and arrays of a file that `write_file` wrote; anything else is an error."""
+    """Return header and arrays of a file from `write_file`; raise an error for other files."""
     name = repr(str(path))
     try:
         content = Path(path).read_bytes()
@@ -92,10 +92,10 @@ def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, N
                 )
     except InputError:
         raise
-    except Exception as error:  # noqa: BLE001 - a damaged archive raises whatever its parts raise
+    except Exception as error:  # noqa: BLE001 - a damaged archive can raise any exception
         raise InputError(
             f"{name} cannot be read as a posterior ({type(error).__name__}: {error}); it is "
-            "damaged, incomplete or something else. Copy it again, or start a new run"
+            "damaged or incomplete, or not a posterior. Copy it again, or start a new run"
         ) from None
     return header, arrays
 

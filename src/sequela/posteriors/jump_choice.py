@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["PairTracks", "order_shares", "pairs_by_slowness"]
 
-# The part of the jumps that is distributed by the association of the pairs in the data.
+# This share of the jumps is divided among the pairs in proportion to their association in the data.
+# The rest is divided in proportion to how slowly the order of a pair changes.
 _FLOOR = 0.25
 # The largest number of draws per independent draw: larger numbers cannot be estimated well.
 _MOST_DRAWS = 200.0
-# Rows of the list of pairs that are distributed by weight; in addition, each pair has one row.
+# The list of pairs has one row per pair, and about this many more rows, divided by the weights.
 _ROWS = 4000
 
 
@@ -48,7 +49,7 @@ class PairTracks:
         Number of shares, their sum, the sum of squares, and the sum of the products of successive
         shares.
     last : array (chains, pairs)
-        The shares of the last draw; NaN before the first.
+        The shares of the last draw; NaN before the first draw.
     """
 
     sums: NDArray[np.float64]

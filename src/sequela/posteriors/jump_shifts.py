@@ -25,7 +25,7 @@ __all__ = ["learn_shifts"]
 # Shifts are learned for pairs with at least this many draws per independent draw.
 _LEAST_SLOW = 4.0
 _MOST_PAIRS = 40
-# The least number of draws with each of the two orders.
+# A shift needs at least this many draws with each of the two orders.
 _LEAST_DRAWS = 20
 # Successive draws are correlated: this many count as one independent draw.
 _DRAWS_PER_INDEPENDENT = 4.0
@@ -43,7 +43,7 @@ def learn_shifts(
     Parameters
     ----------
     problem : Problem
-        Its `pair_copies` have the pairs.
+        The posterior; its `pair_copies` hold the pairs.
     positions : array (draws, chains, n * n + 1)
         Coordinates of theta and of the scale.
     slow : array (pairs,)
@@ -75,7 +75,7 @@ def learn_shifts(
 
 
 def _difference(z: NDArray[np.float64], is_first: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the differences between the means of two kinds of draws; 0 if unclear."""
+    """Return the differences between the means of two kinds of draws; 0 for unclear differences."""
     counts = np.array([is_first.sum(), (~is_first).sum()])
     if counts.min() < _LEAST_DRAWS:
         return np.zeros(z.shape[1])

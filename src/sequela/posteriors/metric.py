@@ -26,10 +26,10 @@ __all__ = ["Metric", "estimate_metric", "refine_metric", "unit_metric"]
 # ignored: they would take as much time as others, for little gain.
 _LEAST_INFORMATION = 0.2
 _MOST_DIRECTIONS = 400
-# If there are more rows than this, each chain contributes the scores of a part of the sets only.
+# If sets times chains are more than this, each chain contributes the scores of a part of the sets.
 _MOST_ROWS = 2000
-# Draws correct the metric along directions whose variance is wrong by more than the first factor.
-# The last number is the weight of the present metric, in units of the information of one draw.
+# Draws correct the metric along directions whose variance is wrong by more than _LEAST_FACTOR.
+# _TRUST is the weight of the present metric, compared with that of all draws together.
 _LEAST_FACTOR = 1.3
 _LEAST_INFORMED = -0.9
 _TRUST = 0.2
@@ -57,7 +57,7 @@ class Metric:
         return self.directions.astype(np.float32)
 
     def shrink(self, power: float) -> NDArray[np.float64]:
-        """Return 1 minus the variance along each direction, for a power of the likelihood."""
+        """Return 1 minus the reference's variance along each direction, for a likelihood power."""
         informed = np.maximum(power * self.information, _LEAST_INFORMED)
         return informed / (1.0 + informed)
 
@@ -105,9 +105,10 @@ def refine_metric(
     """Return the metric corrected by draws (m, d) and the gradients of their log-densities (m, d).
 
     For a normal distribution with the covariance C, positions x and gradients a satisfy x = -C a,
-    so that few draws determine C. In general the covariance of the positions and the inverse of
-    that of the gradients differ. Their geometric mean is used, as in the low-rank metric of nutpie,
-    in the coordinates in which the present metric is the identity.
+    so that few draws determine C. In general the covariance of the positions differs from the
+    inverse of the covariance of the gradients. The geometric mean of these two matrices is used, as
+    in the low-rank metric of nutpie, in the coordinates in which the present metric is the
+    identity.
 
     Positions and gradients are those of a likelihood with the given power.
     """
@@ -147,7 +148,7 @@ def _stretched(
 
 
 def _geometric_mean(wide: NDArray[np.float64], steep: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the symmetric S with S steep S = wide: the mean of wide and the inverse of steep."""
+    """Return the geometric mean S of `wide` and the inverse of `steep`: S steep S = wide."""
     values, vectors = np.linalg.eigh(steep)
     root = (vectors * np.sqrt(values)) @ vectors.T
     inverse = (vectors / np.sqrt(values)) @ vectors.T

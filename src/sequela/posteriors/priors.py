@@ -1,9 +1,9 @@
 """Priors of theta: what is believed about interactions and base rates before the data are seen.
 
 A prior of the interactions has a shape (Laplace, Student t, normal) and a scale. The scale is a
-number, or `LearnedScale`: then it is sampled together with theta, so that users need not know how
-strong interactions are. To add a shape, write a class with `quantile`, `log_density`, `kind` and
-`scale`, and an entry in `KINDS`.
+number or a `LearnedScale`. A learned scale is sampled together with theta, so that users need not
+know how strong interactions are. To add a shape, write a class with `quantile`, `log_density`,
+`kind` and `scale`, and an entry in `KINDS`.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Prior(Protocol):
         ...
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantile of the shape, at scale 1, that belongs to standard normal z >= 0."""
+        """Return the quantile, at scale 1, for the probability of a standard normal z >= 0."""
         ...
 
     def log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -110,7 +110,7 @@ class Prior(Protocol):
 
 @dataclass(frozen=True)
 class Laplace:
-    """The double exponential distribution: what an L1 penalty means as a prior.
+    """The double exponential distribution, the prior that corresponds to an L1 penalty.
 
     A fit with penalty p to N samples has the scale 1 / (p N).
 
@@ -130,7 +130,7 @@ class Laplace:
         _check_scale(self)
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantile that belongs to standard normal z >= 0."""
+        """Return the quantile, at scale 1, for the probability of a standard normal z >= 0."""
         x: NDArray[np.float64] = -(log_ndtr(-z) + np.log(2.0))
         return x
 
@@ -147,9 +147,10 @@ class StudentT:
     Parameters
     ----------
     df : float
-        Degrees of freedom; fewer have heavier tails.
+        Degrees of freedom; fewer degrees give heavier tails.
     scale : float or LearnedScale
-        The scale: with 2 degrees of freedom half of all interactions are below 0.8 times it.
+        The scale. With 2 degrees of freedom, half of all interactions are smaller in size than 0.8
+        times the scale.
     base_rates : BaseRates
         The prior of the log base rates.
     """
@@ -166,8 +167,8 @@ class StudentT:
             raise InputError(f"df is {self.df!r}; expected at least 0.5 degrees of freedom")
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantile that belongs to standard normal z >= 0."""
-        # By the lower tail, whose probability keeps all its digits.
+        """Return the quantile, at scale 1, for the probability of a standard normal z >= 0."""
+        # Use the lower tail, because small probabilities keep all their digits.
         x: NDArray[np.float64] = -stdtrit(self.df, ndtr(-z))
         return x
 
@@ -199,7 +200,10 @@ class Normal:
         _check_scale(self)
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantile that belongs to standard normal z >= 0: z itself."""
+        """Return the quantile, at scale 1, for the probability of a standard normal z >= 0.
+
+        For the normal shape, this is z itself.
+        """
         return z.copy()
 
     def log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -283,7 +287,7 @@ def read_prior(stored: Mapping[str, Any]) -> Prior:
 
 
 def prior_shape(prior: Prior) -> PriorShape:
-    """Return a prior as the kernels read it; an improper or broken one is an error.
+    """Return a prior in the form that the kernels need; raise an error if it is not proper.
 
     The map from standard normal z to interactions has the slope (density of z) / (density of the
     interaction).

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LARGEST_LATTICE", "Problem", "no_shifts"]
 
-# Larger sets of weighted samples have latent orders, which support no weights. A set of 10 items
-# has up to 1,024 states of its own.
+# In weighted data, sets with more items have latent orders, which do not support weights other than
+# 1. A set of 10 items has up to 1,024 states of its own.
 LARGEST_LATTICE = 10
 # The largest number of pairs for jumps, and the number of copies of the most associated pair.
 _MOST_PAIRS = 2000
@@ -50,7 +50,8 @@ class Problem:
     target : PosteriorTarget
         The posterior, with power 1.
     pair_copies : arrays of int, (m, 2) and (m,)
-        Pairs of items for jumps, and how often each is tried: by how strongly they are associated.
+        Pairs of items for jumps, and the number of copies of each. Pairs with a stronger
+        association have more copies, so that they are tried more often.
     together : array of int, (n, n)
         Number of samples that have both items.
     largest_lattice : int
@@ -195,7 +196,10 @@ def no_shifts(pairs: NDArray[np.int64], n: int) -> Jumps:
 
 
 def _refuse_weighted_orders(data: Dataset, largest_lattice: int) -> None:
-    """Raise an error for weights of sets with latent orders: each sample has its own order."""
+    """Raise an error if a set with a latent order has a weight other than 1.
+
+    Such a weight has no meaning, because each sample has its own order.
+    """
     if data.weights is None:
         return
     rows = np.nonzero((data.set_sizes > largest_lattice) & (data.weights != 1.0))[0]

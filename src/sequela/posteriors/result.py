@@ -68,7 +68,7 @@ class Draws:
 def summarise(values: NDArray[np.float64], level: float) -> dict[str, NDArray[np.float64]]:
     """Return mean, interval, effective size and R-hat of draws (chains, draws, ...)."""
     tail = 0.5 * (1.0 - level)
-    # Both axes at once would fail where there is nothing to summarise.
+    # `np.quantile` over both axes at once would fail if there are no quantities to summarise.
     flat = values.reshape(values.shape[0] * values.shape[1], *values.shape[2:])
     low, high = np.quantile(flat, [tail, 1.0 - tail], axis=0)
     return {
@@ -81,7 +81,7 @@ def summarise(values: NDArray[np.float64], level: float) -> dict[str, NDArray[np
 
 
 def check_level(level: float) -> float:
-    """Return the probability that an interval holds, or raise."""
+    """Return the probability of an interval; raise an error if it is not between 0 and 1."""
     if not is_number(level) or not 0.0 < level < 1.0:
         raise InputError(f"level is {level!r}; expected a probability such as 0.9")
     return float(level)
@@ -100,13 +100,13 @@ class Posterior:
     pairs : array of int, (m, 2)
         The pairs of items that occur together in at least one sample.
     together : array of int, (m,)
-        Number of samples that have both.
+        Number of samples that have both items of each pair.
     prior : Prior
         The prior of theta.
     observation : Observation
         How samples are observed.
     seed : int
-        What all random numbers were derived from.
+        The seed from which all random numbers were derived.
     rates : tuple of float
         Acceptance of trajectories, of jumps, and of exchanges between replicas.
     fingerprint : str
@@ -114,7 +114,7 @@ class Posterior:
     chain_states : tuple of a dict and a dict of arrays
         The state of the chains, from which `sequela.posterior(..., continue_from=...)` continues.
     interrupted : bool
-        Whether a signal ended the run before its time.
+        Whether a signal ended the run early.
     """
 
     items: tuple[str, ...]
@@ -156,7 +156,7 @@ class Posterior:
         return judge(self.draws.orders, self.draws.log_likelihood, labels, self.rates)
 
     def require_draws(self) -> None:
-        """Raise if the run was stopped in its warm-up, before the first draw."""
+        """Raise an error if the run was stopped in its warm-up, before the first draw."""
         if not self.n_draws:
             raise InputError(
                 "the posterior has no draws yet, because it was stopped in its warm-up. "
@@ -173,7 +173,7 @@ class Posterior:
         Parameters
         ----------
         count : int or None
-            How many; None: all draws.
+            Number of models; None: all draws.
         """
         self.require_draws()
         total = self.n_draws
@@ -194,16 +194,17 @@ class Posterior:
         level : float
             Probability of the intervals.
         least_together : int
-            Only pairs whose items occur together in at least this many samples.
+            Return only pairs whose items occur together in at least this many samples.
 
         Returns
         -------
         DataFrame
-            One row per pair, the most certain first, turned so that ``first`` is the likelier one:
-            "probability" that ``first`` came before ``second`` in a sample that has both, averaged
-            over all models; its interval "low" to "high"; "usually_first", the probability that
-            ``first`` comes first in more than half of the samples; "evidence", the log of the odds
-            of that, in nats; "samples" that have both; "effective" draws and "r_hat"; "verdict".
+            One row per pair, the most certain first. ``first`` is the item that is more likely to
+            come first. Columns: "probability" that ``first`` came before ``second`` in a sample
+            that has both, averaged over all models; its interval "low" to "high"; "usually_first",
+            the probability that ``first`` comes first in more than half of the samples; "evidence",
+            the log-odds of "usually_first", in nats; "samples", the number of samples that have
+            both; "effective" draws and "r_hat"; "verdict".
         """
         self.require_draws()
         check_level(level)
@@ -248,8 +249,8 @@ class Posterior:
         level : float
             Probability of the intervals.
         least_effect : float
-            What counts as an interaction: a log-effect of at least this size (0.5 changes a rate
-            by a factor of 1.6).
+            Smallest size of a log-effect that counts as an interaction (0.5 changes a rate by a
+            factor of 1.6).
 
         Returns
         -------
@@ -379,7 +380,7 @@ class Posterior:
 
 @dataclass(frozen=True)
 class _StoredPlan:
-    """The numbers of the plan that are read before the chains are."""
+    """The numbers of the plan that are read before the states of the chains."""
 
     warm_up: Count
     draws: Count
@@ -414,7 +415,7 @@ class _Stored:
 
 
 def _check_arrays(arrays: Mapping[str, NDArray[Any]], n: int, place: Place) -> None:
-    """Refuse arrays that do not fit one another, or of the wrong kind."""
+    """Raise an error if the shapes of arrays do not agree, or if an array has a wrong type."""
     pairs, theta = arrays["pairs"], arrays["theta"]
     chains, draws = theta.shape[:2] if theta.ndim == 4 else (0, 0)
     shapes = {
@@ -439,7 +440,7 @@ def _check_arrays(arrays: Mapping[str, NDArray[Any]], n: int, place: Place) -> N
 
 
 def _log_odds(share: float, effective: float) -> float:
-    """Return the log of the odds of a share of draws; bounded by what the draws can show."""
+    """Return the log of the odds of a share of draws, limited by the number of effective draws."""
     resolution = 0.5 / max(effective, 1.0)
     return float(np.log(share + resolution) - np.log(1.0 - share + resolution))
 

@@ -99,18 +99,19 @@ def posterior(
     observation : Observation or None
         How samples are observed; None: at an exponential time with rate 1.
     continue_from : Posterior, path or None
-        An earlier run with the same data, to which `draws` per chain are added (or draws until all
-        have converged). The result contains all draws and equals that of a single longer run.
+        An earlier run with the same data. `draws` per chain are added to it or, if `draws` is None,
+        draws until the chains have converged. The result contains all draws and equals that of a
+        single longer run.
     checkpoint : path or None
         A file to which the state is saved every half minute. If it exists, the run continues from
         it. The result is identical to that of a run that was not interrupted.
     **options
         `draws` per chain (None: until R-hat is at most 1.01 and at least 400 draws are effective
         for every order, but no more than `most_draws`, 4000), `chains` (4), `warm_up` (draws that
-        are discarded: 500 sweeps, or half of `draws`), `thin` (sweeps per draw; 2 to 10, the more
-        the fewer items there are), `jumps` (per sweep, 12), `replicas` (heated copies that exchange
-        states with each chain; 1: none), `largest_lattice` (None: 8 to 10, so that an evaluation is
-        fast), `random_state`, `n_threads`.
+        are discarded: 500 sweeps, or half of `draws`), `thin` (sweeps per draw; 2 to 10, more if
+        there are few items), `jumps` (12 per sweep), `replicas` (1; each chain exchanges states
+        with `replicas` - 1 heated copies), `largest_lattice` (None: 8 to 10, so that an evaluation
+        is fast), `random_state`, `n_threads`.
 
     Returns
     -------
@@ -236,7 +237,7 @@ class _Run:
         return min(to_end, min(at for at in _checks(2 * drawn + _FIRST_CHECK) if at > drawn) - drawn)
 
     def _is_enough(self) -> bool:
-        """Return whether the chains have converged, if a check is due."""
+        """Return whether a check of convergence is due and the chains have converged."""
         drawn = self.walkers.done - self.walkers.plan.warm_up
         return (
             self.until_converged and drawn in _checks(drawn) and self.result().convergence.converged
@@ -334,7 +335,7 @@ def _refuse_changes(options: Mapping[str, Any], what: str) -> None:
 def _same_problem(
     earlier: Posterior, data: Dataset, prior: Prior | str | None, observation: Observation | None
 ) -> Problem:
-    """Return the problem of an earlier run, or raise if data or prior are not the same."""
+    """Return the problem of an earlier run; raise an error if the given one is different."""
     if tuple(data.items) != earlier.items or fingerprint(data) != earlier.fingerprint:
         raise InputError(
             "the earlier run used other data; give the same samples and items in the same order, "
@@ -355,7 +356,7 @@ def _same_problem(
 
 
 def _same_plan(earlier: Posterior, plan: Plan, options: Mapping[str, Any]) -> None:
-    """Raise if a checkpoint belongs to a run of another kind."""
+    """Raise an error if a checkpoint belongs to a run with other options or another seed."""
     stored = earlier.chain_states[0]
     for name in ("chains", "replicas", "warm_up", "thin", "jumps"):
         found, wanted = stored["plan"][name], getattr(plan, name)

@@ -91,7 +91,7 @@ def share_lattices(sets: Iterable[NDArray[np.int64]], counts: Iterable[float]) -
 
 
 def _add_subsets(found: set[int], mask: int) -> None:
-    """Add all subsets of a bit mask; those of subsets that were found before are known."""
+    """Add all subsets of a bit mask to `found`; skip subsets of masks that were added before."""
     waiting = [mask]
     while waiting:
         state = waiting.pop()

@@ -66,7 +66,8 @@ class Plan:
     Attributes
     ----------
     chains, replicas : int
-        Independent chains, and replicas of each; 1 replica: no exchange.
+        Number of independent chains, and of replicas per chain. With 1 replica there is no
+        exchange.
     warm_up, draws : int
         Draws per chain that are discarded while the sampler adapts, and the largest number of draws
         per chain that are kept.
@@ -105,15 +106,16 @@ class Walkers:
     done : int
         Draws per chain so far, the warm-up included.
     states : list of lists of PosteriorState
-        By chain and replica.
+        The state of each replica of each chain.
     steps : list of StepSize
-        By replica; chains share them.
+        The step size of each replica; all chains use the same.
     metrics : list of Metric
-        By replica.
+        The metric of each replica; all chains use the same.
     centres : array (replicas, n * n + 1)
         The centres of the references of trajectories: means of the coordinates in the warm-up.
     window : array (draws, replicas, chains, 2, n * n + 1)
-        Coordinates, and gradients of the log-density there, since the metric was last estimated.
+        Coordinates, and gradients of the log-density there, for all draws of the warm-up since the
+        first estimate of the metric.
     tracks : PairTracks
         Sums that show how slowly the orders of pairs change.
     jumps : Jumps
@@ -253,7 +255,7 @@ class Walkers:
         return counts
 
     def _trajectory(self, k: int, power: float) -> Trajectory:
-        """Return how the trajectories of a replica run."""
+        """Return the settings of the trajectories of a replica."""
         step = self.steps[k].step
         most = int(np.clip(round(_LARGEST_ANGLE / step), 1, self.plan.most_steps))
         return Trajectory(
@@ -316,7 +318,7 @@ class Walkers:
             self.window = self.window[:0]
 
     def _learn_metric(self, *, settled: bool) -> None:
-        """Set metrics and centres from the draws since the last time."""
+        """Set metrics and centres from the draws in the window."""
         powers = self.powers()
         for k in range(self.plan.replicas):
             metric = estimate_metric(self.problem, [row[k] for row in self.states])
@@ -334,7 +336,7 @@ class Walkers:
             self.steps[k] = self.steps[k].restart(_STEP_AFTER_METRIC)
 
     def _learn_jumps(self, *, settled: bool) -> None:
-        """Choose pairs for jumps, and learn their shifts, from the draws since the last time.
+        """Choose pairs for jumps, and learn their shifts, from the draws in the window.
 
         Shifts are learned only after the chains have settled.
         """

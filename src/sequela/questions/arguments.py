@@ -55,7 +55,7 @@ def find_items(model: Model, labels: Iterable[Any] | str, what: str = "items") -
 
     `labels` is a list of different labels, or a row of a data set. A row has true or false for each
     item, or it is an array, Series or mapping of zeros and ones. It stands for the items that are
-    present. All other numbers are labels. `what` is the name of the argument, for errors.
+    present. Numbers in any other form are labels. `what` is the name of the argument, for errors.
     """
     if isinstance(labels, str):
         raise InputError(f"{what} is the text {labels!r}; expected a list of items: [{labels!r}]")
@@ -69,7 +69,9 @@ def find_items(model: Model, labels: Iterable[Any] | str, what: str = "items") -
     if isinstance(labels, Mapping):
         labels = pd.Series(dict(labels), dtype=object)
         if not all(_is_mark(x) for x in labels):
-            raise InputError(f"{what} is a mapping; expected true or false for each of its items")
+            raise InputError(
+                f"{what} is a mapping; expected true or false as the value of each item"
+            )
     try:
         listed = list(labels)
     except TypeError:
@@ -116,8 +118,8 @@ def _is_row(model: Model, labels: Any, listed: list[Any], what: str) -> bool:
     """Return whether `labels` is a row with one true/false value per item, not a list of labels."""
     known = [x for x in listed if not (pd.api.types.is_scalar(x) and pd.isna(x))]
     truths = bool(known) and all(isinstance(x, (bool, np.bool_)) for x in known)
-    # Zeros and ones could also be labels. They are a row if an index names their items, or if there
-    # is one for each item of the model.
+    # Zeros and ones could also be labels. They are a row if they have an index of texts, or if
+    # there are as many of them as the model has items.
     named = isinstance(labels, pd.Series) and all(isinstance(n, str) for n in labels.index)
     whole = isinstance(labels, (np.ndarray, pd.Series)) and len(listed) == model.n_items
     numbers = bool(known) and all(_is_mark(x) for x in known) and (named or whole)

@@ -6,8 +6,8 @@ arrived by time s, f_b the density of the arrival time of b, and z the rate of t
 
     P(a before b, both observed) = integral of F_a(s) f_b(s) exp(-z s).
 
-So one matrix product gives the orders of all such pairs. A lattice needs the ancestors of only one
-item, and not those of both items of a pair.
+So one matrix product gives the orders of all such pairs. Each lattice contains the ancestors of
+only one item, instead of those of both items of a pair.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["independent_orders"]
 
-# Largest number of ancestors of an item. The functions of time of all states then need 30 MB.
+# Largest number of ancestors of an item. With so many, the functions of time of all states of its
+# lattice need 30 MB.
 _MOST_ANCESTORS = 13
 
 
@@ -96,7 +97,8 @@ def independent_orders(
             present[row], density[row] = parts[held[i]][0][at], parts[held[i]][1][at]
         weights = np.exp(grid.log_weights - parameters.stop_rate * grid.times)
         found = (present * weights) @ density.T
-        # P(both observed), by integration by parts. The two orders must add up to this value.
+        # P(both observed), by integration by parts. The probabilities of the two orders must add up
+        # to this value.
         both = parameters.stop_rate * (present * weights) @ present.T
     lost = {lattice: part[2] > ACCURACY for lattice, part in parts.items()}
     row_of = {i: row for row, i in enumerate(wanted)}

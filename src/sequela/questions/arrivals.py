@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["item_arrivals"]
 
-# If an item is observed in fewer draws, all its positions may be equal by chance. Their spread then
-# gives no standard error.
+# If an item is observed in fewer draws than this, all its positions may be equal by chance. Their
+# spread then gives no valid standard error.
 _FEWEST_OBSERVED = 20
 
 

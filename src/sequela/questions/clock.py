@@ -75,13 +75,13 @@ class TimeDistribution(Protocol):
     def evaluate(
         self, times: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the density and the distribution function, both (chains, times)."""
+        """Return the density and the distribution function, as two arrays (chains, times)."""
 
     def quantiles(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantiles for the given probabilities, (chains, probabilities)."""
+        """Return the quantiles of each chain, as an array (chains, probabilities)."""
 
     def pooled_quantiles(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantiles of the mean distribution of all chains, (probabilities,)."""
+        """Return the quantiles of the mean distribution of all chains."""
 
     def grid(self) -> NDArray[np.float64]:
         """Return times, from 0 on, that cover the whole distribution."""
@@ -229,7 +229,10 @@ def time_posterior(
 
 
 class _Summary(NamedTuple):
-    """The numbers of a posterior for the table; its lattice needs much memory and is not kept."""
+    """The numbers of one posterior that the table needs.
+
+    The posterior itself is not kept, because its lattice needs much memory.
+    """
 
     mean: float
     variance: float
@@ -342,8 +345,9 @@ def _summary(
 ) -> _Summary:
     """Return the numbers of a posterior for the table.
 
-    `found` holds the quantiles if they were computed before, else NaN. Missing quantiles, and all
-    quantiles of a sampled posterior, are computed here.
+    `wanted` are the probabilities of the quantiles. `found` holds the quantiles if they were
+    computed before, else NaN. Missing quantiles, and all quantiles of a sampled posterior, are
+    computed here.
     """
     if posterior.draws or np.isnan(found).any():
         found = posterior.quantile(wanted.tolist())["time"].to_numpy()
@@ -440,7 +444,7 @@ def _sampled(
     def transform(points: NDArray[np.complex128]) -> NDArray[np.complex128]:
         values = np.empty((sampling.chains, points.size), dtype=np.complex128)
         for chain, exits in enumerate(moments.exits):
-            # Far from 0 a product of many ratios can overflow; its inverse is then 0.
+            # At points far from 0 a product of many ratios can overflow; its inverse is then 0.
             with np.errstate(over="ignore", invalid="ignore"):
                 product = (1.0 + points[:, None, None] / exits).prod(axis=2)
                 inverse = np.where(np.isfinite(product), 1.0 / product, 0.0)

@@ -54,8 +54,8 @@ def clock_curve(
     """Return the expected posterior variance of the observation time for each number of items.
 
     For each number m, sets are simulated from a model of only the m most frequent items, with the
-    entries of theta among these items. The result is the mean, over the simulated sets, of the
-    posterior variance of the time given the set.
+    entries of theta among these items. The posterior variance of the time is computed for each
+    simulated set. The result is the mean of these variances.
 
     Parameters
     ----------
@@ -132,7 +132,8 @@ def _order(
     if items is not None:
         if data is not None:
             raise InputError(
-                "data and items were both given; expected only one of them, to order the items"
+                "data and items were both given; give only one of them, because each of them alone "
+                "determines the order of the items"
             )
         return find_items(model, items)
     if data is not None:
@@ -207,9 +208,10 @@ def clock_items(model: ModelLike, **settings: Unpack[SettingsKeywords]) -> pd.Da
 
 @dataclass(frozen=True)
 class _BatchSums:
-    """Numbers of draws and sums of observation times: over all draws, and over draws with an item.
+    """Numbers of draws and sums of their observation times, for all draws and for each item.
 
-    The first axis is the batch of draws. The results of `total` and `without` have no such axis.
+    `count` and `time` are over all draws of a batch, `present` and `time_present` over those with
+    the item. The first axis is the batch. The results of `total` and `without` have no such axis.
     """
 
     count: NDArray[np.float64]

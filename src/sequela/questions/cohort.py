@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CohortOrders", "OrderBranch", "cohort_orders"]
 
-# Largest number of states of all lattices together. They take some seconds. If the lattices have
+# Largest number of states of all lattices together, which takes some seconds. If the lattices have
 # more states, the largest sets are left out.
 _MAX_STATES = 1 << 22
 _MAX_SIZE = 20
@@ -87,7 +87,7 @@ class CohortOrders:
     samples, items : tuple of str
         Labels.
     largest : int
-        The largest set for which orders were computed.
+        The largest set size for which orders were computed.
     """
 
     orders: tuple[tuple[str, ...] | None, ...]
@@ -133,7 +133,7 @@ class CohortOrders:
     def paths(
         self, length: int = 3, items: Iterable[Any] | None = None
     ) -> dict[tuple[str, ...], int]:
-        """Return the first `length` items of the orders, with their numbers of samples.
+        """Return how many orders begin with each sequence of `length` items.
 
         The most frequent sequence comes first. Orders with fewer items are not counted.
 
@@ -154,7 +154,7 @@ class CohortOrders:
 
 
 class _Growing:
-    """A branch while samples are added to it."""
+    """A branch of the tree to which samples can still be added."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -194,8 +194,8 @@ def cohort_orders(
     data : Dataset, DataFrame, array or list of sets
         The samples.
     max_size : int
-        Samples with more items get no order. The limit is at most 20, and lower if there are very
-        many large samples. The limit that was used is returned as `CohortOrders.largest`.
+        Samples with more items get no order. The limit that is used, `CohortOrders.largest`, is at
+        most 20, and lower if there are very many large samples.
     **settings
         `n_threads`; see `Settings`.
 

@@ -1,4 +1,4 @@
-"""Compare the orders in two cohorts, for the items that both have."""
+"""Compare the orders in two cohorts, for the items that both cohorts have."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["compared_orders"]
 
 
 def compared_orders(first: Orders, second: Orders) -> pd.DataFrame:
-    """Return P(a before b) in two cohorts, for all pairs of items that both have.
+    """Return P(a before b) in two cohorts, for all pairs of items that both cohorts have.
 
     Parameters
     ----------
@@ -26,9 +26,9 @@ def compared_orders(first: Orders, second: Orders) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        "a", "b", and P(a before b) in the "first" and the "second" cohort; one row per pair whose
-        order is known in both. "a" is the item for which "first" is at least one half. ``attrs``
-        holds "items", the number of items that both have.
+        One row per pair whose order is known in both cohorts: the items "a" and "b", and
+        P(a before b) in the "first" and in the "second" cohort. The items are named so that "first"
+        is at least one half. ``attrs`` holds "items", the number of items that both cohorts have.
 
     Examples
     --------

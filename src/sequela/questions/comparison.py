@@ -1,9 +1,9 @@
 """Compare two cohorts or subtypes: which interactions and which orders differ.
 
-Two fits differ even by chance. So give several models of each cohort, which show how certain the
-results are: a posterior, or fits to resampled data. The cohorts are independent, so every model of
-one cohort is compared with every model of the other. The differences of all these pairs of models
-give the intervals.
+Two fits differ even by chance. Several models of each cohort (a posterior, or fits to resampled
+data) show how certain a difference is. The cohorts are independent, so every model of one cohort is
+compared with every model of the other cohort. The intervals are quantiles of the differences of all
+these pairs of models.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def compare(
         (`sequela.repeats.models` of a plan with bootstraps), each difference has an interval. With
         two single models, differences have no intervals, and their verdict is "unknown".
     items : iterable or None
-        The items to compare; None: all items that both have.
+        The items to compare; None: all items that both cohorts have.
     level : float
         Probability of the intervals.
     **settings
@@ -187,7 +187,7 @@ class _Cohort:
             wrong = next((m for m in models if m.items != models[0].items), None)
             if wrong is not None:
                 raise InputError(
-                    f"the models of {name} have different items ({', '.join(wrong.items[:3])}, ... "
+                    f"{name} has models with different items ({', '.join(wrong.items[:3])}, ... "
                     f"and {', '.join(models[0].items[:3])}, ...); expected fits to the same items"
                 )
             limit = settings.max_models or 400
@@ -196,7 +196,7 @@ class _Cohort:
                 models = [models[k] for k in chosen]
             few: tuple[str, ...] = ()
             if 1 < len(models) < _FEWEST_REPEATS:
-                few = (f"the {name} cohort has only {len(models)} models; use some hundred",)
+                few = (f"the {name} cohort has only {len(models)} models; use a few hundred",)
             return cls(models, few, "repeats")
         return cls([as_model(side)], (), "one")  # type: ignore[arg-type]
 
@@ -205,7 +205,7 @@ class _Cohort:
         return self.models[0].items
 
     def theta(self, shared: list[str]) -> NDArray[np.float64]:
-        """Return theta of the shared items, (models, n, n)."""
+        """Return theta of the shared items, as an array (models, n, n)."""
         at = [self.items.index(label) for label in shared]
         return np.stack([model.theta[np.ix_(at, at)] for model in self.models])
 
@@ -311,10 +311,10 @@ def _differences(
 def _interval(
     first: NDArray[np.float64], second: NDArray[np.float64], level: float
 ) -> tuple[float, float, float]:
-    """Return (low, high, probability that the second is larger) for a difference.
+    """Return (low, high, probability that the value in the second cohort is larger).
 
     Every model of one cohort is compared with every model of the other, because the cohorts are
-    independent. A pair of equal values, such as two zeros, counts one half.
+    independent. A pair of equal values, such as two zeros, counts as one half.
     """
     first, second = first[~np.isnan(first)], second[~np.isnan(second)]
     if not (first.size and second.size):

@@ -1,7 +1,8 @@
 """Find the items on which an answer depends: the given items and all that act on them.
 
-All other items can be left out: the remaining items follow a model with the same entries of theta.
-So a question about a few items of a large sparse model can be answered exactly on a small lattice.
+All other items can be left out, because the remaining items follow a model with the same entries of
+theta. So a question about a few items of a large sparse model can be answered exactly on a small
+lattice.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ def restricted(model: Model, places: NDArray[np.int64]) -> Model:
 def arrivals_on_lattice(
     theta: NDArray[np.float64], stop_rate: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return P(c is observed) and P(b before c, both observed), by a sum over all 2^n states.
+    """Return P(c is observed) for all items, and P(b before c, both observed) for all pairs.
 
-    `stop_rate` is the rate of the observation.
+    Both are sums over all 2^n states. `stop_rate` is the rate of the observation.
     """
     n = len(theta)
     effects = theta.copy()

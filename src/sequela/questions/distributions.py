@@ -52,7 +52,7 @@ def set_probability(
 ) -> Estimate:
     """Return the probability that a sample is exactly this set.
 
-    For the logarithms of many samples use `log_likelihood`.
+    For the logarithms of the probabilities of many samples, use `log_likelihood`.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def set_probability(
 
 
 def check_time(time: float) -> float:
-    """Return the time as a float; raise if it is negative or not finite."""
+    """Return the time as a float; raise an error if it is negative or not finite."""
     if not (is_number(time) and 0.0 <= time < np.inf):
         raise InputError(f"time is {time!r}; expected a finite number that is not negative")
     return float(time)
@@ -138,7 +138,7 @@ def item_frequencies(
     level: float = 0.9,
     **settings: Unpack[SettingsKeywords],
 ) -> pd.DataFrame:
-    """Return the frequency of each item under the model, and in data if given.
+    """Return the frequency of each item under the model and, if data are given, in the data.
 
     A frequency is exact if the lattice of all items that act on the item is within the budget.
     Otherwise it is simulated.
@@ -203,7 +203,7 @@ def _shares(model: Model, how: Settings) -> Shares:
 
 
 def _compare(table: pd.DataFrame, samples: Dataset, variance: NDArray[np.float64]) -> None:
-    """Add the frequencies in data, and z; `variance` is the variance of the model's frequencies."""
+    """Add the columns "data" and "z"; `variance` is that of the frequencies under the model."""
     expected = table["model"].to_numpy()
     observed = samples.frequencies.to_numpy()
     spread = np.sqrt(expected * (1.0 - expected) / samples.n_samples + variance)
@@ -237,8 +237,8 @@ def _frequencies_over_draws(
         index=pd.Index(posterior.items, name="item"),
     )
     if samples is not None:
-        # The variance of p between the models. `_compare` adds p (1 - p) / n at the mean p, which
-        # already includes 1 / n of it.
+        # p is the frequency under one model, and `between` its variance over the models. `_compare`
+        # adds p (1 - p) / n at the mean of p, which already includes the n-th part of `between`.
         between = values.var(axis=(0, 1))
         _compare(table, samples, between * (1.0 - 1.0 / samples.n_samples))
     draws = sum(shares.draws for shares in asked.answers)

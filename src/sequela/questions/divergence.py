@@ -2,8 +2,8 @@
 
 A marginal sequence is the order in which the chosen items arrived before the observation; all other
 items are hidden (Fig. 2 of the paper). The divergence is exact if all such sequences can be
-enumerated. Their probabilities are then sums over the lattice of the hidden items that act on
-chosen items. Otherwise it is estimated from simulated sequences.
+enumerated. The probability of a sequence is then a sum over the lattice of the hidden items that
+act on chosen items. Otherwise the divergence is estimated from simulated sequences.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["sequence_divergence", "sequence_log_probabilities"]
 
 DEFAULT_DRAWS = 1_000_000
-# Limit for an exact answer: number of sequences times number of states of the hidden items.
+# Limit for an exact answer: number of sequences, times number of states of the hidden items, times
+# number of steps from a state (hidden items plus one).
 _MAX_WORK = 4e6
 _MAX_EXACT_ITEMS = 7
 _MAX_HIDDEN = 20
@@ -71,8 +72,8 @@ def sequence_divergence(
     method : {"auto", "exact", "simulation"}
         "auto" is exact for at most 7 items if few other items act on them.
     **settings
-        `random_state`, `n_threads`; if sequences must be simulated also `draws` (their number,
-        default 1,000,000) or `target_se`. See `Settings`.
+        `random_state`, `n_threads`; if sequences must be simulated also `draws` (number of
+        sequences, default 1,000,000) or `target_se`. See `Settings`.
 
     Returns
     -------
@@ -141,9 +142,9 @@ def sequence_log_probabilities(
 ) -> dict[MarginalSequence, float]:
     """Return the exact log-probability of every marginal sequence of the items `chosen`.
 
-    For each beginning of a sequence there is a vector over the subsets of the hidden items. It
-    holds the probability of visiting this state, divided by the exit rate of the state: the forward
-    weights of the lattice. All numbers are logarithms, because a sequence that is practically
+    Each beginning of a sequence has one weight per subset of the hidden items. Together, the
+    beginning and the subset are a state. The weight is the probability of visiting this state,
+    divided by its exit rate. All numbers are logarithms, because a sequence that is practically
     impossible in one model may be likely in the other.
     """
     theta = model.theta

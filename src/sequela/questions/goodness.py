@@ -33,9 +33,9 @@ class GoodnessOfFit:
     """Observed counts, and the counts that the model expects for the same number of samples.
 
     In every table "observed" and "expected" are numbers of samples, "se" is the Monte Carlo
-    standard error of "expected", and "z" is the difference of the two numbers, divided by its
-    standard deviation under the model. If the model is right, about one z in twenty is outside -2
-    to 2.
+    standard error of "expected", and "z" is "observed" minus "expected", divided by the standard
+    deviation of this difference under the model. If the model is right, about one z in twenty is
+    outside -2 to 2.
 
     Attributes
     ----------
@@ -205,7 +205,7 @@ def _over_draws(
 
 
 def _counts(data: Dataset) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Return the number of samples of each set size, and with both items of each pair."""
+    """Return the numbers of samples of each set size, and of samples with both items of a pair."""
     return np.bincount(data.set_sizes, minlength=data.n_items + 1), _together(data.values)
 
 
@@ -215,8 +215,8 @@ def _predicted(
     """Return a table of observed counts and of counts in drawn data sets (chains, draws, ...)."""
     summary = summarise_draws(drawn, level)
     models = drawn.shape[0] * drawn.shape[1]
-    # The observed data set counts as one of the drawn ones. Half of the equal counts count as below
-    # the observed count, and half as above.
+    # The observed data set counts as one of the drawn data sets. Drawn counts that equal the
+    # observed count are divided: half of them are added to those below it, and half to those above.
     below, above = (
         (0.5 + np.sum(side, axis=(0, 1)) + 0.5 * np.sum(drawn == observed, axis=(0, 1)))
         / (models + 1.0)
@@ -256,7 +256,7 @@ def _together(values: NDArray[np.bool_]) -> NDArray[np.float64]:
 def _table(
     observed: NDArray[Any], drawn: NDArray[Any], samples: int, draws: int, index: pd.Index[Any]
 ) -> pd.DataFrame:
-    # Add half a draw to both counts: an event that was never drawn is rare, not impossible.
+    # Add half a draw to both counts, because an event that was never drawn may still be possible.
     share = (drawn + 0.5) / (draws + 1.0)
     error = share_error(drawn, draws - drawn)
     spread = np.sqrt(share * (1.0 - share) / samples + error**2)

@@ -49,7 +49,7 @@ def impute(model: ModelLike, data: DataLike, **settings: Unpack[SettingsKeywords
     model : Model, fitted SetChain, or theta
         The model.
     data : Dataset, DataFrame or array
-        Samples with missing cells. Observation times of the data are not used; known orders are.
+        Samples with missing cells. Known orders are used; observation times are not used.
     **settings
         `budget`, `random_state`, `n_threads`; see `Settings`.
 
@@ -155,7 +155,7 @@ def _refuse_orders(known: PartialSet) -> None:
 def completions(model: Model, data: Dataset) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return possible completions of a sample, as rows of true and false, and their probabilities.
 
-    If the lattice of all missing cells is beyond the budget, the rows are drawn.
+    If the lattice of the present and the missing items is beyond the budget, completions are drawn.
     """
     parameters = Parameters.of(model)
     known = DistinctSamples.of(data.without_times(), partial=True).known(0)

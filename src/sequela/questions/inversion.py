@@ -9,9 +9,9 @@ the negative real axis. Density and distribution function are
 
 along a parabola s = s0 + b (2 i u - u^2) around the poles. The trapezoidal rule converges
 geometrically on this path. s0 is the larger of two points: the saddle point, where the tilted mean
-of T is t, and a point slightly to the right of the pole at 0. One parabola is used for a whole
-window of times and for both functions. No value is interpolated, so rates may differ by any factor.
-The precision of every window is checked with half the step.
+of T (its mean with the weights exp(-s T)) is t, and a point slightly to the right of the pole at 0.
+One parabola is used for a whole window of times and for both functions. No value is interpolated,
+so rates may differ by any factor. The precision of every window is checked by halving the step.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Inverse:
         self.sd = sd
         self.first_pole = first_pole
         self.at_zero = at_zero
-        # Adjacent windows in order of time. This one begins at the mean; more follow as needed.
+        # Adjacent windows in order of time. The first one begins at the mean; more are added later.
         self._windows = [self._window(mean, sd)]
 
     def evaluate(
@@ -294,7 +294,7 @@ def _weighted(
 def _lost() -> InputError:
     return InputError(
         "the distribution of the time could not be computed, because the rates of the model are "
-        "too different; mean and variance are not affected"
+        "too different; use only its mean and its variance, which are not affected"
     )
 
 

@@ -160,7 +160,7 @@ def next_items(
 
 
 def _next_with_missing(model: Model, data: Dataset) -> NextStep:
-    """Return the next step of a sample, as a mean over its missing cells."""
+    """Return the next step of a sample, as a mean over the completions of its missing cells."""
     states, shares = completions(model, data)
     theta = model.theta
     effects = theta - np.diag(np.diagonal(theta))
@@ -188,7 +188,7 @@ def _next_with_missing(model: Model, data: Dataset) -> NextStep:
 
 
 def _next_over_draws(posterior: Posterior, state: Iterable[Any], level: float) -> PosteriorNextStep:
-    """Return the next step for all draws together, by sums of entries of theta."""
+    """Return the next step for all draws at once; it needs only sums of entries of theta."""
     model = posterior.models(1)[0]
     present = find_items(model, state, "state")
     absent = np.setdiff1d(np.arange(model.n_items), present)

@@ -1,8 +1,8 @@
 """Probability that one item arrived before another, in general or in one sample.
 
 In general, it is the share of sequences in which a arrived before b, among those in which both are
-observed (section 5.2 of the paper). It is exact on the lattice of the two items and all items that
-act on them, and simulated if this lattice is too large.
+observed (section 5.2 of the paper). It is computed exactly on the lattice of the two items and all
+items that act on them. If this lattice is too large, it is simulated.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _PIECE = 1 << 16
 
 
 def check_method(method: str) -> None:
-    """Raise if this is not the name of a method."""
+    """Raise an error if `method` is not the name of a method."""
     if method not in ("auto", "exact", "simulation"):
         raise InputError(f"method is {method!r}; expected 'auto', 'exact' or 'simulation'")
 
@@ -280,7 +280,7 @@ def _of_model(
 
 
 def _labels(model: Model, places: NDArray[np.int64]) -> list[str]:
-    """Return the labels of the items; raise if there are fewer than two."""
+    """Return the labels of the items; raise an error if there are fewer than two items."""
     if places.size < 2:
         raise InputError(f"items has {places.size} items; an order needs two items")
     return [model.items[place] for place in places]
@@ -330,9 +330,9 @@ def _fill_exactly(
 def _pairs_by_lattice(
     acting: list[frozenset[int]], missing: NDArray[np.bool_], budget: Budget
 ) -> dict[frozenset[int], list[tuple[int, int]]]:
-    """Return lattices within the budget, each with the missing pairs that it can answer.
+    """Return lattices within the budget, each with the missing pairs that it contains.
 
-    The result is one lattice for all pairs or several smaller ones, whichever has fewer states.
+    The result is one lattice for all pairs, or several smaller lattices if they have fewer states.
     """
     pairs = [
         (i, j)
@@ -353,7 +353,10 @@ def _pairs_by_lattice(
 
 
 def _count(drawn: Simulation, places: NDArray[np.int64], threads: int) -> NDArray[np.int64]:
-    """Return the number of draws with a before b, for all pairs; on the diagonal, with a."""
+    """Return the number of draws with a before b, for all pairs.
+
+    On the diagonal is the number of draws with the item.
+    """
     wanted = np.full(len(drawn.items), -1, dtype=np.int64)
     wanted[places] = np.arange(places.size)
 
@@ -439,8 +442,8 @@ def _in_sample(
     absent = [model.items[place] for place in places if place not in present]
     if absent:
         raise InputError(
-            f"the sample does not have {absent[0]!r}; expected items of the sample, because only "
-            "they have an order in it"
+            f"the sample does not have {absent[0]!r}; expected items of the sample, because other "
+            "items have no order in it"
         )
     labels = _labels(model, places)
     at = np.searchsorted(present, places)

@@ -23,7 +23,8 @@ class Orders:
     se : DataFrame
         Monte Carlo standard errors; 0 where exact.
     observed : DataFrame
-        P(both are observed); on the diagonal P(the item is observed). In a sample: 1.
+        P(both are observed); on the diagonal P(the item is observed). It is 1 for the orders in one
+        sample.
     method : DataFrame
         "exact", "components" (exact as well), "simulation" or "relocation", for each pair.
     draws : int
@@ -42,8 +43,8 @@ class Orders:
     def pairs(self, *, as_given: bool = False) -> pd.DataFrame:
         """Return one row per pair, the most certain orders first: ``first`` before ``second``.
 
-        The items of a pair are named so that the probability is at least one half. With `as_given`,
-        pairs and rows stay in the order of the items.
+        "first" is the item that arrives first with a probability of at least one half. With
+        `as_given`, pairs and rows stay in the order of the items.
 
         Examples
         --------

@@ -1,8 +1,8 @@
-"""A simple baseline for orders: items of small samples arrived early.
+"""A simple baseline for orders: items that are mostly seen in small samples come first.
 
 Samples get more items with time. An item that is mostly seen in small samples therefore probably
-arrived before one that is mostly seen in large samples. This needs no model, and on real cohorts it
-is a strong baseline: an order that disagrees with it should be checked.
+arrived before one that is mostly seen in large samples. This baseline needs no model. On real
+cohorts it is strong, so an order that disagrees with it should be checked.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def order_baseline(data: DataLike) -> pd.DataFrame:
 
 
 def baseline_verdict(baseline: pd.DataFrame, first: str, second: str) -> str:
-    """Return whether `order_baseline` "agrees" or "disagrees" with `first` before `second`.
+    """Return "agrees" if `first` comes before `second` in `order_baseline`, else "disagrees".
 
     The result is "undecided" if the mean sizes are equal or an item was never observed.
 

@@ -3,7 +3,7 @@
 The order is measured by a coordinate of the family of Proposition 1: the log-odds of "i first, then
 j" against "j first, then i", in the model of these two items alone. A quadratic term in the
 objective (a "spring") pulls these log-odds towards a target. All parameters stay free, also those
-of the pair. The reported value of a fit does not include the spring. So each result is an ordinary
+of the pair. The reported value of a fit does not include the spring. Each result is an ordinary
 model with its own P(i before j).
 """
 
@@ -42,12 +42,12 @@ __all__ = ["HeldFits", "Hold", "Visited", "move_order", "order_log_odds"]
 # per unit of the log-odds, the pair ends half a unit from its target.
 _STIFFNESS = 25.0
 # Fits with the penalty are approximate, because they only choose supports and starts. Their
-# tolerance is this share of the penalty, within these bounds.
+# tolerance is the penalty times _HELD_SHARE, but at least _TIGHTEST and at most _LOOSEST.
 _HELD_SHARE = 0.2
 _TIGHTEST, _LOOSEST = 2e-4, 2e-3
 _HELD_ITERATIONS = 60
-# Fits on a support end when one more step would gain fewer nats, and no entry of the gradient has
-# more nats per unit.
+# Fits on a support end when one more step would gain at most _LEAST_GAIN nats, and no entry of the
+# gradient is larger than _STEEPEST nats per unit.
 _LEAST_GAIN = 0.02
 _STEEPEST = 0.15
 # With more free entries, a dense Hessian would take longer than the likelihood.
@@ -92,11 +92,11 @@ def order_log_odds(
 def move_order(
     theta: NDArray[np.float64], i: int, j: int, target: float, stop_rate: float = 1.0
 ) -> NDArray[np.float64]:
-    """Return theta with items i and j moved to these log-odds along the family of Proposition 1.
+    """Return theta with the pair i, j moved to the log-odds `target` along its two-item family.
 
-    The distribution of sets in the model of these two items alone stays the same. If there is no
-    such family (the two items are never together, or never one without the other), their effects
-    are exchanged.
+    The distribution of sets in the model of these two items alone stays the same (Proposition 1).
+    If no family exists, because the items never occur together or one of them never occurs alone,
+    their effects on each other are exchanged.
 
     Examples
     --------
@@ -167,7 +167,7 @@ class _PriorAndSpring:
     def evaluate(
         self, x: NDArray[np.float64]
     ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-        """Return value, gradient and Hessian (of the spring: by Gauss and Newton)."""
+        """Return value, gradient and Hessian; for the spring, the Gauss-Newton approximation."""
         n = len(self.theta)
         weight = np.where(self.places % (n + 1) == 0, 0.0, 1.0 / PRIOR_SD**2)
         value, gradient = 0.5 * float(weight @ (x * x)), weight * x
@@ -250,13 +250,13 @@ class HeldFits:
     ) -> Visited | None:
         """Return the optimum that a fit from theta reaches, with or without a held order.
 
-        Return None if theta is out of the range of a double. With `polish`, the fit has its normal
-        tolerance instead of the larger one along a profile.
+        Return None if theta is out of the range of a double. With `polish`, the fit has the
+        tolerance of `fits`; otherwise it has a larger one.
         """
         fits = self.fits
         fits.objective.restart(0)
-        # A held fit finds the interactions that an order needs, with all gradients. A fit that
-        # begins there is learned again to the tolerance if it is better than the given model.
+        # A held fit needs complete gradients, because it finds the interactions of an order. A fit
+        # without a hold may leave out parts: if it is better than the given model, it is polished.
         fits.objective.approximate = hold is None and not polish
         ridge = 0.0 if support is None else 1.0 / (PRIOR_SD**2 * self.n_samples)
         objective = WithRidge(fits.objective, ridge)
@@ -287,7 +287,7 @@ class HeldFits:
     def _fit_on_support(
         self, start: NDArray[np.float64], objective: WithRidge, penalty: Penalty
     ) -> Visited | None:
-        """Return the optimum on a support, with the prior and perhaps a spring, to 0.02 nats."""
+        """Return the optimum on a support, to about 0.02 nats, with the prior and any spring."""
         free = np.isfinite(penalty.weights(len(start)))
         if self.fits.fixed is not None:
             free &= np.isnan(self.fits.fixed)
@@ -329,10 +329,10 @@ class HeldFits:
         return Visited(theta, log_likelihood - cost, error)
 
     def probability(self, theta: NDArray[np.float64], pair: Pair) -> float:
-        """Return P(i before j) of a model; NaN if the two are never observed together."""
+        """Return P(i before j) in a model; NaN if i and j are never observed together."""
         items = self.fits.data.items
         model = Model(theta, items, observation=self.fits.observation)
-        # The other items do not matter; without them simulations are faster.
+        # Leave out items that do not act on the pair: simulations are faster without them.
         model = restricted(model, ancestors(theta, np.array(pair)))
         orders = order_matrix(model, [items[pair[0]], items[pair[1]]], settings=self.settings)
         return float(orders.probability.to_numpy()[0, 1])

@@ -62,10 +62,10 @@ __all__ = ["OrderRanges", "order_ranges"]
 _COLUMNS = [
     "first", "second", "probability", "low", "high", "evidence", "baseline", "verdict", "checked",
 ]  # fmt: skip
-# If lattices need more work, components are faster when theta is sparse.
+# The largest work of a lattice in a check. Beyond it, components are faster if theta is sparse.
 _QUICK_WORK = 1e8
-# If lattices need more work, probabilities of orders are simulated; an error of 0.01 is small
-# enough here.
+# The largest work of a lattice for the probability of an order. Beyond it, the probability is
+# simulated; an error of 0.01 is small enough here.
 _QUICK_ORDERS = 1e7
 _ORDER_DRAWS = 30_000
 # Smallest and largest predicted duration of a check, in seconds on one core. Between these limits a
@@ -90,14 +90,15 @@ class OrderRanges:
     Attributes
     ----------
     table : DataFrame
-        One row per pair, the strongest interaction first. "first" and "second" are named so that
-        the first mostly arrives first in the model. "probability" is P(first before second), given
-        that both are observed. "low" and "high" are its range over all models found within `within`
-        nats of the best. "evidence" is the log-likelihood ratio, in nats, of the best model with
-        this order and the best with the opposite order. It is infinite if no model with the
-        opposite order was found, and below 0 if the opposite order is better without the penalty.
-        "baseline" is whether `order_baseline` "agrees" or "disagrees". "verdict" is the value of a
-        `Verdict`, and "checked" is true or false. Pairs that were not checked have NaN.
+        One row per pair, the strongest interaction first. "first" is the item that mostly arrives
+        first in the model, and "second" is the other item. "probability" is P(first before second),
+        given that both are observed. "low" and "high" are its range over all models found within
+        `within` nats of the best. "evidence" is the log-likelihood ratio, in nats, of the best
+        model with this order and the best with the opposite order. It is infinite if no model with
+        the opposite order was found, and below 0 if the opposite order is better without the
+        penalty. "baseline" is "agrees", "disagrees" or "undecided": whether `order_baseline` has
+        the same order. "verdict" is the value of a `Verdict`. "checked" is true or false. If it is
+        false, "low", "high" and "evidence" are NaN.
     model : Model
         The model that has these orders: the given one, or a better one that was found.
     gain : float
@@ -122,7 +123,10 @@ class OrderRanges:
     interrupted: bool = False
 
     def with_fit(self, check: FitCheck) -> OrderRanges:
-        """Return the same ranges; if the model does not fit, their verdicts are "not trusted".
+        """Return the ranges, with other verdicts if the model does not fit.
+
+        If it does not fit, "the data can tell" is replaced by "not trusted: the model does not
+        fit".
 
         Parameters
         ----------
@@ -196,10 +200,10 @@ def order_ranges(
         Penalty of the fits; None: the penalty with which the model was learned.
     **options
         `max_pairs` (default 10); `max_moves` (how often a better model may replace the current
-        one, default 5); `max_evaluations` of the likelihood (None: as many as take about as long
-        as the fit, between 36 and 60 predicted seconds on one core; pairs that are left then are
-        not checked); `tol` and `max_iter` of the final fits, as in `SetChain`; `budget`,
-        `sampling`, `random_state`, `n_threads` as in `Settings`.
+        one, default 5); `max_evaluations` of the likelihood (None: the check takes about as long
+        as the fit, but between 36 and 60 predicted seconds on one core; pairs that are left after
+        this limit are not checked); `tol` and `max_iter` of the final fits, as in `SetChain`;
+        `budget`, `sampling`, `random_state`, `n_threads` as in `Settings`.
 
     Returns
     -------
@@ -267,7 +271,10 @@ def _quick(budget: Budget, work: float) -> Budget:
 
 
 def _warm_fits(samples: Dataset, model: Model, settings: Settings, limits: Limits) -> WarmFits:
-    """Return fits with a small budget, so that components are used; else with the given budget."""
+    """Return fits with a small budget, so that large sets are evaluated by components.
+
+    If times are known, or if some sets would have to be sampled, the budget is the given one.
+    """
     observation: Observation = model.observation
     fixed = model.metadata.get("fixed")
     if samples.times is None:

@@ -1,11 +1,11 @@
 """The most likely orders of one sample, with their probabilities.
 
-One pass over the lattice gives the weight of the best order of every subset (`log_best`). So for
-every partial order it is known exactly how good its best completion is. An A* search backwards from
-the full set always extends the most promising partial order. It finds complete orders from the best
-downwards, without a list of all k! orders. Of equally promising partial orders the newest is
-extended first. Otherwise a search with many equal orders would begin all of them before it
-completes one.
+One pass over the lattice gives the weight of the best order of every subset (`log_best`). So the
+weight of the best completion of every partial order is known exactly. An A* search backwards from
+the full set always extends the most promising partial order. It finds complete orders, the best one
+first, without a list of all k! orders. Among equally promising partial orders, the newest one is
+extended first. Otherwise a search with many equally likely orders would begin all of them before it
+completes the first one.
 """
 
 from __future__ import annotations
@@ -132,9 +132,9 @@ def best_orders(passage: Passage) -> Iterator[tuple[float, tuple[int, ...]]]:
     call(log_best, best, lattice, passage.stop_rate)
     ties = count(1)
     full = (1 << passage.k) - 1
-    # Each entry: the loss of the chosen steps against the best order, a tie-breaker, the items that
-    # are not ordered yet, and the chosen steps. The best step has a loss of exactly 0, so rounding
-    # errors cannot stop the search from following it.
+    # Each entry holds the loss of the chosen steps compared with the best order, a tie-breaker, the
+    # items that are not ordered yet, and the chosen steps. The best step has a loss of exactly 0,
+    # so that the search follows it in spite of rounding errors.
     heap: list[tuple[float, int, int, tuple[int, ...]]] = [(0.0, 0, full, ())]
     while heap:
         lost, _, state, order = heapq.heappop(heap)

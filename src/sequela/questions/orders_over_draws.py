@@ -33,7 +33,7 @@ _ORDERS = 320
 
 
 class Question:
-    """The items and the sample of a question to a posterior; read once for all models."""
+    """The items and the sample of a question to a posterior, checked once for all models."""
 
     def __init__(
         self, posterior: Posterior, items: Iterable[Any] | None, given: Iterable[Any] | None
@@ -95,7 +95,7 @@ def orders_over_draws(
 def _share_above_half(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the share of draws above one half; NaN if no draw has an answer.
 
-    A draw that is equal to one half counts half.
+    A draw that equals one half counts as half a draw.
     """
     known = (~np.isnan(values)).sum(axis=(0, 1))
     above = np.sum(values > 0.5, axis=(0, 1)) + 0.5 * np.sum(values == 0.5, axis=(0, 1))

@@ -2,8 +2,8 @@
 
 Each draw is a model. The same number of draws is taken from each chain, evenly spread. Answers keep
 the shape (chains, draws, ...), so that effective draws and R-hat can be computed. Each draw has its
-own seed, which is derived from the seed of the question and the position of the draw. So an answer
-depends neither on the number of threads nor on the other draws that are used.
+own seed, which is derived from the seed of the question and the position of the draw. Therefore the
+number of threads and the choice of the other draws do not change an answer.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def ask_draws(
 def exact_for_all(
     posterior: Posterior, items: NDArray[np.int64], max_models: int | None = None
 ) -> bool:
-    """Return whether these items can be answered exactly for all models in a short time.
+    """Return whether a question about these items has a fast exact answer for all models.
 
     The lattices contain the items and all items that act on them. A draw of theta has no zeros, so
     these are all items of the model. For 400 models, up to 16 items are possible.

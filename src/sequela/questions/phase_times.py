@@ -1,6 +1,6 @@
-"""Pseudo-times if the observation time is not exponential.
+"""Pseudo-times for models whose observation time is not exponential.
 
-The posterior of the time t is proportional to p(S | t) times the density of t.
+The posterior of the time t, given a set S, is proportional to p(S | t) times the density of t.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["phase_times"]
 
-# The trapezoidal rule in u with t = scale * exp(u - exp(-u)). The relative error of means is at
-# most 1e-8, that of quantiles, which are interpolated, about 1e-3.
+# The grid of the trapezoidal rule in u, where t = (mean time) * exp(u - exp(-u)). The relative
+# error of means is at most 1e-8. Quantiles are interpolated, with a relative error of about 1e-3.
 _STEP = 0.08
 _FIRST, _LAST = -3.6, 5.0
 # Times whose log-density is lower than the maximum by more than this many nats are left out.

@@ -84,7 +84,7 @@ def item_positions(
     for row, item in enumerate(places):
         here = order[ends[item] : ends[item + 1]]
         if here.size >= _FEWEST:
-            # Use positions that occur: the lower one if a quantile is between two positions.
+            # If a quantile is between two positions, use the lower one, because it does occur.
             at_place = np.quantile(drawn.place[here], QUANTILES, method="inverted_cdf")
             at_time = np.quantile(drawn.time[here], QUANTILES)
             rows[row] = np.concatenate([at_place, at_time])

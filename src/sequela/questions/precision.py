@@ -97,14 +97,15 @@ def share_error(hits: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]
 
 
 def batch_of_draws(draws: int) -> NDArray[np.int64]:
-    """Return the number of the batch of every draw; the `BATCHES` batches have about equal size."""
+    """Return the index of the batch of each draw; the `BATCHES` batches have about equal size."""
     return np.arange(draws) * BATCHES // draws
 
 
 def jackknife_error(without: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the jackknife standard error of a statistic.
 
-    `without` has the values of the statistic if one batch is left out; its first axis is the batch.
+    `without` holds the values of the statistic if one batch is left out. Its first axis is the
+    batch that is left out.
     """
     around = without - without.mean(axis=0)
     error: NDArray[np.float64] = np.sqrt((BATCHES - 1) / BATCHES * np.sum(around**2, axis=0))
@@ -131,7 +132,7 @@ def until_precise(
     first: int = _FIRST_DRAWS,
     max_draws: int = MAX_DRAWS,
 ) -> Answer:
-    """Return ``ask(draws)`` with as many draws as the settings ask for.
+    """Return ``ask(draws)`` with as many draws as the settings require.
 
     The settings give the number of draws, or a target for the standard error. If they give neither,
     `default` draws are used. With a target, the first attempt uses `first` draws, and the result

@@ -28,10 +28,11 @@ __all__ = ["PairRange", "Point", "RangeSearch", "SearchLimits", "range_of"]
 _RISE = 1e-3  # a model that is better by fewer nats does not replace the current one
 _STEP = 1.25  # log-odds between two points of a profile
 _MOST_STEPS = 5
-_EVIDENCE = 3.0  # a profile goes on for this many nats beyond the range to reach the opposite order
+_EVIDENCE = 3.0  # a profile may leave the range by this many nats to reach the opposite order
 _RIVAL = 1.0  # log-odds at which the opposite order is first held
 _EDGE = 0.02  # a profile ends within this distance of the probability to which it moves, 0 or 1
-# Profiles also begin from the best other optima: at most this many, within this many nats.
+# Profiles begin at the _MOST_OPTIMA best optima that are known, if they are at most _NEARBY nats
+# below the current model.
 _MOST_OPTIMA = 2
 _NEARBY = 5.0
 # Largest share of the work for the search for better models.
@@ -71,7 +72,10 @@ class Point:
 
 @dataclass(frozen=True)
 class PairRange:
-    """The result for a pair (i, j); probabilities are P(i before j)."""
+    """The result for a pair (i, j).
+
+    The probability and its range (low, high) are those of "i before j".
+    """
 
     pair: Pair
     probability: float
@@ -93,9 +97,9 @@ def _logit(p: float) -> float:
 def range_of(paths: list[list[Point]], within: float) -> tuple[float, float, float]:
     """Return the lowest and highest probability with a drop of at most `within`, and the evidence.
 
-    The evidence is for "i before j" against the opposite order; it is negative if the opposite is
-    better. Between adjacent points of a path the square root of the drop is assumed to be linear in
-    the log-odds, as for a parabola.
+    The evidence is for "i before j" against the opposite order. It is negative if the opposite
+    order is better. Between adjacent points of a path, the square root of the drop is assumed to be
+    linear in the log-odds, as for a parabola.
 
     Examples
     --------
@@ -157,7 +161,8 @@ class RangeSearch:
     current : Visited
         The best model so far.
     moves, gain : int, float
-        How often it was replaced, and how much better it is than the given one, in nats.
+        How often a better model replaced the current one, and how much better the current model is
+        than the given one, in nats.
     found : list of PairRange
         The results, one per pair.
     """
@@ -177,7 +182,7 @@ class RangeSearch:
         self.current = held.value_of(theta)
         self.moves = 0
         self.found: list[PairRange] = []
-        # A missing cell says nothing; its sample may still show other pairs together.
+        # Count missing cells as absent. Their samples may still show that other items are together.
         present = np.nan_to_num(data.to_frame().to_numpy(dtype=np.float64))
         self._together = (present.T @ present) > 0.0
         self._asked = pairs
@@ -230,7 +235,7 @@ class RangeSearch:
     # --- better models ----------------------------------------------------------------------------
 
     def _find_better(self, max_moves: int) -> bool:
-        """Learn the reverse of every pair; if the best of these is better, make it current."""
+        """Learn models with each pair reversed; if the best one is better, make it current."""
         best: Visited | None = None
         pairs = self.pairs
         self._rivals = {}
@@ -262,7 +267,10 @@ class RangeSearch:
         return True
 
     def _reversals(self, pair: Pair, pairs: list[Pair]) -> list[Visited]:
-        """Return optima that start from the reverse of a pair, alone and with its neighbours."""
+        """Return the optima of fits that start with a pair reversed, alone or with its neighbours.
+
+        The neighbours of a pair are the other pairs that share an item with it.
+        """
         held = self._rival(pair)
         ends = [] if held is None else [self._fit(held.theta)]
         near = [other for other in pairs if other != pair and set(other) & set(pair)]
@@ -323,7 +331,7 @@ class RangeSearch:
         return PairRange(pair, p, min(low, p), max(high, p), evidence, checked=True)
 
     def _support(self, pair: Pair, models: list[Visited]) -> NDArray[np.bool_]:
-        """Return the interactions of all these models, and those of the pair."""
+        """Return a mask of the interactions of all these models and of the pair."""
         support = np.eye(len(self.current.theta), dtype=bool)
         for model in models:
             support |= model.theta != 0.0
@@ -360,10 +368,11 @@ class RangeSearch:
     def _top(
         self, start: Visited, target: float, pair: Pair, support: NDArray[np.bool_]
     ) -> Visited | None:
-        """Return where a profile begins: a model that is learned again on the support.
+        """Return the model at which a profile begins: `start`, learned again on the support.
 
-        An optimum is the start for several pairs, whose supports are similar. So its fit begins
-        where it ended for the previous pair.
+        If `target` is not 0, the order of the pair is held there. Otherwise `start` is an optimum
+        that is used for several pairs. Their supports are similar, so the fit begins at the result
+        for the previous pair.
         """
         if target:
             return self._fit(start.theta, Hold(pair, target), support)
@@ -380,17 +389,21 @@ class RangeSearch:
         direction: float,
         frame: tuple[NDArray[np.bool_], float],
     ) -> list[tuple[float, float]]:
-        """Return the path in one direction, by steps of the target until the value is too low."""
+        """Return a path of (P(i before j), value) from `top` in one direction.
+
+        The target of the log-odds moves step by step until the value of the model is too low.
+        """
         support, best = frame
         path = [(self.held.probability(top.theta, pair), top.value)]
         model = top
         target = self.held.log_odds(top.theta, pair)
-        # A path away from 0.5 cannot cross it.
+        # A path that leads away from 0.5 will not reach the opposite order.
         crossed = (path[0][0] >= 0.5) == (direction > 0.0)
         for _ in range(_MOST_STEPS):
             p, value = path[-1]
             towards = p if direction > 0.0 else 1.0 - p
-            # Beyond the range, only the evidence is needed: the drop at the opposite order.
+            # Beyond the range, the path goes on only to find the drop at the opposite order, which
+            # is the evidence.
             most = self.within if crossed else self.within + _EVIDENCE
             if best - value > most or towards > 1.0 - _EDGE:
                 break

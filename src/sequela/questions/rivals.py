@@ -106,7 +106,8 @@ def reverse_order(
     ([0.982, 0.02], True)
     """
     block = np.ix_([i, j], [i, j])
-    # The family assumes observation at rate 1, so divide the base rates by the rate.
+    # The family assumes that samples are observed at rate 1, so divide the base rates by the rate
+    # of the observation.
     relative = np.diag([np.log(stop_rate)] * 2)
     pair = theta[block] - relative
     family = two_item_family_of(pair)
@@ -151,7 +152,7 @@ def rival_orders(
     data : Dataset, DataFrame, array or list of sets
         The samples from which the model was learned.
     pairs : iterable of (item, item) or None
-        The pairs; None: those with a positive interaction of at least `least_effect`.
+        The pairs to compare; None: pairs with a positive interaction of at least `least_effect`.
     times : array or None
         Observation times, if they are known.
     penalty : float or None
@@ -308,8 +309,9 @@ def _weigh(
 ) -> _Rival:
     """Return a rival with its evidence about the pair and its score as a model.
 
-    For the evidence both models are refitted with the interactions of both, except those of the
-    pair. Otherwise, other interactions that only one of the models has would count as evidence.
+    For the evidence, each model is refitted with the interactions of both models, but its own
+    interactions of the pair. Otherwise an interaction of other items that only one of the models
+    has would count as evidence.
     """
     either = (current.theta != 0.0) | (rival.theta != 0.0)
     either[list(pair), list(pair[::-1])] = False

@@ -73,7 +73,7 @@ def posterior_until_precise(
     *,
     method: str = "auto",
 ) -> SampleAnswer:
-    """Return posterior moments, from as many drawn orders as the settings ask for.
+    """Return posterior moments, from as many drawn orders as the settings require.
 
     With method "exact", a set beyond the budget raises a `BudgetError`.
     """

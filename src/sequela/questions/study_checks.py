@@ -71,7 +71,7 @@ def checked_studies(
 def _evidence(
     problem: StudyProblem, data: Dataset, penalty: float, settings: Settings
 ) -> tuple[float, bool]:
-    """Return the evidence that the first item arrives first, and whether the data can tell."""
+    """Return the evidence that the pair's first item arrives first, and if the data can tell."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fits of simulated data may have several optima
         learner = Learner(penalty, random_state=settings.seed, n_threads=1, progress=False).fit(

@@ -2,9 +2,9 @@
 
 Models are drawn from the posterior, and each in turn is assumed to be true. A larger study is
 simulated from each model: new samples, and additional clock items (items that are independent of
-all others) in all samples, old and new. Then the order of the pair is inferred again, and counted
-as right, wrong or open. So the result includes the present uncertainty about the order and about
-the strength of effects.
+all others) in all samples, old and new. Then the order of the pair is inferred again, and the
+answer is counted as right, wrong or open. So the result includes the present uncertainty about the
+order and about the strength of effects.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Method = Literal["auto", "reweight", "check"]
 _METHODS = ("auto", "reweight", "check")
 # With more items, the weights of a larger study concentrate on a few draws.
 _MOST_ITEMS_TO_REWEIGHT = 4
-# Default number of simulated studies per design.
+# Default number of simulated studies per row of the table.
 _STUDIES = {"reweight": 400, "check": 20}
 # A result is reliable if 90% of the studies have at least this many effective draws.
 LEAST_EFFECTIVE = 40.0
@@ -65,14 +65,14 @@ class StudyPlan:
     Attributes
     ----------
     table : DataFrame
-        One row for each number of new "samples" and of additional "clocks". "evidence": expected
+        One row for each combination of new "samples" and additional "clocks". "evidence": expected
         evidence for the true order, in nats (log of the posterior odds, or profile log-likelihood
         ratio, see `method`). "probability": expected posterior probability of the true order.
         "right" and "wrong": probability that the true order, or the wrong one, is called; "open":
         probability that neither is. Columns that end in "_se" are Monte Carlo standard errors.
         "effective": at least 90% of the simulated studies have this effective number of draws (NaN
-        for method "check", which uses no draws). "reliable": whether this number is large enough,
-        or not needed.
+        for method "check", which uses no draws). "reliable": whether this number is large enough;
+        always true for method "check".
     first, second : str
         The pair.
     now : float
@@ -146,10 +146,10 @@ def plan_study(
         Monte Carlo error, but needs many more draws for more items and larger studies. "check" fits
         a model to each simulated data set, with `penalty` (0.01), and uses `order_ranges`. "auto"
         is "reweight" for up to 4 items, otherwise "check". `clock_frequency`: share of the samples
-        that have a given clock item (None: the median of the other items of the data; 0.1 if there
-        are none). `certainty` (0.95): the posterior probability at which an order is called.
-        `studies`: number of simulated studies per row (400; method "check": 20). `random_state` and
-        `n_threads` as in `Settings`.
+        that have a given clock item (None: the median frequency of the other items of the data; 0.1
+        if there are none). `certainty` (0.95): the posterior probability at which a study decides
+        for an order. `studies`: number of simulated studies per row (400; method "check": 20).
+        `random_state` and `n_threads` as in `Settings`.
 
     Returns
     -------

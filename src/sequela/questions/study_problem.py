@@ -38,7 +38,7 @@ class Outcomes:
     probability : array
         Probability of the true order after the study; NaN if the method does not give it.
     right, wrong : array of bool
-        Whether the true order, or the wrong one, is called.
+        Whether the study decides for the true order, and whether it decides for the wrong order.
     effective : array
         Effective number of draws of the posterior; NaN if the method does not use draws.
     """
@@ -136,7 +136,7 @@ def read_problem(
 
 
 def _frequency(data: Dataset, pair: tuple[int, int]) -> float:
-    """Return the median frequency of the other items, limited to values useful for a clock."""
+    """Return the median frequency of the other items, limited to values that suit a clock item."""
     others = np.delete(np.asarray(data.values, dtype=np.float64).mean(axis=0), pair)
     middle = float(np.median(others)) if others.size else _CLOCK_FREQUENCY
     return float(np.clip(middle, 1.0 / (len(data) + 1.0), 0.9))
@@ -145,7 +145,10 @@ def _frequency(data: Dataset, pair: tuple[int, int]) -> float:
 def joint_probabilities(
     problem: StudyProblem, theta: NDArray[np.float64], items: NDArray[np.int64], clocks: int
 ) -> NDArray[np.float64]:
-    """Return P(subset of `items`, number of clock items), (2^k, clocks + 1), at one theta."""
+    """Return the probability of each subset of the k `items` with each number of clock items.
+
+    The array has 2^k rows, one per subset, and `clocks` + 1 columns. It belongs to one theta.
+    """
     p: NDArray[np.float64] = np.empty((1 << items.size, clocks + 1))
     call(clock_lattice, p, theta, items, problem.clock_rate, problem.stop_rate)
     return p

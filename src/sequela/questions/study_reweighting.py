@@ -3,8 +3,9 @@
 A draw k of the posterior given the data D is assumed to be true, and a study D' is simulated from
 it. The posterior given both D and D' consists of the same draws, each with a weight proportional to
 p(D' | theta). So no new chains are needed, and the result is exact up to Monte Carlo error, as long
-as the weights are spread over many draws. The draws of the same chain as k are left out. They are
-close to k, and with them the result would be too optimistic.
+as the weights are spread over many draws. The draws of the same chain as k are left out, because
+they are close to k and would make the result too optimistic. If there is only one chain, only k
+itself is left out.
 
 New samples have clock items. Clock items are also added to the existing samples, which then
 contribute p(clock items | set, theta).

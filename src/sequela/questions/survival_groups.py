@@ -98,7 +98,7 @@ def survival_groups(
     clinical : DataFrame
         Table from `read_clinical`: "time" and "event", indexed by sample.
     risk : Series
-        One number per sample, indexed by sample; only samples in both are used.
+        One number per sample, indexed by sample. Only samples that are also in `clinical` are used.
     groups : int
         Number of groups of about equal size.
 

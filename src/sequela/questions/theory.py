@@ -120,7 +120,7 @@ def time_constants(w: Any, t: Any) -> tuple[Any, Any]:
 
 
 def _checked(name: str, value: Any, *, positive: bool) -> NDArray[np.float64]:
-    """Return an array of finite numbers; raise if they are negative, or not positive."""
+    """Return an array of finite numbers, which must be above 0 if `positive`, else at least 0."""
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -295,8 +295,8 @@ def two_item_family_of(theta: TwoItemTheta) -> TwoItemFamily:
     Parameters
     ----------
     theta : Model, array or DataFrame, (2, 2)
-        theta[i, j] is the log-effect of item i on the rate of item j, the diagonal the log base
-        rates. The model itself is at ``s = exp(theta[0, 0])``.
+        theta[i, j] is the log-effect of item i on the rate of item j, and theta[i, i] is the log
+        base rate of item i. The model itself is at ``s = exp(theta[0, 0])``.
 
     Returns
     -------
@@ -337,8 +337,8 @@ def _family(p0: float, p1: float, p2: float, p12: float) -> TwoItemFamily:
     if not low < high < math.inf:
         raise InputError(
             f"the interval for s is {low:.17g} to {high:.17g} in floating point ({shown}, both "
-            f"{p12:g}), so the models of the family cannot be distinguished; expected items that "
-            "are more often together, or more often both absent"
+            f"{p12:g}), so the models of the family cannot be distinguished; expected a larger "
+            "probability of both items, or of no item"
         )
     return family
 

@@ -95,12 +95,12 @@ def times_over_draws(
 def mixture_quantiles(
     times: NDArray[np.float64], nodes: NDArray[np.float64], wanted: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return quantiles of mixtures with equal weights, (samples, wanted).
+    """Return quantiles of mixtures with equal weights, as an array (samples, wanted).
 
     Parameters
     ----------
     times : array (models, samples, nodes)
-        Quantiles of the parts, at the probabilities `nodes`.
+        Quantiles of the distributions that are mixed, at the probabilities `nodes`.
     nodes : array
         Probabilities, increasing.
     wanted : array
@@ -121,8 +121,9 @@ def _bisect(
 ) -> NDArray[np.float64]:
     """Return one quantile of each mixture, as a log-time.
 
-    `knots` are log-times of the parts at which the logit of the probability is `heights`. The
-    quantile of a mixture lies between the smallest and the largest quantile of its parts.
+    `knots` are the log-times at which the distributions that are mixed have the probabilities
+    expit(`heights`). The quantile of a mixture lies between the smallest and the largest of their
+    quantiles.
     """
     place = int(np.clip(np.searchsorted(heights, logit(probability)), 1, heights.size - 1))
     low, high = knots[:, :, place - 1].min(axis=0), knots[:, :, place].max(axis=0)

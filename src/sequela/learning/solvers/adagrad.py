@@ -1,11 +1,12 @@
 """The paper's solver: proximal AdaGrad on sampled gradients (section 5), for comparison.
 
 The step size is 1. The first phase learns base rates only. The second phase learns all entries and
-starts at small random interactions. Gradients come from the informed proposal with M = 50 draws
-after 10 draws of burn-in. AdaGrad divides the step of each entry by the root of the sum of its
-squared gradients so far. The L1 penalty is applied as a proximal step with the same divisors
-(Duchi, Hazan and Singer 2011). The paper gives no rule for when to stop. The published program
-stops when no entry has changed by 0.03 over 200 iterations, or after 3000 iterations.
+starts at small random interactions. Gradients are means over orders that are drawn with the
+informed proposal: M = 50 draws after 10 draws of burn-in. AdaGrad divides the step of each entry by
+the root of the sum of its squared gradients so far. The L1 penalty is applied as a proximal step
+with the same divisors (Duchi, Hazan and Singer 2011). The paper gives no rule for when to stop. The
+published program stops when every entry has changed by less than 0.03 over 200 iterations, or after
+3000 iterations.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class AdaGradState:
     steps_taken : int
         Number of steps.
     settled : bool
-        Whether no entry changed by 0.03 within the last window.
+        Whether every entry changed by less than 0.03 over the last window.
     """
 
     theta: NDArray[np.float64]
@@ -58,12 +59,12 @@ class AdaGradState:
 
 @dataclass(frozen=True)
 class AdaGrad:
-    """The solver: its penalty, and whether only base rates are learned.
+    """The AdaGrad solver.
 
     Attributes
     ----------
     penalty : Penalty
-        The penalty.
+        The L1 penalty on the interactions.
     diagonal_only : bool
         Whether only base rates are learned, as in the first phase of the paper.
     """

@@ -17,7 +17,7 @@ __all__ = ["Info", "Limits", "Objective", "Smooth", "Solver", "Status", "Watch"]
 
 
 class Status(Enum):
-    """How a solver ended; the value is the message, filled in by `Info.message`."""
+    """How a solver ended. Each value is the text of a message, which `Info.message` fills in."""
 
     RUNNING = "the solver has not ended"
     CONVERGED = "KKT residual {residual:.2e} is within the tolerance {tol:.0e}"
@@ -25,7 +25,7 @@ class Status(Enum):
         "KKT residual {residual:.1e} on newly drawn orders, Monte Carlo floor {floor:.1e} "
         "(4 standard errors)"
     )
-    SETTLED = "no entry changed by 0.03 over 200 iterations"
+    SETTLED = "every entry changed by less than 0.03 over 200 iterations"
     ITERATION_LIMIT = (
         "KKT residual {residual:.2e} is above the tolerance {tol:.0e} after {max_iter} "
         "iterations; increase {max_iter_name} or {tol_name}"
@@ -61,7 +61,7 @@ class Info:
     Attributes
     ----------
     iterations, evaluations : int
-        Number of iterations and of evaluations so far.
+        Number of iterations, and number of evaluations of the objective, so far.
     objective : float
         The penalised mean log-likelihood, which is maximised; NaN if it is not computed.
     residual : float
@@ -123,12 +123,12 @@ class Objective(Smooth, Protocol):
         ...
 
     def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:
-        """Return whether evaluations on a support take longer than with all entries free."""
+        """Return whether components on a support are much slower than lattices and drawn orders."""
         ...
 
     @property
     def effective(self) -> float:
-        """The effective number of drawn orders as a share of all, for the set where it is least.
+        """The smallest effective number of drawn orders of a set, divided by the number drawn.
 
         It is 1 if no set is sampled.
         """
@@ -141,7 +141,7 @@ class Objective(Smooth, Protocol):
 
     @property
     def most_kept(self) -> int:
-        """The largest useful number of draws per chain."""
+        """The largest number of orders per chain that is worth drawing."""
         ...
 
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
@@ -157,7 +157,7 @@ State = TypeVar("State")
 
 
 class Solver(Protocol[State]):
-    """A descent method: `step` returns the next state, or None if it finds no lower objective."""
+    """A descent method: `step` returns the next state, or None if it finds no improvement."""
 
     def residual(self, state: State) -> float:
         """Return the KKT residual at a state."""
@@ -168,5 +168,5 @@ class Solver(Protocol[State]):
         ...
 
 
-# A function that is called with every state and its info; if it returns True, the run ends.
+# A function that a solver calls with every state and its info. If it returns True, the run ends.
 Watch: TypeAlias = Callable[[State, Info], bool]

@@ -7,8 +7,8 @@ If sets are sampled, the objective is deterministic between two draws of orders.
 drawn at the current theta when theta has moved so far that the effective number of orders is small,
 or when the solver has converged. The new orders are independent of the orders to which theta was
 fitted. If theta is an optimum within the standard error of the new gradient, the number of orders
-is doubled, until this error is below the tolerance or the number of orders is at its limit (the
-Monte Carlo floor).
+is doubled. The run ends when this error is below the tolerance, or when the number of orders is at
+its limit (the Monte Carlo floor).
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ __all__ = ["FIRST_KEPT", "SIGMAS", "begin", "descend_by_gradients", "solve"]
 # Number of orders per chain at the beginning; the objective sets the largest number.
 FIRST_KEPT = 4
 _MOST_ROUNDS = 60
-# If the effective share of the orders is smaller, a few orders dominate the weights.
+# New orders are drawn if the effective number of orders is below this share of the drawn orders,
+# because a few orders then dominate the weights.
 _LEAST_EFFECTIVE = 0.5
 # After each complete gradient at least this many zero entries become free, even if this makes
 # evaluations slow.
@@ -43,7 +44,7 @@ _LEAST_ENTERING = 10
 _INNER_SHARE = 0.1
 # The KKT residual of the free entries need not be below this share of the tolerance of the fit.
 _TIGHTEST = 0.5
-# The floor is about the largest error of many entries: 4 standard errors.
+# The Monte Carlo floor in standard errors. It is about the largest error of many entries.
 SIGMAS = 4.0
 
 
@@ -148,7 +149,7 @@ def _end_round(
 
 
 def _is_stuck(before: NewtonState, after: NewtonState, limits: Limits) -> bool:
-    """Return whether another round would change nothing: same free entries, same tolerance."""
+    """Return whether another round would be the same, with equal free entries and tolerance."""
     same = (
         before.free is not None
         and after.free is not None
@@ -189,8 +190,8 @@ def _widen(
 ) -> tuple[NewtonState, Info]:
     """Compute the complete gradient, and free the entries with the largest violation.
 
-    The residual of the info is then the KKT residual of all entries, which decides about
-    convergence.
+    The returned info has the KKT residual of all entries, which shows whether the fit has
+    converged.
     """
     loss, gradient = objective.evaluate(state.theta, full=True)
     state = replace(state, loss=loss, gradient=gradient, free=None)
@@ -253,7 +254,10 @@ def descend_by_gradients(
     limits: Limits,
     watch: Watch[AdaGradState] | None = None,
 ) -> tuple[AdaGradState, Info]:
-    """Run AdaGrad, which computes no objective and has its own rule to stop; see `solve`."""
+    """Run AdaGrad, which computes no objective and has its own stopping rule.
+
+    The parameters are those of `solve`.
+    """
     state, info = start
     while True:
         info = replace(info, residual=solver.residual(state))

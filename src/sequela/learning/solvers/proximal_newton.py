@@ -74,14 +74,14 @@ class NewtonState:
 
 @dataclass(frozen=True)
 class ProximalNewton:
-    """The solver: its penalty, and the unit of every entry.
+    """The proximal quasi-Newton solver.
 
     Attributes
     ----------
     penalty : Penalty
-        The penalty.
+        The penalty on the entries of theta.
     unit : array (n, n)
-        The scale of every entry, about the inverse root of its curvature.
+        The scale of every entry of theta, from `learning.starts.units`.
     """
 
     penalty: Penalty
@@ -108,10 +108,11 @@ class ProximalNewton:
         return -state.loss - self.penalty.value(state.theta)
 
     def violated(self, state: NewtonState) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-        """Return (free entries, positions of zeros that violate optimality, the worst first).
+        """Return the free entries, and the positions of zero entries that violate optimality.
 
-        The free entries are those that are not zero or not penalised. Positions are those in the
-        flattened theta. `state` must have a complete gradient.
+        The free entries are those that are not zero or not penalised. The positions refer to the
+        flattened theta, and the largest violation comes first. `state` must have a complete
+        gradient.
         """
         weights = self.penalty.weights(state.theta.shape[0])
         free: NDArray[np.bool_] = (state.theta != 0.0) | (weights == 0.0)
@@ -183,7 +184,7 @@ class ProximalNewton:
         s = ((theta - state.theta) / self.unit).ravel()
         change = gradient - state.gradient
         if state.free is not None:
-            # For other entries one of the two gradients may be incomplete.
+            # For entries that are not free, one of the two gradients may be incomplete.
             change = np.where(state.free, change, 0.0)
         if self.penalty.pinned is not None:
             # The curvature of fixed entries would shorten the steps of the others.
@@ -204,8 +205,8 @@ class ProximalNewton:
     ) -> tuple[NDArray[np.float64], float, float]:
         """Return (minimiser, slope, largest change) for the quadratic model plus penalty.
 
-        "slope" is the slope of the loss in the direction of the minimiser. "largest change" is the
-        largest change of an entry of theta.
+        "slope" is the slope of the loss at theta in the direction of the minimiser. "largest
+        change" is the largest absolute difference between an entry of the minimiser and of theta.
         """
         theta = state.theta
         pairs = np.array(state.steps + state.changes) if state.steps else np.zeros((0, theta.size))
