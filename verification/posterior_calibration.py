@@ -42,10 +42,10 @@ PRIORS = {
 }
 RESULTS = Path(__file__).parent / "results"
 RANKS = 20
-# Items, samples, and sweeps per draw. Few tables are large, because these take the most time.
+# (items, samples, sweeps per draw) of a data set. Few are large, because these take the most time.
 SMALL = [(5, 100, 3), (5, 300, 3), (5, 1000, 3), (6, 200, 3), (5, 500, 3), (8, 200, 2), (7, 300, 2)]
 LARGE = [(12, 200, 2), (20, 100, 2), (10, 400, 2)]
-# R-hat up to this value counts as converged, because ranks need only 19 draws.
+# An R-hat of at most this value counts as converged here, because ranks need only 19 draws.
 MIXED = 1.05
 
 

@@ -1,4 +1,4 @@
-"""Remarks on the functions that appear in profiles, and on what was done about them.
+"""Remarks on the functions that appear in profiles: what they do, and how they were made faster.
 
 Remarks are found by the name of the function, because the measured shares change from run to run. A
 function without a remark is new in the profile and should be examined.
