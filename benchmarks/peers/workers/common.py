@@ -2,8 +2,8 @@
 
 A worker is started as ``python worker.py job.json``. The job names a task, the samples (an .npz
 file) and a folder for the results: ``result.json``, and the thetas over time as .npy files with one
-line each in ``trajectory.jsonl``. Each theta is written when it is reached. So it can be scored even
-after a crash or the time limit. All thetas have the orientation of sequela.
+line each in ``trajectory.jsonl``. Each theta is written when it is reached. So it can be scored
+even after a crash or the time limit. All thetas have the orientation of sequela.
 """
 
 import json
