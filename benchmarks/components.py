@@ -90,7 +90,7 @@ def values():
 
 
 what = values if case == "values" else fit
-# Compiled code is loaded beforehand.
+# Load compiled code before the measurement.
 if case == "values":
     what()
 else:

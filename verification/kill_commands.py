@@ -263,7 +263,7 @@ class Steps:
             return file.read().decode(errors="replace").splitlines()
 
     def look(self) -> str:
-        """Read the log; return the step under way."""
+        """Read the log, and return the step that the process is in."""
         lines = self._new_lines()
         known = {name for name, _ in self.seen}
         if _SAVED not in known and self.saved() != self.before:

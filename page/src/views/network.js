@@ -86,7 +86,7 @@ function networkFigure(page) {
   return made.element;
 }
 
-/** Start with interactions of probability above 0.5, or with a lower limit if there are few. */
+/** Return the certainty that is required at first: 0.5 for a posterior (less if few reach it), else 0. */
 function firstCertainty(data) {
   if (!data.isPosterior) return 0;
   const ranked = data.edges.map((edge) => edge.certainty).sort((a, b) => b - a);
@@ -227,7 +227,7 @@ function makeMovable(spots, nodes, place) {
   });
 }
 
-/** On hover or focus, show an item with its neighbours only, and say what acts on what. */
+/** On hover or focus, show an item with its neighbours only, and say how many act on each other. */
 function highlight(spots, nodes, lines, made, page) {
   const { data } = page;
   const show = (item) => {

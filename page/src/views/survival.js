@@ -32,7 +32,7 @@ function valueAt({ time, survival }, t) {
   return survival[at];
 }
 
-/** Return the number of samples still seen at time t. */
+/** Return the number of samples that are still under observation at time t. */
 export function atRisk({ time, at_risk: risk }, t) {
   const next = time.findIndex((x) => x >= t);
   return next < 0 ? 0 : risk[next];
