@@ -50,7 +50,7 @@ MIXED = 1.05
 
 
 def draw_theta(prior, n, rng):
-    """Draw theta from the prior by the quantiles of its shape; draw a learned scale first."""
+    """Draw theta from the prior, by the quantile function of its shape; draw its scale if learned."""
     z = rng.standard_normal((n, n))
     scale = prior.scale
     if isinstance(scale, LearnedScale):
@@ -175,8 +175,8 @@ def share_right(calls, low, high):
     """Summarise the orders whose stated probability is in an interval.
 
     Return the number of pairs, the mean stated probability, the share of right orders and its
-    standard error. Each order counts by the number of samples that have both items. Orders of one
-    data set are not independent, so the error is that of a ratio over data sets.
+    standard error. Each order is weighted by the number of samples that have both items. Orders of
+    one data set are not independent, so the standard error is computed over data sets.
     """
     inside = calls[(calls[:, 0] >= low) & (calls[:, 0] < high)]
     if not len(inside):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 _START = (
     "The model without interactions, at which a fit starts. All samples share one grid of times. "
-    "The minimiser is L-BFGS, in units of the curvature of each item. Linear algebra is limited to "
-    "one thread, because more threads make small matrices slower. This is done once per fit, so "
+    "The minimiser is L-BFGS; each parameter is scaled by its curvature. Linear algebra is limited "
+    "to one thread, because more threads make small matrices slower. This is done once per fit, so "
     "its share is large only in short fits."
 )
 _LATTICES = (

@@ -27,7 +27,7 @@ test("every sample is counted once, also if branches are left out", () => {
   assert.equal(leastFor(ORDERS, all, 2), 2);
 });
 
-test("items that are not kept are passed over", () => {
+test("items that are not kept are skipped", () => {
   const root = buildTree(ORDERS, (item) => item !== 0);
   assert.deepEqual(
     root.children.map((c) => [c.item, c.count]),

@@ -14,7 +14,7 @@ const MEANING = {
     "explain the data equally well with another order.",
   evidence:
     "The evidence is how much better this order fits the data than the opposite order, in nats. " +
-    "Below about 2 nats the data cannot tell, however certain the model seems.",
+    "Below about 2 nats the data cannot tell, even if the model seems certain.",
   range:
     "A model can be sure of an order that the data do not determine. So the fit also looked for " +
     "other models that explain the data almost equally well (within 2 nats of the best one). " +
