@@ -50,7 +50,7 @@ MIXED = 1.05
 
 
 def draw_theta(prior, n, rng):
-    """Draw theta from the prior, by the quantile function of its shape; draw its scale if learned."""
+    """Draw theta from the prior by the quantiles of its shape; a learned scale is drawn first."""
     z = rng.standard_normal((n, n))
     scale = prior.scale
     if isinstance(scale, LearnedScale):
