@@ -91,7 +91,7 @@ def checked_out(names: Sequence[str], root: Path, folder: Path) -> Iterator[dict
 
 
 def environment(revision: Revision) -> dict[str, str]:
-    """Return environment variables: `import sequela` finds the revision, and uses one thread."""
+    """Return the environment variables of a process that imports this revision, on one thread."""
     # Keep compiled code with the sources of its revision, so that each compiles once.
     dropped = {"NUMBA_CACHE_DIR", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "SLURM_CPUS_PER_TASK"}
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
@@ -103,7 +103,7 @@ def environment(revision: Revision) -> dict[str, str]:
 
 def run(revision: Revision, *arguments: str) -> Run:
     """Run a task of compare_cases in a new process and return its result."""
-    # -P: do not put the folder of the script on the path of modules.
+    # -P: Python must not search for modules in the folder of the script.
     command = [sys.executable, "-P", compare_cases.__file__, *arguments]
     start = time.perf_counter()
     try:
@@ -123,7 +123,7 @@ def run(revision: Revision, *arguments: str) -> Run:
         raise RunError(words[-1])
     found: Run = {"wall": wall, **json.loads(done.stdout.splitlines()[-1])}
     if not Path(found["package"]).is_relative_to(revision.folder.resolve()):
-        raise SystemExit(f"{revision.name} ran another sequela, that of {found['package']}")
+        raise SystemExit(f"{revision.name} ran another sequela, from {found['package']}")
     return found
 
 
@@ -143,7 +143,7 @@ def write_data(sides: Mapping[str, Revision], folder: Path, needed: set[str]) ->
     if "glioblastoma.npz" not in needed or not source.is_dir():
         return
     samples = folder / "glioblastoma.npy"
-    # The first revision, the base, writes the samples. If it cannot read them, the other does.
+    # The first revision, the base, writes the samples. If it fails, the other one writes them.
     for revision in sides.values():
         with contextlib.suppress(RunError):
             run(revision, "glioblastoma", str(source), str(samples))

@@ -177,9 +177,8 @@ CASES = {
 def measure(case: Case, folder: Path, measurements: int = MEASUREMENTS) -> dict[str, Any]:
     """Return the wall and CPU seconds, the memory and the result of one call.
 
-    The times are the shortest ones of several measurements.
-
-    With 0 measurements the function is called once, so that compiled code is in the cache.
+    The times are the shortest ones of several measurements. With 0 measurements, the function is
+    called only once, so that compiled code is in the cache.
     """
     work = case.prepare(folder / case.needs)
     found = work()

@@ -55,7 +55,10 @@ def write_csv(path: Path, X: np.ndarray) -> None:
 
 
 def write_samples(path: Path, X: np.ndarray, seed: int = 1) -> None:
-    """Write samples, and a theta with their item frequencies that is as sparse as a fitted one."""
+    """Write samples, and a theta that is as sparse as a fitted one.
+
+    Its base rates follow from the item frequencies of the samples.
+    """
     rng = np.random.default_rng(seed)
     share = np.clip(X.mean(axis=0), 0.5 / len(X), 1.0 - 0.5 / len(X))
     shape = (X.shape[1], X.shape[1])
@@ -65,6 +68,6 @@ def write_samples(path: Path, X: np.ndarray, seed: int = 1) -> None:
 
 
 def write_table(path: Path, table: Path) -> None:
-    """Write the samples of a CSV file with ids in the first column and 0 or 1 in the others."""
+    """Read a CSV file (ids in the first column, then 0 or 1), and write it with `write_samples`."""
     rows = np.loadtxt(table, delimiter=",", dtype=str, skiprows=1, comments=None)
     write_samples(path, rows[:, 1:].astype(int) == 1)

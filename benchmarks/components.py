@@ -90,7 +90,7 @@ def values():
 
 
 what = values if case == "values" else fit
-# Compiled code is loaded beforehand.
+# Load compiled code before the measurement.
 if case == "values":
     what()
 else:
@@ -161,7 +161,7 @@ def main() -> None:
     base = sys.argv[1]
     data = data_folder()
     if data is None:
-        sys.exit("the data are not there; see benchmarks/datasets.py")
+        sys.exit("the real data were not found; set SEQUELA_DATA to their folder")
     with tempfile.TemporaryDirectory() as temporary:
         before, work = prepare(base, Path(sys.argv[2] if len(sys.argv) > 2 else temporary))
         old = {}

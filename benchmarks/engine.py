@@ -86,7 +86,7 @@ def gemm_peak():
 
 
 def thetas(rng, base):
-    """Return the two kinds of theta: the paper's random start, and one as sparse as a fit."""
+    """Return a dense theta (the random start of the paper), and one as sparse as a learned one."""
     n = base.size
     dense = rng.uniform(-0.2, 0.2, (n, n))
     sparse = np.where(rng.random((n, n)) < 0.0045, rng.normal(0.0, 1.0, (n, n)), 0.0)
@@ -160,7 +160,7 @@ def same_error(frame):
     """Measure the error of the gradient of each sampler after the same time, on one thread.
 
     The reference is a long run of relocation. Therefore a chain that does not move has a large
-    error, and not only a small variance. The error decreases with the square root of time. So the
+    error, although its variance is small. The error decreases with the square root of time. So the
     ratio of the squared errors is the ratio of the work for the same error (a lower bound if a
     chain does not move).
     """
@@ -254,7 +254,7 @@ def touch_everything():
 
 
 def memory_of_one_lattice():
-    """Return the peak memory for a set of 20 of 100 items minus that for 2 items, in MB."""
+    """Return how much more peak memory a set of 20 items needs than one of 2 items, in MB."""
     code = (
         "import sys, numpy as np, resource\n"
         "from sequela.likelihood import Likelihood\n"
@@ -288,7 +288,7 @@ def table(title, rows):
 
 
 def measure_start_up_again():
-    """Measure the start-up times again; other work on the machine disturbs them most."""
+    """Measure only the start-up times again, because other work disturbs them most."""
     result = json.loads(RESULTS.read_text())
     result["start-up"] = start_up()
     table("start-up", [result["start-up"]])

@@ -55,7 +55,10 @@ def row(name, X, aim, **options):
 
 
 def real_data(folder):
-    """Fit the real data sets; "aim, s" is the target of the time, if there is one."""
+    """Fit the real data sets; return rows, peak memory in MB, and seconds of a cross-validation.
+
+    "aim, s" in a row is the target of the time, if there is one.
+    """
     frame = glioblastoma(folder)
     few = {n: frame.iloc[:, :n][frame.iloc[:, :n].sum(axis=1) <= 20] for n in (50, 100)}
     schill = pd.read_csv(folder / "gbm" / "schill20.csv")

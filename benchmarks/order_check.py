@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.order_check`` learns glioblastoma models with 20 and 50 items and the model
 of the built-in samples, with the penalty and the five starts of ``sequela fit``, and then checks
-the orders with the default options. Both use one thread. Times depend on the machine and on what
-else runs there. So the ratio of the two is the number to look at.
+the orders with the default options. The fit and the check use one thread. Times depend on the
+machine and on its other work, so compare the ratio of the two times and not the times themselves.
 """
 
 from __future__ import annotations

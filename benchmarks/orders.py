@@ -15,9 +15,10 @@ slope.
     python -m benchmarks.orders -o FOLDER [--sets 60]
     python -m benchmarks.orders -o FOLDER --summary
 
-Log loss is per sample and pair, in nats (a coin has 0.693). A decision is right if the item that a
-method puts first arrives first in more than half of the sequences of the true model. Standard
-errors are computed over data sets. The first command resumes a run in the same folder.
+Log loss is per sample and pair, in nats (a random guess has 0.693). A decision is right if the item
+that a method puts first has, under the true model, a probability above 0.5 to come first, averaged
+over the samples with both items. Standard errors are computed over data sets. The first command
+resumes a run in the same folder.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from pathlib import Path
 import numpy as np
 
 RESULTS = Path(__file__).parent / "results" / "orders.json"
-# Numbers of items and samples. With few samples, the log loss of even the true model is hardly
-# better than that of a coin.
+# Numbers of items and samples. With few samples, the log loss of the true model itself is hardly
+# better than that of a random guess.
 SMALL = [(6, 300), (8, 200), (6, 600), (8, 400), (10, 300)]
 LARGE = [(10, 1000), (12, 600), (15, 500), (8, 2000), (12, 1000)]
 SIZES = [size for both in zip(SMALL, LARGE, strict=True) for size in both]
@@ -56,7 +57,7 @@ def truth(seed):
 
 
 def sample_orders(theta, data):
-    """Return P(a before b), averaged over the samples with both items, and their number."""
+    """Return P(a before b), averaged over the samples with both items, and the number of these."""
     from sequela.kernels.sample_orders import sum_sample_orders
     from sequela.observation import Exponential
     from sequela.posteriors.priors import as_prior
@@ -123,7 +124,7 @@ def ratio(numerator, denominator, groups):
 
 
 def summarise(records):
-    """Return log loss and share of right decisions of each method, and their differences."""
+    """Return log loss and share of right decisions per method, and the gaps to the posterior."""
     from scipy.optimize import minimize_scalar
     from scipy.special import expit
 
@@ -182,7 +183,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--sets", type=int, default=60)
-    parser.add_argument("--summary", action="store_true", help="only write the results")
+    parser.add_argument(
+        "--summary", action="store_true", help="run nothing; summarise and write the results"
+    )
     options = parser.parse_args()
     options.output.mkdir(exist_ok=True, parents=True)
     if not options.summary:

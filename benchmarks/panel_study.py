@@ -41,7 +41,7 @@ def true_theta(rng: np.random.Generator) -> np.ndarray:
 
 
 def panel_study(samples: int) -> tuple[np.ndarray, Dataset, Dataset]:
-    """Return theta, simulated samples, and the same samples without the cells outside of panels."""
+    """Return theta, simulated samples, and these samples with missing cells outside of panels."""
     rng = np.random.default_rng(1)
     theta = true_theta(rng)
     data = simulate(theta, samples, random_state=2).to_dataset().without_times()

@@ -3,9 +3,9 @@
 Each process imports its package, reads a table of 20 items and fits it. The programs are two
 revisions of sequela, which are checked out as in `benchmarks.compare`, and mhn in its own
 environment. This environment is created on first use and needs a C compiler
-(`benchmarks.peers.environments`). The programs run in turn, on one thread, after a first run of
-each. CPU time and peak memory are those that Linux reports. A run that is called "cold" starts with
-an empty cache of compiled kernels.
+(`benchmarks.peers.environments`). The programs run in turn, on one thread. The first run of each is
+not counted. CPU time and peak memory are those that Linux reports. A run that is called "cold"
+starts with an empty cache of compiled kernels.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def spent(command: Sequence[str], environment: Mapping[str, str]) -> tuple[float
 def commands(
     sides: Mapping[str, compare.Revision], table: Path, peer: Path | None
 ) -> dict[str, tuple[list[str], dict[str, str]]]:
-    """Return command and environment of every program."""
+    """Return the command and the environment variables of every program."""
     given = [str(table), str(PENALTY)]
     found = {
         side: ([sys.executable, "-P", "-c", OURS, *given], compare.environment(revision))
@@ -114,7 +114,7 @@ def measure_cold(
 
 
 def lines(found: Mapping[str, Sequence[tuple[float, float]]]) -> list[str]:
-    """Return the table: median CPU seconds and memory, and their ratio to those of base."""
+    """Return the table: median CPU seconds and memory, and their ratios to the values of base."""
 
     def medians(name: str) -> tuple[float, float]:
         seconds, megabytes = zip(*found[name], strict=True)
@@ -156,7 +156,9 @@ def main(given: Sequence[str] | None = None, root: Path = compare.ROOT) -> None:
     parser.add_argument("base", help="the revision to compare with")
     parser.add_argument("head", nargs="?", default="HEAD", help="the other revision (HEAD)")
     parser.add_argument("--repeats", type=int, default=9, help="number of runs of each program (9)")
-    parser.add_argument("--table", type=Path, help="samples to fit instead of simulated ones")
+    parser.add_argument(
+        "--table", type=Path, help="table of samples to fit (default: simulated samples)"
+    )
     parser.add_argument("--no-mhn", action="store_true", help="leave mhn out")
     parser.add_argument("--cold", action="store_true", help="also measure with an empty cache")
     asked: Any = parser.parse_args(given)

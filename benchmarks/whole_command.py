@@ -87,8 +87,8 @@ print(json.dumps({"samples": some.n_samples, "tables": found}))
 def panel_theta(interactions: int = 50, seed: int = 1) -> np.ndarray:
     """Return a sparse theta that resembles a learned one: frequent items act on frequent items.
 
-    Log base rates are normal, and seven of ten interactions are positive; both are drawn with
-    `seed`.
+    Log base rates are normal, and an interaction is positive with probability 0.7. All are drawn
+    with `seed`.
     """
     rng = np.random.default_rng(seed)
     base = np.sort(rng.normal(-2.8, 1.0, ITEMS))[::-1]
@@ -103,7 +103,7 @@ def panel_theta(interactions: int = 50, seed: int = 1) -> np.ndarray:
 
 
 def panel_cohort(samples: int = SAMPLES) -> pd.DataFrame:
-    """Return a table of samples of this theta; a few of them are observed late."""
+    """Return a table of samples drawn with `panel_theta`; a few of them are observed late."""
     import sequela
 
     labels = [f"item {k + 1}" for k in range(ITEMS)]
@@ -153,8 +153,10 @@ def compare(base: str, table: Path, model: Path, every: int, folder: Path) -> di
 def main() -> None:
     """Measure, print and write the results."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--base", help="revision to compare the tables with")
-    parser.add_argument("--every", type=int, default=20, help="compare on every N-th sample (20)")
+    parser.add_argument("--base", help="older revision, to compare the times of the tables")
+    parser.add_argument(
+        "--every", type=int, default=20, help="use every N-th sample in this comparison (20)"
+    )
     parser.add_argument("--penalty", type=float, default=0.01)
     parser.add_argument("--samples", type=int, default=SAMPLES)
     given = parser.parse_args()

@@ -37,10 +37,10 @@ html_css_files = ["site.css"]
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 1800  # seconds per cell: the first one may compile
-# Notices of progress and of compilation depend on the speed of the machine.
+# Leave out notices of progress and of compilation: they depend on the speed of the machine.
 nb_output_stderr = "remove"
 
-# Quotes and ellipses, but no dashes: an option such as --json must stay as it is.
+# Convert quotes and ellipses, but not dashes: an option such as --json must stay as it is.
 smartquotes_action = "qe"
 
 html_theme = "furo"
@@ -61,7 +61,8 @@ python_maximum_signature_line_length = 88
 # scikit-learn adds these methods to a class. Their text links to the manual of scikit-learn.
 autodoc_default_options = {"exclude-members": "set_fit_request, set_score_request"}
 
-# For -n: types in signatures belong to other packages, or to modules that may move.
+# Names that `sphinx-build -n` must not report as missing: types in signatures belong to other
+# packages, or to modules that may move.
 nitpick_ignore_regex = [("py:(class|data|exc)", ".*"), ("py:obj", r"(?!sequela\.).*")]
 
 

@@ -1,7 +1,8 @@
-// Builds the page that the Python package carries: node build.mjs, after npm ci.
+// Builds the page that the Python package contains. Run npm ci first, then node build.mjs.
 //
-// Writes page.js, page.css, LICENSES.txt and page.json (sizes, and the checksum of the sources from
-// which a test sees whether the committed bundle is up to date) to src/sequela/report/page.
+// Writes page.js, page.css, LICENSES.txt and page.json to src/sequela/report/page. page.json has the
+// versions of the packages, and the checksum of the sources, with which a test checks that the
+// committed bundle is up to date.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
@@ -21,7 +22,7 @@ function filesBelow(folder) {
     .sort();
 }
 
-/** Return the SHA-256 of the sources: of each path and its content. */
+/** Return the SHA-256 of the paths and contents of all sources. */
 function sourceChecksum() {
   const hash = createHash("sha256");
   const files = [...filesBelow(join(here, "src")), join(here, "package-lock.json")];

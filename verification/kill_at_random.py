@@ -9,7 +9,7 @@ are done, the next fit begins with an empty folder.
 
 The script prints one line per kill: seconds after the start of the process, size of the checkpoint,
 number of finished starts (or why the checkpoint cannot be read), and the number of temporary files
-that kills during a write have left. It exits with 1 if any result differs.
+that are left because a kill interrupted a write. It exits with 1 if any result differs.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def verify(kind: str, kills: int, folder: Path, chance: random.Random) -> bool:
             process = begin(kind, checkpoint, result)
             while process.poll() is None and stamp(checkpoint) == before:
                 time.sleep(0.002)
-            # Moments between two writes, and during a write.
+            # The kill can come between two writes or during a write.
             until = time.monotonic() + chance.uniform(0.0, 0.3)
             while process.poll() is None and time.monotonic() < until:
                 time.sleep(0.0005)

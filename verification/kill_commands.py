@@ -52,7 +52,8 @@ _STEP = re.compile(r"sequela: (.+) \.\.\.")
 _SAVED = "work, saved at least once"
 _DATES = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.+]+")
 MOST_SIGNALS = 3
-# Commands save every half minute by default. The commands of this script end before that.
+# By default, commands save every half minute, but the commands of this script end earlier. So
+# FITTING and SAMPLING save more often.
 _MAIN = "\nfrom sequela.cli import main\nmain(prog_name='sequela')"
 SEQUELA = (sys.executable, "-c", _MAIN)
 FITTING = (
@@ -105,7 +106,7 @@ class Command:
 
 
 def _content(path: Path) -> bytes:
-    """Return the content of a result that must be the same, without the measured seconds."""
+    """Return the part of a result that must be the same in every run, without dates and seconds."""
     if path.suffix == ".json":
         return json.dumps(json.loads(path.read_text())["result"]).encode()
     if path.suffix == ".html":
@@ -237,7 +238,7 @@ def leftovers(folder: Path) -> list[str]:
 
 
 class Steps:
-    """Which steps a process has announced in its log, and when."""
+    """The steps that a process has announced in its log, each with its time."""
 
     def __init__(self, folder: Path, saves: str = "") -> None:
         self.log = folder / "log.txt"
@@ -262,7 +263,7 @@ class Steps:
             return file.read().decode(errors="replace").splitlines()
 
     def look(self) -> str:
-        """Read the log; return the step under way."""
+        """Read the log, and return the step that the process is in."""
         lines = self._new_lines()
         known = {name for name, _ in self.seen}
         if _SAVED not in known and self.saved() != self.before:
@@ -276,7 +277,7 @@ class Steps:
 
 @dataclass
 class Moment:
-    """When a signal is sent: at a time, at a time within a step, or in the middle of a write."""
+    """When a signal is sent: at any time, at a time within a step, or while a file is written."""
 
     kind: str
     seconds: float
@@ -424,7 +425,7 @@ class Trial:
         moment: Moment,
         bad: list[str],
     ) -> bool:
-        """Send a signal, and look at what is left; return whether the command ended well."""
+        """Send a signal, check what is left, and return whether the command ended with code 0."""
         number = self.chance.choice(SIGNALS)
         step = steps.look()
         os.kill(process.pid, number)

@@ -118,7 +118,7 @@ def compare(seed: int) -> list[dict[str, object]]:
 
 
 def main(count: int = 12) -> None:
-    """Print the mean errors of each way, with standard errors over the data sets."""
+    """Print the mean errors of each way to learn the model, with standard errors over data sets."""
     rows: list[dict[str, object]] = []
     for seed in range(count):
         rows += compare(seed)

@@ -68,7 +68,11 @@ def draw(
     end: Draw | None,
     omega: NDArray[np.float64] | None = None,
 ) -> Orders:
-    """Draw orders step by step, until a given time or with a rate that depends on the state."""
+    """Draw orders step by step.
+
+    `end` draws the observation time. With None, a sample is observed at the rate exp(sum of `omega`
+    over its items).
+    """
     base = np.diagonal(theta)
     effects = theta - np.diag(base)
     drawn = []
@@ -230,10 +234,10 @@ def _total(rows: list[dict[str, Any]], column: str) -> int:
 
 
 def _counted(rows: list[dict[str, Any]], whole: str, part: str) -> tuple[str, str]:
-    """Return the total of column `whole`, and the share of column `part` in it.
+    """Return the total of column `whole`, and the share of it that column `part` has, as texts.
 
-    The standard error is computed over data sets, because the pairs of a data set are not
-    independent.
+    The standard error of the share is computed over data sets, because the pairs of a data set are
+    not independent.
     """
     sizes = np.array([int(row[whole]) for row in rows], dtype=np.float64)
     parts = np.array([int(row[part]) for row in rows], dtype=np.float64)

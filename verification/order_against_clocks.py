@@ -1,6 +1,6 @@
-"""How many clock items do a posterior and a fit need to find the right order? (Fig. 2, paper.)
+"""How many clock items do a posterior and a fit need to find the right order?
 
-The data are the synthetic data of the paper's second figure: 500 samples of two or five items that
+The data are the synthetic data of Figure 2 of the paper: 500 samples of two or five items that
 interact, and of 200 clock items. The script chooses m clock items at random, a few times for each
 m. It infers the order of the pairs with a strong effect: item1 before item2, and with five items
 also item4 before item5. The order is inferred by `sequela.posterior` with its default prior, and by
@@ -47,7 +47,10 @@ def table(name: str) -> pd.DataFrame:
 
 
 def some_clocks(frame: pd.DataFrame, m: int, choice: int) -> Dataset:
-    """Return the items with m random clock items; a larger m includes those of a smaller m."""
+    """Return the interacting items and m random clock items.
+
+    For the same `choice`, a larger m includes the clock items of a smaller m.
+    """
     clocks = [c for c in frame.columns if c.startswith("clock")]
     chosen = np.random.default_rng(choice).permutation(clocks)[:m]
     items = [c for c in frame.columns if c.startswith("item")]
@@ -81,7 +84,7 @@ def infer(data: Dataset, pairs: list[tuple[str, str]], seed: int) -> dict:
 
 
 def tasks():
-    """Return the names of all tasks, the fastest first."""
+    """Yield (kind, number of clock items, choice or seed) of all tasks, the fastest first."""
     yield from (("alone", 0, seed) for seed in range(SEEDS))
     for choice in range(CHOICES):
         for name in ("two", "five"):

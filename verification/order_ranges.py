@@ -29,7 +29,7 @@ from sequela.questions import order_ranges
 RESULTS = Path(__file__).parent / "results"
 SIZES = [(5, 200), (10, 400), (20, 400), (8, 1000), (10, 200), (15, 1000), (12, 400), (20, 200)]
 EDGES = [-np.inf, 0.0, 0.5, 1.0, 2.0, 4.0, np.inf]
-# Simulated probabilities and interpolated ends have errors of about this size.
+# Simulated probabilities, and ends of ranges that are interpolated, have errors of about this size.
 SLACK = 0.01
 
 

@@ -73,7 +73,7 @@ def metropolis(counts, iterations, rng):
     width = np.full(POWERS.size, 0.5)
     kept = []
     for t in range(iterations):
-        # A few coordinates at a time: a move of all of them would hardly ever be accepted.
+        # Move a few coordinates at a time, because a move of all would hardly ever be accepted.
         chosen = rng.random((size, N, N)) < rng.choice([0.04, 0.12, 0.4])
         step = rng.standard_normal((size, N, N)) * np.tile(width, LADDERS)[:, None, None]
         proposed = theta + chosen * step * np.exp(rng.normal(0.0, 0.7))

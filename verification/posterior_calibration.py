@@ -42,15 +42,15 @@ PRIORS = {
 }
 RESULTS = Path(__file__).parent / "results"
 RANKS = 20
-# Items, samples, and sweeps per draw. Few tables are large, because these take the most time.
+# (items, samples, sweeps per draw) of a data set. Few are large, because these take the most time.
 SMALL = [(5, 100, 3), (5, 300, 3), (5, 1000, 3), (6, 200, 3), (5, 500, 3), (8, 200, 2), (7, 300, 2)]
 LARGE = [(12, 200, 2), (20, 100, 2), (10, 400, 2)]
-# R-hat up to this value counts as converged, because ranks need only 19 draws.
+# An R-hat of at most this value counts as converged here, because ranks need only 19 draws.
 MIXED = 1.05
 
 
 def draw_theta(prior, n, rng):
-    """Draw theta from the prior by the quantiles of its shape; draw a learned scale first."""
+    """Draw theta from the prior by the quantiles of its shape; a learned scale is drawn first."""
     z = rng.standard_normal((n, n))
     scale = prior.scale
     if isinstance(scale, LearnedScale):
@@ -175,8 +175,8 @@ def share_right(calls, low, high):
     """Summarise the orders whose stated probability is in an interval.
 
     Return the number of pairs, the mean stated probability, the share of right orders and its
-    standard error. Each order counts by the number of samples that have both items. Orders of one
-    data set are not independent, so the error is that of a ratio over data sets.
+    standard error. Each order is weighted by the number of samples that have both items. Orders of
+    one data set are not independent, so the standard error is computed over data sets.
     """
     inside = calls[(calls[:, 0] >= low) & (calls[:, 0] < high)]
     if not len(inside):

@@ -43,7 +43,7 @@ MOST_DRAWS = 20_000
 
 
 def cascade():
-    """Return 2,300 samples of 12 items: a cascade of three, and one item that slows all others."""
+    """Return 2,300 samples of 12 items, of which three are a cascade and one slows all others."""
     rng = np.random.default_rng(7)
     theta = np.diag(rng.uniform(-2.5, -0.5, 12))
     for first, second in ((0, 1), (1, 2), (4, 5)):
@@ -142,7 +142,7 @@ def log_density(q, problem):
 
 
 def sample_nuts(data, prior, seed, draws=1000):
-    """Sample the same posterior by plain NUTS, and return the same measures of the run."""
+    """Sample the same posterior by plain NUTS, and return the same measures as `sample`."""
     import nutpie
     from nutpie.compiled_pyfunc import from_pyfunc
 
@@ -209,7 +209,7 @@ def main():
     parser.add_argument("--summary", action="store_true")
     options = parser.parse_args()
     options.output.mkdir(exist_ok=True, parents=True)
-    # `log_density` is written for Laplace priors only.
+    # NUTS is run only with Laplace priors, because `log_density` has no other prior.
     samplers = {"sequela": sample} | ({"NUTS": sample_nuts} if options.nuts else {})
     for table in [] if options.summary else options.only:
         for prior in options.prior:

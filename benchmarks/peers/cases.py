@@ -124,7 +124,7 @@ def _simulated(kind: str, n: int, N: int, interactions: int) -> Case:
 
 
 def dense_theta(X: np.ndarray, seed: int = 1) -> np.ndarray:
-    """Return the paper's random start around the frequencies: a theta without zeros."""
+    """Return a theta without zeros: random interactions, and base rates from item frequencies."""
     n = X.shape[1]
     # In the samples that a tool gets, an item may be in no sample or in every sample.
     share = (X.sum(axis=0) + 0.5) / (len(X) + 1.0)

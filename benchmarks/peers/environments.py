@@ -1,4 +1,4 @@
-"""Install each peer in its own environment. A failed installation is recorded, and is no error."""
+"""Install each peer in its own environment. A failed installation is recorded; the run goes on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Peer:
     Attributes
     ----------
     name, package : str
-        Our name, and the name in the package index.
+        Name in this benchmark, and name in the package index.
     before : tuple of int
         The first version of Python that it does not support.
     compiles : bool
@@ -49,7 +49,7 @@ PEERS = [
 
 
 def python_of(places: Places, name: str) -> Path:
-    """Return the interpreter of an environment, which need not exist."""
+    """Return the path of the interpreter of an environment, also if it does not exist."""
     return places.cache / "envs" / name / "bin" / "python"
 
 
@@ -113,7 +113,7 @@ def _install(places: Places, peer: Peer) -> tuple[str, str, str]:
 
 
 def _run(step: list[str]) -> str:
-    """Run a step; return the error message, or nothing if it succeeded."""
+    """Run a step; return the error message, or an empty text if it succeeded."""
     environment = {**os.environ, "INSTALL_MHN_NO_CUDA": "1"}
     environment.pop("PYTHONPATH", None)
     try:
@@ -130,7 +130,7 @@ def _run(step: list[str]) -> str:
 
 
 def find_python(before: tuple[int, int]) -> str | None:
-    """Return an interpreter older than a version: this one, or one on the path."""
+    """Return an interpreter older than a version (this one, or one on the path), or None."""
     if sys.version_info[:2] < before:
         return sys.executable
     for minor in range(before[1] - 1, 10, -1):
@@ -148,7 +148,7 @@ def usable(places: Places, name: str) -> dict[str, Any] | None:
 
 
 def installation(places: Places, name: str) -> dict[str, Any]:
-    """Return the record of an installation, or a record that there is none."""
+    """Return the record of an installation, or a record with the status "missing"."""
     state = _state(places, name)
     if state.exists():
         found: dict[str, Any] = json.loads(state.read_text())

@@ -122,7 +122,7 @@ def _objective_against_time(found: dict[str, Any]) -> Any:
             best = max(value for _, value in [*ours, *curve])
             _gap(ax, row["tool"], curve, best, TITLES[row["tool"]])
             if row["tool"] == "mhn":
-                # Our fit to the samples of mhn; a fit to all samples is close to it.
+                # Draw only our fit to the samples of mhn; a fit to all samples is close to it.
                 _gap(ax, OURS, ours, best, TITLES[OURS])
                 ax.set_title(row["title"])
         ax.set(xscale="log", yscale="log", xlabel="time, s")
@@ -157,6 +157,6 @@ def _growth(found: dict[str, Any]) -> Any:
 
 
 def _proportional(ax: Any, rows: list[dict[str, Any]], key: str) -> None:
-    """Draw a line on which times are proportional to the size, through the first gradient time."""
+    """Draw, through the time of the first gradient, the line of times proportional to the size."""
     x = np.array([rows[0][key], rows[-1][key]], dtype=float)
     ax.plot(x, rows[0]["gradient, s"] * x / x[0], color="0.7", linewidth=0.8, label="in proportion")

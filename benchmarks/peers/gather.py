@@ -21,7 +21,7 @@ _OURS = (plans.OURS, plans.ONE_THREAD)
 
 
 def gather(places: Places) -> dict[str, Any]:
-    """Return all values of a report, as plain numbers and texts."""
+    """Return all values of a report, as numbers and texts that JSON can store."""
     fits = {record["name"]: record for record in places.all("fit")}
     scores = {record["name"]: record for record in places.all("score")}
     profiles = {record["name"]: record for record in places.all("profile")}
@@ -47,7 +47,7 @@ def gather(places: Places) -> dict[str, Any]:
 
 
 def _run(places: Places, fits: dict[str, Any]) -> dict[str, Any]:
-    """Return the machine, the dates and the versions of the records."""
+    """Return how the records were made: machines, dates, limits, versions and installations."""
     versions: dict[str, dict[str, str]] = {}
     for record in fits.values():
         tool = plans.OURS if record["tool"] in (*_OURS, plans.PAPER) else record["tool"]
@@ -122,7 +122,7 @@ def side_by_side(fits: dict[str, Any], scores: dict[str, Any]) -> list[dict[str,
 
 
 def _same(fits: dict[str, Any], fit: dict[str, Any]) -> dict[str, Any]:
-    """Return our fit to the samples of a peer that produced no theta."""
+    """Return our fit to all samples, if a peer without a theta used all samples; else nothing."""
     found = fits.get(plans.Job(fit["case"], plans.OURS).name, {})
     return found if found.get("N") == fit["N"] else {}
 
@@ -137,7 +137,7 @@ def _ratio(theirs: float | None, ours: float | None) -> float | None:
 
 
 def _ours(fits: dict[str, Any], scores: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return our fits to all samples, and the samples that no other tool could use."""
+    """Return one row per fit of sequela to all samples, with the peers that finished this fit."""
     rows = []
     for name, fit in fits.items():
         if fit["tool"] != plans.OURS or fit["same as"] or fit.get("seconds") is None:

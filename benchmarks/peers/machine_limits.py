@@ -12,8 +12,8 @@ from sequela import Budget, Likelihood
 
 # Number of bytes to copy, larger than any cache.
 _COPY_BYTES = 1 << 28
-# Number of sets of each size per call. Work that is done once per call (the exponentials of theta,
-# the plan of blocks) is not part of the kernel, and fits have hundreds of sets.
+# Number of sets of each size per call. With several sets, the work that is done once per call (the
+# exponentials of theta, the plan of blocks) takes a small share of the time, as in fits.
 _SETS = {12: 128, 15: 16, 18: 4, 20: 2}
 
 
@@ -43,9 +43,9 @@ def kernel(found: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the times of the exact kernel for sets of k items, and the limits of the machine.
 
     A value and gradient for a theta without zeros needs 6 n 2^k operations in matrix products, and
-    writes and reads three numbers per state. The larger of the two times is the lower limit; the
-    time of the kernel is given as a multiple of it. The recursion over subsets needs about
-    10 k 2^k more operations, which matter if n is small.
+    writes and reads three numbers per state. The lower limit of the time is the larger of the times
+    that these two need. The time of the kernel is given as a multiple of this limit. The recursion
+    over subsets needs about 10 k 2^k more operations, which matter if n is small.
     """
     peak = found["GEMM, one thread, GFlop/s"] * 1e9
     rng = np.random.default_rng(0)

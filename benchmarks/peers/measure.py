@@ -90,10 +90,10 @@ def _one(places: Places, job: Job, case: Case | None, limit: float) -> dict[str,
         return {**_about(job, case, case.X), "status": "not possible", "message": why}
     X = case.up_to(largest)
     if job.same_as and len(X) == len(case.X) and job.tool == plans.OURS:
-        # The peer can use all samples, so the measurement with all samples is the same.
+        # The peer can use all samples, so the fit of sequela to all samples is the same job.
         other = places.read("fit", plans.Job(job.case, job.tool).name)
         if other:
-            print("skipped, because the peer uses all samples, which sequela was fitted to already")
+            print("skipped: the peer uses all samples, and sequela was fitted to them already")
             return None
     folder = places.thetas(job.name)
     options = {"task": "learn", "limit": limit, "penalty": PENALTY, **job.worker_options()}

@@ -50,7 +50,7 @@ class Job:
 
     @property
     def name(self) -> str:
-        """The name of the record. If the job uses the samples of a peer, it contains this peer."""
+        """The name of the record. It includes the peer whose samples are used, if there is one."""
         return f"{self.case}--{self.tool}" + (f"--as-{self.same_as}" if self.same_as else "")
 
     def worker_options(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def mhn_seconds(sizes: np.ndarray, n: int, measured: dict[str, float]) -> np.nda
 
 
 def largest_for_mhn(X: np.ndarray, measured: dict[str, float], limit: float) -> int:
-    """Return the largest set size for which mhn should finish within the limit."""
+    """Return the largest set size with which mhn is predicted to finish within the limit."""
     sizes = np.sort(X.sum(axis=1).astype(float))
     spent = MHN_EVALUATIONS * np.cumsum(mhn_seconds(sizes, X.shape[1], measured))
     beyond = sizes[spent > limit]

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 _SECONDS = 6.0
 _RATE = 200
 _MOST_SECONDS = 600
-# Number of gradients after the first. It is larger if a gradient is short, so that gradients
-# dominate the count.
+# Number of counted gradients after the first one, for each n. It is larger if a gradient is short,
+# so that gradients dominate the count.
 _COUNTED = {20: 50, 100: 5, 410: 1}
 # Number of items of the set for the profile of the kernel.
 _INSIDE = 15
@@ -44,7 +44,7 @@ _WRAPPERS = ("sequela/support/jit.py", "sequela/support/threads.py")
 
 
 def profile(places: Places, *, quick: bool = False) -> None:
-    """Measure limits and kernel, profile fits, count instructions; write a record of each."""
+    """Measure limits and kernel, profile fits, and count instructions; write all records."""
     places.forget(("profile",))
     found = limits()
     print(", ".join(f"{name}: {value:.1f}" for name, value in found.items()))
@@ -104,10 +104,11 @@ def _start(command: list[str], folder: Path, job: dict[str, Any]) -> bool:
 
 
 def count_entries(stacks: list[str], *, lines: bool = False) -> Counter[str]:
-    """Count the samples of each innermost function of sequela, without wrappers.
+    """Count how often each function of sequela, without wrappers, was the innermost one.
 
     A line of `stacks` holds the frames of a stack, outermost first, separated by semicolons, and
-    the number of samples. Compiled code and NumPy count for the function that calls them.
+    how often the profiler saw this stack. Compiled code and NumPy count for the function that calls
+    them.
     """
     found: Counter[str] = Counter()
     for line in stacks:

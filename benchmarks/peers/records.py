@@ -26,7 +26,7 @@ def default_cache() -> Path:
 
 
 def machine() -> str:
-    """Return machine, processor and number of cores, as in every record."""
+    """Return the machine, the processor and the number of cores as text, for every record."""
     return f"{platform.machine()}, {processor()}, {os.cpu_count()} cores, {platform.system()}"
 
 
@@ -54,7 +54,7 @@ class Places:
         return self.results / "records"
 
     def thetas(self, name: str) -> Path:
-        """Return the folder for the other files of a measurement."""
+        """Return the folder for the samples and thetas of a measurement."""
         return self.cache / "thetas" / self.run / name
 
     def write(self, kind: str, name: str, content: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Remarks on the functions that appear in profiles, and on what was done about them.
+"""Remarks on the functions that appear in profiles: what they do, and how they were made faster.
 
 Remarks are found by the name of the function, because the measured shares change from run to run. A
 function without a remark is new in the profile and should be examined.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 _START = (
     "The model without interactions, at which a fit starts. All samples share one grid of times. "
-    "The minimiser is L-BFGS, in units of the curvature of each item. Linear algebra is limited to "
-    "one thread, because more threads make small matrices slower. This is done once per fit, so "
+    "The minimiser is L-BFGS; each parameter is scaled by its curvature. Linear algebra is limited "
+    "to one thread, because more threads make small matrices slower. This is done once per fit, so "
     "its share is large only in short fits."
 )
 _LATTICES = (

@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 WORKERS = Path(__file__).parent / "workers"
 _POLL = 0.1
-# Additional seconds for imports, for the time of a gradient, and for the last iteration.
+# Seconds beyond the limit after which a worker is killed. They are for imports, the measurement of
+# a gradient, and the last iteration.
 GRACE = 120.0
 
 
 def worker_command(places: Places, tool: str) -> list[str]:
-    """Return interpreter and script of a tool."""
+    """Return the command that starts the worker of a tool: its interpreter and its script."""
     if tool in ("mhn", "fastmhn"):
         return [str(python_of(places, tool)), str(WORKERS / f"{tool}_worker.py")]
     return [sys.executable, str(WORKERS / "sequela_worker.py")]

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from benchmarks.peers.records import Places
 
 MOST_EXACT = 20
-# If the score of one theta would take more seconds, fewer set sizes are exact.
+# If exact scoring of one theta would take more seconds, larger sets are sampled.
 _MOST_SECONDS = 12.0
-# Seconds for the scores of all points of a curve over time. If the score of one theta takes more
-# than `_DEAR` seconds, there is no curve. Then earlier thetas are scored only to find when a value
+# Limit of the seconds for scoring all points of a curve over time. If scoring one theta takes more
+# than `_DEAR` seconds, there is no curve, and earlier thetas are scored only to find when a value
 # was reached.
 _CURVE_SECONDS = 40.0
 _DEAR = 6.0
@@ -106,8 +106,8 @@ class Way:
     def __init__(self, places: Places, record: dict[str, Any], judge: Judge) -> None:
         self.folder: Path = places.thetas(record["name"])
         self.steps = trajectory(self.folder)
-        # A step is at most as late as the end of the fit. What a tool does after its last step is
-        # not included in the time of the fit.
+        # A step can be recorded after the end of the fit, because the time of a fit does not
+        # include what a tool does after its last step. Such a step gets the time of the end.
         end = record.get("seconds")
         self.seconds = [min(s["seconds"], end) if end else s["seconds"] for s in self.steps]
         self.judge = judge

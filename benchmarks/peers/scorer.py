@@ -13,7 +13,7 @@ import numpy as np
 
 # Largest number of rates in memory; more are computed in blocks of columns.
 _BLOCK = 1 << 22
-# The index lists of larger lattices are too large to be cached.
+# Lists of subsets are cached for sets of at most this many items. Longer lists are too large.
 _KEPT_LISTS = 12
 
 
@@ -85,7 +85,7 @@ def _count_bits(every: np.ndarray, k: int) -> np.ndarray:
 
 
 def _level(k: int, level: int) -> list[tuple[int, np.ndarray]]:
-    """Return the subsets of one size that contain each item."""
+    """Return, for each item, the subsets of size `level` that contain it."""
     here = _subsets(k)[level]
     return [(b, here[(here >> b & 1).astype(bool)]) for b in range(k)]
 

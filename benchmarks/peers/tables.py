@@ -201,7 +201,7 @@ def phases(rows: list[dict[str, Any]]) -> str:
 
 
 def profiles(found: list[dict[str, Any]]) -> str:
-    """Return the top three entries of every profile, and how they were made faster."""
+    """Return the table of the three largest entries of every profile, with remarks."""
     columns = ["n", "share", "where", "what it does, and how it was made faster"]
     rows = [
         [str(profile["n"]), f"{row['share']:.0%}", f"`{row['entry']}`", remark(row["entry"])]

@@ -6,7 +6,7 @@ import { clean, shortenAll } from "./core/text.js";
 export const FORMAT = "sequela report";
 export const VERSION = 1;
 
-/** Read the payload of a report; raise an error that a person understands. */
+/** Read the payload of a report; throw an error if its format or version is another one. */
 export function readPayload(payload) {
   if (payload.format !== FORMAT) throw new Error("The data of this page are not a sequela report.");
   if (payload.version !== VERSION) {
@@ -25,7 +25,7 @@ export function readPayload(payload) {
     n: labels.length,
     /** Whether the page can compute answers about single sets. */
     computes: model.stop_rate !== null,
-    /** The model, or draws of a posterior, over which answers are averaged; made when needed. */
+    /** The chain of the model, or one chain per draw of a posterior; made when first needed. */
     chains() {
       chains ??= model.draws ? readDraws(model, labels.length) : [oneChain(model)];
       return chains;
@@ -65,7 +65,7 @@ export function readDraws(model, n) {
   });
 }
 
-/** Return the interactions, the strongest first, each with its certainty where that is known. */
+/** Return the interactions, the strongest first, each with its certainty, or null if unknown. */
 function readEdges(model) {
   const sure = model.certainty;
   const edges = model.from.map((from, e) => {
@@ -75,7 +75,7 @@ function readEdges(model) {
       from,
       to: model.to[e],
       effect: model.effect[e],
-      // The probability that the interaction is there, or at least that it has this sign.
+      // The probability that the interaction is present. If it is unknown: that it has this sign.
       certainty: present ?? sign,
       opacity: present !== null ? Math.max(0.12, present) : sign === null ? 1 : Math.max(0.15, 2 * sign - 1),
       positive: sure?.positive?.[e] ?? null,

@@ -73,7 +73,7 @@ test("history and likely orders agree with the sum over all orders", () => {
   });
 });
 
-test("an empty set was observed at an exponential time", () => {
+test("the observation time of an empty set is exponential", () => {
   const chain = someChain(3, 5);
   const total = chain.base.reduce((s, b) => s + Math.exp(b), chain.stopRate);
   const time = timePosterior(chain, []);
@@ -97,13 +97,13 @@ test("mean of the density and mean from the lattice agree", () => {
 test("a fast item and a slow one need panels of very different lengths", () => {
   const chain = makeChain([12, -9], { from: [], to: [], effect: [] }, 1);
   const time = timePosterior(chain, [0, 1]);
-  // The slow item decides: its arrival at rate w, then the observation.
+  // The time depends on the slow item: it arrives at rate w, and then the sample is observed.
   const w = Math.exp(-9);
   const density = (t) => ((1 - Math.exp(-w * t)) * Math.exp(-t) * (1 + w)) / w;
   for (const t of [0.01, 0.5, 2, 6]) close(time.density(t), density(t), 2e-5);
 });
 
-test("next items share what the rates say", () => {
+test("probabilities of next items are proportional to their rates", () => {
   const chain = makeChain([0, Math.log(2), 1], { from: [2], to: [1], effect: [Math.log(3)] }, 1);
   const next = nextItems(chain, [2]);
   assert.deepEqual(

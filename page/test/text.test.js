@@ -5,7 +5,7 @@ import { blend, diverging, sequential } from "../src/core/colours.js";
 import { clean, counted, csv, fitted, integer, number, percent, probability, shorten, shortenAll, textWidth } from "../src/core/text.js";
 import { readPayload } from "../src/data.js";
 
-test("labels become one line without signs that turn the text", () => {
+test("labels become one line without characters that change the direction of text", () => {
   assert.equal(clean("two\nlines"), "two lines");
   assert.equal(clean("a\u202eb\u0000c\u2066"), "a\ufffdb\ufffdc\ufffd");
   assert.equal(clean("x\u2028y"), "x y");
@@ -23,13 +23,13 @@ test("long labels keep their ends", () => {
   assert.deepEqual(shortenAll(["x".repeat(40) + "1", "x".repeat(40) + "1", "y"]).map((t) => t.slice(-2)), ["#1", "#2", "y"]);
 });
 
-test("labels are fitted to the room that there is", () => {
+test("labels are shortened until they fit the room", () => {
   const label = "a label of some length";
   assert.equal(fitted(label, 10, 1000), label);
   assert.ok(textWidth(fitted(label, 10, 60), 10) <= 60);
 });
 
-test("probabilities say neither 0 nor 1 unless they are", () => {
+test("a probability is shown as 0 or 1 only if it is exactly 0 or 1", () => {
   assert.equal(probability(0.999), ">0.99");
   assert.equal(probability(0.001), "<0.01");
   assert.equal(probability(1), "1.00");
@@ -41,7 +41,7 @@ test("probabilities say neither 0 nor 1 unless they are", () => {
   assert.equal(counted(1, "sample"), "1 sample");
 });
 
-test("tables hold nothing that a spreadsheet would run", () => {
+test("saved tables contain nothing that a spreadsheet would run", () => {
   const text = csv(["a", "b"], [["=1+1", 'say "x", y'], [0.5, null], ["@x", NaN], ["'plain", " -2"]]);
   assert.equal(text, `a,b\n'=1+1,"say ""x"", y"\n0.5,\n'@x,\n'plain,' -2\n`);
 });

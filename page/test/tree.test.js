@@ -20,14 +20,14 @@ test("samples share a branch as long as their orders agree", () => {
   assert.equal(treeSize(root), 5);
 });
 
-test("every sample is counted once, whatever is pruned", () => {
+test("every sample is counted once, also if branches are left out", () => {
   const total = (node) => node.ended + node.rest + node.children.reduce((s, c) => s + total(c), 0);
   for (const least of [1, 2, 3, 4]) assert.equal(total(buildTree(ORDERS, all, least)), 5);
   assert.equal(treeSize(buildTree(ORDERS, all, 4)), 0);
   assert.equal(leastFor(ORDERS, all, 2), 2);
 });
 
-test("items that are not kept are passed over", () => {
+test("items that are not kept are skipped", () => {
   const root = buildTree(ORDERS, (item) => item !== 0);
   assert.deepEqual(
     root.children.map((c) => [c.item, c.count]),

@@ -1,7 +1,7 @@
 """Pass files to the commands that are wrong in ways that no generator of damage produces.
 
-Each kind is a command, the file that is written for it, and a list of contents: those that must be
-refused, with exit code 2 and in words, and those that must be read.
+Each kind is a command, the file that is written for it, and contents of this file: those that the
+command must refuse, with exit code 2 and a message, and those that it must read.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def wrong_runs(good: str) -> list[tuple[str, str]]:
 
 
 def wrong_models(path: Path) -> list[tuple[str, bytes]]:
-    """Return contents of a model.npz that no command must read."""
+    """Return contents of a model.npz that every command must refuse."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     theta = np.load(path)["theta"]

@@ -28,7 +28,7 @@ VALUES: list[Any] = [
 
 
 def damaged_bytes(content: bytes, chance: random.Random, count: int) -> Iterator[tuple[str, bytes]]:
-    """Yield the content with some bytes cut, flipped, inserted, repeated or mixed."""
+    """Yield the content with bytes cut, left out, repeated, inserted or flipped."""
     for _ in range(count):
         place = chance.randrange(len(content) + 1)
         end = min(len(content), place + chance.choice([1, 7, 100, 5000]))
@@ -49,7 +49,7 @@ def damaged_bytes(content: bytes, chance: random.Random, count: int) -> Iterator
 
 
 def damaged_json(document: Any, chance: random.Random, count: int) -> Iterator[tuple[str, str]]:
-    """Yield the document with fields replaced, removed, added or repeated, or nested deeply."""
+    """Yield the document with fields replaced, removed, repeated or nested deeply, or in a list."""
     places = list(_places(document))
     for _ in range(count):
         place = chance.choice(places)
@@ -96,7 +96,7 @@ def _name(place: tuple[Any, ...]) -> str:
 def damaged_arrays(
     content: bytes, chance: random.Random, count: int
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield an archive with the type, shape or entries of an array changed, or its JSON."""
+    """Yield an archive with a changed type, shape or entry of an array, or with changed JSON."""
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     names = [name for name in arrays if arrays[name].dtype.kind != "U"]
@@ -131,6 +131,6 @@ def hostile_text(content: str, mark: str) -> Iterator[tuple[str, bytes]]:
 
 
 def unusual_text(content: str, mark: str) -> Iterator[tuple[str, bytes]]:
-    """Yield a text file in which a label is replaced everywhere by an unusual but right label."""
+    """Yield a text file in which a label is replaced everywhere by an unusual but valid label."""
     for text in UNUSUAL:
         yield f"label {text!a:.30}", content.replace(mark, text).encode()

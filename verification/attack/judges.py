@@ -31,7 +31,11 @@ class Tally:
         expected: str = "",
         same_as: Any = None,
     ) -> None:
-        """Call a reader. `expected` may be "refused" or "read"; the result must equal `same_as`."""
+        """Call a reader, and record what it should not do.
+
+        It must do what `expected` says ("refused" or "read"; empty: either). A result must equal
+        `same_as`, unless this is None.
+        """
         self.tried[kind] += 1
         try:
             with warnings.catch_warnings():

@@ -2,8 +2,8 @@
 
 A worker is started as ``python worker.py job.json``. The job names a task, the samples (an .npz
 file) and a folder for the results: ``result.json``, and the thetas over time as .npy files with one
-line each in ``trajectory.jsonl``. They are written at once, so that they can be scored even after a
-crash or the time limit. All thetas have the orientation of sequela.
+line each in ``trajectory.jsonl``. Each theta is written when it is reached. So it can be scored
+even after a crash or the time limit. All thetas have the orientation of sequela.
 """
 
 import json
@@ -52,7 +52,7 @@ class Recorder:
         return time.perf_counter() - self.began - self.paused
 
     def keep(self, theta, always=False):
-        """Write a theta if it is due; return whether the limit has passed."""
+        """Write a theta if it is due (see `_ALL_KEPT`); return whether the limit has passed."""
         at = self.now()
         entered = time.perf_counter()
         self.seen += 1
@@ -73,8 +73,8 @@ class Recorder:
     def fastest(self, learn):
         """Run a fit, repeat it if it is short, and return the result of the fastest.
 
-        `learn` returns its result and the seconds. A tool does the same steps in every repeat.
-        Therefore all repeats write the same thetas, and only their times differ.
+        `learn` runs the fit and returns a dictionary with its "seconds". A tool does the same steps
+        in every repeat. Therefore all repeats write the same thetas, and only their times differ.
         """
         found = []
         while not found or (found[0][0]["seconds"] < _SHORT and len(found) < _REPEATS):
@@ -150,7 +150,7 @@ def versions(*names):
 
 
 def ready(job):
-    """Return the time and memory before the fit begins."""
+    """Return the seconds since the launch and the peak memory, before the fit begins."""
     return {"start-up, s": time.time() - job["launched"], "memory when ready, MB": peak_memory()}
 
 

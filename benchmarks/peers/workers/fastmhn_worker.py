@@ -1,7 +1,7 @@
 """The worker of fastmhn. It uses clusters of events and the solver Adam.
 
-The settings are those that the README of fastmhn shows.
-Its theta has the orientation of mhn. It starts one process per core.
+The settings are those that the README of fastmhn shows. fastmhn stores theta with the orientation
+of mhn, and starts one process per core.
 """
 
 import resource

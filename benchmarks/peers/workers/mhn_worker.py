@@ -2,7 +2,7 @@
 
 All other settings are the defaults of mhn.
 
-In mhn theta[i, j] is the effect of j on i, so theta is transposed before and after.
+In mhn, theta[i, j] is the effect of j on i. So theta is transposed before and after a call of mhn.
 """
 
 import warnings

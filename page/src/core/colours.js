@@ -1,5 +1,5 @@
 // The colours of the report and of the static figures (src/sequela/plots/style.py; a test compares
-// the two). In the dark, the same hues are lighter and the middle of a scale is the background.
+// the two). In the dark theme, the same hues are lighter, and the middle of a scale is a dark grey.
 
 export const PALETTE = {
   line: "#1f4e79",
@@ -44,7 +44,7 @@ export function parse(hex) {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 }
 
-/** Return the colour at `share` of the way along several, as [r, g, b]. */
+/** Return the colour at the position `share` (0 to 1) of a scale of colours, as [r, g, b]. */
 export function blend(stops, share) {
   const at = Math.min(Math.max(share, 0), 1) * (stops.length - 1);
   const low = Math.min(Math.floor(at), stops.length - 2);
@@ -71,7 +71,7 @@ export function css(rgb) {
   return `rgb(${rgb[0]},${rgb[1]},${rgb[2]})`;
 }
 
-/** Return what a colour looks like on the paper of the page, as [r, g, b]. */
+/** Return how a transparent colour looks on the background of the page, as [r, g, b]. */
 export function onPaper([r, g, b, a]) {
   const paper = isDark() ? [21, 25, 29] : [255, 255, 255];
   return [r, g, b].map((x, c) => Math.round(paper[c] + ((x - paper[c]) * a) / 255));

@@ -1,5 +1,5 @@
-// Making elements. Text from data becomes text nodes only: attributes take constants, numbers and
-// ids of ours, so that no label can become HTML, script or an attribute.
+// Functions that make elements. Text from data becomes text nodes only. Attributes get constants,
+// numbers and ids that the page makes. So no label can become HTML, script or an attribute.
 
 const SVG = "http://www.w3.org/2000/svg";
 const PROPERTIES = new Set(["checked", "value", "disabled", "selected", "hidden", "open"]);

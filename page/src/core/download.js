@@ -50,12 +50,12 @@ export function standalone(svg) {
   return { text: new XMLSerializer().serializeToString(copy), width, height };
 }
 
-/** Save a drawing as SVG; `find` returns it. */
+/** Save as SVG the drawing that `find` returns. */
 export function saveSvg(name, find) {
   save(`${name}.svg`, inLight(() => standalone(find())).text, "image/svg+xml");
 }
 
-/** Save a drawing as PNG, with enough pixels for print. */
+/** Save as PNG the drawing that `find` returns, with enough pixels for print. */
 export async function savePng(name, find, scale = 3) {
   const { text, width, height } = inLight(() => standalone(find()));
   const image = new Image();

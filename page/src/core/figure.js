@@ -31,7 +31,7 @@ export function figure(name, title, options = {}) {
   return { element, body, note, status };
 }
 
-/** Make a button; `what` tells screen readers more than the text does. */
+/** Make a button; screen readers read `what`, a longer description than its text. */
 export function button(text, what, click, more = {}) {
   return h("button", { type: "button", "aria-label": what, ...more, on: { click } }, text);
 }

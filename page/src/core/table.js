@@ -11,11 +11,12 @@ const PAGE = 25;
  * Make a table.
  * @param name name of the CSV file
  * @param columns { title, value(row), show(row), text, start: "up" or "down", help, csv } each;
- *   `show` returns a node or text, `text` says that the column is searched and sorted as text, and
- *   `csv` lists what is saved instead of the value: [[title, value(row)], ...]
+ *   `show` returns a node or text, `text` says that the column is searched and sorted as text,
+ *   `start` is the direction of the first sort, and `csv` lists the columns that the CSV file has
+ *   instead of this one: [[title, value(row)], ...]
  * @param rows the rows, in the order in which they are shown first
- * @param options caption, noun, search (false: no search), page, controls, and divider(row, before):
- *   a text that stands between two rows while the table is not sorted
+ * @param options caption, noun, search (false: no search), page (number of rows at first), controls,
+ *   rowClass(row), and divider(row, before): a text between two rows of a table that is not sorted
  */
 export function table(name, columns, rows, options = {}) {
   const noun = options.noun ?? "row";

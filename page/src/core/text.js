@@ -1,7 +1,7 @@
 // Labels as a reader can see them: one line, short, and in the direction of the page.
 
 const BREAKS = /[\n\r\t\v\f\x85\u2028\u2029]/g;
-// Control characters, signs that change the direction of the text, halves of pairs, non-characters.
+// Control characters, signs that change the direction of text, lone surrogates, non-characters.
 const UNFIT =
   /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff]|\p{Surrogate}/gu;
 
@@ -41,7 +41,7 @@ export function searchable(label) {
   return clean(label).normalize("NFKD").replace(/\p{Mn}/gu, "").toLowerCase();
 }
 
-/** Return a probability with two digits that says neither 0 nor 1 unless it is. */
+/** Return a probability with two digits, as 0 or 1 only if it is exactly 0 or 1. */
 export function probability(p) {
   if (p === null || p === undefined || Number.isNaN(p)) return "\u2013";
   if (p > 0.995 && p < 1) return ">0.99";
@@ -105,7 +105,7 @@ export function fitted(label, size, room) {
   return text;
 }
 
-/** Estimate the width where nothing can measure it. */
+/** Estimate the width of a text in pixels, where no browser can measure it. */
 function estimatedWidth(text, size) {
   let ems = 0;
   for (const sign of text) {
@@ -117,7 +117,7 @@ function estimatedWidth(text, size) {
   return ems * size;
 }
 
-/** Return values as the text of a CSV file; what a spreadsheet could run is guarded by a quote. */
+/** Return values as the text of a CSV file; a quote before a text stops spreadsheets from running it. */
 export function csv(header, rows) {
   const cell = (value) => {
     if (value === null || value === undefined) return "";

@@ -1,4 +1,4 @@
-// Light and dark. Figures are saved in light colours, for paper, whatever the screen shows.
+// The light and the dark theme. Figures are always saved in light colours, because paper is white.
 
 const CHANGED = "sequela-theme";
 
@@ -7,19 +7,19 @@ export function theme() {
   return document.documentElement.dataset.theme;
 }
 
-/** Change the theme; what was painted with colours of its own is painted again. */
+/** Change the theme, and tell the views, which draw again what does not follow the style sheet. */
 export function setTheme(name) {
   if (theme() === name) return;
   document.documentElement.dataset.theme = name;
   document.dispatchEvent(new Event(CHANGED));
 }
 
-/** Call back whenever the theme has changed. */
+/** Call `listener` whenever the theme has changed. */
 export function onThemeChange(listener) {
   document.addEventListener(CHANGED, listener);
 }
 
-/** Return what `work` returns while the page is light; nothing of it is seen on the screen. */
+/** Return the result of `work` in the light theme; the screen does not show this theme. */
 export function inLight(work) {
   const before = theme();
   setTheme("light");

@@ -1,15 +1,16 @@
-// Answers about one set: those of one model, or their average over draws of a posterior.
+// Answers about one set: the answers of one model, or their average over draws of a posterior.
 //
-// All draws have the same weight, as for questions to a posterior in Python.
+// All draws have the same weight, as in the questions to a posterior in Python.
 
 import { history, likelyOrders, nextItems, rates, weights } from "./lattice.js";
 import { timePosterior } from "./time.js";
 
-const CANDIDATES = 5; // the best orders of each draw, from which the best of the average are chosen
+const CANDIDATES = 5; // number of best orders per draw; the best on average are chosen from these
 
 /**
- * Compute the answers for a set, a draw at a time: a generator that yields the share that is done
- * and returns { time, past, orders, next }. With one chain these are the answers of that model.
+ * Compute the answers for a set, one draw after the other. This generator yields the share of the
+ * work that is done, and returns { time, past, orders, next }. With one chain, these are the answers
+ * of its model.
  */
 export function* averageAnswers(chains, set, count = CANDIDATES) {
   const times = [];

@@ -1,6 +1,6 @@
-// One set exactly: the recursions of docs/maths.md over all subsets of a set of at most 12 items.
+// Exact answers for one set: the recursions of docs/maths.md over all subsets of at most 12 items.
 //
-// Everything is in logarithms, so that extreme rates do not reduce the accuracy.
+// All numbers are logarithms, so that extreme rates do not reduce the accuracy.
 
 export const MAX_SET = 12;
 
@@ -28,7 +28,7 @@ export function logSum(values, count = values.length) {
   return top + Math.log(sum);
 }
 
-/** Add the effect of each item of the set to a log rate, for all subsets. */
+/** Return a log rate for all subsets of a set: `base` plus the effects of the items of the subset. */
 function overSubsets(base, effects) {
   const k = effects.length;
   const logs = new Float64Array(1 << k);
@@ -40,7 +40,7 @@ function overSubsets(base, effects) {
   return logs;
 }
 
-/** Return, for each item on which the set acts, the effects of its members. */
+/** Return, for each item on which items of the set act, the effect of each item of the set. */
 function actedOn(chain, set) {
   const columns = new Map();
   set.forEach((item, b) => {
@@ -53,7 +53,8 @@ function actedOn(chain, set) {
 }
 
 /**
- * Return log rates of the members and log exit rates (observation included) of all subsets.
+ * Return, for all subsets, the log rate of each item of the set and the log exit rate, which
+ * includes the observation.
  * Bit b of a state is item set[b].
  */
 export function rates(chain, set) {
@@ -115,9 +116,9 @@ export function weights(found) {
 }
 
 /**
- * Return the posterior of the past of a set: its log probability, the mean time of the observation,
- * the mean arrival of each item, the probability of each place of each item, and before[a][b],
- * the probability that item a came before item b.
+ * Return the posterior of the past of a set: `logProbability` of the set, the mean observation
+ * `time`, the mean `arrival` time of each item, `place[c][k]`, the probability that k items came
+ * before item c, and `before[a][b]`, the probability that item a came before item b.
  */
 export function history(chain, set) {
   const found = rates(chain, set);
@@ -146,12 +147,12 @@ export function history(chain, set) {
   return { logProbability: Math.log(chain.stopRate) + whole, time, arrival, place, before };
 }
 
-/** Return the most likely orders of a set, the best first: { order, probability } each. */
+/** Return the most likely orders of a set, the best first, as a list of { order, probability }. */
 export function likelyOrders(chain, set, count = 5) {
   const found = rates(chain, set);
   const { k, states, logRate, logExit } = found;
   const whole = weights(found).forward[states - 1];
-  // For each state its best paths: log weight, last item, and the path of the state before.
+  // The best paths to each state: log weight, last item, and the path to the state before it.
   const best = new Array(states);
   best[0] = [{ weight: -logExit[0], item: -1, from: null }];
   for (let state = 1; state < states; state += 1) {
@@ -175,8 +176,9 @@ export function likelyOrders(chain, set, count = 5) {
 }
 
 /**
- * Return what comes next after a state: for each absent item its rate, the probability that it
- * arrives next and before the observation, and its share among the items; the most probable first.
+ * Return what comes next if the items of a set are present. For each absent item, the most probable
+ * first: its `rate`, the `probability` that it is next and comes before the observation, and its
+ * `share`, the probability that it is the next item at any time.
  */
 export function nextItems(chain, set) {
   const inside = new Set(set);

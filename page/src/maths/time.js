@@ -1,9 +1,9 @@
-// When was a set observed: the density of the observation time given the set.
+// Answers when a set was observed: the density of the observation time given the set.
 //
 // The probability P_R(t) that the chain is in state R at time t, not yet observed, solves
-// P_R' = sum of what comes in - D(R) P_R. On panels of time that double in length each P_R is a
-// Legendre series; integrating the equation once gives a tridiagonal system for its coefficients,
-// with positive pivots for any exit rate. See docs/maths.md, "Functions of time".
+// P_R' = (sum of the flows into R) - D(R) P_R. Time is divided into panels that double in length, and
+// on each panel P_R is a Legendre series. Integrating the equation once gives a tridiagonal system
+// for its coefficients, with positive pivots for any exit rate. See docs/maths.md, "Functions of time".
 
 import { rates, weights } from "./lattice.js";
 
@@ -11,7 +11,7 @@ const DEGREES = 24;
 const MAX_PANELS = 1200;
 const REST = 1e-10; // the panels end when this share of the probability is left
 const TINY = 1e-280; // smaller numbers count as 0: processors are slow with the smallest of them
-const FIRST = 2; // length of the first panel in units of the shortest stay
+const FIRST = 2; // length of the first panel, times the largest exit rate
 
 /** Solve y' = source - exit * y on a panel of half length `half` that starts with the value y0. */
 function solvePanel(y, source, exit, half, y0, slope) {
@@ -69,7 +69,7 @@ export function timePosterior(chain, set) {
   const source = new Float64Array(DEGREES);
   const slope = new Float64Array(DEGREES);
   const value = new Float64Array(states);
-  // Relative to the probability of the set, so that a rare set is as exact as a common one.
+  // Divide by the probability of the set, so that a rare set is as exact as a common one.
   value[0] = Math.exp(-Math.max(logWhole, -600));
   const scale = Math.exp(-600 - Math.min(logWhole, -600));
   const panels = [];
@@ -106,7 +106,7 @@ export function timePosterior(chain, set) {
   return distribution(panels, start);
 }
 
-/** Wrap the panels of a density in functions of time. */
+/** Return the functions of time, the mean and the standard deviation of a density on panels. */
 function distribution(panels, end) {
   const find = (t) => {
     let low = 0;

@@ -3,7 +3,8 @@
 /**
  * Build the tree of the orders, each reduced to the items for which keep(item) is true. A branch
  * with fewer than `least` samples is left out; its samples are counted in `rest` of its parent.
- * A node is { item, count, ended, rest, children }: `ended` samples have nothing after it.
+ * A node is { item, count, ended, rest, children }: `count` samples reach it, and the orders of
+ * `ended` of these samples end there.
  */
 export function buildTree(orders, keep, least = 1) {
   const root = node(-1);
@@ -47,8 +48,9 @@ export function leastFor(orders, keep, most) {
 }
 
 /**
- * Return the most frequent beginnings of `length` items, the most frequent first: { path, count }.
- * Orders with fewer kept items are not counted; `of` is the number of those that are.
+ * Return the beginnings of orders: `paths` is a list of { path, count }, the most frequent first,
+ * and each path has `length` items. Orders with fewer items for which keep(item) is true are not
+ * counted; `of` is the number of orders that are counted.
  */
 export function commonPaths(orders, keep, length) {
   const counts = new Map();

@@ -48,7 +48,7 @@ function timeline(page) {
   const state = { items: Math.min(data.n, 20) };
   const made = figure("timeline", "Samples by pseudo-time", {
     controls: [data.n > 2 ? slider("items", { min: 2, max: Math.min(data.n, 120), value: state.items, show: (x) => `${x} most frequent` }, (x) => update({ items: x })) : null].filter(Boolean),
-    hint: "Point at a sample to read it; click to see it as a patient.",
+    hint: "Point at a sample to read its time and items. Click it to see it in the section \u201cOne patient\u201d.",
     note: "",
   });
   let width = 800;
@@ -65,7 +65,11 @@ function timeline(page) {
   return made.element;
 }
 
-/** Return, for rows of items and columns of samples, the share that has the item and its arrival. */
+/**
+ * Return arrays [item][column] of sums over the samples of a column: `share` of the samples that have
+ * the item, `early` (arrival time divided by the time of the sample), and `known`, the number of
+ * samples that are in `early`.
+ */
 function cells(items, bins, samples) {
   const row = new Map(items.map((item, at) => [item, at]));
   const share = items.map(() => new Float64Array(bins.length));
@@ -153,8 +157,8 @@ function drawTimeline(made, items, width, page) {
   replace(
     made.note,
     `${counted(order.length, "sample")}${wide < 1 ? " (neighbours share a column)" : ""}. Above: mean and 90% interval of the time of each sample. `,
-    samples.arrivals ? `The colour shows how early an item came, relative to the time of its sample; dark is early.` : "",
-    left_ && samples.arrivals ? ` For ${counted(left_, "sample")} with many items (${percent(left_ / samples.count)}) this is not computed; they are drawn in the middle colour.` : "",
+    samples.arrivals ? `The colour shows how early an item came, in comparison with the time at which the sample was taken.` : "",
+    left_ && samples.arrivals ? ` For ${counted(left_, "sample")} with many items (${percent(left_ / samples.count)}) the arrival times are not computed; their items have the middle colour.` : "",
   );
 }
 

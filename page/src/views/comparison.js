@@ -22,7 +22,7 @@ export function comparisonPart(page) {
   const made = figure("cohort-comparison", "Orders of the two cohorts", {
     controls: [slider("mark differences above", { min: 0.05, max: 0.9, step: 0.05, value: state.gap, show: (x) => x.toFixed(2) }, (x) => { state.gap = x; draw(); })],
     hint: "Point at a pair to read it.",
-    note: "Each dot is a pair of items; on the dotted line the cohorts agree. Below the middle line the second cohort has the opposite order. Marked pairs differ by more than the limit. Two fits also differ by chance.",
+    note: "Each dot is a pair of items. On the dotted line, both cohorts have the same probability. Below the middle line, the second cohort has the opposite order. Marked pairs differ by more than the limit. Two fits always differ a little by chance.",
   });
   let width = 600;
   const draw = () => drawPairs(made, rows, state, width, page, [own, other]);

@@ -52,8 +52,8 @@ function summary(goodness) {
   const items = goodness.items.z;
   return (
     `Of ${counted(items.length, "item")}, ${far(items)} differ in frequency from what the model expects by more than two standard deviations ` +
-    `(about ${number(items.length * 0.046, 2)} would by chance); of ${counted(goodness.pairs.count, "pair")}, ${integer(goodness.pairs.beyond)} ` +
-    `(about ${number(goodness.pairs.count * 0.046, 2)} by chance).`
+    `(about ${number(items.length * 0.046, 2)} would by chance); of ${counted(goodness.pairs.count, "pair")}, ${integer(goodness.pairs.beyond)} differ by more than this ` +
+    `(about ${number(goodness.pairs.count * 0.046, 2)} would by chance).`
   );
 }
 
@@ -85,7 +85,7 @@ const sumOf = (values) => values.reduce((a, b) => a + b, 0);
 function itemsFigure(goodness, page) {
   const { data } = page;
   const { observed, expected, z } = goodness.items;
-  const made = figure("item-frequencies", "Items: observed and expected", { hint: "\u00a0", note: `Number of samples with each item, on logarithmic axes. On the line both agree; orange is more than ${FAR} standard deviations away.` });
+  const made = figure("item-frequencies", "Items: observed and expected", { hint: "\u00a0", note: `Number of samples with each item, on logarithmic axes. On the line, the two numbers are equal. Orange items differ by more than ${FAR} standard deviations.` });
   drawByWidth(made.body, (width) => {
     const height = Math.min(width, 330);
     const values = [...observed, ...expected].filter((x) => x > 0);
@@ -136,7 +136,7 @@ function pairsTable(goodness, page) {
   return h("div", {}, h("h3", {}, "Pairs that the model describes worst"), made.element);
 }
 
-/** Say what was read, dropped, merged and not known. */
+/** Show what the import read, dropped and merged. */
 function importPart(page) {
   const { payload } = page.data;
   const found = payload.import;
@@ -162,7 +162,7 @@ function importPart(page) {
       return names(`${counted(count, noun)} dropped, ${part.reason}`, part.names, count);
     }),
     merged.map(([name, old]) => names(`${counted(old.length, "item")} merged into ${name}`, old)),
-    found.many_items?.length ? names(`${counted(found.many_items.length, "sample")} with very many items: they appear to be observed late, which may mislead the clock`, found.many_items.map((x) => `${x.sample} (${x.size})`)) : null,
+    found.many_items?.length ? names(`${counted(found.many_items.length, "sample")} with very many items: the model takes them for late samples, even if they are not late`, found.many_items.map((x) => `${x.sample} (${x.size})`)) : null,
     (found.notes ?? []).map((note) => h("p", { class: "note" }, note)),
   );
 }

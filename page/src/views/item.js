@@ -7,7 +7,7 @@ import { findPair, rangeBar } from "./verdicts.js";
 
 const LISTED = 12;
 
-/** Make the dialog; returns open(item). */
+/** Make the dialog; return the function open(item), which shows an item in it. */
 export function itemDialog(page) {
   const body = h("div", {});
   const dialog = h("dialog", { class: "item-dialog", "aria-labelledby": "item-title" }, body);

@@ -30,7 +30,7 @@ export const made = {
       h("h3", {}, "What to cite"),
       h("ul", {}, (about.citations ?? []).map((text) => h("li", {}, text))),
       h("h3", {}, "This page"),
-      h("p", { class: "note" }, "One file that needs no server and makes no requests. It contains code of d3 (ISC licence); the licences are in the package, next to the page."),
+      h("p", { class: "note" }, "This page is one file that needs no server and makes no requests. It contains code of d3 (ISC licence). The package sequela contains the text of the licences."),
     );
   },
 };

@@ -9,7 +9,7 @@ import { factor, fitted, number, percent, probability, textWidth } from "../core
 
 const SIZES = [12, 20, 50, 100, 200];
 const SMALLEST = 8.5; // letters below this size, in pixels, are not written
-const WRITTEN = 27; // cells of at least this size hold their number
+const WRITTEN = 27; // cells of at least this size, in pixels, show their number
 
 export const matrices = {
   id: "matrices",
@@ -21,7 +21,7 @@ export const matrices = {
       h(
         "p",
         { class: "lead" },
-        "Point at a cell, or use the arrow keys, to read it. Rows act on columns, or come before them.",
+        "Point at a cell, or use the arrow keys, to read its value. In the map of effects, rows act on columns. In the map of orders, rows come before columns.",
       ),
       h("div", { class: "two" }, thetaMap(page), page.data.orders.items.length > 1 ? orderMap(page) : null),
     );
@@ -215,7 +215,7 @@ function thetaMap(page) {
     },
     scale: () => [`${number(-top, 2)} or less`, "0", `${number(top, 2)} or more`],
     note:
-      "Row acts on column: orange speeds up, blue slows down, empty is zero. Log effects on the rate. The diagonal is grey; point at it for base rates." +
+      "The item of the row acts on the item of the column. Orange effects speed it up, blue effects slow it down, and empty cells have no effect. Numbers are logarithms of the factor on the rate. Point at the grey diagonal to read base rates." +
       (data.isPosterior ? ` Means over the posterior; cells are pale if the interaction is uncertain, and empty if its probability is below ${percent(data.payload.model.least_present)}.` : ""),
   });
 }
@@ -258,7 +258,7 @@ function orderMap(page) {
     say(a, b) {
       if (a === b) return [page.name(a)];
       const p = orders.probability(a, b);
-      if (Number.isNaN(p)) return [page.name(a), " and ", page.name(b), data.isPosterior ? ": no sample has both" : ": hardly ever together in the model"];
+      if (Number.isNaN(p)) return [page.name(a), " and ", page.name(b), data.isPosterior ? ": no sample has both" : ": almost never together in a sample of the model"];
       return ["P(", page.name(a), " before ", page.name(b), `) = ${probability(p)}${Number.isNaN(orders.together(a, b)) ? "" : `; both in ${percent(orders.together(a, b))} of samples`}`];
     },
     scale: () => ["0: after", "0.5", "1: before"],

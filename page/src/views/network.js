@@ -32,14 +32,14 @@ export const network = {
       ),
     );
     if (!data.edges.length) {
-      root.append(h("p", {}, "This model has no interactions: given time, all items arrive independently."));
+      root.append(h("p", {}, "This model has no interactions: all items arrive independently of each other."));
       return;
     }
     root.append(networkFigure(page), interactionTable(page));
   },
 };
 
-/** Return the edges that the controls leave, the strongest first. */
+/** Return the interactions that pass the filters of the figure, the strongest first. */
 export function chosenEdges(edges, state) {
   return edges
     .filter((edge) => state.kind === "all" || edge.effect > 0 === (state.kind === "promotes"))
@@ -64,9 +64,9 @@ function networkFigure(page) {
   ].filter(Boolean);
   const made = figure("interactions", "Network of interactions", {
     controls,
-    hint: "Drag items to move them; pinch, or Ctrl and the wheel, to zoom; click an item for its details.",
+    hint: "Drag an item to move it. Pinch, or turn the wheel with Ctrl pressed, to zoom. Click an item for its details.",
     note:
-      "The size of an item shows how often it occurs, the width of a line how strong the effect is." +
+      "The size of an item shows how often it occurs, and the width of a line shows how strong the effect is." +
       (data.isPosterior ? ` The strength of the colour is the probability that the interaction is present, that is, changes the rate by a factor of at least ${number(Math.exp(data.payload.model.least_effect), 2)}.` : ""),
   });
   let view = null;
@@ -86,7 +86,7 @@ function networkFigure(page) {
   return made.element;
 }
 
-/** Start with interactions of probability above 0.5, or with a lower limit if there are few. */
+/** Return the certainty that is required at first: 0.5 for a posterior (less if few reach it), else 0. */
 function firstCertainty(data) {
   if (!data.isPosterior) return 0;
   const ranked = data.edges.map((edge) => edge.certainty).sort((a, b) => b - a);
@@ -227,7 +227,7 @@ function makeMovable(spots, nodes, place) {
   });
 }
 
-/** On hover or focus, show an item with its neighbours only, and say what acts on what. */
+/** On hover or focus, show an item with its neighbours only, and say how many act on each other. */
 function highlight(spots, nodes, lines, made, page) {
   const { data } = page;
   const show = (item) => {
@@ -241,7 +241,7 @@ function highlight(spots, nodes, lines, made, page) {
     if (item < 0) return;
     const from = lines.filter(({ edge }) => edge.from === item).length;
     const to = lines.filter(({ edge }) => edge.to === item).length;
-    replace(made.status, page.name(item), `: acts on ${counted(from, "item")} shown, ${counted(to, "item")} act${to === 1 ? "s" : ""} on it.`);
+    replace(made.status, page.name(item), `: in this figure it acts on ${counted(from, "item")}, and ${counted(to, "item")} act${to === 1 ? "s" : ""} on it.`);
   };
   spots.forEach((spot, k) => {
     const item = nodes[k].item;

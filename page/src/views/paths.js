@@ -1,4 +1,4 @@
-// The most common beginnings of the orders.
+// The most common beginnings of the most likely orders of the samples.
 
 import { scaleLinear } from "d3-scale";
 

@@ -58,7 +58,7 @@ export const patient = {
   },
 };
 
-/** Begin with a typical sample, of three to five frequent items. */
+/** Return the set that is shown first: that of a sample with three to five frequent items, if any. */
 function firstSet(page) {
   const sets = page.data.samples?.sets ?? [];
   const common = new Set(page.itemsByFrequency.slice(0, 12));
@@ -137,7 +137,7 @@ function heading(page, state) {
   return h("h3", { class: "patient-set", "aria-live": "polite" }, parts);
 }
 
-/** Compute the answers in slices of time, so that the page stays responsive; stop if `current` is false. */
+/** Compute the answers in short steps, so that the page stays responsive; stop if current() is false. */
 function answerInSlices(page, state, show, current) {
   const { data } = page;
   const set = [...state.set].sort((a, b) => a - b);
@@ -170,7 +170,7 @@ function tooLarge(page, state, set, head) {
       : "";
   return [
     head,
-    h("p", { class: "callout" }, `${stored}The page computes times and orders of sets of up to ${MAX_SET} items; this one has ${set.length}. Remove items, or use the commands sequela time and sequela order.`),
+    h("p", { class: "callout" }, `${stored}The page computes times and orders of sets of up to ${MAX_SET} items; this set has ${set.length}. Remove items, or use the commands sequela time and sequela order.`),
     nextFigure(page, averageNext(page.data.chains(), set)),
   ];
 }
@@ -218,8 +218,8 @@ function nextFigure(page, next) {
   const { data } = page;
   const made = figure("next-items", "What comes next?", {
     note: Number.isFinite(next.nextItemTime)
-      ? `Next item (bar): the probability that this item is the next one, whenever it comes. Next, before the observation (number in brackets): the probability that it is the next one and comes before the sample is observed. The sample is observed before any other item with probability ${percent(next.observedFirst)}. On average it takes ${number(next.nextItemTime, 3)} units of time until the next item comes.`
-      : "Nothing is left to come.",
+      ? `Next item (bar): the probability that this item is the next one, at any time. Next, before the observation (number in brackets): the probability that this item is the next one and comes before the sample is observed. The sample is observed before any other item comes with probability ${percent(next.observedFirst)}. On average it takes ${number(next.nextItemTime, 3)} units of time until the next item comes.`
+      : "No item is absent.",
   });
   const shown = next.items.slice(0, 10);
   drawByWidth(made.body, (width) => {
@@ -286,7 +286,7 @@ function certainty(page, set) {
   const misfit = doubtful ? ` ${doubtful === 1 ? "One is" : `${doubtful} are`} not trusted, because the model does not describe the data.` : "";
   const more = misfit + (left ? ` ${left === 1 ? "One was" : `${left} were`} not checked.` : "");
   const doubt = yes < pairs.length ? ` Do not rely on the order of ${yes ? "the others" : "these pairs"}: other models may explain the data equally well with another order.` : "";
-  const told = left === pairs.length ? "It was not checked whether the data can tell them." : `Of the ${counted(pairs.length, "pair")} of this set, the data ${parts.join(", ")}.${more}`;
+  const told = left === pairs.length ? "No pair of this set was checked, so it is unknown whether the data can tell their orders." : `Of the ${counted(pairs.length, "pair")} of this set, the data ${parts.join(", ")}.${more}`;
   return [h("strong", {}, "How sure is this? "), `The orders below are those of ${data.isPosterior ? "the average model" : "this model"}. ${told}${doubt}`];
 }
 
@@ -319,7 +319,7 @@ function beforeTable(page, set, past) {
   );
   return [
     h("h3", {}, "Which came first, pair by pair"),
-    h("p", { class: "note" }, "The range and the verdict are for all samples with both items."),
+    h("p", { class: "note" }, "The range and the verdict are for all samples with both items, not only for this one."),
     made.element,
   ];
 }

@@ -21,7 +21,7 @@ export function positionsFigure(page) {
       known.length > 2 ? slider("items", { min: 2, max: Math.min(known.length, 200), value: state.items, show: (x) => `${x} most frequent` }, (x) => update({ items: x })) : null,
     ].filter(Boolean),
     hint: "\u00a0",
-    note: `Median (dot), half (thick) and 90% (thin) of ${integer(positions.draws)} sequences drawn from the model, given that the item is observed. An item that is seen mostly late also has more items before it.`,
+    note: `The dot is the median. The thick line contains half, and the thin line 90%, of the sequences with the item, out of ${integer(positions.draws)} sequences drawn from the model. Items that are mostly seen in late samples also have more items before them.`,
   });
   let width = 800;
   function draw() {

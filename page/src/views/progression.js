@@ -31,7 +31,7 @@ export const progression = {
           "p",
           { class: "note" },
           data.isPosterior
-            ? "Each sample contributes its most likely order under one of the models that were drawn from the posterior, in turn. If the data cannot tell an order, both directions appear."
+            ? "Each sample contributes its most likely order under one of the models that were drawn from the posterior, not under the same model for all samples. If the data cannot tell an order, both directions appear."
             : "These are the most likely orders of one model. If the data cannot tell, the opposite order may be equally plausible: see the first section.",
         ),
       );

@@ -32,7 +32,7 @@ function valueAt({ time, survival }, t) {
   return survival[at];
 }
 
-/** Return the number of samples still seen at time t. */
+/** Return the number of samples that are still under observation at time t. */
 export function atRisk({ time, at_risk: risk }, t) {
   const next = time.findIndex((x) => x >= t);
   return next < 0 ? 0 : risk[next];
@@ -45,8 +45,8 @@ export function survivalPart(page) {
   const what = ENDPOINTS[found.endpoint] ?? "survival";
   const made = figure("survival", `Survival of early and late samples (${what})`, {
     note:
-      "Kaplan-Meier curves with 95% bands; a tick marks a patient without the event who was last seen at that time. " +
-      "Samples are split in half by the mean of their pseudo-time. The numbers below are the samples still under observation.",
+      "Kaplan-Meier curves with 95% bands; a tick marks the last time at which a patient without the event was seen. " +
+      "Samples are split in half by their mean pseudo-time. The numbers below the axis are the numbers of samples still under observation.",
   });
   const draw = (width) => {
     const last = Math.max(...found.groups.map(({ time }) => time[time.length - 1]), 1e-9);

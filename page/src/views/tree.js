@@ -12,7 +12,7 @@ import { buildTree, leastFor } from "../maths/tree.js";
 const NODES = 72;
 const LETTERS = 11;
 
-/** Return the colour of each item: the first of the list have one of their own. */
+/** Return a map from the first items of the list to their colours; other items have no own colour. */
 export function itemColours(items) {
   const { series } = palette();
   return new Map(items.slice(0, series.length).map((item, place) => [item, series[place]]));
@@ -36,8 +36,8 @@ export function treeFigure(page) {
   ].filter(Boolean);
   const made = figure("order-tree", "The order tree of the cohort", {
     controls,
-    hint: "Point at a branch to read it, or step through them with the arrow keys.",
-    note: "From the centre outwards, each step adds an item; the width of a branch is the number of samples that take it. A ring marks orders that end there. Labels that would cover others are left out: point at a branch to read it.",
+    hint: "Point at a branch, or use the arrow keys, to read its order and number of samples.",
+    note: "From the centre outwards, each step adds an item; the width of a branch is the number of samples that take it. A ring marks the end of the orders of some samples. Labels that would cover other labels are left out: point at the branch to read them.",
   });
   let width = 800;
   function draw() {
@@ -119,7 +119,7 @@ function straight(root, width, data) {
 
 const f = (x) => x.toFixed(1);
 
-/** Return the nodes whose labels do not cover others; of two the one with more samples is kept. */
+/** Return the nodes whose labels are drawn: of two that overlap, the one with more samples. */
 function room(art, nodes, data) {
   const kept = new Set();
   const taken = [];

@@ -13,8 +13,8 @@ const MEANING = {
     "Certainty was not computed. The probabilities below are those of one model; other models may " +
     "explain the data equally well with another order.",
   evidence:
-    "The evidence is how much better this order fits the data than its reverse, in nats. " +
-    "Below about 2 nats the data cannot tell, however certain the model seems.",
+    "The evidence is how much better this order fits the data than the opposite order, in nats. " +
+    "Below about 2 nats the data cannot tell, even if the model seems certain.",
   range:
     "A model can be sure of an order that the data do not determine. So the fit also looked for " +
     "other models that explain the data almost equally well (within 2 nats of the best one). " +
@@ -22,13 +22,13 @@ const MEANING = {
     "cannot tell which item came first.",
   posterior:
     "Many models explain the data. The probability is the average over all of them, weighted by how plausible " +
-    "each model is; 90% of the models lie in the interval. The data can tell an order if it is the usual one with a " +
-    "probability of at least 0.95; from 0.8 on they suggest it.",
+    "each model is; 90% of the models lie in the interval. The data can tell an order if the probability " +
+    "that the item usually comes first is at least 0.95. From 0.8 on, the data suggest the order.",
 };
 const PLAIN = /^[\w().:+-]+$/;
 const EVIDENCE = {
-  posterior: "Evidence: the log of the odds that the first item usually comes first (3 are odds of 20 to 1).",
-  other: "Evidence: how much better this order fits the data than its reverse, in nats. Below 0 the reverse order fits better; above 2 the evidence is clear.",
+  posterior: "Evidence: the logarithm of the odds that the first item usually comes first (3 means odds of 20 to 1).",
+  other: "Evidence: how much better this order fits the data than the opposite order, in nats. Below 0 the opposite order fits better; above 2 the evidence is clear.",
 };
 
 /** Draw a probability and its range on a line from 0 to 1. */
@@ -54,13 +54,13 @@ function nats(x) {
   return text === "-0.0" ? "0.0" : text.replace("-", "\u2212");
 }
 
-/** Return the verdict as a coloured word; a sign says the same without colour. */
+/** Return the verdict as a coloured word, after a sign that has the same meaning without colour. */
 export function verdictMark(verdict) {
   const sign = { yes: "\u2713", suggests: "~", no: "\u2717", untrusted: "!", unchecked: "?" }[verdict];
   return h("span", { class: `verdict ${verdict}` }, h("span", { "aria-hidden": "true" }, sign), " ", SAY[verdict]);
 }
 
-/** Return the row of a pair, turned to a before b, from the verdicts or the order matrix. */
+/** Return the row of the pair a before b, from the verdicts or else from the order matrix. */
 export function findPair(data, a, b) {
   for (const row of data.verdicts.rows) {
     if (row.first === a && row.second === b) return row;
@@ -104,7 +104,7 @@ function answer(data, a, b, name) {
   parts.push(
     average ? "Averaged over all models that explain the data, " : "The model says that ",
     name(row.first), " came first with probability ", h("strong", {}, probability(row.probability)),
-    row.low === null ? ". " : average ? "; 90% of the models lie between " : "; other models that explain the data almost as well say ",
+    row.low === null ? ". " : average ? "; 90% of the models lie between " : "; in other models that explain the data almost as well it is ",
     row.low === null ? "" : [h("strong", {}, `${probability(row.low)} ${average ? "and" : "to"} ${probability(row.high)}`), ". "],
   ); // prettier-ignore
   if (row.usuallyFirst !== null) parts.push("The probability that it usually comes first is ", h("strong", {}, probability(row.usuallyFirst)), ". ");
@@ -125,7 +125,7 @@ function answer(data, a, b, name) {
 /** Return what evidence in nats means, in words. */
 function weight(evidence) {
   if (Math.abs(evidence) < 0.5) return ", so both orders fit about equally well";
-  return evidence < 0 ? ", so without the penalty of the fit the reverse order fits better" : ` (above ${CLEAR} is clear)`;
+  return evidence < 0 ? ", so without the penalty of the fit the opposite order fits better" : ` (above ${CLEAR} is clear)`;
 }
 
 /** Return the commands that check a pair, if the report has them. */
@@ -155,7 +155,7 @@ export const verdicts = {
         h(
           "div",
           { class: "callout", role: "note" },
-          h("p", {}, h("strong", {}, "To find out whether the data can tell"), ", run these commands (where the folder and the data are) and open the report again:"),
+          h("p", {}, h("strong", {}, "To find out whether the data can tell"), ", run these commands (in the directory that contains the folder and the data) and open the report again:"),
           h("pre", {}, h("code", {}, known.command)),
         ),
       );
@@ -175,10 +175,10 @@ function summary(known) {
   const number = (verdict) => rows.filter((row) => row.verdict === verdict).length;
   const [yes, maybe, no, left, doubtful] = ["yes", "suggests", "no", "unchecked", "untrusted"].map(number);
   const parts = [`the data can tell ${yes}`, maybe || known.kind === "posterior" ? `suggest ${maybe}` : null, `and cannot tell ${no}`].filter(Boolean);
-  const misfit = doubtful ? ` The other ${counted(doubtful, "order")} would be told by a model that describes the data; this model does not, so ${doubtful === 1 ? "it is" : "they are"} not trusted.` : "";
+  const misfit = doubtful ? ` For the other ${counted(doubtful, "order")} the evidence is clear, but the model does not describe the data, so ${doubtful === 1 ? "this order is" : "these orders are"} not trusted.` : "";
   const told = `Of ${counted(yes + maybe + no + doubtful, "order")}${known.kind === "posterior" ? "" : " that were checked"}, ${parts.join(parts.length > 2 ? ", " : " ")}.${misfit}`;
   if (!left) return told;
-  return `${told} The fit checks the pairs with the strongest interactions first, as far as its time allows; the other ${counted(left, "order")} of the table were not checked and are those of one model only. To check a pair, choose it above: the answer shows the commands. Or run sequela posterior, which answers for all pairs.`;
+  return `${told} The fit checks the pairs with the strongest interactions first, as far as its time allows. The other ${counted(left, "order")} of the table ${left === 1 ? "was" : "were"} not checked, and other models may disagree. To check a pair, choose it above: the answer shows the commands. The command sequela posterior answers for all pairs.`;
 }
 
 /** Make the question with two choices, and its answer. */
@@ -273,10 +273,10 @@ function orderTable(page) {
   select.addEventListener("change", update);
   const notes = [];
   if (has("evidence")) notes.push(EVIDENCE[known.kind] ?? EVIDENCE.other);
-  if (has("rHat")) notes.push("R-hat above 1.01, or few effective draws: the chains do not agree about this pair yet, so draw more.");
+  if (has("rHat")) notes.push("If R-hat is above 1.01, or if there are few effective draws, the chains do not agree about this pair yet. Then draw more models.");
   if (has("baseline")) {
     notes.push(
-      "Simple check: samples with the earlier item should have fewer items on average. It ignores " +
+      "Simple check: samples with the earlier item should have fewer items on average. This check ignores " +
         "all interactions, so it is not evidence on its own.",
     );
   }
