@@ -229,15 +229,13 @@ def guide_share(logit, level, p0, p1, p2, both, unit, shift, prior):
     probabilities of proposing the way back and the way there).
     """
     width = 2.0 * _FARTHEST / _CELLS
-    here = int(math.floor((logit + _FARTHEST) / width))
+    here = math.floor((logit + _FARTHEST) / width)
     if here < 0 or here >= _CELLS:
         return False, logit, 0.0
     half = _CELLS // 2
     log_weight = np.empty(_CELLS)
     for at in range(_CELLS):
-        one, two, on_two, on_one = pair_of_share(
-            (at + 0.5) * width - _FARTHEST, p0, p1, p2, both
-        )
+        one, two, on_two, on_one = pair_of_share((at + 0.5) * width - _FARTHEST, p0, p1, p2, both)
         z1, _ = base_coordinate(one + shift, prior)
         z2, _ = base_coordinate(two + shift, prior)
         log_weight[at] = (

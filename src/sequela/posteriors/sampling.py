@@ -234,7 +234,8 @@ class _Run:
         if not (self.until_converged and walkers.is_warm):
             return to_end
         drawn = walkers.done - walkers.plan.warm_up
-        return min(to_end, min(at for at in _checks(2 * drawn + _FIRST_CHECK) if at > drawn) - drawn)
+        next_check = min(at for at in _checks(2 * drawn + _FIRST_CHECK) if at > drawn)
+        return min(to_end, next_check - drawn)
 
     def _is_enough(self) -> bool:
         """Return whether a check of convergence is due and the chains have converged."""
