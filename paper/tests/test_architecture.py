@@ -13,12 +13,13 @@ import sequela_paper
 
 SOURCE = Path(sequela_paper.__file__).parent
 FILES = sorted(SOURCE.glob("*.py"))
-# The packages of sequela that an experiment may use; not its compiled code.
+# The packages of sequela that an experiment may import. The package of compiled code is not one
+# of them.
 ROOMS = {
     "budget", "data", "learning", "likelihood", "model", "plots", "questions", "repeats", "report",
     "settings", "simulation", "support",
 }  # fmt: skip
-# Modules that commands share. In this package only command.py may use them.
+# Modules that all commands share. In this package, only command.py may import them.
 COMMAND_HELPERS = {"sequela.cli.output", "sequela.cli.repeat_options"}
 MOST_LINES = 500
 MOST_PARAMETERS = 7

@@ -1,4 +1,4 @@
-"""Figure 11 in its quick form: the block, its curve, and what random orders of items give."""
+"""The quick form of figure 11: the block, its curve, and the curves of randomly sorted items."""
 
 import numpy as np
 import pandas as pd
@@ -45,7 +45,7 @@ def test_theta_has_the_objective_that_is_stated(made, read):
     error = np.hypot(found.value_se, fit["objective_se"])
     assert fit["converged"]
     apart = abs(found.value - l1(theta_of(read), 0.01) - fit["objective"])
-    assert apart <= max(5.0 * error, 1e-9)  # where all sets are exact the error is 0
+    assert apart <= max(5.0 * error, 1e-9)  # the error is 0 if all sets are exact
     assert made.verdict.numbers["objective"] == pytest.approx(-12.693, abs=0.01)
 
 
@@ -87,7 +87,7 @@ def test_shares_within_any_order():
 
 
 def test_spread_interactions_are_no_block(read):
-    """If the same effects are between random items, the claim fails."""
+    """The claim is not confirmed if the items of the same effects are exchanged at random."""
     rng = np.random.default_rng(2)
     place = rng.permutation(50)
     table = read["fig11"].copy()

@@ -22,8 +22,8 @@ from sequela_paper.time_posteriors import clocks_log_likelihood, time_rule
 
 NAMES = ("fig6", "fig7", "fig8")
 GAMMAS = (0.0, 4.0, 8.0, 12.0, -4.0, -8.0, -12.0)
-# A sampled mean may be off by this many standard errors. In some 60 comparisons, a correct program
-# exceeds this with probability below 1e-3.
+# A sampled mean may differ from the exact mean by this many standard errors. The probability that
+# a correct program exceeds this limit in any of the about 60 comparisons is below 1e-3.
 ALLOWED = 4.5
 
 
@@ -43,9 +43,10 @@ def tables(made):
 
 
 def mean_variance_identical(w, m):
-    """Return the mean posterior variance of m items of rate w, a sum over the number k of present.
+    """Return the mean posterior variance of m items of rate w: a sum over k.
 
-    P(k) = C(m, k) B(m - k + 1/w, k + 1) / w. Lemma 1 (corrected) gives the variance for each k.
+    Here k is the number of items that are present, with P(k) = C(m, k) B(m - k + 1/w, k + 1) / w.
+    Lemma 1 (corrected) gives the variance for each k.
     """
     k = np.arange(m + 1)
     log_p = gammaln(m + 1) - gammaln(k + 1) - gammaln(m - k + 1) - math.log(w)
@@ -87,7 +88,7 @@ def blocks(m, gamma, diagonal):
 
 
 def generator(diagonal, gamma):
-    """Return the generator of one pair, with the states none, the first, the second, both."""
+    """Return the generator of a pair; its states are: no item, only one, only the other, both."""
     a, b = math.exp(diagonal), math.exp(diagonal + gamma)
     return np.array([[-2 * a, a, a, 0], [0, -b, 0, b], [0, 0, -b, b], [0, 0, 0, 0]])
 
@@ -108,7 +109,7 @@ def test_identical_items_have_their_exact_mean(tables):
             expected = mean_variance_identical(w, row.m)
             assert row.variance == pytest.approx(expected, abs=ALLOWED * row.se)
             assert row.se < 0.1 * row.variance
-    # The case without interaction is theta = -2.
+    # The pairs with gamma = 0 do not interact. They are independent items with theta = -2.
     for name in ("fig7", "fig8"):
         for row in tables[name].query("gamma == 0").itertuples():
             expected = mean_variance_identical(math.exp(-2.0), row.m)
@@ -116,7 +117,7 @@ def test_identical_items_have_their_exact_mean(tables):
 
 
 def test_random_rates_have_their_mean(tables):
-    """Compare with the mean over 300 random diagonals of 5 items, each summed over all sets."""
+    """Compare 5 items with the mean over 300 random diagonals; each is a sum over all sets."""
     rng = np.random.default_rng(5)
     found = [mean_variance_of_all_sets(np.diag(rng.uniform(-3.0, -1.0, 5))) for _ in range(300)]
     row = tables["fig6"].query("setting == 'theta in [-3, -1]' and m == 5").iloc[0]
@@ -135,7 +136,10 @@ def test_pairs_have_their_exact_mean(name, tables):
 
 
 def test_strongly_attractive_pairs_are_half_as_many_items(tables):
-    """At gamma = 12 both items of a pair come together, as m / 2 items with theta = -2."""
+    """At gamma = 12 the items of a pair arrive almost together.
+
+    So m / 2 pairs tell as much about the time as m / 2 single items with theta = -2.
+    """
     for row in tables["fig7"].query("gamma == 12 and m >= 10").itertuples():
         expected = mean_variance_identical(math.exp(-2.0), row.m // 2)
         assert row.variance == pytest.approx(expected, abs=ALLOWED * row.se + 0.01 * expected)
@@ -210,7 +214,7 @@ def test_variances_of_different_rates_are_integrals():
 
 
 def test_the_rule_is_fine_enough_for_the_most_items():
-    """Test 1000 items of the highest rate, of which none, three, half or all are present."""
+    """Test 1000 items of the highest rate if 0, 3, 500 or all of them are present."""
     w, m = math.exp(-1.0), 1000
     times, _ = time_rule(600)
     for k in (0, 3, 500, 1000):

@@ -25,11 +25,11 @@ needs_data = pytest.mark.skipif(
 def test_quick_form(tmp_path):
     settings = Settings(quick=True, repeats=1, solver="ours", data=FOLDER)
     made = make("fig3", settings, tmp_path / "x", backend="threads", workers=2)
-    assert made.verdict.holds is None  # the claim is about larger numbers of items
+    assert made.verdict.holds is None  # the claim is about more items
     assert {p.suffix for p in made.files} == {".csv", ".svg", ".pdf", ".png", ".json"}
     evidence = pd.read_csv(tmp_path / "x" / "fig3_evidence.csv")
     alone = evidence[evidence["others"] == 0]
-    # Proposition 1: two items alone say nothing about their order.
+    # Proposition 1: data on two items alone say nothing about the order of these items.
     assert np.abs(alone["evidence"]).max() < 0.3
     shares = pd.read_csv(tmp_path / "x" / "fig3.csv")["share"]
     assert shares.between(0.0, 1.0).all()

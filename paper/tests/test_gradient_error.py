@@ -1,4 +1,4 @@
-"""Figure 9 in its quick form, and its samplers compared with plain Metropolis-Hastings."""
+"""The quick form of figure 9, and its samplers compared with a simple Metropolis-Hastings."""
 
 import itertools
 
@@ -34,7 +34,7 @@ def test_errors_shrink_with_draws_and_grow_with_items(made):
     for penalty, sampler in itertools.product((0.01, 0.0), ("uniform", "informed", "relocation")):
         for n in (10, 20):
             assert error[penalty, n, sampler, 50] < error[penalty, n, sampler, 5]
-        # The paper's axis ends at 0.08.
+        # The axis of the figure in the paper ends at 0.08.
         assert error[penalty, 20, sampler, 50] < 0.08
     for penalty, n, draws in itertools.product((0.01, 0.0), (10, 20), (5, 50)):
         assert error[penalty, n, "relocation", draws] < 0.5 * error[penalty, n, "uniform", draws]
@@ -72,7 +72,7 @@ SAMPLE = (0, 1, 2)
 
 
 def informed_probability(theta, order):
-    """Return Q of Algorithm 2, corrected: it starts at 1 and is divided by the sum of u."""
+    """Return Q of Algorithm 2, with two corrections: Q starts at 1; u is divided by its sum."""
     n = len(theta)
     total = 1.0
     for place in range(len(order)):
@@ -86,7 +86,10 @@ def informed_probability(theta, order):
 
 
 def plain_errors(draws, runs, *, informed):
-    """Return errors of plain Metropolis-Hastings over a table of orders, and the exact gradient."""
+    """Return the errors of a simple Metropolis-Hastings, and the exact gradient.
+
+    The simple version chooses among the rows of a table that lists all orders.
+    """
     orders = list(itertools.permutations(SAMPLE))
     p = np.exp([ref.log_p_sequence(THETA, order) for order in orders])
     gradients = np.array([order_gradient(order) for order in orders])
@@ -131,7 +134,8 @@ def test_errors_are_those_of_a_plain_metropolis_hastings(informed):
             for seed in range(1000)
         ]
     )
-    # Allow five standard errors of the difference (1 of 2 million correct runs exceeds them).
+    # The difference may be up to five of its standard errors. A correct program exceeds this about
+    # once in 2 million runs.
     spread = np.sqrt((expected.var() + found.var()) / 1000)
     assert abs(expected.mean() - found.mean()) < 5.0 * spread
 

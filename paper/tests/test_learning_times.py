@@ -1,4 +1,4 @@
-"""Table 1 in its quick form: what is measured, what is extrapolated, and the verdict."""
+"""The quick form of table 1: times measured, times extrapolated, and the verdict."""
 
 import numpy as np
 import pandas as pd
@@ -52,12 +52,12 @@ def test_the_two_exact_methods_end_at_the_same_optimum(table):
 def test_what_was_cut_off_is_extrapolated(table):
     rows = table[table["finished"] == "extrapolated"]
     assert {(PAPER, 10), (PAPER, 15), (SWEEPS, 15)} <= set(rows.index)
-    # The published program has 3000 iterations, after 50 iterations of base rates. Each phase
-    # computes one more gradient at its start.
+    # The published program makes 50 iterations for the base rates, and then 3000 for all of theta.
+    # Each of these two phases computes one more gradient at its start.
     assert (rows.loc[PAPER, "evaluations"] == 3052).all()
     np.testing.assert_allclose(rows["seconds"], rows["seconds_a_gradient"] * rows["evaluations"])
     assert (rows["seconds"] > rows["spent"]).all()
-    # Both ways of solving take the same steps.
+    # Both methods for the linear systems lead to the same steps of the solver.
     sweeps, direct = table.loc[(SWEEPS, 15)], table.loc[(SUBSTITUTION, 15)]
     assert sweeps["evaluations"] == direct["evaluations"]
 
@@ -75,7 +75,7 @@ def test_fewer_than_twenty_items_leave_the_claim_open(made):
 
 
 def full_table(paper_seconds, *, finished="measured"):
-    """Return a table as of the full run, with the given times of the paper's solver."""
+    """Return a table like that of the full run, with the given times of the paper's solver."""
     rows = []
     for method in METHODS:
         sizes = (10, 15, 20) if method in (SUBSTITUTION, SWEEPS) else (10, 15, 20, 50, 100)

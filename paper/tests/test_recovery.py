@@ -1,4 +1,4 @@
-"""Figure 2: recovery of the truth against the number of clocks."""
+"""Figure 2: how well the truth is learned, for different numbers of clock items."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_quick_form(tmp_path):
     assert {p.suffix for p in made.files} == {".csv", ".svg", ".pdf", ".png", ".json"}
     summary = pd.read_csv(tmp_path / "x" / "fig2_summary.csv")
     ours = summary[summary["curve"] == "ours"]
-    # Without clocks the data cannot tell the order, so a wrong order is learned.
+    # Without clock items the data cannot tell the order, so fits often learn a wrong order.
     for dataset in ("two", "five"):
         part = ours[ours["dataset"] == dataset].sort_values("m")
         assert part["mean"].iloc[-1] < part["mean"].iloc[0]
@@ -63,9 +63,9 @@ def rows(ours, theirs, known, *, repetitions=4):
     ("last", "theirs", "known", "holds"),
     [
         (0.05, 0.05, 0.044, True),
-        (0.30, 0.05, 0.044, False),  # does not come close to the dashed line
-        (0.05, 0.02, 0.044, False),  # the paper's solver is better
-        (0.05, 0.05, 0.080, False),  # the dashed line is elsewhere
+        (0.30, 0.05, 0.044, False),  # our divergence stays far above the dashed line
+        (0.05, 0.02, 0.044, False),  # the paper's solver is better than ours
+        (0.05, 0.05, 0.080, False),  # the dashed line is not where the paper has it
     ],
 )
 def test_the_verdict_can_fail(last, theirs, known, holds):

@@ -48,8 +48,8 @@ def test_files_and_verdict(made):
 def test_every_member_gives_the_sets_of_the_true_model(tables):
     table = tables["fig4"]
     truth = set_probabilities(table[table["what"] == "true"].iloc[0])
-    # Appendix A by hand: p0 = 1 / (2 + e^-4). After item 1 alone, item 2 and the observation have
-    # the same rate.
+    # Appendix A, computed by hand: the empty set has the probability p0 = 1 / (2 + e^-4). If only
+    # item 1 is present, item 2 and the observation have the same rate.
     p0 = 1.0 / (2.0 + math.exp(-4.0))
     np.testing.assert_allclose(truth[:3], [p0, p0 / 2, p0 * math.exp(-4) / 2], rtol=1e-12)
     for _, row in table.iterrows():
@@ -63,7 +63,7 @@ def test_orders_are_opposite_at_the_ends(tables):
     for _, row in table.iterrows():
         w11, w12 = math.exp(row["theta_11"]), math.exp(row["theta_12"])
         w22 = math.exp(row["theta_22"])
-        # The probability that item 1 arrives first, and item 2 after it but before the observation.
+        # The probability that item 1 arrives first, then item 2, and then the observation.
         one = w11 / (1 + w11 + w22) * w22 * w12 / (1 + w22 * w12)
         assert row["first"] == pytest.approx(one / set_probabilities(row)[3], rel=1e-9)
     members = table[table["what"] == "member"].sort_values("s")

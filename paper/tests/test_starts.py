@@ -1,4 +1,4 @@
-"""Figure 10 in its quick form: optima, their theta, and the order that they disagree on."""
+"""The quick form of figure 10: optima, their theta, and the order on which they disagree."""
 
 import numpy as np
 import pandas as pd
@@ -62,7 +62,8 @@ def test_every_optimum_is_one(read, folder):
 def test_the_optima_disagree_on_an_order(read, folder):
     data = schill_table(folder)
     orders = read["fig10_optima"]["order"]
-    # The package mhn, whose penalty is smoothed, finds 0.867 or 0.053.
+    # The program mhn, whose penalty is smoothed, finds the probabilities 0.867 and 0.053 at its
+    # two optima.
     assert orders.iloc[0] == pytest.approx(0.867, abs=0.03)
     assert orders.iloc[1] == pytest.approx(0.053, abs=0.005)
     for group in (1, 2):
@@ -84,7 +85,7 @@ def test_ranges_are_over_the_starts(read):
     ranges = read["fig10_range"]
     assert len(ranges) == 400
     np.testing.assert_allclose(ranges["range"], ranges["highest"] - ranges["lowest"], atol=1e-12)
-    # The ranges include the effects at all optima.
+    # The range of each effect includes its values at all optima.
     theta = read["fig10_theta"].merge(ranges, on=["from", "to"])
     assert (theta["effect"] >= theta["lowest"] - 1e-12).all()
     assert (theta["effect"] <= theta["highest"] + 1e-12).all()

@@ -1,4 +1,4 @@
-"""Figure 1: posterior times given clocks, compared with integrals and draws of these tests."""
+"""Figure 1: posteriors of the time given clock items, compared with integrals and draws."""
 
 import json
 
@@ -37,7 +37,7 @@ def truth():
 
 
 def density(present, rates, t):
-    """Return p(S+ | t) p(t), a product with one factor per clock."""
+    """Return p(S+ | t) p(t), where p(S+ | t) is a product with one factor per clock item."""
     p = np.exp(-t)
     for there, w in zip(present, rates, strict=True):
         p *= 1.0 - np.exp(-w * t) if there else np.exp(-w * t)
@@ -56,7 +56,10 @@ def test_files_and_verdict(made):
 
 
 def test_the_rates_are_those_that_made_the_samples(truth):
-    """The frequencies of 200 clocks fit w / (1 + w), but not if the rates are reversed."""
+    """The frequencies of the 200 clock items agree with w / (1 + w), where w is the rate.
+
+    They do not agree if the rates are assigned in reverse order.
+    """
     values, rates = truth
     seen = values[:, 2:].mean(axis=0)
 
@@ -67,7 +70,7 @@ def test_the_rates_are_those_that_made_the_samples(truth):
     assert rates.size == 200
     assert (
         130.0 < misfit(rates) < 290.0
-    )  # chi-square with 200 degrees of freedom: false alarm below 1e-4
+    )  # chi-square with 200 degrees of freedom is outside with a probability below 1e-4
     assert misfit(rates[::-1]) > 1000.0
 
 
@@ -102,7 +105,7 @@ def test_densities_and_means_are_integrals(m, tables, truth):
     for k in samples.index[:: len(samples) // 5]:
         present = values[k, 2 : 2 + m]
         total, first = (
-            # No absolute tolerance: probabilities of sets are tiny.
+            # epsabs is 0, because probabilities of sets are tiny.
             quad(
                 lambda t, p=power, x=present: t**p * density(x, rates[:m], t), 0, 60,
                 limit=400, epsabs=0.0, epsrel=1e-9,
@@ -127,7 +130,7 @@ def test_densities_are_those_of_the_time_posterior(tables, truth):
 
 @pytest.mark.parametrize("m", [5, 100])
 def test_separation_is_that_of_drawn_times(m, tables, truth):
-    """Compare the AUC with drawn times, and the overlap with sums over an even grid."""
+    """Compare the AUC with that of drawn times, and the overlap with sums over an even grid."""
     values, rates = truth
     rng = np.random.default_rng(8)
     grid = np.linspace(1e-9, 40.0, 8001)
@@ -145,9 +148,10 @@ def test_separation_is_that_of_drawn_times(m, tables, truth):
 
 
 def test_error_of_the_auc_is_that_of_other_samples(tables):
-    """Compare with a bootstrap over samples, which uses posterior means instead of draws.
+    """Compare the standard error of the AUC with that of a bootstrap over samples.
 
-    The AUC of the means is a different number, but its standard error is of similar size.
+    The bootstrap uses posterior means instead of draws. The AUC of the means is a different number,
+    but its standard error is of similar size.
     """
     samples = tables["fig1_samples"]
     red, blue = (samples.loc[samples["group"] == g, "mean_100"].to_numpy() for g in ("red", "blue"))
@@ -184,7 +188,7 @@ def test_the_picture_shows_the_table(tables):
         np.testing.assert_array_equal(dashed.get_ydata(), column)
         (square,) = [line for line in ax.lines if line.get_marker() == "s"]
         assert square.get_xdata()[0] == shown["time"]
-        # Blue above the axis, red below.
+        # Densities of the blue group are above the axis, those of the red group below it.
         low, high = ax.get_ylim()
         assert low == -high
 
@@ -204,7 +208,7 @@ def test_the_rule_integrates_over_the_prior():
 
 
 def test_rates_come_with_the_data_if_there_are_any(tmp_path):
-    """The rates are read from the file of the true parameters, by label."""
+    """The rates are read from the file of the true parameters, where labels identify them."""
     place = tmp_path / "synthetic"
     place.mkdir()
     items = ["item1", "item2", "clock1", "clock2"]

@@ -1,4 +1,4 @@
-"""The comparison of two revisions: order of the runs, summary, data, and a run with stubs."""
+"""The comparison of two revisions: sequence of the runs, summary, data, a run with stubs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def stub(wall, cpu=1.0, result=2.0):
     return {"wall": wall, "cpu": cpu, "result": result}
 
 
-# --- The order of the runs, and the summary -------------------------------------------------------
+# --- The sequence of the runs, and the summary ----------------------------------------------------
 
 
 def test_revisions_alternate_after_a_first_run_of_each():
@@ -34,7 +34,7 @@ def test_revisions_alternate_after_a_first_run_of_each():
 
 
 def test_ratios_are_those_of_neighbours():
-    """The ratio of neighbouring runs is right even while the machine becomes slower."""
+    """Each run is compared with its neighbour, so a machine that becomes slower does no harm."""
     given = {"base": iter([1.0, 3.0, 10.0]), "head": iter([2.0, 6.0, 30.0])}
 
     def measure(side, name, first):
@@ -214,7 +214,8 @@ def test_two_revisions_are_compared_and_nothing_is_left(repository, tmp_path, ca
     gradient, simulate = written["cases"]
     assert gradient["case"] == "gradient, n = 20"
     assert len(gradient["base"]) == len(gradient["head"]) == 2
-    # Base and head each ran their own revision on the same data: the factors are 1 and 2.
+    # Base and head each ran their own revision on the same data: the stub of base multiplies by 1,
+    # that of head by 2.
     assert gradient["head"][0]["result"] == pytest.approx(2 * gradient["base"][0]["result"])
     assert gradient["difference of results"] == pytest.approx(0.5)
     assert simulate["error"] == "base: ValueError: not yet"

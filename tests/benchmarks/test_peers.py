@@ -29,7 +29,7 @@ def places(tmp_path):
     return Places(tmp_path / "peers", tmp_path / "cache")
 
 
-# --- The judge ------------------------------------------------------------------------------------
+# --- The scores of the judge ----------------------------------------------------------------------
 
 
 @settings(max_examples=30, deadline=None)
@@ -100,7 +100,11 @@ def test_names_are_unique_and_cases_exist():
 
 
 def test_mhn_is_given_what_it_should_end_with():
-    """In ten seconds, 220 evaluations with sets of 12 items do not fit; with 8 items they do."""
+    """mhn gets the samples up to the set size for which its fit should end within the limit.
+
+    Within ten seconds, mhn can do its 220 evaluations for the sets of 8 items. With the sets of 12
+    items it cannot.
+    """
     X = np.zeros((50, 100), dtype=bool)
     X[:, :8] = True
     X[:10, :12] = True
@@ -205,7 +209,7 @@ def test_our_worker_learns_and_leaves_its_way(tmp_path, workers, monkeypatch):
     worker = workers["sequela_worker"]
     # Do not compile all kernels in advance: this test does not use the measured times.
     monkeypatch.setattr(worker, "load_kernels", lambda: None)
-    for loop in ("solve", "descend_by_gradients"):  # the worker replaces them; restore them later
+    for loop in ("solve", "descend_by_gradients"):  # the worker replaces them: restore them
         monkeypatch.setattr(fitting, loop, getattr(fitting, loop))
     X = load("sim-n8-N60").X
     job = job_of(plan.OURS)
@@ -275,7 +279,7 @@ def test_a_profile_counts_the_innermost_function_of_ours():
 
 
 def test_every_remark_is_on_a_place_that_there_is():
-    """Remarks with names like Class.method are on methods of this version or of version 0.1."""
+    """Remarks whose names have the form Class.method refer to methods of this or version 0.1."""
     from sequela.learning.solvers.proximal_newton import ProximalNewton
     from sequela.likelihood import Likelihood
     from sequela.likelihood.exact import ExactWork
