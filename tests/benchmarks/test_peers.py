@@ -100,10 +100,10 @@ def test_names_are_unique_and_cases_exist():
 
 
 def test_mhn_is_given_what_it_should_end_with():
-    """mhn gets the samples up to the set size for which its fit should end within the limit.
+    """mhn gets only sets of a size with which it should finish within the time limit.
 
-    Within ten seconds, mhn can do its 220 evaluations for the sets of 8 items. With the sets of 12
-    items it cannot.
+    In ten seconds, mhn can do its 220 evaluations of the 40 sets of 8 items, but not of the 10 sets
+    of 12 items.
     """
     X = np.zeros((50, 100), dtype=bool)
     X[:, :8] = True

@@ -1,4 +1,4 @@
-"""Switch off the progress messages of commands, which depend on the speed of the machine."""
+"""Switch off the notices about slow work, because they depend on the speed of the machine."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Runs commands in this process, for tests of what they print and which files they write."""
+"""Run commands in this process, to test what they print and which files they write."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sequela.cli import main
 
 
 def run(*arguments, code=0):
-    """Run a command; it must end with `code`, and never with a traceback."""
+    """Run a command, and check that its exit code is `code` and that it shows no traceback."""
     result = CliRunner().invoke(main, [str(x) for x in arguments])
     assert result.exit_code == code, result.output + repr(result.exception)
     if code:

@@ -73,7 +73,7 @@ def test_help_shows_an_example_that_is_a_real_command(run, arguments, flag):
     assert example[1] in COMMANDS
     if arguments:
         assert example[1] == arguments[0]
-    # Click reads the options of the example before --help, so an unknown option would fail.
+    # --help comes last, so click reads the options of the example first and refuses unknown ones.
     assert run(*example[1:], "--help").exit_code == 0
 
 
@@ -98,7 +98,8 @@ def test_what_needs_no_numbers_imports_no_numbers(arguments):
 def test_the_version_is_the_same_everywhere(run):
     assert run("--version").output == f"sequela {sequela.__version__}\n"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["dynamic"] == ["version"]  # it is read from the source (tests/test_version.py)
+    # The build reads the version from the source: see tests/test_version.py.
+    assert project["dynamic"] == ["version"]
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {sequela.__version__}\n" in citation
     assert f"## [{sequela.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -134,15 +135,17 @@ class TestDemo:
         sets = np.array(list(itertools.product([0, 1], repeat=3)))
         found = sequela.evaluate(_independent_theta(data), sets)
         shares = np.exp(found.log_likelihoods) @ sets
-        # An item in all 4 samples counts as 3.5, and an item in no sample as 0.5.
+        # An item that is in all 4 samples counts as if it were in 3.5 of them. An item that is in no
+        # sample counts as if it were in 0.5.
         assert shares == pytest.approx([0.875, 0.125, 0.25], rel=1e-9)
 
     def test_the_expected_order_agrees_with_the_simulated_one(self, run):
         found = json.loads(run("demo", "--known", "--samples", "4000", "--json").stdout)["order"]
         share, count = found["expected_share"], found["samples_with_both"]
-        # Allow five standard errors (1 of 2 million seeds would exceed them); the seed is fixed.
+        # Allow five standard errors. The seed is fixed; about one of 2 million seeds exceeds them.
         assert abs(found["simulated_share"] - share) < 5 * (share * (1 - share) / count) ** 0.5
-        # Only first and second act on each other (alpha = 4): the odds of their order are e^4.
+        # In the demo only the items first and second interact (alpha = 4), so e^4 are the odds of
+        # their order.
         for seen in found["looked_at"]:
             assert seen["early_before_late"] == pytest.approx(1 / (1 + 2.718281828459045**-4))
             assert sorted(seen["simulated_order"]) == sorted(seen["items"])
@@ -170,7 +173,7 @@ class TestDemo:
 
     @pytest.mark.parametrize("samples", ["1", "2"])
     def test_few_samples(self, run, samples):
-        for seed in range(6):  # some of these draws have no "second"
+        for seed in range(6):  # for some seeds no sample has the item "second"
             result = run("demo", "--known", "--samples", samples, "--seed", str(seed))
             assert result.exit_code == 0, result.output
             assert ("No sample has both" in result.output) != ("came first" in result.output)
@@ -274,7 +277,7 @@ class TestProcess:
             assert "\x1b" not in done.stdout
             assert all(line == line.rstrip() for line in done.stdout.splitlines())
             if arguments[0] == "demo":
-                # Without a terminal, each row is one line, for any width.
+                # If the output is not a terminal, each row is one line, even if it is long.
                 assert re.search(r"^second +\d+ +0\.\d+ +0\.018  first x 54\.6$", done.stdout, re.M)
 
     def test_an_error_has_no_traceback(self):
@@ -288,7 +291,7 @@ def test_compile_leaves_every_kernel_in_the_cache(run, monkeypatch):
     done = run("compile", "--json")
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
-    # These kernels take longest to compile in their part of the program.
+    # In each part of the program, these kernels take longest to compile.
     cached = {path.name.split("-")[0] for path in Path(report["numba_cache"]).glob("*.nbi")}
     assert cached >= {
         "lattice.evaluate_block", "relocation.relocate", "metropolis.metropolis",

@@ -88,7 +88,7 @@ def test_an_interrupt_is_quiet(failing):
 
 
 def test_a_reader_that_left_is_no_error(failing):
-    # As in `sequela demo | head -1`, which closes the pipe: click ends the run without a message.
+    # In `sequela demo | head -1`, head closes the pipe. Then click ends the run without a message.
     result = failing(OSError(errno.EPIPE, "Broken pipe"))
     assert result.exit_code == 1
     assert result.output == ""

@@ -90,7 +90,7 @@ PYTHON_ONLY = {
 
 
 def _text(node: ast.AST) -> str:
-    """Return the constant text of a message, without the results of calls such as `option(...)`."""
+    """Return the constant parts of a message, without results of calls such as `option(...)`."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.Call):

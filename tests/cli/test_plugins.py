@@ -1,4 +1,4 @@
-"""Commands that other packages add, with packages made up for the test."""
+"""Commands that other packages add to sequela. The tests create such packages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run():
 
 @pytest.fixture(autouse=True)
 def _forget():
-    """Search for packages again before and after each test."""
+    """Forget the packages that were found, before and after each test."""
     plugins._entry_points.cache_clear()
     yield
     plugins._entry_points.cache_clear()
@@ -39,7 +39,7 @@ def _forget():
 
 @pytest.fixture
 def install(tmp_path, monkeypatch):
-    """Return a function that installs a package whose module `source` has the command `name`."""
+    """Return a function that installs a package, which has the code `source` and adds `name`."""
     monkeypatch.syspath_prepend(tmp_path)
 
     def install(name, source, value=None):

@@ -50,7 +50,8 @@ def test_a_folder_with_draws_tables_and_a_record(table, tmp_path):
     orders = pd.read_csv(folder / "orders.csv")
     assert orders["probability"].tolist() == found.orders()["probability"].tolist()
     labels = {*orders["first"], *orders["second"]}
-    assert not any(label.startswith("=") for label in labels)  # no spreadsheet formula
+    # A spreadsheet would read a label that begins with = as a formula.
+    assert not any(label.startswith("=") for label in labels)
     record = json.loads((folder / "run.json").read_text())
     assert record["command"] == "posterior"
     assert record["options"]["random_state"] == 1
@@ -90,7 +91,7 @@ def killed(*_arguments, **_options):
 
 
 def stop_after(monkeypatch, steps):
-    """Stop the chains with KeyboardInterrupt after this many steps; each step is saved."""
+    """Raise KeyboardInterrupt after this many steps of the chains, and save every step."""
     advance, left = Walkers.advance, iter([True] * steps)
 
     def step(walkers, threads):
@@ -141,9 +142,8 @@ def test_more_draws_that_were_killed_are_drawn_again(table, tmp_path, monkeypatc
     assert run("posterior", table, "-o", folder, "--continue").exit_code == 0
     assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 25)
     before = content(folder)
-    again = run(
-        "posterior", table, "-o", folder, "--continue"
-    )  # as if it was killed at the very end
+    # The run was complete, as if it had been killed after its last step.
+    again = run("posterior", table, "-o", folder, "--continue")
     assert again.exit_code == 0
     said = "already has all its 25 draws per chain; to draw more, use --draws or --most-draws"
     assert said in again.output
@@ -170,7 +170,7 @@ def test_a_signal_leaves_a_run_that_goes_on_to_its_planned_end(table, tmp_path, 
     assert drawn == max(steps - 49, 0)
     record = json.loads((folder / "run.json").read_text())
     assert record["result"] == ({"interrupted": True} if drawn else {})
-    if not drawn:  # it was stopped in its warm-up
+    if not drawn:  # the run was stopped in its warm-up
         refused = run("report", folder)
         assert refused.exit_code == 2
         assert "has no draws yet" in refused.output

@@ -21,7 +21,7 @@ LABELS = ["=cmd()", "a,b", "+1", "plain"]
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """Return the path of a small table, with labels that could break the output."""
+    """Return the path of a small table whose labels could break the output of commands."""
     rng = np.random.default_rng(1)
     theta = np.diag([0.3, -0.5, 0.0, -1.0])
     theta[0, 1] = 1.5
@@ -126,12 +126,12 @@ def test_force_replaces_an_earlier_fit_and_a_failure_does_not(table, tmp_path, m
     monkeypatch.undo()
     run("fit", table, "-o", made, *options, "--force")
     assert not (made / "mine.txt").exists()
-    # No incomplete file is left, except those that the message names.
+    # Only the incomplete folder that the error message named is left.
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fit", "fit.incomplete"]
 
 
 def test_every_command_tells_how_it_read_its_table(folder, table, tmp_path):
-    """Commands say, as `sequela import` does, which column has the ids and what was dropped."""
+    """Like `sequela import`, each command says which column has the ids and what was dropped."""
     mine = tmp_path / "mine.csv"
     frame = pd.read_csv(table).drop(columns="time").rename(columns={"sample": "tumour"})
     frame["tumour"] = [f"T{number}" for number in frame["tumour"]]
@@ -395,7 +395,7 @@ def test_import_a_table(table, tmp_path):
 
 
 def test_the_demo_does_the_whole_of_it(tmp_path, monkeypatch):
-    """Also check the example of `run_demo`: doctests skip it, because its fit takes long."""
+    """Also check the example of `run_demo`, which doctests skip because its fit takes long."""
     made, demos = tmp_path / "demo", []
     original = sequela.report.run_demo
 
@@ -498,7 +498,7 @@ def test_any_observation_may_choose_effects_and_such_a_run_can_be_repeated(tmp_p
 
 
 def test_orders_of_a_model_that_does_not_fit_are_not_trusted(tmp_path):
-    """With 200 more empty samples, the evidence stays strong, but the model does not fit."""
+    """Add 200 empty samples: the evidence stays strong, but the model no longer fits the data."""
     theta = np.diag([0.0, -4.0] + 20 * [-2.5])
     theta[0, 1] = 4.0
     drawn = sequela.simulate(theta, 500, random_state=1).to_dataset()
@@ -521,7 +521,10 @@ def test_orders_of_a_model_that_does_not_fit_are_not_trusted(tmp_path):
 
 @pytest.mark.parametrize("missing", ["keep", "absent"])
 def test_the_next_steps_work_with_missing_cells(missing, tmp_path, monkeypatch):
-    """A posterior needs complete samples: suggested commands must work, or none is suggested."""
+    """Every suggested command works. If no command can work, none is suggested.
+
+    A posterior needs complete samples, so `sequela posterior` cannot work with missing cells.
+    """
     monkeypatch.chdir(tmp_path)
     rows = 40 * ["0,0"] + 20 * ["1,0"] + 5 * ["0,1"] + 35 * ["1,1"] + [",1"]
     (tmp_path / "gaps.csv").write_text("a,b\n" + "\n".join(rows) + "\n", "utf-8")

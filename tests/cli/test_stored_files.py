@@ -1,4 +1,4 @@
-"""Commands refuse files of earlier runs that have the right format but wrong content."""
+"""Commands refuse files of earlier runs if the format is right but the content is wrong."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def folder(fitted, tmp_path):
 
 
 def change(folder, **fields):
-    """Change fields of run.json; a dot in their names is written as two underscores."""
+    """Change fields of run.json. Two underscores stand for a dot: a__b is the field b of a."""
     path = folder / "run.json"
     record = json.loads(path.read_text())
     for name, value in fields.items():

@@ -1,4 +1,4 @@
-"""Files of cBioPortal: a gene that was not profiled is missing, and no sample is lost silently."""
+"""Files of cBioPortal: genes that were not profiled are missing, and no sample is lost silently."""
 
 from __future__ import annotations
 
@@ -114,9 +114,9 @@ def test_partly_profiled(tmp_path):
     other = read_cbioportal(path, incomplete="items")
     assert other.data.samples == ("s0", "s1", "s2")
     assert other.data.items == ("G1",)
-    # Without this gene, no cell is missing.
+    # Without the gene G0, no cell is missing.
     assert read_cbioportal(path, drop=["G0"]).data.n_samples == 3
-    # A merged item is present if one member is altered, even if the other is missing.
+    # A merged item is present if one of its genes is altered, even if the other gene is missing.
     assert read_cbioportal(path, merge={"G": ["G0", "G1"]}).data.values[:, 0].tolist() == [0, 1, 1]
 
 

@@ -56,7 +56,7 @@ def message(build, *args, **kwargs):
 
 
 def assert_in_order(text, *parts):
-    """Assert that the message holds these parts, one after the other."""
+    """Assert that the message contains these parts, one after the other."""
     pattern = ".*".join(re.escape(part) for part in parts)
     assert re.search(pattern, text, flags=re.DOTALL), f"{parts} not in {text!r}"
 
@@ -243,7 +243,7 @@ def test_text_is_not_taken_for_numbers(values):
 
 
 def test_words_get_another_remedy_than_digits():
-    # .astype(bool) would make "False" true, so it must not be recommended.
+    # The text "False" is true for .astype(bool), so the message must not recommend this method.
     text = message(Dataset, frame(a=["False", "True"]))
     assert_in_order(text, "row 's1' (position 0), column 'a' (position 0): 'False'", "(values ==")
     assert "astype" not in text

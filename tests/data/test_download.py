@@ -26,7 +26,7 @@ COPIES = [("S-1", "EGFR", 2), ("S-3", "CDKN2A", -2)]
 
 
 class Portal(BaseHTTPRequestHandler):
-    """A server with the part of the API of cBioPortal that sequela uses."""
+    """A server that answers the requests of sequela to the API of cBioPortal."""
 
     def do_GET(self):
         self.answer(None)
@@ -67,7 +67,7 @@ class Portal(BaseHTTPRequestHandler):
         if path == f"studies/{STUDY}/sample-lists":
             return [{"sampleListId": f"{STUDY}_{kind}"} for kind in ("all", "sequenced", "cna")]
         if path.startswith("sample-lists/"):
-            # S-4 was only sequenced; it has no copy numbers.
+            # Sample S-4 was sequenced, but it has no copy numbers.
             return SAMPLES[:3] if "cna" in path else SAMPLES
         if path == f"molecular-profiles/{STUDY}_mutations/mutations/fetch":
             assert body == {"sampleListId": f"{STUDY}_sequenced"}

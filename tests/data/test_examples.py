@@ -43,7 +43,8 @@ def test_every_call_gives_a_new_copy():
 
 def test_the_pair_is_the_warm_up_of_the_paper():
     np.testing.assert_array_equal(part("pair"), [[0.0, 4.0], [0.0, -4.0]])
-    # The two orders differ only in the rate of "second": 1 after "first", exp(-4) before it.
+    # The probabilities of the two orders differ only because of the rate of "second". It is 1 if
+    # "first" is present, and exp(-4) otherwise.
     expected = 1 / (1 + np.exp(-4.0))
     assert ref.order_probability_by_enumeration(part("pair"), 0, 1) == pytest.approx(expected)
 

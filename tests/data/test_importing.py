@@ -1,4 +1,4 @@
-"""Test how a draft becomes a data set: merging, selecting, and the numbers of the summary."""
+"""Test how a table that was read becomes a data set: merging, selecting, and the summary."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_samples_with_very_many_items():
     for i in range(40):
         table[i, : 3 + i % 3] = True
     table[7, :30] = True
-    table[9, :14] = True  # far more than the others, but fewer than 15
+    table[9, :14] = True  # many items, but fewer than 15 are not reported
     table[11, :50] = True
     done = finish(draft(table), Selection())
     assert [(many.sample, many.size) for many in done.summary.many_items] == [
@@ -192,7 +192,7 @@ def test_all_pairs_of_a_proposed_group_are_similar(table, similarity, at_least):
         assert all(frame[name].sum() >= at_least for name in group)
         counts = [frame[name].sum() for name in group]
         assert counts == sorted(counts, reverse=True)
-    if similarity == 1.0:  # then the groups are exactly the sets of equal columns
+    if similarity == 1.0:  # then items of a group have equal columns
         common = [name for name in frame if frame[name].sum() >= at_least]
         twins = {a for a in common for b in common if a != b and frame[a].equals(frame[b])}
         assert set(members) == twins
@@ -202,7 +202,7 @@ def test_all_pairs_of_a_proposed_group_are_similar(table, similarity, at_least):
 
 
 def test_a_chain_is_cut():
-    """Neighbouring items often occur together; the first and the last item never do."""
+    """Each item often occurs together with its neighbour, but the first never with the last."""
     table = np.array([[j <= i < j + 4 for j in range(6)] for i in range(10)])
     groups = propose_merges(Dataset(table), 0.5)
     assert all(len(group) <= 2 for group in groups.values())
@@ -237,7 +237,7 @@ def names(kind):
 
 
 def test_every_keyword_reaches_an_object():
-    """A keyword that is no field of a dataclass would be ignored without a message."""
+    """Every keyword is a field of a dataclass; otherwise it would be ignored silently."""
     selection, rules = set(SelectionKeywords.__annotations__), set(RuleKeywords.__annotations__)
     assert selection == names(Selection) - {"incomplete"}
     assert rules == names(Rules) - {"items", "barcode_length"}

@@ -43,7 +43,7 @@ def test_as_many_rows_as_the_limit_are_read_and_one_more_is_refused(
 def test_far_too_many_rows_are_seen_by_the_size_of_the_file(tmp_path, monkeypatch, kind, text):
     path = tmp_path / "file.txt"
     header, _, rows = text.partition("\n")
-    # The reader would refuse the last line, but must stop before it.
+    # The last line is malformed. The reader must not get there: it must refuse the file before.
     path.write_text(header + "\n" + rows * 100 + "x" * 40 + "\n")
     monkeypatch.setenv("SEQUELA_MAX_ROWS", "100")
     with pytest.raises(InputError, match=r"about [23]\d\d rows; expected at most 100"):

@@ -1,4 +1,4 @@
-"""Long tables: the reader agrees with a slow version in pandas; presets select lines."""
+"""Long tables: the reader agrees with a slow version in pandas, and presets select lines."""
 
 from __future__ import annotations
 
@@ -115,7 +115,8 @@ def amr_table(tmp_path, header=AMR_4, hits=HITS, name="amr.tsv"):
 def test_amrfinderplus(tmp_path, header):
     path = amr_table(tmp_path, header)
     imported = read_long(path, preset="amrfinderplus")
-    assert imported.data.samples == ("i1", "i2", "i3")  # i3 was examined, and has no resistance
+    # Isolate i3 was tested, but has no resistance.
+    assert imported.data.samples == ("i1", "i2", "i3")
     assert imported.data.sets() == [
         {"blaTEM-1", "gyrA_S83L"},
         {"aac(6')-Ib-cr5", "sul1"},
@@ -139,7 +140,7 @@ def test_amrfinderplus_without_names_takes_those_of_the_files(tmp_path):
         paths.append(put(tmp_path, "\n".join(rows) + "\n", f"{who}.tsv"))
     imported = read_long(paths, preset="amrfinderplus")
     assert imported.data.samples == ("i1", "i2", "none")
-    assert imported.data.sets()[2] == set()  # an isolate without hits has a file without lines
+    assert imported.data.sets()[2] == set()  # the file of an isolate without hits has only a header
     with pytest.raises(InputError, match="'i1', which another file also has"):
         read_long([paths[0], paths[0]], preset="amrfinderplus")
 
@@ -319,7 +320,8 @@ def test_the_order_is_that_of_the_first_dates(tmp_path, rows):
     for who, statements in zip(data.samples, data.orders or [()] * len(data), strict=True):
         ages = first[who]
         told = {(a, b) for a, b, _ in statements}
-        for _ in ITEMS:  # add the orders that follow from two statements
+        # If a is before b and b is before d, then a is before d.
+        for _ in ITEMS:
             told |= {(a, d) for a, b in told for c, d in told if b == c}
         assert told == {(a, b) for a in ages.index for b in ages.index if ages[a] < ages[b]}
 

@@ -53,9 +53,8 @@ def refused(read, path, words, **options):
     with pytest.raises(InputError) as caught:
         read(path, **options)
     message = str(caught.value)
-    assert (
-        message.count("\n") <= 9
-    )  # a heading, eight kinds of mistakes, and the number of the others
+    # At most ten lines: a heading, eight kinds of mistakes, and the number of the other mistakes.
+    assert message.count("\n") <= 9
     assert all(len(line) < 700 for line in message.splitlines()), message
     assert "Traceback" not in message
     for word in words:
@@ -382,7 +381,7 @@ def test_odd_labels_are_kept_as_they_are(tmp_path, kind):
 
 
 def test_a_million_columns(tmp_path):
-    """Wide tables are read, and errors in them are found without comparing all labels."""
+    """A table with a million columns is read, and a misspelled label does not take long to find."""
     path = tmp_path / "wide.csv"
     header = "sample," + ",".join(f"g{j}" for j in range(1_000_000))
     path.write_text(header + "\ns1" + ",0" * 999_999 + ",1\n")
@@ -600,7 +599,7 @@ def test_any_bytes_are_read_or_refused(tmp_path, read, content):
 @HARDER
 @given(data=st.data())
 def test_a_damaged_archive_is_never_another_table(tmp_path, pack, data):
-    """If the file is cut or changed anywhere, it gives the same table or an error."""
+    """A file that is truncated or changed anywhere gives the same table or an error."""
     content = pack(TABLE)
     place = data.draw(st.integers(0, len(content) - 1))
     cut = data.draw(st.booleans())
@@ -625,7 +624,10 @@ def test_samples_of_which_none_is_complete(tmp_path):
     "word", [b"NA", b"NaN", b"nan", b"n/a", b"", b"null", b"None", b".", b"?", b"-", b" "]
 )
 def test_missing_values_are_missing(tmp_path, word):
-    """Texts that can only mean "unknown" are missing cells; other texts may mean "absent"."""
+    """A text that can only mean "unknown" is read as a missing cell.
+
+    Another text for a missing value may also mean "absent", so the user must say what it means.
+    """
     path = tmp_path / "given.csv"
     path.write_bytes(b"sample,A,B\ns1,1,0\ns2," + word + b",1\ns3,0,0\n")
     if word.lower() in (b"na", b"nan", b"n/a"):

@@ -1,4 +1,4 @@
-"""Known orders from tables and from cell fractions, and cells without a value in tables."""
+"""Known orders from tables and from cell fractions, and table cells without a value."""
 
 import numpy as np
 import pandas as pd
@@ -62,8 +62,8 @@ def test_fractions_become_statements():
         {"a": [0.9, 0.5, 0.0], "b": [0.5, 0.45, 0.5], "c": [0.1, np.nan, 0.2]}, index=list("xyz")
     )
     found = orders_from_fractions(fractions, errors=0.05)
-    # In x, a came before b, and b before c (so a before c is not listed). In y, the fractions of a
-    # and b are too close. In z, only b and c are present.
+    # In sample x, a came before b, and b before c. So a came before c, which is not listed. In
+    # sample y, the fractions of a and b are too similar. In sample z, only b and c are present.
     assert [(s.before, s.after) for s in found["x"]] == [("a", "b"), ("b", "c")]
     assert set(found) == {"x", "z"}
     p = found["z"][0].probability

@@ -18,7 +18,7 @@ SAMPLES = ["s1", "s2", "s3", "s4"]
 
 
 def write_study(folder, calls, matrix, panels=PANELS, name="data_gene_panel_matrix.txt"):
-    """Write a study with calls (gene, sample) and the panel of each sample."""
+    """Write a study. `calls` has pairs (gene, sample), `matrix` has the panel of each sample."""
     folder.mkdir(exist_ok=True)
     lines = ["Hugo_Symbol\tVariant_Classification\tTumor_Sample_Barcode"]
     lines += [f"{gene}\tMissense_Mutation\t{who}" for gene, who in calls]
@@ -73,7 +73,7 @@ def test_the_summary_says_what_is_missing_and_why(tmp_path):
     assert (
         "1 call of mutations in genes that the panel of the sample does not list (APC in s2" in text
     )
-    assert "mutations not profiled" in text  # for s4
+    assert "mutations not profiled" in text  # sample s4 has no panel
     assert any("data_gene_panel_P2.txt" in file.path for file in read.summary.files)
     assert read_cbioportal(folder=tmp_path / "x", panel="P1").data.missing is None
     assert read_cbioportal(folder=tmp_path / "x", incomplete="samples").data.samples == ("s1", "s3")

@@ -45,7 +45,7 @@ def test_selections_keep_what_is_known():
     some = data.select_samples(["z", "x"])
     assert some.missing.tolist() == [[False, False, True], [False, True, False]]
     assert some.orders == ((), (("c", "a", 1.0),))
-    # The certain statements imply that a came before c; the uncertain ones do not matter.
+    # The certain statements imply that a came before c, so the uncertain one adds nothing.
     assert data.select_items(["c", "a"]).orders[1] == (("a", "c", 1.0),)
     assert data.select_items(["c", "a", "b"]).orders == data.orders
     assert data.select_items(["b"]).orders is None

@@ -1,4 +1,4 @@
-"""Tables from files: every dialect gives the same table."""
+"""Tables from files: the same table is read, however the file is written (its dialect)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ from sequela.data.tables import read_table
 REAL = Path(os.environ.get("SEQUELA_DATA", Path(__file__).parents[3] / "shared" / "data"))
 real = pytest.mark.skipif(not REAL.is_dir(), reason=f"no real data in {REAL}")
 
-# Labels as users write them. Control characters are refused, and outer spaces are removed.
+# Labels as users write them, without control characters (which are refused) and without spaces
+# (which are removed at both ends of a label).
 labels = (
     any_labels(alphabet=st.characters(codec="utf-8", exclude_categories=["C", "Z"]))
     .filter(lambda x: x.casefold() not in {"0", "1", "true", "false", "yes", "no", "0.0", "1.0"})
-    # A header that names the ids but lacks an item is refused. Another test checks this.
+    # A label that could be the name of the column of ids is left out; other tests have such labels.
     .filter(lambda x: x.casefold().lstrip("#") not in _ID_NAMES and not x.startswith("sep="))
 )
 SPELLINGS = [("0", "1"), ("FALSE", "TRUE"), ("no", "yes"), ("0.0", "1.0"), ("False", "True")]
@@ -123,7 +124,7 @@ def test_the_separator_is_found(tmp_path, cells, separator, odd):
 )
 @given(seed=st.integers(0, 2**32 - 1))
 def test_pandas_reads_the_same(tmp_path, seed):
-    """From a plain file, pandas reads the same table, times and ids."""
+    """If the file has no special features, pandas reads the same table, times and ids."""
     rng = np.random.default_rng(seed)
     shape = rng.integers(1, 40), rng.integers(2, 40)
     frame = pd.DataFrame(
@@ -230,7 +231,7 @@ def test_the_file_is_recorded(tmp_path):
 
 
 def test_lines_across_blocks(tmp_path, monkeypatch):
-    """A block may end inside a character, or between CR and LF."""
+    """The reader reads a file in blocks. A block may end inside a character or a line end."""
     text = "sample,Ä,β\r\ns1,1,0\r\nsü,0,1\r\n"
     for size in range(1, 12):
         monkeypatch.setattr("sequela.data._text_files._BLOCK", size)
