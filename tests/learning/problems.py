@@ -1,4 +1,4 @@
-"""Data and expected values for the tests of learning; `reference` computes these values."""
+"""Data and expected values for tests of learning. `reference` computes the expected values."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def table(n, sets):
 
 
 def masks(X):
-    """Return each set as a number (bit j for item j): its index in `reference.set_distribution`."""
+    """Return each set as a number, with bit j for item j: the index in `set_distribution`."""
     return np.asarray(X, dtype=int) @ (1 << np.arange(np.shape(X)[1]))
 
 
 def mean_log_p(theta, X, times=None, stop_rate=1.0):
-    """Return the mean log-likelihood by dense linear algebra over all 2^n states, for small n."""
+    """Return the mean log-likelihood, for small n, by dense linear algebra over all 2^n states."""
     which = masks(X)
     times = np.full(len(which), np.nan) if times is None else np.asarray(times, dtype=float)
     unknown = np.log(ref.set_distribution(theta, stop_rate))
@@ -106,7 +106,7 @@ def real_data():
 
 
 class Closed:
-    """A smooth objective in closed form: `function(theta)` returns its loss and full gradient."""
+    """An objective without sampling. `function(theta)` returns its loss and its full gradient."""
 
     effective = 1.0
     is_sampled = False

@@ -20,7 +20,7 @@ def data():
 
 
 class Exact:
-    """A replacement of `Likelihood` with exact gradients, which records how it is used."""
+    """A replacement for `Likelihood` that gives exact gradients and records how it is called."""
 
     made = None
     seeds: ClassVar[list[int]] = []
@@ -44,7 +44,8 @@ class Exact:
 def by_hand(theta, data, iterations, strength, free):
     """Return the thetas that AdaGrad with step 1 visits (Duchi, Hazan and Singer 2011).
 
-    An iteration is x = prox(x + g / H), where H is the square root of the sum of all g^2 so far.
+    In each iteration x becomes prox(x + g / H), where H is, for each entry, the square root of the
+    sum of all g^2 so far.
     """
     total = np.zeros_like(theta)
     visited = []
@@ -65,9 +66,10 @@ def by_hand(theta, data, iterations, strength, free):
 
 
 def test_three_iterations_by_hand(data, monkeypatch):
-    """Learn only base rates for 50 epochs, then all entries, from random interactions in +-0.2.
+    """In its first 50 epochs the solver learns only the base rates, and then all entries.
 
-    Each phase asks for the gradient where it begins and after each of its steps.
+    Before it learns all entries, it draws random interactions between -0.2 and 0.2. Each of the two
+    phases computes a gradient at its start and after each of its steps.
     """
     monkeypatch.setattr(fitting, "Likelihood", Exact)
     with quiet():
@@ -101,7 +103,10 @@ def test_gradients_are_sampled_as_the_paper_says(data, monkeypatch):
 
 
 def test_the_first_full_step_is_one_in_every_entry(monkeypatch, data):
-    """The sums of squares start again at 0, so the first step is the sign of the gradient."""
+    """In the second phase, the first step changes each entry by 1 or -1.
+
+    The sums of squares start again at 0, so each gradient is divided by its own absolute value.
+    """
     monkeypatch.setattr(fitting, "Likelihood", Exact)
     with quiet():
         learner = SetChain(0.0, solver="adagrad", max_iter=1, random_state=8).fit(data)
@@ -123,7 +128,7 @@ def test_it_improves_and_repeats_itself(data):
     assert one.objective_ > short.objective_
     assert one.objective_ > independent.objective_
     assert one.objective_ < exact.objective_ + 1e-9
-    # The proximal step makes entries exactly zero.
+    # The proximal step makes some of the 20 interactions exactly zero.
     assert interactions(one.theta_) < 20
 
 
@@ -136,7 +141,7 @@ def test_the_objective_is_that_of_its_theta(data):
 
 
 def test_the_residual_is_that_of_its_theta(data, monkeypatch):
-    """The KKT residual uses the gradient at the same theta."""
+    """The KKT residual that is reported for a theta is computed from the gradient at this theta."""
     monkeypatch.setattr(fitting, "Likelihood", Exact)
     with quiet():
         learner = SetChain(0.02, random_state=4, solver="adagrad", max_iter=7).fit(data)
@@ -157,7 +162,7 @@ def test_several_starts_differ(data):
         next_seed = SetChain(0.02, random_state=5, solver="adagrad", max_iter=5).fit(data)
     assert [start.width for start in learner.starts_] == [0.2] * 3
     assert not np.array_equal(learner.starts_[0].theta, learner.starts_[1].theta)
-    # The second start of one seed differs from the first start of the next seed.
+    # The second start with one seed differs from the first start with the next seed.
     assert np.abs(learner.starts_[1].theta - next_seed.starts_[0].theta).max() > 1e-3
 
 
@@ -171,7 +176,7 @@ def test_every_start_of_every_seed_has_its_own_draws(data, monkeypatch):
 
 
 class Ascent:
-    """A smooth objective of which only the gradient of the log-likelihood is known."""
+    """An objective that knows only the gradient of the log-likelihood, not its value."""
 
     def __init__(self, gradient_at):
         self.gradient_at = gradient_at
@@ -202,7 +207,7 @@ def test_it_stops_when_nothing_moves():
 
 
 def test_it_ends_after_max_iter():
-    """There is one gradient per step, and one at the start."""
+    """The solver computes one gradient per step, and one at the start."""
     rng = np.random.default_rng(0)
     state, info, message = run(lambda _: rng.normal(size=(2, 2)), np.zeros((2, 2)), max_iter=17)
     assert not info.status.converged

@@ -1,4 +1,4 @@
-"""Compare the minimiser with bounds to that of SciPy, and check its optimality conditions."""
+"""Compare the minimiser that has bounds with that of SciPy; check the optimality conditions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sequela.learning.bounded_descent import minimise
 
 
 def projected(x, gradient, low, high):
-    """Return the gradient step that the bounds allow, by entry; it is zero at a minimum."""
+    """Return, for each entry, the gradient step that the bounds allow. It is 0 at a minimum."""
     return x - np.clip(x - gradient, low, high)
 
 
 def bowl(rng, n):
-    """Return a convex function (second derivatives from 0.5 to about 5) and its minimiser."""
+    """Return a convex function, with second derivatives from 0.5 to 5, and its minimiser."""
     basis = np.linalg.qr(rng.normal(size=(n, n)))[0]
     matrix = basis * np.exp(rng.uniform(np.log(0.5), np.log(4.0), n)) @ basis.T
     centre = rng.normal(size=n)

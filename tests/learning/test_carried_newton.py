@@ -1,4 +1,4 @@
-"""Compare the minimiser that keeps its Hessian between problems to that of SciPy."""
+"""Compare the minimiser that keeps its Hessian between problems with that of SciPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sequela.learning.carried_newton import CarriedNewton
 
 
 class Prior:
-    """A weak normal prior of all parameters."""
+    """A weak normal prior for all parameters."""
 
     def __init__(self, weight=0.25):
         self.weight = weight
@@ -24,7 +24,7 @@ class Prior:
 
 
 def logistic(seed, size, parameters):
-    """Return a loss with strongly correlated parameters, and a list with an entry per call."""
+    """Return a loss with strongly correlated parameters, and a list to count the calls of it."""
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((size, parameters)) @ rng.standard_normal((parameters, parameters))
     signs = rng.choice([-1.0, 1.0], size)

@@ -1,4 +1,4 @@
-"""Checkpoints are complete or not written, resume with the same bits, and refuse other fits."""
+"""Checkpoints are never incomplete, resume with the same bits, and refuse other fits."""
 
 import json
 import pickle
@@ -16,7 +16,7 @@ from sequela.learning import cross_validation, fitting
 from sequela.learning.checkpoint import fingerprint
 from sequela.observation import Exponential
 
-SMALL = Budget(work=2.0**6 * (6.0 * 7 + 10.0 * 6) - 1.0)  # sets of 6 of 7 items are sampled
+SMALL = Budget(work=2.0**6 * (6.0 * 7 + 10.0 * 6) - 1.0)  # sets of 6 and 7 items are sampled
 KINDS = {
     "exact": {},
     "several starts": {"n_starts": 3},
@@ -27,7 +27,7 @@ KINDS = {
 
 
 class Killed(BaseException):
-    """An exception that no code catches, to simulate a process that dies."""
+    """An exception that sequela does not catch. It simulates a process that is killed."""
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def die_in(monkeypatch, function, call):
 
 
 def run_until_killed(monkeypatch, learner, data, saves):
-    """Run a fit that dies after this many checkpoints; return whether it died."""
+    """Run a fit that is killed after this many checkpoints; return whether it was killed."""
     original = module._write
     written = 0
 
@@ -74,7 +74,7 @@ def run_until_killed(monkeypatch, learner, data, saves):
 
 @pytest.fixture(scope="module")
 def whole(data):
-    """Return a fit of each kind, which was not interrupted and has no checkpoint."""
+    """Return a fit of each kind that was never interrupted and that writes no checkpoint."""
     ends = {}
     for kind, options in KINDS.items():
         with quiet():
@@ -126,8 +126,8 @@ def meta_of(file):
         return json.loads(str(archive["meta"]))
 
 
-# Each start of the paper's solver saves 51 states of its first phase, then max_iter + 1 states of
-# its second phase, and once more when it has ended.
+# Each start of the paper's solver writes 51 checkpoints in its first phase, max_iter + 1 in its
+# second phase, and one more when it has ended.
 @pytest.mark.parametrize(
     ("saves", "state"),
     [
@@ -170,7 +170,7 @@ def test_a_fit_with_times_resumes(tmp_path, monkeypatch):
 
 
 def test_a_fit_without_a_given_seed_resumes(data, tmp_path, monkeypatch):
-    """Without a given seed, the seed that was drawn is stored in the checkpoint and used again."""
+    """If no seed is given, a seed is drawn and stored in the checkpoint, and then used again."""
     file = tmp_path / "fit"
     learner = SetChain(0.02, n_starts=3, checkpoint=file, checkpoint_every=0.0)
     assert run_until_killed(monkeypatch, clone(learner), data, 15)
@@ -194,7 +194,7 @@ def test_a_finished_fit_is_read_not_repeated(data, tmp_path, monkeypatch, whole)
 
 
 def test_the_best_so_far_is_never_lost_to_a_failed_write(data, tmp_path, monkeypatch):
-    """The last complete file stays if the next write is interrupted."""
+    """If writing a checkpoint is interrupted, the file of the previous checkpoint is kept."""
     file = tmp_path / "fit"
     learner = SetChain(0.02, random_state=5, checkpoint=file, checkpoint_every=0.0)
     assert run_until_killed(monkeypatch, clone(learner), data, 3)
@@ -214,7 +214,7 @@ def test_the_best_so_far_is_never_lost_to_a_failed_write(data, tmp_path, monkeyp
 
 
 def test_a_folder_that_is_not_there_is_told_before_the_fit(data, tmp_path, monkeypatch):
-    """The place of the checkpoint is checked before the fit."""
+    """Before a fit begins, it checks that the folder of its checkpoint exists."""
     die_in(monkeypatch, "solve", 1)
     monkeypatch.setattr(cross_validation, "path", None)
     for learner in (SetChain(), SetChain(random_state=1), SetChainCV([0.1], random_state=1)):
@@ -229,7 +229,7 @@ def test_how_often_is_in_seconds(data, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_write", lambda *a: (written.append(1), original(*a))[1])
     with quiet():
         SetChain(0.01, checkpoint=tmp_path / "a", checkpoint_every=1e9, n_starts=2).fit(data)
-    assert len(written) == 2  # at the end of each start
+    assert len(written) == 2  # one at the end of each start
     written.clear()
     with quiet():
         often = SetChain(0.01, checkpoint=tmp_path / "b", checkpoint_every=0.0).fit(data)
@@ -241,7 +241,7 @@ def test_how_often_is_in_seconds(data, tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def good(data, tmp_path_factory):
-    """Return an estimator, and the content of a checkpoint of its unfinished fit."""
+    """Return an estimator, and the content of the checkpoint of an unfinished fit of it."""
     file = tmp_path_factory.mktemp("good") / "fit"
     learner = SetChain(0.02, random_state=5, n_starts=2, checkpoint=file, checkpoint_every=0.0)
     with pytest.MonkeyPatch.context() as patch:
@@ -321,7 +321,7 @@ def test_a_truncated_file_is_refused(good, data, tmp_path):
 
 
 def test_a_flipped_bit_is_refused_or_harmless(good, data, tmp_path):
-    """Damage anywhere in the file gives a clear error, or has no effect."""
+    """A changed bit anywhere in the file gives a clear error, or it changes nothing."""
     learner, content = good
     file = tmp_path / "fit"
     file.write_bytes(content)
@@ -344,7 +344,7 @@ def test_a_flipped_bit_is_refused_or_harmless(good, data, tmp_path):
             found_meta, found = module._read(file)
         except InputError:
             continue
-        except Exception as error:  # noqa: BLE001 - the test looks for these
+        except Exception as error:  # noqa: BLE001 - unexpected errors are recorded
             wrong.append((place, bit, repr(error)))
             continue
         equal = found_meta == meta and found.keys() == arrays.keys()
@@ -356,7 +356,8 @@ def test_a_flipped_bit_is_refused_or_harmless(good, data, tmp_path):
     assert harmless < 60
 
 
-# Kinds of damage that raise other exceptions; they were found by changing each bit in turn.
+# With these kinds of damage, the readers of NumPy and zipfile raise unusual exceptions. They were
+# found by changing each bit of a file.
 @pytest.mark.parametrize("damage", ["compression method", "name of an array", "header of an array"])
 def test_damage_that_zip_files_do_not_notice(damage, good, data, tmp_path):
     learner, content = good
@@ -443,7 +444,7 @@ def test_what_does_not_change_the_result_may_change(good, data, tmp_path, whole)
 
 
 def rewritten(content, file, change):
-    """Write a checkpoint again with another header."""
+    """Write a checkpoint again with a header that the function `change` has changed."""
     file.write_bytes(content)
     with np.load(file) as archive:
         arrays = dict(archive)
@@ -457,7 +458,7 @@ def rewritten(content, file, change):
 
 
 def sign(arrays):
-    """Replace the checksum of a checkpoint by that of its arrays."""
+    """Replace the stored checksum of a checkpoint by the right one for its arrays."""
     arrays.pop("checksum")
     arrays["checksum"] = np.array(module._checksum(arrays))
 
@@ -468,7 +469,7 @@ def sign(arrays):
     ids=" ".join,
 )
 def test_a_header_that_lacks_something_is_refused(lacking, good, data, tmp_path):
-    """A missing entry must not get a default value, because this would change the fit."""
+    """An entry that is missing must not get a default value: this could change the fit."""
     learner, content = good
 
     def leave_out(meta):
@@ -535,7 +536,7 @@ def test_a_newer_format_is_refused(good, data, tmp_path):
 @pytest.mark.parametrize("seed", [5, None], ids=["given", "recorded"])
 @pytest.mark.parametrize("under_way", [False, True])
 def test_a_checkpoint_of_version_0_1_is_refused_with_what_to_do(under_way, seed, data, tmp_path):
-    """A fit of the old solver cannot be resumed, so the message says what to do."""
+    """A fit of the solver of version 0.1 cannot be resumed, so the message says what to do."""
     file = tmp_path / "fit"
     options = {
         "penalty": 0.02, "solver": "newton", "n_starts": 1, "start_widths": [0.2, 2.0],

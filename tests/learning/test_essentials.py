@@ -79,7 +79,7 @@ def test_the_end_is_an_optimum(seed, n, penalty):
 
 
 def test_the_reference_gradient_agrees_that_it_is_an_optimum():
-    """The gradient is computed from all orders of every set, without our kernels."""
+    """This gradient is a mean over all orders of every set, and does not use the kernels."""
     X = (np.random.default_rng(1).random((25, 3)) < 0.5).astype(int)
     learner = SetChain(penalty=0.02, tol=1e-6).fit(X)
     gradient = np.mean(
@@ -160,7 +160,7 @@ def test_sampled_sets_end_within_their_own_error(sets):
     assert kkt_residual(learner.theta_, sets, 0.02) <= max(1e-3, 2.0 * learner.kkt_floor_)
     at_its_theta = evaluate(learner.theta_, sets, gradient=False).value
     at_its_theta -= OffDiagonalL1(0.02).value(learner.theta_)
-    # Only one of two million correct fits would exceed 5 standard errors.
+    # A normal error exceeds 5 standard errors about once in two million fits.
     assert abs(learner.objective_ - at_its_theta) < 5.0 * learner.objective_se_
     assert exact.objective_ - at_its_theta < 5e-3
 
@@ -221,7 +221,7 @@ def test_bad_options_are_refused(sets, options, words):
 
 
 class Killed(Exception):  # noqa: N818
-    """An exception that simulates a process that dies."""
+    """An exception that simulates a process that is killed."""
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ def test_cross_validation_chooses_by_the_rule(sets):
 
 
 def test_the_papers_solver_takes_the_papers_steps():
-    """Three steps by hand: theta + g / sqrt(sum of squares), then the proximal step."""
+    """Compute three steps by hand: theta + g / sqrt(sum of all g^2), and then the proximal step."""
     from sequela.learning.solvers.adagrad import AdaGrad
 
     rng = np.random.default_rng(0)
@@ -427,7 +427,7 @@ def test_the_glioblastoma_data(n, largest, least):
     ("name", "n", "low", "high"), [("synth2", 2, 0.014, 0.017), ("synth5", 5, 0.040, 0.046)]
 )
 def test_true_times_recover_the_order(name, n, low, high):
-    """The bounds are around 0.015 and 0.044, the dashed lines of the paper's figure."""
+    """The divergence is near the dashed lines of figure 2 of the paper: 0.015 and 0.044."""
     table = pd.read_csv(FOLDER / "synthetic" / f"{name}.csv")
     true = pd.read_csv(FOLDER / "synthetic" / f"{name}_theta.csv", index_col=0).iloc[:n, :n]
     X = table[[f"item{i + 1}" for i in range(n)]]

@@ -1,4 +1,4 @@
-"""The estimator as scikit-learn and its users see it."""
+"""The estimator as users see it: its input, its results, and the rules of scikit-learn."""
 
 import inspect
 import json
@@ -94,7 +94,7 @@ def test_times_come_from_the_argument_or_the_data_set(data, learner):
 
 
 def test_the_unit_of_time_is_that_of_the_observation(data):
-    """With times in hours instead of days all base rates are 24 times smaller."""
+    """If times are in hours instead of days, all base rates are 24 times smaller."""
     days = SetChain(0.02, tol=1e-6).fit(data)
     hours = SetChain(0.02, tol=1e-6).fit(data.to_frame(), times=data.times * 24.0)
     expected = days.theta_ - np.diag(np.full(5, np.log(24.0)))
@@ -159,7 +159,7 @@ def test_score_follows_labels_not_positions(data, learner):
 
 
 def test_score_of_lists_of_sets_follows_labels():
-    """The items of a list of sets are in order of appearance, which differs between lists."""
+    """In a list of sets, the items are numbered as they first appear, which differs by list."""
     learned = SetChain(0.001).fit([{"a", "b"}, {"b"}, {"a"}, {"a", "b"}, set(), {"a"}, {"a"}])
     one = learned.score([{"a"}, {"a", "b"}, {"a"}])
     other = learned.score([{"a", "b"}, {"a"}, {"a"}])
@@ -191,7 +191,7 @@ def test_sample_draws_from_the_learned_model(learner):
     expected = np.zeros(5)
     for mask, p in enumerate(sequela_distribution(learner.theta_)):
         expected += p * ((mask >> np.arange(5)) & 1)
-    # One of 30,000 correct runs would exceed 4.5 standard errors in one of the five shares.
+    # About one of 30,000 correct runs has a share that is off by more than 4.5 standard errors.
     error = np.sqrt(expected * (1 - expected) / 4000)
     assert (np.abs(drawn.values.mean(axis=0) - expected) < 4.5 * error).all()
 
@@ -262,7 +262,7 @@ def test_fit_leaves_the_parameters_alone(data):
 )
 @pytest.mark.parametrize("kind", [SetChain, SetChainCV])
 def test_scikit_learns_own_checks(check, kind):
-    """Run the checks that need no data; the others use numbers other than 0 and 1."""
+    """Run the checks that need no data. The other checks use data other than 0 and 1."""
     argument = kind if check is estimator_checks.check_parameters_default_constructible else kind()
     check(kind.__name__, kind() if argument is kind else argument)
 
@@ -285,14 +285,14 @@ class OnNumbers(SetChain):
         return X > 1.0
 
 
-# The name of a check in check_estimator, and why it does not apply.
+# Checks in check_estimator that do not apply to this estimator, and the reasons.
 EXPECTED_FAILURES = {
     "check_n_features_in_after_fitting": "expects scikit-learn's message about wrong widths",
 }
 
 
 def test_scikit_learns_checks_on_data():
-    """Run check_estimator on sets that are made from its numbers."""
+    """Run check_estimator on an estimator that makes sets from the numbers of the checks."""
     with quiet():
         results = estimator_checks.check_estimator(
             OnNumbers(0.05, tol=1e-2, random_state=0), on_skip=None, on_fail=None
@@ -425,7 +425,10 @@ def test_the_first_start_is_the_same_whatever_follows(data):
 
 
 def test_ends_that_are_no_optima_are_not_called_so():
-    """Five starts reach one optimum. If they are stopped after two iterations, they reach none."""
+    """If starts are stopped after two iterations, there is no warning about several optima.
+
+    Without this limit, the five starts reach the same optimum.
+    """
     data = simulated(8, 150, 3, base=0.5).without_times()
     assert len(SetChain(0.05, n_starts=5, random_state=1).fit(data).optima_) == 1
     with warnings.catch_warnings():
@@ -451,7 +454,8 @@ def test_ends_are_grouped_by_theta_and_objective():
     assert optima["objective"].tolist() == [-1.0, -2.0]
     assert optima["starts"].tolist() == [2, 2]
     assert optima["first_start"].tolist() == [1, 0]
-    # Two optima with the same objective can be different, such as mirror images.
+    # Two different optima can have the same objective, for example if one is the transpose of the
+    # other.
     assert len(group_starts([end(far, -1.0), end(far.T, -1.0)])) == 2
 
 
@@ -460,7 +464,7 @@ def test_no_difference_is_an_empty_table():
 
 
 def test_one_optimum_is_not_called_several():
-    """A base rate that grows without bound differs between starts, but it is the same optimum."""
+    """Starts that differ only in a base rate that grows without bound are the same optimum."""
     X = np.column_stack([simulated(3, 200, 5, base=1.0).values, np.ones(200)]).astype(int)
     with warnings.catch_warnings():
         warnings.simplefilter("error", SeveralOptimaWarning)

@@ -1,4 +1,4 @@
-"""Tests of whether a model describes its data."""
+"""Test `check_fit`, which tests whether a model describes its data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def theta_of(seed):
 
 
 def at_times(theta, times, rng):
-    """Draw sets at given times, item by item: a slow version of the simulation."""
+    """Draw sets at given observation times, item by item: a slow version of the simulation."""
     values = np.zeros((len(times), len(theta)), dtype=bool)
     for row, end in zip(values, times, strict=True):
         t = 0.0
@@ -38,7 +38,10 @@ def at_times(theta, times, rng):
 
 
 def test_the_right_model_is_rarely_doubted():
-    """At level 5%, the right model is rejected for more than 4 of 20 data sets in 0.3% of cases."""
+    """The right model is rejected for at most 4 of 20 data sets.
+
+    At the level of 5%, more than 4 rejections have a probability of 0.3%. The seed is fixed.
+    """
     model = theta_of(0)
     data = simulate(model, 20 * 100, random_state=1).to_dataset().values
     doubted = sum(

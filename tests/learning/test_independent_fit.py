@@ -1,4 +1,4 @@
-"""The model without interactions: its optimum, its value, its gradient, for sets of any size."""
+"""The model without interactions: optimum, value and gradient, for sets of any size."""
 
 import numpy as np
 import pytest
@@ -27,10 +27,10 @@ def distinct(X):
 
 
 def log_p(log_rates, items, stop_rate=1.0):
-    """log p(S) of independent items, by the trapezoidal rule over log t with 20,001 points.
+    """Return log p(S) of independent items, by the trapezoidal rule over log t (20,001 points).
 
-    The integrand is analytic and vanishes at both ends, so the rule is exact up to
-    rounding errors. A test compares it with `reference.log_p_set_independent`, which takes seconds.
+    The integrand is analytic and vanishes at both ends, so the rule is exact up to rounding errors.
+    A test compares it with `reference.log_p_set_independent`, which takes seconds.
     """
     x = np.linspace(-60.0, 8.0, 20001)
     t = np.exp(x)
@@ -56,7 +56,7 @@ def test_it_is_the_optimum_over_base_rates(seed, n, stop_rate):
 
 
 def test_one_item_is_closed():
-    """A single item is present with probability w / (observation rate + w)."""
+    """If w is its rate, a single item is present with probability w / (rate of observation + w)."""
     fit = fit_independent(np.array([[0.0], [1.0]]), np.array([0.3, 0.7]), Exponential(2.0))
     assert np.exp(fit.log_rates[0]) == pytest.approx(2.0 * 0.7 / 0.3, rel=1e-6)
     assert fit.value == pytest.approx(0.3 * np.log(0.3) + 0.7 * np.log(0.7), abs=1e-12)
@@ -98,7 +98,7 @@ def test_hundreds_of_items():
 
 @pytest.mark.parametrize("stop_rate", [1e-3, 0.01, 0.1, 10.0, 100.0, 1e4])
 def test_the_unit_of_time_does_not_matter(stop_rate):
-    """Another rate of observation is another unit of time: it multiplies all base rates."""
+    """If the rate of observation is multiplied by a factor, so are all base rates."""
     sets, weights = distinct(simulated(6, 200, 1).values)
     one = fit_independent(sets, weights)
     other = fit_independent(sets, weights, Exponential(stop_rate))
@@ -148,7 +148,7 @@ def test_gradient_of_a_set_of_eighteen_items():
 
 
 def test_gradient_of_a_set_of_sixty_items():
-    """Compare with finite differences (diagonal), components, and sampling (7 standard errors)."""
+    """Compare with finite differences (only the diagonal), with components, and with sampling."""
     rng = np.random.default_rng(9)
     n, k = 64, 60
     log_rates = rng.normal(-0.5, 1.0, n)
@@ -169,7 +169,8 @@ def test_gradient_of_a_set_of_sixty_items():
     assert (sampled.samples["method"] == "relocation").all()
     some = np.ix_(items[:20], np.arange(0, n, 3))
     z = (sampled.gradient - found)[some] / sampled.gradient_se[some]
-    # z follows Student's t with 15 degrees of freedom, which has wide tails.
+    # z has a t distribution with 15 degrees of freedom. Large values are more frequent than in a
+    # normal distribution.
     assert np.abs(z[np.isfinite(z)]).max() < 7.0
 
 
@@ -180,7 +181,7 @@ def test_the_grid_resolves_rates_of_all_sizes(seed, n):
     log_rates = rng.uniform(SMALLEST_LOG_RATE, LARGEST_LOG_RATE, n)
     present = rng.random(n) < 0.5
     t, posterior = grid_posterior(present * 1.0, np.exp(log_rates))
-    # The mean time is minus the derivative of log(p(S) / rate) by the rate of observation.
+    # The mean time is minus the derivative of log(p(S) / rate), where rate is that of observation.
     items = np.nonzero(present)[0]
     h = 1e-4
     up, down = (log_p(log_rates, items, 1.0 + s * h) - np.log(1.0 + s * h) for s in (1, -1))

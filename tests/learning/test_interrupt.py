@@ -65,7 +65,10 @@ def run(code, *arguments, check=True):
 
 
 def test_ctrl_c_returns_the_best_so_far_and_the_fit_can_be_resumed(tmp_path):
-    """Each of three signals stops a run of the fit; the fourth run ends with the same bits."""
+    """Three runs of a fit are stopped, each by another signal. The fourth run finishes the fit.
+
+    The result has the same bits as that of a fit that was never stopped.
+    """
     done = run(
         """
         file = sys.argv[1]
@@ -95,9 +98,10 @@ def test_ctrl_c_returns_the_best_so_far_and_the_fit_can_be_resumed(tmp_path):
 
 
 def test_other_solvers_stop_too():
-    """Stop a fit with sampled sets, and the paper's solver in each of its two phases.
+    """Stop a fit with sampled sets, and fits of the paper's solver in each of its two phases.
 
-    The first phase has 50 epochs and 51 gradients. The second phase also begins with a gradient.
+    The first phase has 50 epochs, for which it computes 51 gradients, one of them at its start. The
+    second phase also computes a gradient at its start.
     """
     done = run(
         """
@@ -131,7 +135,7 @@ def test_other_solvers_stop_too():
 
 
 def test_interrupts_that_end_it_at_once():
-    """A second Ctrl-C ends a fit at once. While the penalty is chosen, the first one does."""
+    """A second Ctrl-C ends a fit at once. During a cross-validation, the first Ctrl-C does."""
     done = run(
         """
         for when, learner in (
@@ -150,7 +154,7 @@ def test_interrupts_that_end_it_at_once():
 
 
 def test_an_interrupted_start_is_no_optimum():
-    """The end of a start that was stopped is not counted as an optimum."""
+    """If a start was stopped, the theta where it stopped is not counted as an optimum."""
     done = run(
         """
         def evaluate(self, theta):
@@ -200,7 +204,7 @@ def test_a_request_is_false_until_a_signal_comes():
 
 
 def test_a_worker_thread_can_fit():
-    """A fit also works in a thread where Python cannot handle signals."""
+    """A fit also works in a worker thread, where Python cannot handle signals."""
     data = simulated(4, 60, 1).without_times()
     found = []
     thread = threading.Thread(target=lambda: found.append(SetChain(0.05).fit(data)))

@@ -18,7 +18,7 @@ def schill():
 
 
 def check(learner, X, floor):
-    """Check that a fit is optimal and at least as good as `floor`, by a separate evaluation."""
+    """Check by a separate evaluation that a fit is optimal, and its objective at least `floor`."""
     found = evaluate(learner.theta_, X, method="exact", n_threads=1)
     assert learner.converged_
     assert learner.objective_ == pytest.approx(found.value - l1(learner.theta_, PENALTY), abs=1e-9)
@@ -44,7 +44,7 @@ def test_twenty_starts_find_several_optima(schill):
         assert np.abs(ends - known).min() < 2e-5
         assert np.abs(learner.optima_["objective"] - known).min() < 2e-5
     check(learner, schill, -7.96165)
-    # Both known ends are optima, and they differ.
+    # The second known end is an optimum, too, and its theta is different.
     one, other = (
         learner.starts_[int(np.abs(ends - known).argmin())] for known in (-7.96164, -7.97394)
     )
@@ -58,7 +58,7 @@ def test_twenty_starts_find_several_optima(schill):
     [("synth2", 2, 0.012, 0.018), ("synth5", 5, 0.038, 0.048)],
 )
 def test_with_true_times_the_true_order_is_learned(name, items, low, high):
-    """In the paper, KL(learned || true) of all sequences is 0.015 (two items) and 0.044 (five)."""
+    """In the paper, KL(learned || true) is 0.015 for two items and 0.044 for five items."""
     folder = real_data() / "synthetic"
     X = pd.read_csv(folder / f"{name}.csv")
     true = pd.read_csv(folder / f"{name}_theta.csv", index_col=0).iloc[:items, :items]

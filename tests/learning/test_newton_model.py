@@ -1,4 +1,4 @@
-"""Compare the minimiser of the quadratic model to the same model in full matrices."""
+"""Compare the minimiser of the quadratic model with a version that uses full matrices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALL = np.zeros(0, dtype=bool)
 
 
 def hessian(pairs):
-    """Return the limited-memory BFGS matrix by its recursion, one update after the other."""
+    """Return the limited-memory BFGS matrix: apply its updates one after the other."""
     count = len(pairs) // 2
     steps, changes = pairs[:count], pairs[count:]
     if not count:
@@ -48,7 +48,7 @@ def minimise(theta, gradient, weights, unit, pairs, free=ALL):
 @given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(0, 5))
 @settings(max_examples=60, deadline=None)
 def test_it_minimises_the_model(seed, size, count):
-    """At the minimiser the gradient of the model is in the subdifferential of the penalty."""
+    """At the minimiser, minus the gradient of the model is in the penalty's subdifferential."""
     _, pairs, theta, gradient, weights, unit = problem(seed, size, count)
     target, slope, farthest = minimise(theta, gradient, weights, unit, pairs)
     move = (target - theta) / unit

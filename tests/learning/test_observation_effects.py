@@ -1,4 +1,4 @@
-"""Compare effects on the observation to brute force and to oMHN of mhn; exchange files."""
+"""Effects of items on the observation: compared with brute force and with the program mhn."""
 
 from __future__ import annotations
 
@@ -34,12 +34,15 @@ def all_sets(n):
 
 
 def ours(log_theta, items=None):
-    """Return our model from mhn's table: columns act on rows, the last row is the observation."""
+    """Return our model from a table of mhn.
+
+    In this table columns act on rows, and the last row has the effects on the observation.
+    """
     return Model(log_theta[:-1].T, items, observation=ObservationEffects(log_theta[-1]))
 
 
 def brute_force(theta, omega):
-    """Return P(S) of all sets by a recursion that adds one item at a time to each state."""
+    """Return P(S) of all sets by a recursion in which one item at a time arrives in each state."""
     n = len(theta)
     sets = all_sets(n)
     reached = np.zeros(1 << n)
@@ -102,7 +105,8 @@ def test_files_of_mhn_come_back(tmp_path):
     lines = (tmp_path / "model.csv").read_text().splitlines()
     assert lines[-1].startswith('"Observation",')
     assert Model.from_mhn(tmp_path / "model.csv") == model
-    unlabelled = [",0,1", "0,-1.0,0.5", "1,0.25,-2.0", "2,0.75,0.0"]  # without names
+    # This file has no names of items.
+    unlabelled = [",0,1", "0,-1.0,0.5", "1,0.25,-2.0", "2,0.75,0.0"]
     (tmp_path / "plain.csv").write_text("\n".join(unlabelled))
     read = Model.from_mhn(tmp_path / "plain.csv")
     assert read.observation == ObservationEffects([0.75, 0.0])
@@ -115,7 +119,7 @@ def test_files_of_mhn_come_back(tmp_path):
 
 
 def test_draws_have_the_probabilities_and_the_times_of_the_effects():
-    """40,000 draws: 5 standard errors are exceeded with probability below 1e-5."""
+    """Allow 5 standard errors: correct draws exceed them with a probability below 1e-5."""
     theta = np.array([[0.0, 1.0], [-1.0, -0.5]])
     omega = np.array([1.5, -1.0])
     model = Model(theta, observation=ObservationEffects(omega))
@@ -123,7 +127,8 @@ def test_draws_have_the_probabilities_and_the_times_of_the_effects():
     share = np.bincount(drawn.to_dataset().values @ [1, 2], minlength=4) / 40_000
     p = brute_force(theta, omega)
     assert np.all(np.abs(share - p) < 5 * np.sqrt(p / 40_000))
-    # The mean time in a state is the inverse of its total rate, the observation included.
+    # The mean time in a state is the inverse of its total rate, which includes the rate of the
+    # observation.
     some = np.flatnonzero(drawn.set_sizes)
     only_first = some[drawn.sequence[drawn.indptr[some]] == 0]
     start = drawn.indptr[only_first]

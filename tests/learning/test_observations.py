@@ -29,7 +29,8 @@ from sequela.questions import item_frequencies, time_posterior
 THETA = np.array([[-0.5, 1.5, 0.0], [0.0, -1.5, 0.0], [0.0, 0.0, -0.3]])
 
 
-# Three items say little about the distribution of times; eight independent items say a lot.
+# Data of these eight independent items say much about the distribution of the observation times.
+# Data of three items say little.
 CLOCKS = np.diag(np.linspace(-1.5, 0.5, 8))
 
 
@@ -65,7 +66,11 @@ def test_the_comparison_does_not_depend_on_the_number_of_threads():
 
 
 def test_effects_are_chosen_where_they_are_true_and_not_elsewhere():
-    """If items act only on the observation, a model without effects needs all interactions."""
+    """The comparison chooses the kind "effects" if and only if the data have such effects.
+
+    Here items act only on the observation. A model without such effects can describe this only with
+    many interactions.
+    """
     effects = ObservationEffects(np.array([1.5, -1.5, 1.0, -1.0, 1.2, -1.2]))
     kinds = [Exponential(), Gamma(3.0), "effects"]
     for truth, expected in ((effects, "effects"), (Exponential(), "exponential")):
@@ -86,9 +91,9 @@ def test_effects_are_chosen_where_they_are_true_and_not_elsewhere():
 @pytest.mark.parametrize(
     ("gains", "error", "expected"),
     [
-        ((0.0, 4.9, 0.0), 1.0, 0),  # not enough nats
+        ((0.0, 4.9, 0.0), 1.0, 0),  # fewer than the five nats that are needed
         ((0.0, 5.1, 0.0), 1.0, 1),
-        ((0.0, 5.1, 0.0), 6.0, 0),  # below its standard error
+        ((0.0, 5.1, 0.0), 6.0, 0),  # less than the standard error
         ((0.0, 5.1, 5.9), 1.0, 1),  # effects need six nats
         ((0.0, 5.1, 6.1), 1.0, 2),
         ((0.0, -9.0, -7.0), 1.0, 0),
@@ -133,7 +138,7 @@ def test_wrong_comparisons_are_refused():
 
 @pytest.mark.parametrize("observation", [Gamma(0.7), Gamma(3.0), HeavyTailed(4.0)], ids=repr)
 def test_pseudo_times_agree_with_simulated_times(observation):
-    """Compare mean and quantiles with those of simulated samples that have the same set."""
+    """Compare the mean and the quantiles with those of simulated samples with the same set."""
     model = Model(THETA, observation=observation)
     draws = simulate(model, 200_000, random_state=1)
     values = draws.to_dataset().values

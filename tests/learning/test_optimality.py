@@ -1,4 +1,4 @@
-"""Fits are optimal, which an independent gradient shows, and better than their starts."""
+"""Fits are optimal and better than their starts. Independent gradients are used to check this."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def random_table(seed, n, size):
     st.sampled_from([1, 2]),
 )
 def test_the_end_is_optimal(seed, n, size, penalty, stop_rate, n_starts):
-    """Check the end by finite differences of a likelihood from dense algebra over all states."""
+    """Check the KKT residual with finite differences of a likelihood by dense linear algebra."""
     X = random_table(seed, n, size)
     tol = 1e-4
     with quiet():
@@ -82,7 +82,7 @@ def test_the_end_is_optimal_where_times_are_known(seed, n, penalty, all_known):
 
 
 def test_the_papers_gradient_agrees():
-    """Check the end by the gradient of the paper: a mean over all orders (above eq. (7))."""
+    """Check the KKT residual with the gradient of the paper above eq. (7): a mean over orders."""
     X = random_table(3, 4, 25)
     learner = SetChain(0.02, tol=1e-6).fit(X)
     gradient = np.mean(
@@ -100,7 +100,7 @@ def test_every_iteration_is_an_ascent_from_the_independent_model(seed, n, penalt
     sets, counts = np.unique(X.astype(float), axis=0, return_counts=True)
     start = fit_independent(sets, counts / counts.sum())
     objective = learner.history_["objective"].to_numpy()
-    # The start is computed only as precisely as the fit needs it.
+    # A fit computes its start only as precisely as it needs it, so there is a small difference.
     assert objective[0] == pytest.approx(start.value, abs=1e-8)
     assert (np.diff(objective) >= 0.0).all()
     assert objective[-1] == learner.objective_
@@ -150,7 +150,7 @@ def test_hopeless_data_end_finite(seed, n, size):
 
 @pytest.mark.parametrize("seed", [1004, 1017, 1025, 1042, 1051])
 def test_a_trial_step_out_of_range_is_not_the_end(seed):
-    """A line search may try rates above e^500; this is a bad step, not an error of the user."""
+    """If a line search tries a rate above e^500, it must shorten the step and raise no error."""
     with quiet():
         learner = SetChain(0.01, tol=1e-3, n_starts=3, random_state=seed).fit(
             [[0, 1, 0, 1, 0]], times=[0.63782707]
@@ -190,7 +190,7 @@ def minimised(evaluate_it, theta, penalty, *, tol, max_iter=500, unit=1.0):
 @quick
 @given(st.integers(0, 2**31), st.integers(1, 6), st.floats(0.0, 1.0), st.sampled_from([1.0, 30.0]))
 def test_a_quadratic_with_a_known_end(seed, n, strength, condition):
-    """The loss is a sum over entries, so the solution is the soft threshold of each centre."""
+    """The loss is a sum over entries, so the solution is `centre` after soft thresholding."""
     rng = np.random.default_rng(seed)
     centre = rng.normal(0.0, 1.0, (n, n))
     curvature = rng.uniform(1.0, condition, (n, n))
@@ -230,7 +230,7 @@ def test_a_correlated_quadratic():
 
 
 def test_a_loss_that_is_infinite_somewhere_is_avoided():
-    """The loss is minus a logarithm, which is not defined below zero."""
+    """The loss has a logarithm of theta, so it is infinite if an entry is zero or negative."""
 
     def evaluate_it(theta):
         if (theta <= 0.0).any():

@@ -1,4 +1,4 @@
-"""Choosing the penalty: the path, cross-validation, and its plot."""
+"""The choice of the penalty: the path, cross-validation, and its plot."""
 
 import sys
 
@@ -173,7 +173,7 @@ def test_the_one_standard_error_rule(data, chosen):
 
 
 def test_held_out_likelihoods_are_of_samples_not_seen(data):
-    """With as many folds as samples, each fold has one sample: compute the result by hand."""
+    """If there are as many folds as samples, each fold is one sample. Compare with a loop."""
     few = data.select_samples(range(12))
     with quiet():
         loo = SetChainCV([0.2, 0.05], folds=12, random_state=9, tol=1e-4).fit(few)

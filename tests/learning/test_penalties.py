@@ -56,7 +56,7 @@ def weights_by_hand(kind, support, strength):
 
 
 def steps_from(seed, shape):
-    """Return one step for all entries (even seeds), or a step for each entry (odd seeds)."""
+    """Return one step for all entries if the seed is even, and a step for each entry if odd."""
     rng = np.random.default_rng(seed)
     return rng.uniform(0.01, 2.0, shape) if seed % 2 else float(rng.uniform(0.01, 2.0))
 
@@ -83,7 +83,7 @@ def test_value_is_that_of_the_weights(kind, case):
 @quick
 @given(case=cases())
 def test_prox_is_the_minimiser(kind, case):
-    """Compare each entry with all points of a fine grid; entries are minimised separately."""
+    """No point of a fine grid costs less, for each entry. The cost is a sum over entries."""
     theta, support, strength, seed = case
     steps = steps_from(seed, theta.shape)
     found = made(kind, support, strength).prox(theta, steps)
@@ -106,7 +106,10 @@ def test_prox_is_the_minimiser(kind, case):
 @quick
 @given(case=cases())
 def test_nothing_near_the_proximal_step_costs_less(kind, case):
-    """Compare the cost at the step with costs nearby, where all entries or one entry moved."""
+    """Compare the cost after the step with the cost at points nearby.
+
+    At these points, all entries, one entry, or all entries with a finite weight are different.
+    """
     theta, support, strength, seed = case
     penalty = made(kind, support, strength)
     steps = steps_from(seed, theta.shape)
@@ -129,9 +132,10 @@ def test_nothing_near_the_proximal_step_costs_less(kind, case):
 @quick
 @given(case=cases())
 def test_the_distance_is_zero_exactly_where_the_proximal_step_stays(kind, case):
-    """If the penalty is finite and the distance is 0, theta = prox(theta + step * gradient).
+    """Compare `subdiff_distance` with the proximal step, prox(theta + step * gradient).
 
-    Otherwise an entry moves by the step times its distance, or less if it reaches zero before.
+    If the penalty is finite and the distance is 0, this step does not move theta. Otherwise, the
+    step moves an entry by `step` times its distance, or less if the entry reaches zero before.
     """
     theta, support, strength, seed = case
     penalty = made(kind, support, strength)
@@ -164,7 +168,7 @@ def test_nothing_is_changed_that_was_given(kind, case):
     penalty.value(theta)
     penalty.prox(theta, steps)
     penalty.subdiff_distance(theta, theta)
-    with contextlib.suppress(ValueError):  # it may raise an error, but must not store the value
+    with contextlib.suppress(ValueError):  # an error is allowed, a changed weight is not
         penalty.weights(len(theta))[:] = 7.0
     assert np.array_equal(penalty.weights(len(theta)), weights_by_hand(kind, support, strength))
     assert np.array_equal(theta, given_theta)
@@ -175,7 +179,7 @@ def test_nothing_is_changed_that_was_given(kind, case):
 @quick
 @given(case=cases())
 def test_without_a_step_nothing_moves(kind, case):
-    """A step of 0 moves no entry: AdaGrad needs this for entries without a gradient."""
+    """A step of 0 moves no entry. AdaGrad uses it for entries whose gradient was always 0."""
     theta, support, strength, seed = case
     penalty = made(kind, support, strength)
     assert np.array_equal(penalty.prox(theta, 0.0), theta)

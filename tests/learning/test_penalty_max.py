@@ -24,7 +24,8 @@ def test_it_is_where_interactions_begin(seed):
 def test_it_is_the_largest_gradient(stop_rate):
     data = simulated(6, 200, 1).without_times()
     sets, counts = np.unique(data.values.astype(float), axis=0, return_counts=True)
-    # Another rate of observation is another unit of time: log(rate) is added to log base rates.
+    # A rate of observation other than 1 only changes the unit of time: log(rate) is added to the
+    # logarithms of the base rates.
     log_rates = fit_independent(sets, counts / counts.sum()).log_rates + np.log(stop_rate)
     observation = Exponential(stop_rate)
     gradient = evaluate(Model(np.diag(log_rates), observation=observation), data).gradient
@@ -41,7 +42,7 @@ def test_sets_beyond_the_budget_give_the_same():
     assert not small.exact_fits(6, 9)
     found = penalty_max(data, budget=small)
     assert found == pytest.approx(penalty_max(data), rel=1e-8)
-    assert found != penalty_max(data)  # so another method was used
+    assert found != penalty_max(data)  # another method was used, with other rounding errors
 
 
 def test_very_large_sets():

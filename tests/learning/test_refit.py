@@ -1,4 +1,4 @@
-"""Compare refits without penalty with a simple optimiser and an independent likelihood."""
+"""Compare refits, which have no penalty, with a simple optimiser of an independent likelihood."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ SETS = drawn(THETA, 300, 3)
 
 
 def dense_value(theta, data):
-    """Return the log-likelihood of all samples by the dense solve of the reference."""
+    """Return the log-likelihood of all samples by the dense linear algebra of `reference`."""
     p = reference.set_distribution(theta)
     codes = data.values @ (1 << np.arange(data.n_items))
     return float(np.log(p[codes]).sum())
 
 
 def prior(theta):
-    """Return the log-density of a normal prior with standard deviation 2, up to a constant."""
+    """Return the log-density of the normal prior of the interactions, up to a constant.
+
+    The standard deviation of the prior is 2.
+    """
     off = theta[~np.eye(len(theta), dtype=bool)]
     return float(-0.5 * np.sum((off / 2.0) ** 2))
 
@@ -77,7 +80,8 @@ def test_what_the_data_push_to_infinity_stays_finite():
     found = refit(model, never_together, tol=1e-6)
     assert found.converged
     assert -8.0 < found.model.theta[0, 1] < -2.0
-    # This is close to the supremum, at which each of the three sets has probability 1/3.
+    # The log-likelihood has no maximum. The value is close to the supremum, where each of the three
+    # sets has the probability 1/3.
     assert found.log_likelihood == pytest.approx(120 * math.log(1 / 3), abs=2.5)
 
 
@@ -110,7 +114,7 @@ def test_other_fits_of_the_same_data_have_no_prior():
 
 
 def test_the_observation_is_that_of_the_model():
-    """Another rate of observation is another unit of time: it multiplies all base rates."""
+    """If the rate of observation is multiplied by a factor, so are all base rates."""
     model = fit(SETS, penalty=0.02)
     plain = refit(model, SETS, tol=1e-7)
     faster = model.theta + np.diag(np.full(3, np.log(2.0)))
@@ -132,7 +136,7 @@ def test_items_of_the_data_may_stand_in_another_order():
 # --- Optima side by side --------------------------------------------------------------------------
 
 
-# The paper's model of five items (appendix F), which has several optima.
+# The model of five items in appendix F of the paper. Fits to its data have several optima.
 FIVE = np.array(
     [
         [-1.0, 4.0, 0.0, 0.0, 0.0],

@@ -1,7 +1,8 @@
 """Fits with sampled sets are optimal within their reported error, and reproducible to the bit.
 
-Statistical checks have fixed seeds. The floor is 4 standard errors of the largest of n^2 entries,
-so a correct program exceeds the tolerance plus the floor in fewer than 1 of 200 fits.
+Statistical checks have fixed seeds. The Monte Carlo floor is 4 times the largest standard error of
+the n^2 entries of the gradient. So if the program is correct, the exact KKT residual exceeds the
+tolerance plus the floor in fewer than 1 of 200 fits.
 """
 
 import numpy as np
@@ -59,14 +60,14 @@ def test_the_objective_is_right_within_its_error(learned, seed):
     exact = evaluate(learner.theta_, medium(seed), method="exact", gradient=False).value
     exact -= l1(learner.theta_, PENALTY)
     assert 0.0 < learner.objective_se_ < 0.01
-    # Student's t with 7 degrees of freedom exceeds 6 about once in 2,000 times.
+    # A t variable with 7 degrees of freedom is beyond 6 or -6 about once in 2,000 times.
     assert abs(learner.objective_ - exact) < 6.0 * learner.objective_se_
     best = SetChain(PENALTY, tol=1e-5).fit(medium(seed))
     assert exact > best.objective_ - 5e-3
 
 
 def test_sampled_and_exact_fits_agree_on_what_interacts(learned):
-    """Compare strong interactions only, not those close to zero."""
+    """Compare only the signs of strong interactions, not of those close to zero."""
     for seed, learner in learned.items():
         exact = SetChain(PENALTY, tol=1e-5).fit(medium(seed)).theta_
         strong = np.abs(exact) > 0.75
@@ -95,10 +96,11 @@ def with_times():
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_gradient_of_drawn_orders_is_unbiased(seed):
-    """At the theta where orders were drawn, the gradient is right within its reported error.
+    """At the theta at which orders were drawn, the error of the gradient is as large as reported.
 
-    The errors of the entries depend on each other, so the mean of their squares does not follow a
-    chi-square distribution. In 120 fits without times it was between 0.7 and 1.5.
+    The test uses the mean of the squares of error / reported error, which should be near 1. The
+    errors of the entries depend on each other, so this mean does not follow a chi-square
+    distribution. In 120 fits without times it was between 0.7 and 1.5.
     """
     data = medium(seed)
     theta = strong_theta(seed)
@@ -135,7 +137,7 @@ def test_between_draws_value_and_gradient_belong_together():
 
 
 def test_large_sets_at_known_times_are_refused():
-    """A fit does not sample at known times: Metropolis-Hastings forgets its start too slowly."""
+    """A fit samples no sets at known times, because Metropolis-Hastings converges too slowly."""
     with pytest.raises(BudgetError, match="has 8 items and a known time"):
         SetChain(0.05, budget=SMALL_TIMED).fit(with_times())
 
@@ -189,7 +191,7 @@ def test_random_state_may_be_a_generator():
 def test_a_path_with_sampled_sets_ends_each_model_within_its_error():
     data = medium(0)
     found = path(data, n_penalties=2, ratio=0.5, budget=SMALL, random_state=1, tol=5e-3)
-    # At the largest penalty, sampling errors may leave small interactions.
+    # At the largest penalty, interactions should be zero, but sampling errors may leave small ones.
     assert np.abs(found.thetas[0] - np.diag(np.diag(found.thetas[0]))).max() < 0.1
     for penalty, theta in zip(found.table["penalty"], found.thetas, strict=True):
         gradient = evaluate(theta, data, method="exact").gradient
@@ -197,11 +199,11 @@ def test_a_path_with_sampled_sets_ends_each_model_within_its_error():
 
 
 def test_a_fit_that_gives_up_components_ends_at_its_floor(monkeypatch):
-    """If a fit gives up components, all entries become free and large sets are sampled."""
+    """If components become too slow, the fit samples large sets and changes all entries."""
     rng = np.random.default_rng(5)
     X = rng.random((60, 30)) < 0.1
     X[:, 1] |= X[:, 0]
-    X[0, :25] = True  # no lattice within the budget
+    X[0, :25] = True  # its lattice is beyond the budget
     exact = SetChain(0.02, random_state=1, progress=False).fit(X)
     assert exact.kkt_floor_ == 0.0
     monkeypatch.setattr(Objective, "is_slower_than_orders", lambda *_: True)

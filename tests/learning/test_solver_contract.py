@@ -21,7 +21,7 @@ LIMITS = Limits(tol=1e-6, max_iter=200)
 
 
 def curved(seed, n):
-    """A convex loss that is not quadratic, so that a solver needs several steps."""
+    """Return a convex objective that is not quadratic, so that a solver needs several steps."""
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(n * n, n * n)) / n
     b = rng.normal(size=n * n)
@@ -55,7 +55,7 @@ every_solver = pytest.mark.parametrize("name", solvers(1))
 
 
 def frozen_copy(state):
-    """A copy of the state with read-only arrays."""
+    """Return a copy of a state with read-only arrays."""
 
     def copied(value):
         if isinstance(value, tuple):
@@ -157,7 +157,7 @@ def test_values_cannot_be_changed(value):
 @quick
 @given(seed=st.integers(0, 2**31), n=st.integers(1, 4))
 def test_a_step_leaves_the_state_as_it_was(name, seed, n):
-    """A step works on a state with read-only arrays and does not change it."""
+    """A step from a state with read-only arrays raises no error, so it does not change them."""
     solver, objective = solvers(n, seed)[name], curved(seed, n)
     for state in states(solver, objective, np.zeros((n, n)), 5):
         given_state, before = frozen_copy(state), frozen_copy(state)
@@ -171,7 +171,7 @@ def test_a_step_leaves_the_state_as_it_was(name, seed, n):
 @quick
 @given(seed=st.integers(0, 2**31), n=st.integers(1, 4))
 def test_the_same_state_gives_the_same_step(name, seed, n):
-    """The same state gives the same step, because a solver has no other memory."""
+    """Two steps from equal states are equal, because a solver has no memory except its state."""
     solver, objective = solvers(n, seed)[name], curved(seed, n)
     visited = states(solver, objective, np.zeros((n, n)), 6)
     assert len(visited) > 2
@@ -257,7 +257,7 @@ def test_it_ends_where_there_is_no_ascent():
 
 
 def test_without_ascent_it_tries_again_without_its_memory():
-    """The loop first discards the quadratic model; if this does not help, it ends."""
+    """If no step is an ascent, the loop discards the quadratic model. If this fails, it ends."""
     honest = curved(5, 3)
     asked = []
 
@@ -306,7 +306,7 @@ def test_it_ends_when_the_watcher_says_so_and_goes_on_to_the_same_bits(after):
 
 @pytest.mark.parametrize("after", [0, 1, 150, 250])
 def test_adagrad_ends_when_the_watcher_says_so_and_goes_on_to_the_same_bits(after):
-    """Stop in the first or the second window of 200 iterations of the stopping rule."""
+    """The rule for stopping uses windows of 200 iterations. Stop in the first or in the second."""
     solver, objective = solvers(3)["adagrad"], curved(5, 3)
     limits = Limits(tol=1e-6, max_iter=300)
     start = solver.init(objective, np.zeros((3, 3))), Info(evaluations=1)
@@ -333,7 +333,7 @@ def test_adagrad_ends_settled_or_after_its_epochs():
     assert info.status is Status.EPOCHS_DONE
     assert not state.settled
     assert info.iterations == 199
-    # The first phase of the paper always runs all of its epochs.
+    # The first phase of the paper, for the base rates, always runs all of its epochs.
     base_rates = solvers(2)["adagrad of base rates"]
     start = base_rates.init(objective, np.zeros((2, 2))), Info(evaluations=1)
     state, info = descend_by_gradients(base_rates, objective, start, Limits(1e-6, 450))
@@ -365,7 +365,7 @@ def test_a_run_that_had_ended_ends_the_same_way_again(state, status):
 @pytest.mark.parametrize("beyond", [np.nan, 0.0, np.inf], ids=["nan", "zero", "infinite"])
 @pytest.mark.parametrize("edge", [3.0, 0.4, 1e-3])
 def test_a_line_search_shortens_a_step_into_the_infinite(edge, beyond):
-    """The full step leads to an infinite loss; the gradient there must not be used."""
+    """The full step leads to an infinite loss. The gradient at this point must not be used."""
     centre = np.full((2, 2), 5.0)
 
     def function(theta):
@@ -408,7 +408,7 @@ def test_a_run_along_the_edge_ends_inside(seed, n, edge):
 
 @pytest.mark.parametrize("strength", [0.0, 1e-9, 0.1])
 def test_a_beginning_out_of_range_is_no_optimum(strength):
-    """If the loss is infinite there is no gradient, and the run does not converge."""
+    """If the loss is infinite at the start, the gradient is undefined and the run fails."""
     objective = Closed(lambda theta: (np.inf, np.zeros_like(theta)))
     solver = solvers(2, strength=strength)["newton"]
     theta = np.full((2, 2), 800.0)
@@ -422,7 +422,7 @@ def test_a_beginning_out_of_range_is_no_optimum(strength):
 
 
 class Sampled(Closed):
-    """A bowl whose gradient has an error that falls with the number of orders."""
+    """A quadratic objective whose gradient has an error that falls with the number of orders."""
 
     is_sampled = True
 
@@ -455,7 +455,7 @@ CENTRE = np.array([[0.5, 1.0], [0.05, -0.3]])
 
 
 def test_it_ends_at_the_monte_carlo_floor():
-    """The number of orders doubles up to 64; the last gradient is optimal within its error."""
+    """The number of orders is doubled until it is 64. Then the KKT residual is below the floor."""
     objective, solver = Sampled(CENTRE, error=0.08), solvers(2)["newton"]
     state, info = solve(solver, objective, begin(solver, objective, np.zeros((2, 2))), LIMITS)
     assert info.status is Status.AT_MONTE_CARLO_FLOOR
@@ -490,7 +490,7 @@ def test_it_ends_above_the_floor_where_its_iterations_are_spent():
 
 
 def test_orders_that_no_longer_count_are_drawn_anew_and_not_doubled():
-    """While the solver runs, the share of effective orders falls below one half."""
+    """New orders are drawn if fewer than half of the orders are effective, but not more orders."""
     objective = Sampled(CENTRE, error=1e-5, shares=[1.0, 0.49, 0.51])
     solver = ProximalNewton(OffDiagonalL1(0.1), np.full((2, 2), 0.3))
     limits = Limits(tol=1e-3, max_iter=200)

@@ -22,7 +22,10 @@ def drawn(size, seed=1):
 
 
 def probabilities(point):
-    """P(S) of all sets from a dense linear system; `point` has the rows of theta, then omega."""
+    """Return P(S) of all sets from a dense linear system.
+
+    `point` has the rows of theta, and then omega, the effects on the observation.
+    """
     theta, omega = point[:N], point[N]
     rates = np.zeros((1 << N, 1 << N))
     stop = np.zeros(1 << N)
@@ -72,7 +75,7 @@ def learned():
 
 
 def test_the_optimality_conditions_hold(learned):
-    """At entries of 0 the slope is at most the penalty; at other entries it equals the penalty."""
+    """If an entry is 0, its slope is at most the penalty. Otherwise it is equal to the penalty."""
     values, model = learned
     assert model.metadata["converged"]
     point, weights = as_point(model), penalty_weights()
@@ -85,7 +88,7 @@ def test_the_optimality_conditions_hold(learned):
 
 
 def test_proximal_gradient_steps_find_the_same_model(learned):
-    """A slow implementation: steps of the gradient, each followed by soft thresholding."""
+    """Compare with a slow implementation: gradient steps, each followed by soft thresholding."""
     values, model = learned
     counts, weights = count(values), penalty_weights()
     start = np.vstack(

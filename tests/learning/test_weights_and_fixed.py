@@ -153,7 +153,7 @@ def fixed_table(n, seed, share=0.4):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_fit_with_fixed_interactions_is_optimal_in_the_others(seed):
-    """Check optimality with the derivative of the dense likelihood, without the solver."""
+    """Check optimality with derivatives of a likelihood by dense linear algebra."""
     data = simulated(4, 100, seed).without_times()
     fixed = fixed_table(4, seed)
     frame = pd.DataFrame(fixed, index=data.items, columns=data.items)
