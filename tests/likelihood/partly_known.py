@@ -22,7 +22,7 @@ def report(order, statements):
 
 
 def log_p(theta, present, missing, statements=(), stop_rate=1.0):
-    """Return log p of a partly known sample: the sum over all completions and all their orders."""
+    """Return log p of a partly known sample. Here p is a sum over completions and their orders."""
     terms = []
     for T in completions(present, missing):
         for order in itertools.permutations(T):
@@ -35,7 +35,7 @@ def log_p(theta, present, missing, statements=(), stop_rate=1.0):
 
 
 def log_p_sum_of_sets(theta, present, missing, stop_rate=1.0):
-    """Return log p of a sample without statements: the sum of p over all completions."""
+    """Return log p of a sample without statements. Here p is the sum over all completions."""
     whole = reference.set_distribution(theta, stop_rate)
     masks = [sum(1 << i for i in T) for T in completions(present, missing)]
     return float(np.log(whole[masks].sum()))

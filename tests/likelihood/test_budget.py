@@ -1,4 +1,4 @@
-"""The budget: valid values, the sets that it allows, and the reported method of every sample."""
+"""The budget: valid values, the sets that it allows, and the method chosen for each sample."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_what_is_no_budget_is_refused():
 
 
 def test_the_docstring_tells_the_truth_about_the_default():
-    """It says with how many interacting items at most a set of 20 items is exact."""
+    """The docstring says how many items may interact if a set of 20 items is to be exact."""
     said = re.search(r"of sets of 20 items with up to (\d+)", " ".join(Budget.__doc__.split()))
     assert Budget().exact_fits(20, int(said[1]))
     assert not Budget().exact_fits(20, int(said[1]) + 20)
@@ -172,9 +172,10 @@ def test_few_interactions_make_a_set_cheaper():
 @pytest.mark.parametrize("S", [[], [1], [0, 2]])
 @pytest.mark.parametrize("times", [None, [1.0]])
 def test_tiny_sets_beyond_the_budget(S, times):
-    """Sets of at most two items are right with any budget.
+    """The results for sets of at most two items are right with any budget.
 
-    With 16 chains, an error of more than 8 standard errors has a probability of about 1e-6.
+    The standard errors are estimated from 16 chains. An error of more than 8 standard errors has a
+    probability of about 1e-6.
     """
     theta = ref.random_theta(np.random.default_rng(1), 3, 0.3)
     found = evaluate(theta, table(3, S), times=times, budget=Budget(work=1.0), random_state=1)
@@ -200,7 +201,7 @@ def test_one_likelihood_chooses_anew_for_every_theta():
 
 
 def test_known_times_have_a_budget_of_their_own():
-    """Sets at known times cost more; beyond the budget, Metropolis-Hastings samples them."""
+    """Sets at known times cost more. If they are beyond the budget, they are sampled."""
     theta = ref.random_theta(np.random.default_rng(1), 8, 0.1)
     X = table(8, range(6), range(6), range(3))
     times = [np.nan, 1.0, 1.0]
@@ -229,7 +230,7 @@ def test_exact_beyond_the_budget_is_refused_by_name(times):
 
 @pytest.mark.parametrize("k", [41, 60, 1100])
 def test_no_budget_is_enough_for_2_to_the_41(k):
-    """The error does not suggest a larger budget, and 2^1100 does not overflow."""
+    """The error message does not suggest a larger budget, and computing 2^1100 does not fail."""
     theta = np.full((k, k), -0.01)  # all items interact: one component
     budget = Budget(memory=1e300, work=1e300)
     with pytest.raises(BudgetError, match=rf"{k} items: .*never exact, for any budget\. Use"):
@@ -270,7 +271,7 @@ def test_a_lattice_of_20_items_stays_under_200_megabytes():
     kilobytes = int(done.stdout)
     assert (
         2**20 * 8 * 2 / 1000 < kilobytes < 200_000
-    )  # the lower limit is the size of two tables of this lattice
+    )  # two tables of this lattice need at least the lower limit
 
 
 # --- Options of sampling --------------------------------------------------------------------------

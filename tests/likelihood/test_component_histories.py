@@ -19,12 +19,13 @@ from sequela.likelihood.passage import Passage
 from sequela.questions import order_matrix, sample_arrivals, set_probability
 
 quick = settings(max_examples=30, deadline=None, derandomize=True, database=None)
-# With a random seed, a normal z-score would exceed this limit with a probability of 7e-6.
+# The limit for z-scores. A normal variable is beyond it, in either direction, with a probability of
+# 7e-6.
 FALSE_ALARM_Z = 4.5
 
 
 def assert_same(theta, items, rate=1.0):
-    """Compare with the lattice; the tolerance is relative for moments, absolute for orders."""
+    """Compare with the lattice. Tolerances are relative for moments and absolute for orders."""
     parameters = Parameters(np.asarray(theta, dtype=float), Exponential(rate))
     items = np.array(sorted(items), dtype=np.int64)
     history = ComponentHistory(parameters, items)
@@ -36,8 +37,8 @@ def assert_same(theta, items, rate=1.0):
     variance = expected.times[1] - expected.times[0] ** 2
     assert history.time_variance == pytest.approx(variance, rel=1e-9)
     np.testing.assert_allclose(history.arrival_mean, expected.arrival_mean, rtol=1e-9)
-    # The tolerance is relative to the second moment, because the variance of the lattice is a
-    # difference of two moments.
+    # The lattice gives the variance as a difference of moments. So the error of the variance is
+    # relative to the second moment.
     difference = history.arrival_variance - (expected.arrival_second - expected.arrival_mean**2)
     assert (np.abs(difference) <= 1e-9 * expected.arrival_second).all()
     np.testing.assert_allclose(history.before, expected.before, rtol=0, atol=1e-9)
@@ -118,7 +119,7 @@ def test_moments_of_an_exponential_arrival_before_t(x):
 
 
 def sparse_theta(n, seed=3):
-    """Return a theta of chains of three items, so that all components are small."""
+    """Return a theta in which items interact only in groups of three, so components are small."""
     theta = np.diag(np.random.default_rng(seed).normal(-0.5, 0.6, n))
     for i in range(0, n - 2, 3):
         theta[i, i + 1], theta[i + 1, i + 2] = 1.5, -0.8
@@ -126,7 +127,7 @@ def sparse_theta(n, seed=3):
 
 
 def test_large_sets_against_drawn_orders():
-    """For 33 items, sampled moments, orders and positions agree with exact ones by z-scores."""
+    """For a set of 33 items, sampled moments, orders and positions agree with exact ones."""
     n = 36
     theta = sparse_theta(n)
     row = np.ones((1, n), dtype=int)
@@ -154,7 +155,8 @@ def test_large_sets_against_drawn_orders():
     se = np.maximum(drawn.before_se(0), 0.5 / (24 * 60))
     z.append(((drawn.before(0) - exact.before(0)) / se)[upper])
     everything = np.concatenate(z)
-    # Standard errors are estimated from 24 chains, so the z-scores have the tails of Student's t.
+    # Standard errors are estimated from 24 chains, so the z-scores have a t distribution, in which
+    # large values are more frequent than in a normal distribution.
     assert np.abs(everything).max() < 1.5 * FALSE_ALARM_Z
     assert 0.7 < np.sqrt((everything**2).mean()) < 1.5
 
@@ -165,7 +167,8 @@ def test_large_sets_obey_the_laws_of_orders():
     history = ComponentHistory(Parameters(theta), np.arange(n))
     before, place = history.before, history.place
     np.testing.assert_allclose(before + before.T + np.eye(n), 1.0, rtol=0, atol=1e-12)
-    # Each item has one position. The mean position is the mean number of earlier items.
+    # Each item has one position, and each position one item. The mean position, counted from 0, is
+    # the mean number of earlier items.
     np.testing.assert_allclose(place.sum(axis=1), 1.0, rtol=0, atol=1e-8)
     np.testing.assert_allclose(place.sum(axis=0), 1.0, rtol=0, atol=1e-8)
     np.testing.assert_allclose(place @ np.arange(n), before.sum(axis=0), rtol=0, atol=1e-7)
@@ -175,13 +178,14 @@ def test_large_sets_obey_the_laws_of_orders():
 
 @pytest.mark.parametrize("k", [100, 250])
 def test_narrow_posteriors_are_resolved(k):
-    """Large sets have a narrow posterior of the time; with fewer panels, errors exceed 1e-7."""
+    """The posterior of the time of a large set is narrow. Too few panels have errors above 1e-7."""
     theta = sparse_theta(k + 3)
     history = ComponentHistory(Parameters(theta), np.arange(k))
     assert history.error < 1e-12
     equal = ComponentHistory(Parameters(np.diag(np.full(k, -1.0))), np.arange(k))
-    # By symmetry all items have the same mean arrival time, the mean over the k arrivals. The rate
-    # out of a state is the rate of the observation plus the rates of all absent items.
+    # All items are equal, so each has the same mean arrival time: the mean of the times of the k
+    # arrivals. The rate of leaving a state is the sum of the rate of the observation and the rates
+    # of all absent items.
     rates = 1.0 + np.exp(-1.0) * np.arange(k, -1, -1)
     arrivals = np.cumsum(1.0 / rates)
     np.testing.assert_allclose(equal.time_mean, arrivals[-1], rtol=1e-11)
@@ -206,7 +210,7 @@ def test_questions_about_a_sample_take_components():
     arrivals = sample_arrivals(theta, sample)
     assert arrivals.attrs["method"] == "components"
     assert arrivals.attrs["draws"] == 0
-    # The positions of the 28 items are the numbers 1 to 28 in some order, with a fixed sum.
+    # The positions of the 28 items are 1 to 28, in some order, so their sum is fixed.
     assert arrivals["position_mean"].sum() == pytest.approx(28 * 29 / 2, rel=1e-9)
     exact = order_matrix(theta, sample[:3], given=sample, method="exact")
     np.testing.assert_array_equal(exact.probability, orders.probability)
@@ -215,7 +219,10 @@ def test_questions_about_a_sample_take_components():
 
 
 def test_lattice_and_components_agree_where_both_fit():
-    """With 15 items components are used; negligible entries of theta force the lattice."""
+    """Sets of 15 items are computed by components.
+
+    If the zeros of theta are replaced by tiny effects, all items interact and the lattice is used.
+    """
     theta = sparse_theta(16)
     X = np.ones((1, 16), dtype=int)
     X[0, 15] = 0
@@ -238,7 +245,7 @@ def test_an_inaccurate_history_gives_way(monkeypatch):
 
 
 def test_the_error_is_found_where_arrivals_are_lost(monkeypatch):
-    """If the source term is wrong by 1e-7, arrivals do not have total probability 1."""
+    """If the source term is wrong by 1e-7, the probabilities of arrivals do not add up to 1."""
     theta = chain(5, 1.0, -1.0)
     from sequela.likelihood.components import ComponentFunction
 

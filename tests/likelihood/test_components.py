@@ -1,7 +1,8 @@
-"""Compare sets by components with their lattices: value, full gradient, posterior of the time.
+"""Compare the evaluation of sets by components with that by lattices.
 
-The lattice does not use panels of time, decompositions or integrals. `test_exact` compares it with
-slow reference functions.
+The tests compare the value, the full gradient and the posterior of the time. The code for lattices
+does not use panels of time, decompositions or integrals, and `test_exact` compares it with slow
+reference functions.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def table(n, *sets):
 
 
 def by_components(theta, sets, rate=1.0):
-    """Return log-probabilities, the full mean gradient, and the largest estimated error."""
+    """Return the evaluated sets, the mean of their full gradients, and its estimated error."""
     parameters = Parameters(np.asarray(theta, dtype=float), Exponential(rate))
     sets = [np.array(sorted(S), dtype=np.int64) for S in sets]
     solved = ComponentSets(parameters, decompose(theta != 0.0, sets), sets)
@@ -65,7 +66,7 @@ def assert_same(theta, sets, rate=1.0):
 
 @st.composite
 def sparse_models(draw, largest=13):
-    """A theta with few interactions, sets of its items, and a rate of the observation."""
+    """Draw a theta with few interactions, sets of its items, and a rate of the observation."""
     n = draw(st.integers(3, largest + 5))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     theta = np.diag(rng.normal(draw(st.floats(-4.0, 1.0)), draw(st.floats(0.0, 2.0)), n))
@@ -103,7 +104,7 @@ def test_coarse_gradient_serves_a_solver(problem):
     solved.solve(1)
     weights = np.full(len(sets), 1.0 / len(sets))
     fine, coarse = (CrossGradient(solved, p).gradient(weights, 1) for p in (FINE, COARSE))
-    # An error of 1e-5 is small enough for a fit, whose tolerance is 1e-4.
+    # The tolerance of a fit is 1e-4, so errors of 1e-5 in its gradient do no harm.
     np.testing.assert_allclose(coarse, fine, rtol=0, atol=1e-5 * max(1.0, np.abs(fine).max()))
 
 
@@ -112,7 +113,8 @@ def test_gradient_does_not_depend_on_portions(monkeypatch):
     theta = np.diag(rng.normal(-2.0, 1.0, 14)) + 1.5 * np.eye(14, k=1) * (np.arange(14) % 3 > 0)
     sets = [set(rng.choice(14, size, replace=False).tolist()) for size in (3, 8, 10, 11)]
     expected = by_components(theta, sets)[1]
-    # With little memory, each time is evaluated separately, with few rows per product.
+    # If little memory is allowed, each time is evaluated separately, and matrix products have few
+    # rows.
     monkeypatch.setattr(cross_gradient, "_MOST_BYTES", 1.0)
     monkeypatch.setattr(cross_gradient, "_MOST_ROWS", 2)
     monkeypatch.setattr(cross_gradient, "_MOST_SUM_BYTES", 1.0)
@@ -125,7 +127,7 @@ def test_gradient_is_the_same_for_all_sets_at_once_and_each_alone(monkeypatch, c
     theta = np.diag(rng.normal(-2.0, 1.0, 14)) + 1.5 * np.eye(14, k=1) * (np.arange(14) % 3 > 0)
     sets = [set(rng.choice(14, size, replace=False).tolist()) for size in (8, 10, 11)]
     expected = by_components(theta, sets)[1]
-    # If all components together cost more than the sets one by one, sets are evaluated separately.
+    # If it costs less to evaluate the sets one by one than all components together, this is done.
     most = max(len(S) for S in sets)
 
     def judged(self, own, alone):
@@ -163,7 +165,7 @@ def test_special_cases(name):
 
 
 def test_a_common_child_outside_couples_its_parents():
-    """Two items that act on the same absent item are linked: its rate depends on both."""
+    """Two items that act on the same absent item are linked: the rate of that item needs both."""
     theta = np.diag([-1.0, -1.5, 0.5, -2.0])
     theta[0, 2] = 2.0
     theta[1, 2] = 1.5
@@ -174,7 +176,7 @@ def test_a_common_child_outside_couples_its_parents():
 
 
 def test_components_are_the_same_in_every_set():
-    """A component has the same children in all sets; a child that is present belongs to it."""
+    """A component has the same children in all sets. A child that is present is part of it."""
     theta = np.diag(np.full(6, -1.0))
     theta[0, 1] = theta[2, 3] = theta[4, 3] = 1.0
     children = acting(theta != 0.0)
@@ -200,7 +202,7 @@ def test_large_sets_without_interactions_have_their_closed_form(k):
 
 
 def test_a_large_set_agrees_with_sampling():
-    """For 40 items, some of which interact, the sampled value is within 4.5 standard errors."""
+    """Compare 40 items, of which some interact. The value may be off by 4.5 standard errors."""
     rng = np.random.default_rng(5)
     theta = np.diag(rng.normal(-1.5, 0.7, 50))
     for i in range(0, 24, 4):
@@ -213,7 +215,7 @@ def test_a_large_set_agrees_with_sampling():
     sampled = evaluate(theta, X, method="relocation", random_state=1)
     assert abs(sampled.value - exact.value) < 4.5 * sampled.value_se
     z = (sampled.gradient - exact.gradient)[:40] / np.maximum(sampled.gradient_se[:40], 1e-9)
-    assert np.abs(z).max() < 8.0  # 2,000 entries with the tails of Student's t
+    assert np.abs(z).max() < 8.0  # 2,000 entries with a t distribution
     assert 0.7 < np.sqrt(np.mean(z**2)) < 1.4
 
 
@@ -230,7 +232,7 @@ def test_by_name():
 
 
 def test_what_the_panels_cannot_resolve_is_refused(monkeypatch):
-    """If the estimated error is above the limit, an error is raised and nothing is returned."""
+    """If the estimated error of a result is above the limit, the result is not returned."""
     theta = chain(5, 3.0, -1.0)
     X = table(5, range(5))
     evaluate(theta, X, method="components")
@@ -259,7 +261,7 @@ def test_threads_change_no_bit():
     st.floats(0.02, 20.0),
 )
 def test_a_sequence_of_phases_has_its_closed_form(rates, t):
-    """The probability of being in the last phase has a small relative error, even if it is tiny."""
+    """The probability of the last phase has a small relative error, even if it is tiny."""
     gaps = np.abs(np.subtract.outer(rates, rates))[~np.eye(len(rates), dtype=bool)]
     if gaps.min() < 1e-3:
         return

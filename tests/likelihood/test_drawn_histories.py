@@ -1,4 +1,4 @@
-"""Drawn histories: weights of the places of an item, slopes along a path, chains per sample."""
+"""Histories of samples, drawn with their missing cells: weights, slopes along a path, chains."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def parameters(seed, scale=1.0):
 
 
 def weighed(theta, order):
-    """Return log p of one history by definition: rates of its arrivals over total exit rates."""
+    """Return log p of a history by definition: a product of rate / total rate for each step."""
     present, total = [], 0.0
     for item in [*order, None]:
         rates = {
@@ -35,9 +35,10 @@ def weighed(theta, order):
 
 
 def places(at, order, item):
-    """Return the weights of all places of an item in an order, by both kernels.
+    """Return, by both kernels, the weights of all places at which an item can be in an order.
 
-    The weights are relative to the same order without the item.
+    A weight is the probability of the order with the item at this place, divided by the probability
+    of the order without the item.
     """
     state = np.array([*order, 0])
     length = len(order)

@@ -34,7 +34,7 @@ def X():  # noqa: N802 - the name that scikit-learn gives to samples
 @quick
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6), st.integers(1, 25))
 def test_mean_over_samples_with_repeats(seed, n, samples):
-    """Value and gradient are means over samples, even if most sets occur several times."""
+    """The value and the gradient are means over all samples, also if most sets occur repeatedly."""
     rng = np.random.default_rng(seed)
     theta = ref.random_theta(rng, n, 1.0, sparsity=0.3)
     X = (rng.random((samples, n)) < rng.random()).astype(int)
@@ -78,7 +78,11 @@ def test_the_order_of_the_samples_does_not_matter(theta, X):
 @quick
 @given(st.integers(0, 2**32 - 1))
 def test_the_order_of_the_items_does_not_matter(seed):
-    """The sets have 6 to 13 items, so a permutation exchanges low and high bits of their states."""
+    """Evaluate sets of 6 to 13 items, and the same sets with their items in another order.
+
+    In the kernels, items are bits of the number of a state. Here items that were low bits become
+    high bits.
+    """
     rng = np.random.default_rng(seed)
     theta = ref.random_theta(rng, 16, 0.5, sparsity=0.4)
     X = np.zeros((4, 16), dtype=int)
@@ -92,7 +96,7 @@ def test_the_order_of_the_items_does_not_matter(seed):
 
 
 def test_many_sets_of_all_sizes_in_many_blocks():
-    """Terms that all sets share are added once in total, not once per block of sets."""
+    """Terms that are the same for all sets are added once in total, not once per block of sets."""
     rng = np.random.default_rng(5)
     n = 24
     theta = ref.random_theta(rng, n, 0.4, sparsity=0.9)
@@ -176,7 +180,7 @@ def test_a_list_of_sets():
 
 
 def test_labels_of_theta_in_another_order(theta, X):
-    """Rows and columns of the gradient have the order of the items in the data."""
+    """The rows and columns of the gradient are sorted like the items of the data."""
     labels = ["A", "B", "C", "D", "E"]
     frame = pd.DataFrame(theta, index=labels, columns=labels)
     data = pd.DataFrame(X, columns=labels)
@@ -218,7 +222,7 @@ def test_a_model_has_the_items_of_the_data_in_any_order():
         evaluate(model, [[1, 0]])
 
 
-# A regression test: the first of the two rows and columns named A was used, without an error.
+# A regression test: if two rows and columns were named A, the first was used, without an error.
 def test_labels_that_occur_twice():
     frame = pd.DataFrame(np.diag([1.0, 2.0, 3.0]), index=list("AAB"), columns=list("AAB"))
     with pytest.raises(InputError):
@@ -288,7 +292,7 @@ def test_relocation_at_known_times_is_refused():
 
 
 def test_errors_are_value_errors_too():
-    """The errors are ValueErrors, as code for scikit-learn expects."""
+    """The errors of sequela are subclasses of ValueError, as code for scikit-learn expects."""
     with pytest.raises(ValueError, match="method"):
         log_likelihood(np.zeros((2, 2)), [[1, 1]], method="none")
     assert issubclass(sequela.InputError, sequela.SequelaError)

@@ -1,4 +1,7 @@
-"""Compare every layout of the lattice with slow reference functions and the log kernel."""
+"""Compare the fast kernel with slow reference functions and with the log kernel.
+
+The layout of the lattice in memory depends on the size of the set, so many sizes are tested.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,8 @@ from sequela.observation import Exponential
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 
-# The fast kernel works on rows and on tiles of rows of the lattice. So its layout changes at 2, 6,
-# 7, 8, 11 and 12 items.
+# Set sizes. The fast kernel works on rows of the lattice and on tiles of rows, so the layout
+# changes at 2, 6, 7, 8, 11 and 12 items.
 LAYOUTS = [0, 1, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]
 
 ALWAYS_30 = np.full((5, 5), 30.0)
@@ -38,7 +41,7 @@ def table(n, *sets):
 
 @pytest.fixture(autouse=True)
 def lattices_only(monkeypatch):
-    """Use the lattice even for larger sets of sparse models."""
+    """Use the lattice also for sets that would be evaluated by components."""
     monkeypatch.setattr(plan, "LEAST_COMPONENT_SET", 1000)
 
 
@@ -48,7 +51,7 @@ def evaluate_one(theta, S, stop_rate=1.0, **options):
 
 
 def log_kernel(theta, S, stop_rate=1.0):
-    """Return log p and its gradient by `Passage`, which computes everything differently."""
+    """Return log p and its gradient by the log kernel (`Passage`), which uses logarithms."""
     parameters = Parameters(np.ascontiguousarray(theta), Exponential(stop_rate))
     passage = Passage.of(parameters, np.array(sorted(S), np.int64))
     return passage.log_p(), passage.gradient()
@@ -62,7 +65,10 @@ def assert_same(found, value, gradient, rtol=1e-12):
 
 
 def log_p_of_equal_items(effect, n, k):
-    """Return log p of k of n items if all entries of theta are equal: k! times p of one order."""
+    """Return log p of a set of k of n items, if all entries of theta are equal.
+
+    All orders have the same probability, so p is k! times the probability of one order.
+    """
     total = scipy.special.gammaln(k + 1)
     for a in range(k + 1):
         # All absent items have the same rate: log D = log(1 + (n - a) exp(effect (a + 1))).
@@ -72,7 +78,7 @@ def log_p_of_equal_items(effect, n, k):
 
 
 def with_fast_items(theta, rng, count):
-    """Give some items a base rate that is too large for the shared-sum shortcut."""
+    """Give some items a base rate so large that the kernel cannot put them into a shared sum."""
     for j in rng.choice(len(theta), min(count, len(theta)), replace=False):
         theta[j, j] = math.log(SHORTCUT_LIMIT) + rng.uniform(0.01, 3.0)
     return theta
@@ -163,7 +169,7 @@ def test_all_sets_together_have_the_distribution_of_the_dense_solve(n):
 
 @pytest.mark.parametrize("n", [1, 3, 6])
 def test_the_expected_gradient_at_the_truth_is_zero(n):
-    """The sum of p(S) * gradient of log p(S) over all sets is the gradient of 1, so it is 0."""
+    """The sum of p(S) times the gradient of log p(S), over all sets, is the gradient of 1: zero."""
     theta = ref.random_theta(np.random.default_rng(n), n, 1.5)
     X = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
     total = np.zeros((n, n))
@@ -174,7 +180,7 @@ def test_the_expected_gradient_at_the_truth_is_zero(n):
 
 
 def test_one_item_by_hand():
-    """p({}) = 1 / (1 + w), p({0}) = w / (1 + w)."""
+    """For one item of rate w, p({}) = 1 / (1 + w) and p({0}) = w / (1 + w)."""
     theta = np.array([[0.7]])
     w = math.exp(0.7)
     found = evaluate(theta, [[0], [1], [1]])
@@ -185,7 +191,7 @@ def test_one_item_by_hand():
 
 
 def test_the_empty_set_is_seen_before_anything_arrives():
-    """p({}) = 1 / (1 + sum w), so its gradient is zero off the diagonal."""
+    """If w are the base rates, p({}) = 1 / (1 + sum w). So the gradient is diagonal."""
     theta = ref.random_theta(np.random.default_rng(0), 90, 1.0)
     w = np.exp(theta.diagonal())
     found = evaluate_one(theta, [])
@@ -207,7 +213,7 @@ def test_no_effects_and_equal_rates_have_a_closed_form(k):
 @pytest.mark.parametrize("k", LAYOUTS)
 @pytest.mark.parametrize("effect", [-1.0, 0.8])
 def test_exchangeable_items_have_a_closed_form(k, effect):
-    """If all entries are equal, p(S) is k! times the probability of one order, for any size."""
+    """If all effects are equal and all base rates are equal, p(S) is k! times p of one order."""
     n = 15
     theta = np.full((n, n), effect)
     np.fill_diagonal(theta, -0.5)
@@ -215,7 +221,7 @@ def test_exchangeable_items_have_a_closed_form(k, effect):
     expected = scipy.special.gammaln(k + 1) + ref.log_p_sequence(theta, S)
     found = evaluate_one(theta, S)
     assert found.value == pytest.approx(expected, rel=1e-13)
-    # All orders of S are equivalent, so sums over the gradient are the same as for one order.
+    # By symmetry, sums over blocks of the gradient are the same as for one order.
     one = ref.gradient_sequence(theta, S)
     off = ~np.eye(n, dtype=bool)
     assert found.gradient[off].sum() == pytest.approx(one[off].sum(), abs=1e-11)
@@ -267,7 +273,7 @@ def test_the_full_set(k):
 
 @pytest.mark.parametrize("k", [7, 8, 9, 10])
 def test_log_kernel_is_that_of_the_dense_solve(k):
-    """Check the log kernel, which is the reference for large sets, on up to 2^10 states."""
+    """Check the log kernel for up to 2^10 states, because other tests use it as a reference."""
     rng = np.random.default_rng(k)
     theta = ref.random_theta(rng, k + 3, 1.0, sparsity=0.2)
     S = rng.choice(k + 3, k, replace=False)
@@ -285,7 +291,10 @@ def test_log_kernel_is_that_of_the_dense_solve(k):
     "offset", [0.0, 1e-12, -1e-12, 2.0, 8.0], ids=["at", "just above", "just below", "e2", "e8"]
 )
 def test_base_rates_around_the_shortcut_limit(outside, active, offset):
-    """The kernel sums the rate of an item differently if it is in the set or has effects on it."""
+    """Test base rates near `SHORTCUT_LIMIT`, for items inside and outside the set.
+
+    The kernel adds the rates of items outside the set, on which no item acts, in one shared sum.
+    """
     n, S = 6, [0, 2, 3]
     theta = ref.random_theta(np.random.default_rng(4), n, 0.5)
     j = 5 if outside else 2
@@ -296,7 +305,7 @@ def test_base_rates_around_the_shortcut_limit(outside, active, offset):
 
 
 def test_an_effect_of_zero_and_a_tiny_one_give_the_same():
-    """With tiny effects each item has its own column; without effects the items share a sum."""
+    """Items with tiny effects have columns of their own. Items without effects share one sum."""
     rng = np.random.default_rng(8)
     theta = ref.random_theta(rng, 30, 0.5, sparsity=1.0)
     S = [2, 11, 29]
@@ -329,7 +338,10 @@ def test_extreme_theta_is_finite_and_right(model):
 @pytest.mark.parametrize("k", [12, 14])
 @pytest.mark.parametrize("sign", [-1.0, 1.0, 0.0])
 def test_extreme_theta_in_a_large_set(k, sign):
-    """If all entries are equal, p(S) = k! p(sigma); with random signs, results must be finite."""
+    """If all entries of theta are equal, compare with the closed form k! p(sigma).
+
+    If their signs are random, the results must be finite.
+    """
     n = k + 2
     theta = np.full((n, n), 30.0 * sign)
     if sign == 0.0:
@@ -347,7 +359,7 @@ def test_extreme_theta_in_a_large_set(k, sign):
 @pytest.mark.parametrize(
     ("theta", "S"),
     [
-        (np.diag([0.0, 290.0]), [0]),  # products of three holding times underflow
+        (np.diag([0.0, 290.0]), [0]),  # a product of three holding times is too small
         (np.diag([0.0, 0.0, 199.0]), [0, 1]),
         (np.diag([0.0, 0.0, 0.0, 149.0]), [0, 1, 2]),
         (np.diag([-500.0, 500.0]), [0]),
@@ -375,8 +387,8 @@ def test_rates_of_observation_far_from_one(stop_rate, k):
 
 
 # A regression test: the total rate of the items without a column of their own was computed by
-# subtraction, which gave up to 1e-15 instead of 0. For an observation rate of 1 this is negligible.
-# For an observation rate of 1e-10 it is a relative error of 1e-5.
+# subtraction, which gave up to 1e-15 instead of 0. This is negligible compared with a rate of
+# observation of 1. Compared with a rate of 1e-10, it is a relative error of 1e-5.
 @pytest.mark.parametrize("stop_rate", [1e-6, 1e-8, 1e-10, 1e-15, 1e-100])
 @pytest.mark.parametrize("seed", range(6))
 def test_tiny_rates_of_observation(stop_rate, seed):
@@ -392,7 +404,7 @@ def test_tiny_rates_of_observation(stop_rate, seed):
 
 
 def test_log_rates_beyond_a_double_are_refused():
-    """The log-rate of each absent item is a sum of 23 entries of theta, which may be up to 690."""
+    """The log-rate of an absent item is a sum of 23 entries of theta. It may be at most 690."""
     n, k = 31, 22
     at_the_limit = np.full((n, n), LARGEST_LOG_RATE / (k + 1))
     assert evaluate_one(at_the_limit, range(k), gradient=False).value == pytest.approx(

@@ -1,4 +1,4 @@
-"""Predictions of time and memory are consistent with the plan and with each other."""
+"""Predicted times and predicted memory agree with the plan and with each other."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def test_a_smaller_budget_samples_more_and_takes_less(quantiles):
         assert after.sampled >= last.sampled
         assert budget.work < Budget().work
         found = pseudo_times(theta, X, quantiles=(), budget=budget, random_state=1)
-        # The predicted number of sampled samples is right, including repeated samples.
+        # The forecast predicts the number of samples whose orders are drawn. Equal samples count
+        # separately.
         assert (found["method"] == "relocation").sum() == after.sampled
         last = after
     assert last.sampled > 1
@@ -103,7 +104,7 @@ def test_words(seconds, memory, threads, words):
 
 
 def test_memory_is_bounded_as_well():
-    """On a lattice, quantiles of 21 items would need a gigabyte, so this set is sampled."""
+    """The quantiles of a set of 21 items would need a gigabyte on a lattice, so it is sampled."""
     theta = np.full((21, 21), 0.1)
     theta[np.diag_indices(21)] = -1.0
     distinct = DistinctSamples.of(Dataset(np.ones((1, 21), dtype=bool)))

@@ -1,4 +1,4 @@
-"""The objective of a solver: exact sets, orders reweighted at other thetas, extreme thetas."""
+"""The objective of a solver: exact sets, orders that are reweighted, and extreme thetas."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def exact_loss(theta, X, rate=1.0, times=None):
 
 @pytest.mark.parametrize("rate", [0.3, 1.0, 2.0])
 def test_loss_and_gradient_are_minus_those_of_the_evaluation(rate):
-    """The data are 80 sets of all sizes in several blocks; some sets are equal."""
+    """The data are 80 sets of many sizes, of which some are equal. They fill several blocks."""
     rng = np.random.default_rng(1)
     n = 12
     theta = ref.random_theta(rng, n, 0.5, sparsity=0.4)
@@ -89,7 +89,7 @@ def test_nothing_is_drawn_where_all_is_exact():
 
 @pytest.mark.parametrize("entry", [200.0, 500.0, 800.0, 1e4, np.inf, np.nan])
 def test_rates_out_of_range_are_an_infinite_loss(entry):
-    """A line search may try any theta; an extreme one gives an infinite loss, not an error."""
+    """A line search may try any theta. An extreme theta gives an infinite loss, not an error."""
     X = table(5, range(4), [0], [])
     theta = np.full((5, 5), entry)
     objective = objective_of(X)
@@ -99,7 +99,7 @@ def test_rates_out_of_range_are_an_infinite_loss(entry):
     if entry <= 500.0:
         with pytest.raises(InputError, match="log-rate of"):
             evaluate(theta, X)
-    # Afterwards a normal theta can be evaluated.
+    # After an extreme theta, the objective can evaluate a normal one.
     near = ref.random_theta(np.random.default_rng(1), 5)
     assert objective.evaluate(near)[0] == pytest.approx(exact_loss(near, X)[0], rel=1e-14)
 
@@ -136,7 +136,7 @@ def test_times_out_of_range_are_an_infinite_loss():
 
 @pytest.mark.parametrize("entry", [90.0, 500.0, 800.0])
 def test_sampled_sets_out_of_range_are_an_infinite_loss(entry):
-    """Sampled sets have a smaller range, because products of rates must be doubles."""
+    """For sampled sets, smaller rates are out of range, because their products must be doubles."""
     n = 5
     objective = objective_of(table(n, range(4), [0]), budget=NOTHING_FITS)
     start = np.diag(np.full(n, -1.0))
@@ -152,7 +152,7 @@ def test_sampled_sets_out_of_range_are_an_infinite_loss(entry):
 
 @pytest.fixture
 def model():
-    """Return a theta without interactions, a theta nearby, and sets of 0 to 7 items."""
+    """Return a theta without interactions, a similar theta, and sets of 0 to 7 items."""
     rng = np.random.default_rng(4)
     n = 8
     start = np.diag(rng.normal(-0.5, 0.5, n))
@@ -176,7 +176,10 @@ def sampled(X, rate=1.0, **settings):
 
 @pytest.mark.parametrize("rate", [1.0, 2.0])
 def test_the_loss_is_exact_at_a_start_without_interactions(model, rate):
-    """At the theta of the draw log p(S) is known, and all orders have the same weight."""
+    """At the theta at which orders are drawn, the loss is exact and all orders have one weight.
+
+    Without interactions, log p(S) is computed without sampling.
+    """
     start, _, X = model
     objective = sampled(X, rate)
     objective.draw(start, kept=4)
@@ -202,8 +205,8 @@ def test_exact_sets_alone(model):
 def test_reweighted_orders_give_loss_and_gradient_elsewhere(model, rate):
     """The errors of the loss, and of the gradient along random directions, have mean zero.
 
-    A ratio of means has a bias of about one over the number of orders (400 per set). This is far
-    below the spread over the 30 seeds.
+    Each is a ratio of two means over the 400 drawn orders of a set. Such a ratio has a bias of
+    about 1 / 400, which is far below the spread of the results for the 30 seeds.
     """
     start, near, X = model
     expected, slope = exact_loss(near, X, rate)
@@ -219,12 +222,13 @@ def test_reweighted_orders_give_loss_and_gradient_elsewhere(model, rate):
     assert 0 < np.std(losses) < 0.05
     assert scipy.stats.ttest_1samp(losses, 0.0).pvalue > FALSE_ALARM
     assert scipy.stats.ttest_1samp(np.array(slopes), 0.0).pvalue.min() > FALSE_ALARM
-    # The loss at the start differs by more than 0.1, so a missing reweighting would be noticed.
+    # The losses at the two thetas differ by more than 0.1. So the test would notice orders that are
+    # not reweighted.
     assert abs(exact_loss(start, X, rate)[0] - expected) > 0.1
 
 
 def test_the_gradient_is_the_derivative_of_the_loss(model):
-    """The gradient agrees with differences of the loss, which a line search needs."""
+    """The gradient agrees with finite differences of the loss. A line search relies on this."""
     start, near, X = model
     objective = sampled(X, rate=0.7)
     objective.draw(start, kept=6)
@@ -266,7 +270,7 @@ def test_new_orders_carry_the_loss_along(model):
 
 
 def test_the_reported_error_of_the_gradient_is_right(model):
-    """Test one entry of the gradient per seed, between items that can arrive in either order.
+    """Test one entry of the gradient per seed: the effect of one of the items 0 to 5 on item 6.
 
     With C chains, the difference from the exact value, divided by its standard error, has a t
     distribution with C - 1 degrees of freedom (see test_sampled).
@@ -328,7 +332,7 @@ def test_every_start_has_streams_of_its_own(model):
 
 
 def test_chains_have_streams_of_their_own(model):
-    """Chains have different draws; otherwise the standard error would be wrong."""
+    """Chains have different draws. If they had the same, the standard error would be wrong."""
     start, _, X = model
     objective = sampled(X)
     objective.draw(start, kept=6)
@@ -377,7 +381,7 @@ def test_items_at_time_zero_are_refused_by_name():
 
 
 def test_large_components_are_slower_than_orders_and_small_ones_are_not():
-    """If each item acts on the next one, the items form one component of that length."""
+    """If each of k items acts on the next one, the items form one component of k items."""
     n = 40
     objective = objective_of(table(n, [0], [1, 2], range(30)))
     slower = []

@@ -1,4 +1,4 @@
-"""Missing cells and known orders, compared with sums over all completions and all orders."""
+"""Missing cells and known orders: compare with sums over all completions and their orders."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,10 @@ def test_missing_cells_are_summed_over(row, sparsity, seed):
 @quick
 @given(rows(1, 8), st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 2**31))
 def test_a_fit_sums_over_missing_cells(row, sparsity, seed):
-    """A fit evaluates a lattice of all present and missing items, with the kernel of full sets."""
+    """A fit uses the lattice of all present and missing items, with the kernel for complete sets.
+
+    The result is compared with a sum over all completions of the sample.
+    """
     rng = np.random.default_rng(seed)
     n = len(row)
     theta = reference.random_theta(rng, n, sparsity=sparsity)
@@ -115,7 +118,10 @@ def test_missing_cells_at_known_times(row, t, seed):
 
 
 def test_reports_of_all_orders_add_up():
-    """The probabilities of "a before b" and "b before a", certain or not, add up to P(set)."""
+    """P(set and statement "a before b") + P(set and statement "b before a") = P(set).
+
+    This holds for certain and for uncertain statements.
+    """
     theta = reference.random_theta(np.random.default_rng(2), 5)
     whole = log_likelihood(theta, [[1, 1, 0, 1, 0]])
     for p in (1.0, 0.8):
@@ -146,12 +152,16 @@ def test_complete_samples_among_others_keep_their_values():
         some.log_likelihoods[complete], plain.log_likelihoods[complete], rtol=1e-13
     )
     assert set(some.methods) == {"exact"}
-    # With a missing cell, p is a sum that includes the p of the complete sample.
+    # The p of a sample with a missing cell is larger, because it is a sum over both completions.
     assert (some.log_likelihoods[~complete] > plain.log_likelihoods[~complete]).all()
 
 
 def test_items_that_matter():
-    """Item 0 acts on 1, 1 acts on 2, and 4 acts on 3. Items 0, 1, 3 and 4 are missing."""
+    """Test which missing items must be summed over, for the value and for the full gradient.
+
+    Item 0 acts on 1, item 1 acts on 2, and items 2 and 4 act on 3. Item 2 is present, item 5 is
+    absent, and the other items are missing.
+    """
     support = np.eye(6, dtype=bool)
     for i, j in [(0, 1), (1, 2), (4, 3), (2, 3)]:
         support[i, j] = True
@@ -164,7 +174,7 @@ def test_items_that_matter():
 
 
 def test_items_that_nothing_missing_interacts_with_cost_nothing():
-    """40 missing items without effects are ignored, because their lattice would be too large."""
+    """40 missing items without effects are left out of the lattice, which would be too large."""
     n = 45
     theta = np.diag(np.full(n, -1.0))
     theta[0, 1] = 1.0
@@ -181,7 +191,7 @@ def test_items_that_nothing_missing_interacts_with_cost_nothing():
 
 @pytest.mark.parametrize("method", ["completions", "histories"])
 def test_drawn_cells_agree_with_the_sum_over_them(method):
-    """Sampled values are within 5 standard errors; gradients have the expected mean error."""
+    """Sampled values are within 5 standard errors. Gradients have errors of the expected size."""
     rng = np.random.default_rng(6)
     theta = reference.random_theta(rng, 9, scale=1.0, sparsity=0.3)
     X = (rng.random((60, 9)) < 0.4).astype(float)
@@ -196,7 +206,8 @@ def test_drawn_cells_agree_with_the_sum_over_them(method):
     assert np.abs(z).max() < 5.0
     assert abs(drawn.value - exact.value) < 5.0 * drawn.value_se
     assert 0.0 < drawn.value_se < 0.02
-    # Standard errors from few chains are uncertain. So test the mean square over all entries.
+    # The standard error of a single entry comes from few chains and is uncertain. So the test uses
+    # mean squares over all entries.
     off = (drawn.gradient - exact.gradient)[drawn.gradient_se > 0]
     assert np.sqrt(np.mean(off**2)) < 1.5 * np.sqrt(np.mean(drawn.gradient_se**2))
     assert np.abs(off).max() < 0.02

@@ -1,4 +1,4 @@
-"""Observation times that are not exponential, compared with functions of dense generators."""
+"""Observation times that are not exponential: compare with functions of dense matrices."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ KINDS = [Gamma(0.3), Gamma(0.9), Gamma(1.6, mean=2.0), Gamma(2.0), Gamma(3.0, me
 
 
 def dense_log_p(theta, S, observation, step=0.1):
-    """Return log p(S): integrate the density of the time t times a dense matrix exponential.
+    """Return log p(S): the integral of density(t) times an entry of a dense matrix exponential.
 
-    This is the trapezoidal rule in u, where t = exp(u - exp(-u)). In u, the integrand falls off
-    quickly at both ends.
+    The integral is computed by the trapezoidal rule in u, where t is proportional to
+    exp(u - exp(-u)). As a function of u, the integrand falls off quickly at both ends.
     """
     Q = restricted_generator(theta, S)
     last = 4.5 if isinstance(observation, Gamma) else 40.0 / observation.shape
@@ -73,9 +73,10 @@ def test_small_sets_agree_with_dense_matrix_exponentials(observation, seed, n, d
 
 
 def complex_generator(theta, S):
-    """Return the generator on the subsets of S, in the order of their bits; theta is complex.
+    """Return the generator of the subsets of S, numbered by their bits, for a complex theta.
 
-    Arrivals of items outside of S leave these states, so their rates are only on the diagonal.
+    If an item outside of S arrives, the process leaves these states. So the rates of such items are
+    only on the diagonal.
     """
     n, k = len(theta), len(S)
     Q = np.zeros((1 << k, 1 << k), dtype=complex)
@@ -92,9 +93,9 @@ def complex_generator(theta, S):
 def closed_log_p(theta, S, observation):
     """Return log p(S) from functions of the generator Q alone, without its exponential.
 
-    For gamma times, p is an entry of the matrix (1 - Q / rate)^(-shape). A heavy-tailed time is
-    exponential with a random rate x, which has a gamma distribution. So p is the mean of an entry
-    of the matrix x / (x - Q) over this distribution, by the trapezoidal rule in log(x).
+    If times have a gamma distribution, p is an entry of the matrix (1 - Q / rate)^(-shape). A
+    heavy-tailed time is exponential with a random rate x, and x has a gamma distribution. So p is
+    the mean over x of an entry of the matrix x / (x - Q), by the trapezoidal rule in log(x).
     """
     Q = complex_generator(theta, S)
     one = np.eye(len(Q))
@@ -123,7 +124,7 @@ def closed_log_p(theta, S, observation):
                                  HeavyTailed(2.0, rate=3.0)]),
 )  # fmt: skip
 def test_sets_of_up_to_eight_items_agree_with_functions_of_the_generator(seed, n, observation):
-    """The expected derivative comes from a complex step, which has no cancellation error."""
+    """The expected derivative is computed with a complex step, so no digits cancel."""
     rng = np.random.default_rng(seed)
     theta = small_theta(rng, n)
     S = [i for i in range(n) if rng.random() < 0.8]
@@ -201,7 +202,8 @@ def test_shape_1_is_exponential_and_a_large_shape_of_the_tail_nearly_so(seed, n)
     value, gradient = log_likelihood(gamma, X, return_gradient=True)
     assert value == pytest.approx(plain, abs=1e-12)
     np.testing.assert_allclose(gradient, slope, atol=1e-12)
-    # Shape 1 is evaluated as exponential times. A shape close to 1 is evaluated by phases.
+    # The code for exponential times is used for shape 1. The code for phases is used for a shape
+    # close to 1.
     near, near_slope = log_likelihood(
         Model(theta, observation=Gamma(1.0 + 1e-13, mean=2.0)), X, return_gradient=True
     )
@@ -218,7 +220,10 @@ def test_a_known_time_does_not_depend_on_the_observation():
 
 @pytest.mark.parametrize("observation", [Gamma(0.5), Gamma(3.0), HeavyTailed(1.5)], ids=repr)
 def test_simulated_sets_have_their_probabilities(observation):
-    """The shares of 16 sets in 40,000 draws are within 5 standard errors (false alarm < 1e-5)."""
+    """The shares of 16 sets in 40,000 draws are within 5 standard errors.
+
+    A correct program exceeds this with a probability below 1e-5.
+    """
     theta = small_theta(np.random.default_rng(2), 4)
     model = Model(theta, observation=observation)
     drawn = simulate(model, 40_000, random_state=1)

@@ -1,4 +1,4 @@
-"""The plan decides how each set is evaluated: by the cost per set, the total cost, and for fits."""
+"""The plan decides how each set is evaluated, from the cost of the set and the total cost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def table(n, *sets):
 
 
 def for_any_theta(plan):
-    """Return the ways that a plan chooses if all items may interact, as in a fit."""
+    """Return how the plan evaluates each set if all items may interact, as in a fit."""
     n = plan.data.n_items
     return plan.ways_on_support(np.ones((n, n), dtype=bool))
 
@@ -40,7 +40,7 @@ def plan_for(X, budget, *, method="auto", times=None):
 
 
 def dense(n):
-    """Return parameters in which each item acts on all others, so each set has n columns."""
+    """Return the parameters of a model of n items in which each item acts on all others."""
     return Parameters(ref.random_theta(np.random.default_rng(n), n, 0.5))
 
 
@@ -138,7 +138,7 @@ def test_all_subsets_of_few_items_fit():
 
 
 def test_sets_beyond_any_lattice_are_sampled_and_cost_nothing():
-    """A set of 1,100 items costs more than a double can hold, but uses none of the total."""
+    """The work for a set of 1,100 items overflows, but as it is sampled it is not in the total."""
     n = 1100
     X = table(n, range(1100), range(300), range(61), range(41), range(3), [0])
     small = Budget.exact_work(3, n) + Budget.exact_work(1, n)
@@ -148,7 +148,7 @@ def test_sets_beyond_any_lattice_are_sampled_and_cost_nothing():
     for ways in (for_any_theta(plan), plan.ways(Parameters(dense))):
         assert sorted(plan.distinct.sizes[ways == Way.EXACT]) == [1, 3]
         assert set(ways[plan.distinct.sizes > 3]) == {"relocation"}
-    # If items do not interact, their sets are exact.
+    # If no items interact, sets of any size are evaluated by components.
     ways = plan.ways(Parameters(np.diag(np.full(n, -3.0))))
     assert set(ways[plan.distinct.sizes > 3]) == {"components"}
 
@@ -170,7 +170,8 @@ def test_the_total_is_kept_by_sampling_the_most_expensive_sets(problem, share):
     if exact.all():
         assert cost.sum() <= budget.total_work or not larger.any()
         return
-    # Each sampled set costs at least as much as each exact one. No set is sampled needlessly.
+    # Each sampled set costs at least as much as each exact set. If one more set were exact, the
+    # total would be too large.
     assert cost[~exact].min() >= cost[exact & larger].max(initial=0.0)
     assert cost[exact].sum() + cost[~exact].min() > budget.total_work
     assert cost[exact].sum() <= budget.total_work or not (exact & larger).any()
@@ -189,7 +190,7 @@ def test_the_largest_sets_are_sampled_first():
 
 
 def test_the_total_counts_what_interacts_and_no_more():
-    """The same sets cost less at a theta with few interactions, so they are all exact there."""
+    """At a theta with few interactions the same sets cost less, and they are all exact."""
     n = 40
     X = table(n, range(8), range(4, 12), range(20, 26))
     sparse = Parameters(np.diag(np.full(n, -1.0)))
@@ -228,7 +229,7 @@ def test_exact_beyond_the_total_is_refused_and_says_what_to_raise(times):
 
 
 def test_sets_of_at_most_one_item_stay_exact_whatever_the_total():
-    """Sets of one item have a single order and are never sampled."""
+    """A set of one item has only one order, so it is never sampled."""
     X = table(4, [], [0], [3], [0, 1])
     plan = plan_for(X, Budget(total_work=1.0))
     for ways in (plan.ways(dense(4)), for_any_theta(plan)):
@@ -244,9 +245,8 @@ def test_sets_of_at_most_one_item_stay_exact_whatever_the_total():
 def test_a_choice_for_any_theta_is_that_for_a_dense_one(problem, share):
     _, X, budget = problem
     n = X.shape[1]
-    X = np.maximum(
-        X, np.eye(1, n, dtype=int)
-    )  # no set is empty, because an empty set has no interactions even at a dense theta
+    # Without empty sets, because an empty set costs the same at any theta.
+    X = np.maximum(X, np.eye(1, n, dtype=int))
     total = works(plan_for(X, budget), dense(n)).sum()
     for limited in (budget, Budget(work=budget.work, total_work=max(share * total, 1.0))):
         plan = plan_for(X, limited)
@@ -264,7 +264,7 @@ def test_what_is_exact_for_any_theta_is_exact_at_each(problem):
 
 
 def test_a_choice_for_any_theta_does_not_follow_theta():
-    """The choice is the same at two thetas, although a choice for each of them would differ."""
+    """The choice for any theta stays the same, although the choices at two thetas differ."""
     n = 30
     X = table(n, range(8), range(3))
     plan = plan_for(X, Budget(work=Budget.exact_work(8, 10)))
@@ -294,7 +294,7 @@ def test_known_times_cost_more_and_go_to_metropolis(k):
 
 
 def test_the_total_takes_nothing_from_known_times():
-    """Sets at known times stay exact; sets at unknown times are sampled instead."""
+    """If the total is too large, sets at unknown times are sampled before any at known times."""
     n = 6
     X = table(n, range(6), range(6), range(4), [0], [1, 2])
     times = [1.0, np.nan, np.nan, 2.0, np.nan]
@@ -316,7 +316,7 @@ def test_the_total_takes_nothing_from_known_times():
 
 
 def test_one_item_at_a_known_time_does_not_end_the_search():
-    """A set at a known time stays exact, although it costs more than a pair that is sampled."""
+    """A set of one item at a known time stays exact, although it costs more than larger sets."""
     n = 4
     assert Budget.exact_work(1, n, timed=True) > Budget.exact_work(3, n)
     plan = plan_for(

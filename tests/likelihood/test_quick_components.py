@@ -1,4 +1,4 @@
-"""Components by Laplace transforms, compared with functions of time and finite differences."""
+"""Evaluation of components by Laplace transforms: compare with functions of time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_value_and_gradient_are_those_of_the_functions_of_time(seed):
     slope = exact.gradient(weights, 1)
     found = QuickComponents(parts, sets, posteriors_of(exact)).evaluate(parameters, weights, 1)
     if found is None:
-        return  # None means that the transforms are not precise enough
+        return  # the transforms are not precise enough
     assert found[0] == pytest.approx(weights @ exact.log_p, abs=1e-4)
     support = (theta != 0.0) | np.eye(ITEMS, dtype=bool)
     np.testing.assert_allclose(found[1][support], slope[support], atol=1e-3)
@@ -63,7 +63,7 @@ def test_it_usually_finds_an_answer_and_to_more_digits():
 
 
 def test_the_times_follow_the_posterior():
-    """If all base rates change by a factor, the posteriors of the times are updated."""
+    """If base rates are multiplied by a factor, the stored posteriors of the times are updated."""
     theta, sets, parts = problem(3)
     exact = ComponentSets(Parameters(theta), parts, sets)
     exact.solve(1)
@@ -153,11 +153,11 @@ def test_a_quick_objective_has_the_same_value_and_gradient_on_the_support():
         answers.append(objective.evaluate(theta))
     assert answers[1][0] == pytest.approx(answers[0][0], abs=1e-6)
     np.testing.assert_allclose(answers[1][1][support], answers[0][1][support], atol=1e-5)
-    assert answers[1][0] != answers[0][0]  # equal values would mean that `quick` was ignored
+    assert answers[1][0] != answers[0][0]  # if equal, `quick` was ignored
 
 
 def test_many_sets_that_share_components_are_not_quick():
-    """Functions of time are computed once for all sets, but transforms once per set."""
+    """Functions of time are computed once for all sets, but transforms once for each set."""
     theta, sets, _ = problem(4)
     few, many = (decompose(theta != 0.0, sets[:1] * count) for count in (1, 200))
     assert quick_work(many) == pytest.approx(200 * quick_work(few))

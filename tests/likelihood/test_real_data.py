@@ -1,4 +1,4 @@
-"""Values of the program mhn on real data; the data files are not part of the project."""
+"""Compare with mhn on real data. The data files are not part of the project."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def glioblastoma():
 
 
 def test_the_20_item_table_at_zero(schill):
-    """The expected value is that of mhn 1.2.3."""
+    """The program mhn 1.2.3 gives the expected value."""
     assert schill.shape == (261, 20)
     value = log_likelihood(np.zeros((20, 20)), schill)
     assert value == pytest.approx(-10.213862, abs=5e-7)
@@ -70,7 +70,7 @@ def test_the_20_item_table_at_zero(schill):
 
 @pytest.mark.parametrize(("n", "expected"), [(10, -6.524436), (15, -8.619733), (20, -10.306298)])
 def test_glioblastoma_at_zero(glioblastoma, n, expected):
-    """The expected values are those of mhn 1.2.3."""
+    """The program mhn 1.2.3 gives the expected values."""
     assert glioblastoma.shape == (378, 821)
     value = log_likelihood(np.zeros((n, n)), glioblastoma.iloc[:, :n])
     assert value == pytest.approx(expected, abs=5e-7)
@@ -102,7 +102,7 @@ def test_the_densest_tumours_are_evaluated_by_components(glioblastoma):
 
 
 def test_true_times_are_likelier_than_shuffled_ones():
-    """The file has 500 draws with observation times, of a known model with 200 items."""
+    """The file has 500 samples with observation times, simulated from a model with 200 items."""
     table = pd.read_csv(need("synthetic", "synth2.csv"))
     theta = pd.read_csv(need("synthetic", "synth2_theta.csv"), index_col=0)
     items = [name for name in table.columns if name not in ("sample", "time")]

@@ -1,4 +1,4 @@
-"""Compare orders drawn at one theta and reweighted at another with exact probabilities."""
+"""Orders are drawn at one theta and reweighted at another: compare with exact probabilities."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def cases(draw):
 
 
 def holding(theta, S, rate, orders):
-    """Return `DrawnOrders` with these orders (chains, kept, k), as if they were drawn at theta."""
+    """Return `DrawnOrders` with these orders, of shape (chains, kept, k), as if drawn at theta."""
     columns = Parameters(theta, Exponential(rate)).columns(S)
     drawn = DrawnOrders(items=S, weight=1.0)
     chains = [(listed[-1].copy(), listed) for listed in orders]
@@ -49,7 +49,7 @@ def every_order(k, chains=2):
 @quick
 @given(cases())
 def test_orders_have_the_probability_of_proposition_2(case):
-    """Weights are probabilities without a common factor, the rate of the observation."""
+    """A weight is the probability of the order, divided by the rate of the observation."""
     theta, other, S, rate = case
     orders = every_order(len(S))
     drawn = holding(theta, S, rate, orders)
@@ -80,7 +80,7 @@ def test_gradients_of_orders_are_added_with_their_shares(case):
 
 
 def test_weights_are_ratios_of_probabilities():
-    """Three orders, whose probabilities change by the factors 1, 2 and 6, are computed by hand."""
+    """The probabilities of three orders change by factors of 1, 2 and 6. Compute shares by hand."""
     drawn = DrawnOrders(
         items=np.arange(2), weight=1.0, drawn=np.log([[0.1, 0.2, 0.3]]), offset=-1.0
     )
@@ -97,9 +97,9 @@ def test_weights_are_ratios_of_probabilities():
 @quick
 @given(cases())
 def test_orders_in_exact_proportion_give_the_exact_answer(case):
-    """The weighted mean of all orders gives log p(S) at the other theta without an error.
+    """If orders have exactly their posterior shares, reweighting gives the exact log p(S).
 
-    Use all orders with their exact posterior shares instead of drawn orders.
+    The test uses all orders, with their exact shares, instead of drawn orders.
     """
     theta, other, S, rate = case
     orders = every_order(len(S))
@@ -133,7 +133,7 @@ def test_without_an_estimate_log_p_is_that_without_interactions():
 
 
 def test_chains_go_on_where_they_stand():
-    """The first draw starts new chains; later draws continue from the states of the chains."""
+    """The first draw starts new chains. Later draws continue these chains from their states."""
     theta = ref.random_theta(np.random.default_rng(3), 7, 0.5)
     S = np.arange(6)
     sampler = OrderSampler(Parameters(theta).columns(S), Sampling(chains=1, block=2, burn_in=0))
@@ -147,7 +147,7 @@ def test_chains_go_on_where_they_stand():
         drawn.states = stands[None]
         key = DrawKey(seed=1, start=0, draws=1)
         found.append(drawn.advance(sampler, key, (0, 0), kept=1)[1])
-        # The stored states are only replaced when all chains are done.
+        # One chain does not replace the stored states: this is done when all chains are done.
         np.testing.assert_array_equal(drawn.states[0], stands)
     assert not np.array_equal(*found)
 

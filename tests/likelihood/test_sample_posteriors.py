@@ -1,4 +1,4 @@
-"""Compare exact and sampled posterior moments of times with the enumeration of all orders."""
+"""Posterior moments of times, exact and sampled: compare with an enumeration of all orders."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_moments_against_the_integral_over_time():
 
 @pytest.mark.parametrize("k", [0, 3, 9, 13])
 def test_the_mean_time_is_a_derivative_of_the_likelihood(k):
-    """d log p(S) / d lambda = 1 / lambda - E[T | S], where lambda is the rate of observation."""
+    """Check d log p(S) / d lambda = 1 / lambda - E[T | S]; lambda is the rate of observation."""
     theta = ref.random_theta(np.random.default_rng(k), 15, 0.6)
     X = table(15, range(k))
     step = 1e-5
@@ -126,7 +126,7 @@ def test_one_of_two_comes_first(seed, k):
     )
 )
 def test_extreme_theta_is_finite_and_right(theta):
-    """Use relative tolerances, because mean times may be as short as exp(-150)."""
+    """The test uses relative tolerances, because mean times may be as short as exp(-150)."""
     n = len(theta)
     found = sample_posteriors(theta, table(n, range(n)))
     mean, variance = ref.posterior_time_moments(theta, range(n))
@@ -195,7 +195,7 @@ def test_sampled_posteriors_are_right_within_their_errors():
 
 
 def test_sampled_moments_converge_to_the_exact_ones():
-    """Compare means and variances from one long run, because they have no reported errors.
+    """Compare means and variances of a long run. They have no reported errors.
 
     The tolerance is based on 20 runs with other seeds. Their largest relative deviation was 2.7%,
     for the variance of an arrival time.

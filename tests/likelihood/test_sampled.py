@@ -25,8 +25,8 @@ from sequela.likelihood import Likelihood, evaluate, sample_posteriors
 
 FALSE_ALARM = 1e-5
 
-# Half of the default number of points along the path is enough for these tests, and saves time for
-# more seeds.
+# These tests need only half of the default number of points along the path. This makes them faster,
+# so they can use more seeds.
 RELOCATION = Sampling(nodes=6)
 # The proposals of Metropolis-Hastings do not depend on the current order. With strong interactions
 # they need many draws to find the important orders, so the interactions here are weak.
@@ -79,8 +79,8 @@ def open_pairs(theta, S):
 # --- Values and gradients are unbiased, and their standard errors are right -----------------------
 
 
-# With relocation, there are enough seeds to make the test fail if the standard errors are wrong by
-# a factor of 1.4 in either direction. This was checked by changing them on purpose.
+# With the method "relocation", the number of seeds is so large that the test fails if standard
+# errors are too large or too small by a factor of 1.4. This was checked with wrong standard errors.
 
 
 @pytest.mark.slow
@@ -117,15 +117,15 @@ def test_gradients_are_unbiased_and_their_errors_right(method):
             likelihood = Likelihood(
                 table(n, S), method=method, sampling=sampling, random_state=seed
             )
-            # Use the second evaluation, so that the chains do not depend on their start.
+            # The test uses the second evaluation, in which the chains have forgotten their start.
             likelihood.evaluate(theta, value=False)
             found = likelihood.evaluate(theta, value=False)
             gap = found.gradient - exact
             entry = pairs[rng.integers(len(pairs))]
             scores.append(gap[entry] / found.gradient_se[entry])
             gaps.append(gap.ravel())
-        # Project the gradient on random directions. The error is estimated from the spread of the
-        # projections over the seeds.
+        # Project the errors on random directions. The spread of the projections over the seeds
+        # shows how large their mean may be.
         along = np.array(gaps) @ rng.normal(size=(n * n, 4))
         p = scipy.stats.ttest_1samp(along, 0.0).pvalue
         assert p.min() > FALSE_ALARM, f"the gradient is biased at k = {k}"
@@ -155,7 +155,7 @@ def test_sampled_sets_at_known_times(method):
 
 
 def test_persistent_chains_go_on_and_stay_right():
-    """Gradients at several thetas in turn, with chains that continue, are right."""
+    """The gradient is right if chains continue while theta changes and changes back."""
     theta, S = model(12, 16, 0.5)
     X = table(16, S)
     near = theta + np.random.default_rng(1).normal(0, 0.05, theta.shape)
@@ -222,14 +222,14 @@ def test_blocks_as_large_as_the_set_are_exact(k, sparsity):
     )  # fmt: skip
     np.testing.assert_allclose(found.gradient, exact.gradient, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found.gradient_se, 0.0, atol=1e-13)
-    # The value is then an integral along the path, without a sampling error.
+    # Then the value, an integral along the path, has no sampling error, either.
     assert found.value == pytest.approx(exact.value, abs=1e-9)
     assert found.value_se < 1e-12
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_without_interactions_the_value_has_no_error(method):
-    """Without interactions the path has length 0, and only the quadrature over time remains."""
+    """Without interactions the path has length 0. The value is only an integral over time."""
     theta = np.diag(np.random.default_rng(3).normal(-1.0, 1.0, 60))
     found = evaluate(
         theta, table(60, range(45)), method=method, random_state=1, gradient=False,
@@ -256,7 +256,7 @@ def log_p_exchangeable(theta, k):
     ("n", "k", "effect"), [(16, 12, -0.5), (16, 12, 0.5), (30, 16, 0.3), (70, 50, 0.02)]
 )
 def test_values_of_exchangeable_items(n, k, effect):
-    """All orders are equally likely, so the only error is that of the integral along the path."""
+    """If all orders are equally likely, the only error is that of the integral along the path."""
     theta = exchangeable(n, effect)
     found = evaluate(
         theta, table(n, range(k)), method="relocation", random_state=0, gradient=False,
@@ -282,7 +282,7 @@ def test_the_rule_along_the_path_is_as_good_as_it_says(n, k, effect):
 
 
 def log_p_one_pair(theta, k, i, j):
-    """Return log p of items 0 to k - 1 by an integral over t; only the pair (i, j) interacts."""
+    """Return log p of items 0 to k - 1, of which only i and j interact, by an integral over t."""
     n = len(theta)
     w = np.exp(theta.diagonal())
     single = [b for b in range(k) if b not in (i, j)]
@@ -326,7 +326,7 @@ def test_sets_of_40_items_against_an_integral(effect):
 
 
 def test_errors_shrink_with_the_share_of_a_sample():
-    """If a set is 2/3 instead of 1/2 of all samples, the error of the mean is 4/3 as large."""
+    """Only one set is sampled. Its share grows from 1/2 to 2/3, and so does the error."""
     theta, S = model(12, 16, 0.5)
     half = evaluate(theta, table(16, [0], S), method="relocation", random_state=5)
     more = evaluate(theta, table(16, [0], S, S), method="relocation", random_state=5)
@@ -338,7 +338,10 @@ def test_errors_shrink_with_the_share_of_a_sample():
 
 
 def test_items_without_interactions_have_errors_in_proportion_to_their_rates():
-    """The gradient of an effect on them is -rate * time, so its only error is that of the time."""
+    """Test the gradient of the effect of an item in the set on an absent item without interactions.
+
+    It is -rate * time, so its error is the rate of the absent item times the error of the time.
+    """
     n, k = 20, 12
     theta = np.diag(np.linspace(-3.0, 1.0, n))
     theta[0, 1] = theta[2, 3] = theta[4, 0] = 0.8
@@ -350,7 +353,8 @@ def test_items_without_interactions_have_errors_in_proportion_to_their_rates():
         assert error[0] > 0
         np.testing.assert_allclose(time, time[0], rtol=1e-10)
         np.testing.assert_allclose(error, error[0], rtol=1e-10)
-    # With negligible effects, the items get columns of their own, but the draws are the same.
+    # If zeros are replaced by negligible effects, the kernel computes the rates of absent items in
+    # another way, but the draws are the same.
     near = np.where(theta == 0.0, 1e-200, theta)
     columns = evaluate(near, table(n, range(k)), method="relocation", random_state=1)
     np.testing.assert_allclose(columns.gradient, found.gradient, rtol=0, atol=1e-11)
@@ -374,7 +378,7 @@ def test_more_chains_are_less_error():
         ).value_se
         for chains in (16, 256)
     )  # fmt: skip
-    assert 0.12 < many / few < 0.5  # about a quarter; the errors are only estimates
+    assert 0.12 < many / few < 0.5  # the true ratio is 1/4, but the errors are estimates
 
 
 def test_a_single_chain_has_an_unknown_error():
